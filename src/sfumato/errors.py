@@ -1,0 +1,48 @@
+"""What can go wrong, and how we say it: what is wrong, where, what to do."""
+
+from __future__ import annotations
+
+
+class SfumatoError(Exception):
+    """Base of every error that sfumato raises on purpose; `exit_code` is the command line's."""
+
+    exit_code = 2
+
+
+class DataError(SfumatoError):
+    """Bad or missing input: the message names file, column or row, and what was expected."""
+
+
+class UsageError(SfumatoError):
+    """A parameter that makes no sense, with the value that was given."""
+
+
+class InfeasibleGuarantee(SfumatoError):
+    """The guarantee cannot be kept on this data.
+
+    `witness` is the value (or group) that makes it impossible, `nearest` the text form of the
+    nearest guarantee that can be kept, or None where there is none.
+    """
+
+    exit_code = 3
+
+    def __init__(self, message: str, *, witness: str, nearest: str | None = None) -> None:
+        super().__init__(message)
+        self.witness = witness
+        self.nearest = nearest
+
+
+class BundleError(SfumatoError):
+    """A release folder that is damaged, foreign, or from the future."""
+
+
+class QueryError(SfumatoError):
+    """SQL outside the dialect: what is not supported, and what to write instead."""
+
+
+class SingularOperator(QueryError):
+    """The release cannot tell some values apart, so no unbiased estimate exists."""
+
+
+class WeakPromiseWarning(UserWarning):
+    """Something makes a release protect less, or answer worse, than its reader may expect."""

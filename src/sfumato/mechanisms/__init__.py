@@ -1,0 +1,41 @@
+"""The ways to keep a promise, by name."""
+
+from __future__ import annotations
+
+from sfumato.errors import UsageError
+from sfumato.guarantees.base import Guarantee
+from sfumato.mechanisms.protocol import Batch, Mechanism, Plan, Published
+from sfumato.mechanisms.uniform import UniformPerturbation
+from sfumato.textform import split_call
+
+MECHANISMS: dict[str, type[Mechanism]] = {cls.name: cls for cls in (UniformPerturbation,)}
+
+
+def parse_mechanism(text: str) -> Mechanism:
+    """Read a mechanism from its text form.
+
+    >>> parse_mechanism("uniform")
+    UniformPerturbation()
+    """
+    name, positional, keywords = split_call(text, "mechanism")
+    if name not in MECHANISMS:
+        raise UsageError(
+            f"There is no mechanism {name!r}. Choose one of: {', '.join(sorted(MECHANISMS))}."
+        )
+    return MECHANISMS[name].from_arguments(positional, keywords)
+
+
+def mechanisms_for(guarantee: Guarantee) -> list[Mechanism]:
+    """The mechanisms, with default parameters, that can keep a guarantee."""
+    return [cls() for cls in MECHANISMS.values() if cls().keeps(guarantee)]
+
+
+__all__ = [
+    "MECHANISMS",
+    "Batch",
+    "Mechanism",
+    "Plan",
+    "Published",
+    "mechanisms_for",
+    "parse_mechanism",
+]

@@ -1,0 +1,95 @@
+"""The shape of every mechanism: plan on counts, apply to records.
+
+`Mechanism.plan` sees the profile and decides; the frozen `Plan` touches each record once, without
+memory of the others. `Plan.public` is all that the world learns of the plan.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from sfumato.draws import Address, BoolArray, Draws, IntArray
+from sfumato.guarantees.base import Guarantee
+from sfumato.profile import Profile
+from sfumato.textform import TextForm
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """A run of records in stream order, as a plan sees them.
+
+    `codes` index each sensitive column's domain; `ranks` count earlier records of the stream with
+    the same value of that column (present when the plan has `needs_rank`); `addresses` are where
+    the records' draws come from, per sensitive column: stream positions, or people.
+    """
+
+    codes: Mapping[str, IntArray]
+    ranks: Mapping[str, IntArray]
+    addresses: Mapping[str, Address]
+
+
+@dataclass(frozen=True, eq=False)
+class Published:
+    """What a plan made of a batch, row for row.
+
+    `codes` are the published sensitive columns (a column left out is not published in the
+    records), `extra` further integer columns such as `part` or `bucket`; `keep` marks the records
+    to publish, None meaning all.
+    """
+
+    codes: Mapping[str, IntArray]
+    extra: Mapping[str, IntArray] = field(default_factory=dict)
+    keep: BoolArray | None = None
+
+
+class Plan(ABC):
+    """A mechanism's decision for one profile."""
+
+    kind: ClassVar[str]  # the release kind: "perturbed", "bucketed", …
+    needs_rank: ClassVar[bool] = False
+    withheld: int = 0  # how many records the release leaves out
+
+    @abstractmethod
+    def apply(self, batch: Batch, draws: Draws) -> Published:
+        """Publish a batch of records. The same for any cutting of the stream into batches."""
+
+    @abstractmethod
+    def public(self) -> dict[str, Any]:
+        """The manifest's `plan`: JSON, and nothing that the method does not disclose."""
+
+    def caveats(self) -> list[str]:
+        """Sentences that belong beside the promise."""
+        return []
+
+    def side_tables(self) -> Mapping[str, pa.Table]:
+        """Further files of the release by stem, such as `sensitive` for buckets."""
+        return {}
+
+    @abstractmethod
+    def predicted_error(self) -> float:
+        """Expected standard error of a count, relative, at the share and size that
+        `publish` compares mechanisms with: smaller is better. Comparable across mechanisms."""
+
+    @abstractmethod
+    def check(self) -> None:
+        """Verify every invariant of the plan in exact arithmetic; AssertionError with the state."""
+
+
+class Mechanism(TextForm, ABC):
+    """A way to keep a guarantee. Frozen dataclass; parameters have a text form."""
+
+    what: ClassVar[str] = "mechanism"
+
+    @abstractmethod
+    def keeps(self, guarantee: Guarantee) -> bool:
+        """Whether this mechanism can promise that guarantee at all."""
+
+    @abstractmethod
+    def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> Plan:
+        """Decide from counts; raises `InfeasibleGuarantee` with the witness."""

@@ -1,0 +1,65 @@
+"""What every operator can do."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from fractions import Fraction
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.draws import Address, Draws, IntArray
+
+FloatArray = npt.NDArray[np.float64]
+
+DYADIC = 1 << 32  # probabilities that records are drawn with are multiples of 1 / DYADIC
+
+
+class Operator(ABC):
+    """P[x, y] = Pr(published y | true x), rows summing to 1, over `values` values.
+
+    Subclasses are frozen dataclasses; probabilities are exact fractions with denominator `DYADIC`,
+    so that what is drawn, what is published and what is audited are the same numbers.
+    """
+
+    form: ClassVar[str]
+    values: int
+
+    @abstractmethod
+    def matrix(self) -> FloatArray:
+        """P as floats, shape (values, values). O(m²)."""
+
+    @abstractmethod
+    def weights(self) -> FloatArray:
+        """W = P⁻¹: a record published as y counts W[y, x] towards x. O(m²) to write down."""
+
+    @abstractmethod
+    def amplification(self) -> Fraction:
+        """max over y of max_x P[x, y] / min_x P[x, y], exactly; raises ZeroDivisionError if inf."""
+
+    @abstractmethod
+    def apply(self, codes: IntArray, purpose: str, address: Address, draws: Draws) -> IntArray:
+        """Draw the published codes of records, in one pass."""
+
+    @abstractmethod
+    def to_json(self) -> dict[str, Any]:
+        """The public description."""
+
+    @classmethod
+    @abstractmethod
+    def from_json(cls, described: dict[str, Any]) -> Self:
+        """Undo `to_json`; raises `BundleError` when the description is not a stochastic operator."""
+
+    def condition(self) -> float:
+        """The 2-norm condition number of P: how much noise the inverse may add."""
+        return float(np.linalg.cond(self.matrix()))
+
+
+def dyadic_floor(probability: Fraction) -> Fraction:
+    """The largest multiple of 1 / DYADIC that is at most `probability`.
+
+    >>> dyadic_floor(Fraction(1, 3)) <= Fraction(1, 3)
+    True
+    """
+    return Fraction(probability.numerator * DYADIC // probability.denominator, DYADIC)

@@ -1,0 +1,89 @@
+"""Uniform perturbation: keep the value with probability p, else any value of the domain."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from sfumato.draws import Address, Draws, IntArray
+from sfumato.errors import BundleError
+from sfumato.operators.base import DYADIC, FloatArray, Operator, dyadic_floor
+
+
+@dataclass(frozen=True)
+class Uniform(Operator):
+    """P = p·I + (1−p)/m·J (thesis, Equation 1). `retention` is p, on the diagonal p + (1−p)/m.
+
+    >>> Uniform.for_amplification(3, Fraction(4, 3)).retention
+    Fraction(429496729, 4294967296)
+    >>> [round(x, 6) for x in Uniform(3, Fraction(1, 10)).matrix()[0].tolist()]
+    [0.4, 0.3, 0.3]
+    """
+
+    values: int
+    retention: Fraction
+
+    form: ClassVar[str] = "uniform"
+
+    def __post_init__(self) -> None:
+        if self.values < 1 or not 0 <= self.retention <= 1:
+            raise BundleError(
+                f"A uniform operator needs at least one value and a retention in [0, 1]; got "
+                f"{self.values} values and retention {self.retention}."
+            )
+
+    @classmethod
+    def for_amplification(cls, values: int, gamma: Fraction) -> Uniform:
+        """The largest drawable retention with amplification ≤ gamma: p = (γ−1)/(m−1+γ)."""
+        return cls(values, dyadic_floor((gamma - 1) / (values - 1 + gamma)))
+
+    @property
+    def diagonal(self) -> Fraction:
+        return self.retention + self.off_diagonal
+
+    @property
+    def off_diagonal(self) -> Fraction:
+        return (1 - self.retention) / self.values
+
+    def matrix(self) -> FloatArray:
+        return np.full((self.values, self.values), float(self.off_diagonal)) + float(
+            self.retention
+        ) * np.eye(self.values)
+
+    def weights(self) -> FloatArray:
+        # methods, section 1: W[y, x] = (1{y=x} − (1−p)/m) / p
+        if self.retention == 0:
+            raise BundleError("The operator retains nothing, so no count can be estimated from it.")
+        p = float(self.retention)
+        return (np.eye(self.values) - float(self.off_diagonal)) / p
+
+    def amplification(self) -> Fraction:
+        return self.diagonal / self.off_diagonal
+
+    def condition(self) -> float:
+        return 1 / float(self.retention) if self.values > 1 and self.retention else float("inf")
+
+    def apply(self, codes: IntArray, purpose: str, address: Address, draws: Draws) -> IntArray:
+        words = draws.words(purpose, address)
+        threshold = self.retention * DYADIC
+        if threshold.denominator != 1:
+            raise ValueError("records are drawn with dyadic probabilities only")
+        anything = draws.below_small(purpose, address, words & np.uint64(DYADIC - 1), self.values)
+        kept = (words >> np.uint64(32)) < np.uint64(threshold.numerator)
+        np.copyto(anything, codes, where=kept)
+        return anything
+
+    def to_json(self) -> dict[str, Any]:
+        return {"form": self.form, "values": self.values, "retention": str(self.retention)}
+
+    @classmethod
+    def from_json(cls, described: dict[str, Any]) -> Self:
+        try:
+            return cls(int(described["values"]), Fraction(described["retention"]))
+        except (KeyError, ValueError, TypeError, ZeroDivisionError):
+            raise BundleError(
+                "The manifest's uniform operator is unreadable: expected 'values' and 'retention'."
+            ) from None

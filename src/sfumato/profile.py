@@ -1,0 +1,65 @@
+"""The counts that planning needs, and nothing else of the table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from sfumato.columns import Value
+from sfumato.draws import IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Histogram:
+    """How many records have each value of a sensitive column; the index of a value is its code.
+
+    >>> Histogram("disease", ("flu", "HIV"), np.array([3, 1])).shares
+    [Fraction(3, 4), Fraction(1, 4)]
+    """
+
+    column: str
+    values: tuple[Value, ...]
+    counts: IntArray
+
+    @property
+    def rows(self) -> int:
+        return int(self.counts.sum())
+
+    @property
+    def shares(self) -> list[Fraction]:
+        rows = max(self.rows, 1)
+        return [Fraction(int(count), rows) for count in self.counts]
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Counts by (quasi values, sensitive value), non-empty ones only.
+
+    `keys[i]` codes the quasi values of cell i in mixed radix, first column slowest; `values` are
+    sensitive codes; sorted by (key, value).
+    """
+
+    columns: tuple[str, ...]
+    domains: tuple[tuple[Value, ...], ...]
+    keys: IntArray
+    values: IntArray
+    counts: IntArray
+
+    def quasi_codes(self) -> dict[str, IntArray]:
+        """The code of every quasi column, per cell."""
+        rest, codes = self.keys, {}
+        for column, domain in zip(reversed(self.columns), reversed(self.domains), strict=True):
+            rest, codes[column] = np.divmod(rest, len(domain))
+        return {column: codes[column] for column in self.columns}
+
+
+@dataclass(frozen=True, eq=False)
+class Profile:
+    """What a mechanism may look at."""
+
+    rows: int
+    histograms: Mapping[str, Histogram]
+    cells: Cells | None = None
