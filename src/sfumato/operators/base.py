@@ -24,6 +24,7 @@ class Operator(ABC):
     """
 
     form: ClassVar[str]
+    needs_counts: ClassVar[bool] = False  # whether `weights` needs `observed` first
     values: int
 
     @abstractmethod
@@ -49,7 +50,11 @@ class Operator(ABC):
     @classmethod
     @abstractmethod
     def from_json(cls, described: dict[str, Any]) -> Self:
-        """Undo `to_json`; raises `BundleError` when the description is not a stochastic operator."""
+        """Undo `to_json`; raises `BundleError` where the description is no stochastic operator."""
+
+    def observed(self, counts: IntArray) -> Operator:
+        """This operator completed with the release's published counts, where it `needs_counts`."""
+        return self
 
     def condition(self) -> float:
         """The 2-norm condition number of P: how much noise the inverse may add."""
