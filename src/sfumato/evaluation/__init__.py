@@ -1,0 +1,1 @@
+"""Measure and compare: workloads, metrics, reports, and the papers rerun."""
