@@ -1,0 +1,331 @@
+"""Well-mixed buckets: who shares a bucket with whom is close to proportional (methods, section 1).
+
+A *part* has `buckets` buckets of `size` places each and is filled by values with counts h_x,
+Σ h_x = size · buckets, where no bucket may hold value x more than u_x times. Buckets built
+greedily pair the same values again and again, and the operator is then near singular or wrong
+(errata S5). So the part is cut into many *blocks*; every value is dealt over the blocks as evenly
+as integers allow, and inside a block the values stand in random order and strides are cut: place
+k of the block's value-sorted line goes to bucket k mod (buckets of the block).
+
+Why it always works. Blocks have q or q+1 buckets. Let B be the buckets of the larger blocks.
+*Two classes*: systematic rounding of h_x·B/b (differences of ⌊(h_1+…+h_x)·B/b + φ⌋, one φ) gives
+each value its floor or ceiling and sums to size·B, because Σ h_x·B/b = size·B is an integer; what
+is left for the other class is again a floor or ceiling. *Equal blocks*: K blocks with g_x records
+of value x take ⌊g_x/K⌋ each; the rest e_x < K must become a table of zeros and ones with row sums
+e_x and equal column sums. Halving K, systematic rounding of e_x·K'/K is at most K' and leaves at
+most K − K', and both column sums are whole by the same argument, so the invariant e_x ≤ K holds
+down to single blocks. Floors and ceilings nest (⌊⌊y⌋/K⌋ = ⌊y/K⌋), so block k holds ⌊h_x·b_k/b⌋ or
+⌈h_x·b_k/b⌉ records of x, at most u_x·b_k, because u_x·b_k ≥ h_x·b_k/b is whole. A value that
+fills at most u·b_k places in a row meets itself at most u times in a stride. Every rounding has a
+fresh random order and start, so expectations are exactly proportional and the surpluses of
+different values fall together no more often than chance has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.draws import Draws, IntArray, Positions
+
+FloatArray = npt.NDArray[np.float64]
+SmallArray = npt.NDArray[np.int32]
+
+BLOCKS = 1024  # at least, where there are as many buckets: co-occurrence within about 10 %
+MORE_BLOCKS = 4096  # with few values; the tables still fit the second-level cache
+_CELLS = 1 << 18  # blocks times values that do
+_CHUNK = 1 << 15  # records per inner step, for the same reason
+
+
+@dataclass(frozen=True, eq=False)
+class Mixed:
+    """Where every (value, slot) of a part goes. Buckets are numbered 0 … buckets−1.
+
+    The first `block_counts.shape[0] - larger` blocks have `least` buckets, the others one more.
+    Planning costs O(blocks · values), placing a record O(1).
+
+    >>> mixed = Mixed.plan([2, 2, 1, 1], size=2, buckets=3, limits=1, draws=Draws.from_seed(1))
+    >>> buckets, _ = mixed.place(np.array([0, 0, 1, 1, 2, 3]), np.array([0, 1, 0, 1, 0, 0]))
+    >>> np.bincount(buckets).tolist(), bool(buckets[0] != buckets[1])
+    ([2, 2, 2], True)
+    """
+
+    counts: IntArray  # h_x
+    size: int  # S
+    buckets: int  # b
+    limits: IntArray  # u_x
+    least: int  # q, buckets of a smaller block
+    larger: int  # how many blocks have q+1 buckets
+    block_counts: SmallArray  # h_x^k, shape (blocks, values)
+    order: SmallArray  # values of a block as they stand in line, shape (blocks, values)
+    edges: SmallArray  # where each of them begins, and the end; shape (blocks, values + 1)
+    class_counts: IntArray  # records of x in the smaller and in the larger blocks
+    surplus: SmallArray  # blocks that hold one more of x than its even share, by (class, x)
+    surplus_start: IntArray  # where those of (class, x) begin
+    _begins: SmallArray = field(init=False, repr=False)  # where x begins in a block's line
+    _shares: IntArray = field(init=False, repr=False)  # even share of (class, x) per block
+    _guess: SmallArray = field(init=False, repr=False)  # coarse index of the lines
+    _width: int = field(init=False, repr=False)  # places per cell of that index
+
+    # -- planning ------------------------------------------------------------------------------
+
+    @classmethod
+    def plan(
+        cls,
+        counts: npt.ArrayLike,
+        *,
+        size: int,
+        buckets: int,
+        limits: npt.ArrayLike,
+        draws: Draws,
+        blocks: int | None = None,
+    ) -> Mixed:
+        """Mix a part. `limits` are the u_x, one number or one per value; `blocks` the most to cut.
+
+        Raises ValueError where the counts do not fill the buckets or a value does not fit.
+        """
+        h = np.asarray(counts, np.int64)
+        u = np.broadcast_to(np.asarray(limits, np.int64), h.shape)
+        if size < 1 or buckets < 1 or int(h.sum()) != size * buckets or bool((h < 0).any()):
+            raise ValueError(
+                f"{int(h.sum())} records do not fill {buckets} buckets of {size} places"
+            )
+        if bool((h > u * buckets).any()):
+            crowded = int(np.argmax(h > u * buckets))
+            raise ValueError(
+                f"value {crowded} has {h[crowded]} records, more than {u[crowded]} in each of "
+                f"{buckets} buckets"
+            )
+        most = min(MORE_BLOCKS, max(BLOCKS, _CELLS // len(h))) if blocks is None else blocks
+        number = min(most, buckets)
+        least, larger = divmod(buckets, number)
+        second = _rounded(h, (least + 1) * larger, buckets, draws.child("classes"))
+        class_counts = np.stack([h - second, second])
+        tables, surplus, surplus_start = [], [], []
+        for index, (inside, many) in enumerate(
+            zip(class_counts, (number - larger, larger), strict=True)
+        ):
+            if not many:
+                surplus_start.append(np.zeros(len(h), np.int64))
+                continue
+            share, rest = np.divmod(inside, many)
+            extra = _spread(rest, many, draws.child(f"surplus {index}"))
+            tables.append(share + extra)
+            holder, block = np.nonzero(extra.T)
+            surplus.append(block + index * (number - larger))
+            before = sum(len(s) for s in surplus[:-1])
+            surplus_start.append(before + np.searchsorted(holder, np.arange(len(h))))
+        block_counts = np.concatenate(tables).astype(np.int32)
+        order, edges = _lines(block_counts, draws)
+        return cls(
+            counts=h,
+            size=size,
+            buckets=buckets,
+            limits=u,
+            least=least,
+            larger=larger,
+            block_counts=block_counts,
+            order=order,
+            edges=edges,
+            class_counts=class_counts.reshape(-1),
+            surplus=np.concatenate(surplus).astype(np.int32),
+            surplus_start=np.concatenate(surplus_start),
+        )
+
+    def __post_init__(self) -> None:
+        blocks, values = self.block_counts.shape
+        begins = np.empty((blocks, values), np.int32)
+        np.put_along_axis(begins, self.order.astype(np.int64), self.edges[:, :-1], axis=1)
+        in_class = np.repeat([blocks - self.larger, max(self.larger, 1)], values)
+        longest = self.size * (self.least + (self.larger > 0))
+        # fine enough that the value at a place is found in about one step
+        width = max(1, longest // (4 * values))
+        cells = np.arange(0, longest, width)
+        guess = [np.searchsorted(edge[1:-1], cells, side="right") for edge in self.edges]
+        object.__setattr__(self, "_begins", begins.reshape(-1))
+        object.__setattr__(self, "_shares", self.class_counts // in_class)
+        object.__setattr__(self, "_guess", np.stack(guess).astype(np.int32))
+        object.__setattr__(self, "_width", width)
+
+    @property
+    def blocks(self) -> int:
+        return len(self.block_counts)
+
+    def first_bucket(self, block: int) -> int:
+        """The number of a block's first bucket; `first_bucket(blocks)` is `buckets`."""
+        return int(self._first(np.array([block]))[0])
+
+    def _first(self, block: IntArray) -> IntArray:
+        first = block * self.least
+        if self.larger:
+            first += np.maximum(block - (self.blocks - self.larger), 0)
+        return first
+
+    # -- records -------------------------------------------------------------------------------
+
+    def place(self, values: npt.ArrayLike, slots: npt.ArrayLike) -> tuple[IntArray, IntArray]:
+        """Bucket and place in the bucket of every (value, slot), slot in [0, h_x).
+
+        A bijection onto buckets × places. About 0.05 µs a record.
+        """
+        value, slot = np.asarray(values, np.int64), np.asarray(slots, np.int64)
+        bucket, place = np.empty(len(value), np.int64), np.empty(len(value), np.int64)
+        for low in range(0, len(value), _CHUNK):
+            part = slice(low, low + _CHUNK)
+            block, _, row, column = self._locate(value[part], slot[part])
+            bucket[part] = self._first(block) + column
+            place[part] = row
+        return bucket, place
+
+    def mates(self, values: npt.ArrayLike, slots: npt.ArrayLike, places: npt.ArrayLike) -> IntArray:
+        """The value that stands at `places` (in [0, size)) of the record's own bucket."""
+        value, slot = np.asarray(values, np.int64), np.asarray(slots, np.int64)
+        place, mate = np.asarray(places, np.int64), np.empty(len(value), np.int64)
+        for low in range(0, len(value), _CHUNK):
+            part = slice(low, low + _CHUNK)
+            block, width, _, column = self._locate(value[part], slot[part])
+            mate[part] = self._value(block, place[part] * width + column)
+        return mate
+
+    def values_at(self, buckets: npt.ArrayLike, places: npt.ArrayLike) -> IntArray:
+        """The value at each place of each bucket."""
+        bucket, place = np.asarray(buckets, np.int64), np.asarray(places, np.int64)
+        small = (self.blocks - self.larger) * self.least  # buckets in the smaller blocks
+        beyond = np.maximum(bucket - small, 0)
+        in_larger = bucket >= small
+        block = np.where(
+            in_larger,
+            self.blocks - self.larger + beyond // (self.least + 1),
+            bucket // self.least,
+        )
+        width = self.least + in_larger
+        column = np.where(in_larger, beyond % (self.least + 1), bucket % self.least)
+        return self._value(block, place * width + column)
+
+    def _locate(
+        self, value: IntArray, slot: IntArray
+    ) -> tuple[IntArray, IntArray | int, IntArray, IntArray]:
+        """Block, its number of buckets, row and column of each record in the block's strides."""
+        few, values = self.blocks - self.larger, len(self.counts)
+        width: IntArray | int
+        if self.larger == 0:
+            owner, width = value, self.least
+            nth, turn = np.divmod(slot, few)
+            block = turn
+        else:
+            first = self.class_counts[value]
+            second = slot >= first
+            owner, width = value + second * values, self.least + second
+            local = slot - np.where(second, first, 0)
+            in_class = np.where(second, self.larger, few)
+            nth = local // in_class
+            turn = local - nth * in_class
+            block = turn + np.where(second, few, 0)
+        beyond = np.flatnonzero(nth >= self._shares[owner])
+        block[beyond] = self.surplus[self.surplus_start[owner[beyond]] + turn[beyond]]
+        position = self._begins[block * values + value] + nth
+        row = position // width
+        return block, width, row, position - row * width
+
+    def _value(self, block: IntArray, position: IntArray) -> IntArray:
+        values, (_, cells) = len(self.counts), self._guess.shape
+        nth = self._guess.reshape(-1)[block * cells + position // self._width].astype(np.int64)
+        edge = self.edges.reshape(-1)
+        late = np.flatnonzero(edge[block * (values + 1) + nth + 1] <= position)
+        while late.size:
+            nth[late] += 1
+            line = block[late]
+            late = late[edge[line * (values + 1) + nth[late] + 1] <= position[late]]
+        found: IntArray = self.order.reshape(-1)[block * values + nth].astype(np.int64)
+        return found
+
+    # -- the whole part ------------------------------------------------------------------------
+
+    def runs(self) -> Iterator[tuple[int, IntArray, SmallArray]]:
+        """Blocks as runs of buckets with equal contents: (first bucket, run lengths, contents).
+
+        `contents[i]` are the `size` values of each of the `lengths[i]` buckets of run i, in place
+        order. A block has at most as many runs as values, so this is small for any number of
+        records.
+        """
+        for block in range(self.blocks):
+            first, last = self.first_bucket(block), self.first_bucket(block + 1)
+            width = last - first
+            begins = np.unique(self.edges[block] % width)
+            lengths = np.diff(np.append(begins, width)).astype(np.int64)
+            places = np.arange(self.size)[None, :] * width + begins[:, None]
+            nth = np.searchsorted(self.edges[block][1:], places, side="right")
+            yield first, lengths, self.order[block][nth]
+
+    def co_occurrence(self) -> FloatArray:
+        """Σ over buckets g of c_x(g)·c_x'(g)/size, shape (values, values); rows sum to h_x."""
+        values = len(self.counts)
+        total = np.zeros(values * values)
+        for _, lengths, contents in self.runs():
+            pairs = contents[:, :, None].astype(np.int64) * values + contents[:, None, :]
+            weight = np.broadcast_to(lengths[:, None, None], pairs.shape)
+            total += np.bincount(pairs.ravel(), weight.ravel(), minlength=values * values)
+        return total.reshape(values, values) / self.size
+
+    def check(self) -> None:
+        """Verify every block and every bucket exactly; O(blocks · values · size)."""
+        held = self.block_counts.astype(np.int64)
+        widths = np.diff(self._first(np.arange(self.blocks + 1)))
+        assert int(widths.sum()) == self.buckets, (widths, self.buckets)
+        assert np.array_equal(held.sum(axis=0), self.counts), "a value is not dealt out whole"
+        assert np.array_equal(held.sum(axis=1), self.size * widths), "a block is not full"
+        share = np.array([[int(h) * int(w) for h in self.counts] for w in widths], object)
+        assert bool((held >= share // self.buckets).all()), "a block is below its share"
+        assert bool((held <= -(-share // self.buckets)).all()), "a block is above its share"
+        for first, _, contents in self.runs():
+            line = np.sort(contents, axis=1)
+            run = np.arange(len(line))[:, None] * len(self.counts) + line
+            most = np.bincount(run.ravel(), minlength=run.shape[0] * len(self.counts))
+            held_most = most.reshape(len(line), -1).max(axis=0)
+            assert bool((held_most <= self.limits).all()), (first, held_most, self.limits)
+
+
+def _rounded(counts: IntArray, part: int, whole: int, draws: Draws) -> IntArray:
+    """Systematic rounding of counts·part/whole in a random order from a random start."""
+    order = draws.order("order", len(counts))
+    start = int(draws.below("start", Positions(0, 1), whole)[0])
+    # Python integers: records times buckets may pass 2⁶³
+    upto = np.cumsum(counts[order].astype(object)) * part + start
+    rounded = np.empty(len(counts), np.int64)
+    rounded[order] = np.diff(np.concatenate([[start], upto]) // whole).astype(np.int64)
+    return rounded
+
+
+def _spread(rest: IntArray, blocks: int, draws: Draws) -> IntArray:
+    """A table of zeros and ones, shape (blocks, values): column x sums to rest[x] < blocks, all
+    rows to the same. Halves the blocks with fresh systematic rounding, all halves of a level at
+    once. O(blocks · values · log values)."""
+    nodes, widths = rest[None, :], np.array([blocks])
+    for level in range(max(blocks - 1, 0).bit_length()):
+        left = widths // 2
+        words = draws.words(f"order {level}", Positions(0, nodes.size)).reshape(nodes.shape)
+        order = np.argsort(words, axis=1)
+        start = draws.below(f"start {level}", Positions(0, len(widths)), widths)[:, None]
+        upto = np.cumsum(np.take_along_axis(nodes, order, axis=1), axis=1) * left[:, None] + start
+        edges = np.concatenate([start, upto], axis=1) // widths[:, None]
+        taken = np.empty_like(nodes)
+        np.put_along_axis(taken, order, np.diff(edges, axis=1), axis=1)
+        nodes = np.stack([taken, nodes - taken], axis=1).reshape(-1, nodes.shape[1])
+        widths = np.stack([left, widths - left], axis=1).reshape(-1)
+        nodes, widths = nodes[widths > 0], widths[widths > 0]
+    return nodes
+
+
+def _lines(block_counts: SmallArray, draws: Draws) -> tuple[SmallArray, SmallArray]:
+    """A random order of values per block, absent ones last, and the edges of their runs."""
+    blocks, values = block_counts.shape
+    words = draws.words("lines", Positions(0, blocks * values)).reshape(blocks, values).copy()
+    words >>= np.uint64(1)
+    words[block_counts == 0] |= np.uint64(1 << 63)
+    order = np.argsort(words, axis=1).astype(np.int32)
+    edges = np.zeros((blocks, values + 1), np.int32)
+    np.cumsum(np.take_along_axis(block_counts, order, axis=1), axis=1, out=edges[:, 1:])
+    return order, edges
