@@ -1,0 +1,183 @@
+"""From Arrow values to small integers: sensitive values to codes, and their counts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sfumato.columns import Range, Value, Values, value_to_json
+from sfumato.draws import IntArray
+from sfumato.errors import DataError
+from sfumato.table import Table
+from sfumato.table.bins import Bins
+
+MOST_VALUES = 100_000  # a sensitive column with more different values needs bins
+_LOOKUP_SPAN = 1 << 20  # integers within such a span are coded by a plain table
+
+
+class ValueCounter:
+    """Counts the values of one sensitive column, batch by batch; None counts the missing ones."""
+
+    def __init__(self, table: Table, column: str) -> None:
+        self.column, self.label = column, table.label
+        self.bins: Bins | None = table.bins.get(column)
+        self.counts: dict[Value, int] = {}
+
+    def add(self, array: pa.Array) -> None:
+        if self.bins is not None:
+            self._add_binned(self.bins, array)
+            return
+        array = without_nan(array)
+        if pa.types.is_dictionary(array.type):
+            values = array.dictionary.to_pylist()
+            indices = array.indices.drop_null().to_numpy(zero_copy_only=False)
+            found = np.bincount(indices, minlength=len(values)).tolist()
+            pairs = [(v, n) for v, n in zip(values, found, strict=True) if n]
+            pairs.append((None, array.indices.null_count))
+        else:
+            counted = pc.value_counts(array)
+            pairs = zip(  # type: ignore[assignment]
+                counted.field("values").to_pylist(),
+                counted.field("counts").to_pylist(),
+                strict=True,
+            )
+        for value, count in pairs:
+            if count:
+                self.counts[value] = self.counts.get(value, 0) + count
+        if len(self.counts) > MOST_VALUES:
+            raise DataError(
+                f"Column {self.column!r} of {self.label} has more than {MOST_VALUES:,} different "
+                "values. Give it bins (--bins COLUMN=0,100,1000), or coarsen it first."
+            )
+
+    def _add_binned(self, bins: Bins, array: pa.Array) -> None:
+        codes, missing = bin_codes(bins, array)
+        outside = int((codes < 0).sum()) - missing
+        if outside:
+            raise DataError(
+                f"Column {self.column!r} of {self.label} has {outside:,} values outside its bins. "
+                "Widen them; -inf and inf are allowed as edges."
+            )
+        for code, count in enumerate(np.bincount(codes[codes >= 0]).tolist()):
+            if count:
+                label = bins.labels[code]
+                self.counts[label] = self.counts.get(label, 0) + count
+        if missing:
+            self.counts[None] = self.counts.get(None, 0) + missing
+
+
+def sensitive_domain(table: Table, column: str, counts: Mapping[Value, int]) -> tuple[Value, ...]:
+    """The ordered domain of a sensitive column: what is stated, else what occurs; missing last."""
+    occurring = [value for value in counts if value is not None]
+    if column in table.bins:
+        values: tuple[Value, ...] = table.bins[column].labels
+    else:
+        stated = table.domains.get(column)
+        if isinstance(stated, Range):
+            values = _range_values(table, column, stated)
+        elif isinstance(stated, Values):
+            values = stated.values
+        else:
+            values = tuple(sorted(occurring))
+        strangers = set(occurring) - set(values)
+        if strangers:
+            rows = sum(counts[value] for value in strangers)
+            raise DataError(
+                f"Column {column!r} of {table.label} has {rows:,} rows with values outside the "
+                "stated domain. State them too, or drop the rows."
+            )
+    missing = counts.get(None, 0)
+    if missing and table.missing == "refuse":
+        raise DataError(
+            f"Column {column!r} of {table.label} has {missing:,} rows without a sensitive value. "
+            "Choose --missing value (missing counts as a value of its own) or --missing drop."
+        )
+    return (*values, None) if missing and table.missing == "value" else values
+
+
+def _range_values(table: Table, column: str, stated: Range) -> tuple[Value, ...]:
+    low, high = stated.low, stated.high
+    if not isinstance(low, int) or not isinstance(high, int) or high - low >= MOST_VALUES:
+        raise DataError(
+            f"The domain stated for the sensitive column {column!r} must be a list of values or a "
+            f"range of at most {MOST_VALUES:,} integers. For other numbers give bins."
+        )
+    return tuple(range(low, high + 1))
+
+
+class SensitiveCoder:
+    """Codes of one sensitive column: the index of each value in the domain, −1 where missing."""
+
+    def __init__(self, table: Table, column: str, values: tuple[Value, ...]) -> None:
+        self.bins = table.bins.get(column)
+        self.missing = len(values) - 1 if values and values[-1] is None else -1
+        present = [value for value in values if value is not None]
+        self._dictionary: pa.Array | None = None
+        self._mapping: IntArray = np.empty(0, np.int64)
+        self._lookup: IntArray | None = None
+        if self.bins is None:
+            kind = table.type_of(column)
+            self._values = pa.array(present, kind)
+            if pa.types.is_integer(kind) and present and max(present) - min(present) < _LOOKUP_SPAN:
+                self._low = min(present)
+                self._lookup = np.full(max(present) - self._low + 1, -1, np.int64)
+                self._lookup[np.asarray(present, np.int64) - self._low] = np.arange(len(present))
+
+    def __call__(self, array: pa.Array) -> IntArray:
+        if self.bins is not None:
+            codes, _ = bin_codes(self.bins, array)
+        elif pa.types.is_dictionary(array.type):
+            if self._dictionary is None or not self._dictionary.equals(array.dictionary):
+                self._dictionary = array.dictionary
+                found = pc.index_in(array.dictionary, value_set=self._values)
+                self._mapping = np.append(found.fill_null(-1).to_numpy().astype(np.int64), -1)
+            # the place after the last stands for null indices
+            indices = (
+                array.indices.fill_null(len(array.dictionary))
+                if array.null_count
+                else (array.indices)
+            )
+            codes = self._mapping[indices.to_numpy()]
+        elif self._lookup is not None:
+            numbers = array.fill_null(self._low) if array.null_count else array
+            codes = self._lookup[numbers.to_numpy().astype(np.int64) - self._low]
+            if array.null_count:
+                codes[array.is_null().to_numpy(zero_copy_only=False)] = -1
+        else:
+            found = pc.index_in(without_nan(array), value_set=self._values, skip_nulls=True)
+            codes = found.fill_null(-1).to_numpy().astype(np.int64)
+        if self.missing >= 0:
+            codes[codes < 0] = self.missing
+        return codes
+
+
+def bin_codes(bins: Bins, array: pa.Array) -> tuple[IntArray, int]:
+    """Bin codes with −1 for missing or outside, and how many are missing (null or NaN)."""
+    numbers = pc.cast(array, pa.float64(), safe=False).fill_null(float("nan")).to_numpy()
+    absent = np.isnan(numbers)
+    codes = bins.codes(numbers)
+    codes[absent] = -1
+    return codes, int(absent.sum())
+
+
+def without_nan(array: pa.Array) -> pa.Array:
+    """A sensitive NaN counts as missing."""
+    if pa.types.is_floating(array.type):
+        return pc.if_else(pc.is_nan(array), pa.scalar(None, array.type), array)
+    return array
+
+
+def person_keys(keys: pa.Array, codes: IntArray, values: tuple[Any, ...]) -> list[bytes]:
+    """What identifies a draw that belongs to a person: the key and the true value.
+
+    The value itself stands there, not its code: codes change when the domain does.
+    """
+    texts = [repr(value_to_json(value)) for value in values]
+    return [
+        f"{key}\x00{texts[code]}".encode()
+        for key, code in zip(keys.to_pylist(), codes.tolist(), strict=True)
+    ]

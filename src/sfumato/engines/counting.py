@@ -1,0 +1,173 @@
+"""The first pass: from a table to its profile, in bounded memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from sfumato.columns import Value
+from sfumato.draws import IntArray
+from sfumato.engines.coding import SensitiveCoder, ValueCounter, sensitive_domain
+from sfumato.errors import DataError
+from sfumato.profile import Cells, Histogram, Profile
+from sfumato.table import Table
+
+Progress = Callable[[str, int, int], None]
+MEMORY_LIMIT = "512MB"
+
+
+def no_progress(stage: str, done: int, total: int) -> None:
+    """Progress for nobody."""
+
+
+def take_profile(
+    table: Table, *, threads: bool = True, progress: Progress = no_progress
+) -> Profile:
+    """The histogram of every sensitive column.
+
+    >>> from sfumato.table import read
+    >>> people = pa.table({"age": [30, 41, 52], "disease": ["flu", "HIV", "flu"]})
+    >>> take_profile(read(people, quasi="age", sensitive="disease")).histograms["disease"].counts
+    array([1, 2])
+    """
+    counters = {column: ValueCounter(table, column) for column in table.sensitive}
+    rows = whole = 0
+    for batch in table.batches(table.sensitive, 1 << 20, threads):
+        rows += batch.num_rows
+        batch = drop_missing(table, batch)
+        whole += batch.num_rows
+        for column, counter in counters.items():
+            counter.add(batch.column(column))
+        progress("counting", rows, 0)
+    if rows == 0:
+        raise DataError(f"{table.label} has no rows.")
+    if whole == 0:
+        raise DataError(f"No row of {table.label} has every sensitive value.")
+    histograms = {}
+    for column, counter in counters.items():
+        values = sensitive_domain(table, column, counter.counts)
+        counts = np.array([counter.counts.get(value, 0) for value in values], np.int64)
+        histograms[column] = Histogram(column, values, counts)
+    return Profile(whole, histograms)
+
+
+def drop_missing(table: Table, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """With `missing="drop"`, the records that have every sensitive value."""
+    if table.missing != "drop":
+        return batch
+    keep = np.ones(batch.num_rows, np.bool_)
+    for column in table.sensitive:
+        array = batch.column(column)
+        absent = array.is_null(nan_is_null=pa.types.is_floating(array.type))
+        keep &= ~absent.to_numpy(zero_copy_only=False)
+    return batch if keep.all() else batch.filter(pa.array(keep))
+
+
+def check_keys(table: Table) -> int:
+    """How many rows repeat the key of another row; a missing key is refused."""
+    import duckdb
+
+    if table.key is None:
+        return 0
+    reader = pa.RecordBatchReader.from_batches(
+        pa.schema([pa.field(table.key, table.type_of(table.key))]),
+        (_plain(batch) for batch in table.batches([table.key])),
+    )
+    connection = duckdb.connect(config={"memory_limit": MEMORY_LIMIT})
+    connection.register("people", reader)
+    name = '"' + table.key.replace('"', '""') + '"'
+    row = connection.execute(
+        f"SELECT count(*), count({name}), count(DISTINCT {name}) FROM people"
+    ).fetchone()
+    assert row is not None
+    total, present, different = row
+    if present < total:
+        raise DataError(
+            f"The key column {table.key!r} of {table.label} is missing in {total - present:,} rows."
+        )
+    return int(total - different)
+
+
+def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:
+    arrays = [
+        array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+        for array in batch.columns
+    ]
+    return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
+
+
+def count_cells(table: Table, column: str, values: tuple[Value, ...]) -> Cells:
+    """Counts by all quasi columns and one sensitive column.
+
+    Every combination becomes one mixed-radix int64 key before DuckDB groups (it spills under its
+    memory limit): three times faster than grouping by the columns themselves. Two passes: the
+    domains, then the keys.
+    """
+    import duckdb
+
+    domains = quasi_domains(table)
+    radix = np.array([len(domain) for domain in domains], dtype=object)
+    if int(np.prod(radix)) * len(values) >= 1 << 63:
+        raise DataError(
+            f"The quasi columns of {table.label} have too many combinations to count "
+            f"({' × '.join(str(r) for r in radix)}). Coarsen or drop some."
+        )
+    coder = SensitiveCoder(table, column, values)
+
+    def keyed() -> Iterator[pa.RecordBatch]:
+        for batch in table.batches((*table.quasi, *table.sensitive)):
+            batch = drop_missing(table, batch)
+            key = np.zeros(batch.num_rows, np.int64)
+            for name, domain in zip(table.quasi, domains, strict=True):
+                key = key * len(domain) + quasi_codes(batch.column(name), domain)
+            code = key * len(values) + coder(batch.column(column))
+            yield pa.RecordBatch.from_arrays([pa.array(code)], names=["code"])
+
+    schema = pa.schema([("code", pa.int64())])
+    connection = duckdb.connect(config={"memory_limit": MEMORY_LIMIT})
+    connection.register("coded", pa.RecordBatchReader.from_batches(schema, keyed()))
+    counted = connection.execute(
+        "SELECT code, count(*) AS n FROM coded GROUP BY code ORDER BY code"
+    ).to_arrow_table()
+    assert counted is not None
+    code = counted.column("code").to_numpy()
+    keys, sensitive = np.divmod(code, len(values))
+    return Cells(
+        table.quasi,
+        tuple(tuple(domain.to_pylist()) for domain in domains),
+        keys,
+        sensitive,
+        counted.column("n").to_numpy(),
+    )
+
+
+def quasi_domains(table: Table) -> list[pa.Array]:
+    """The sorted values of every quasi column, a null last where one occurs."""
+    found: list[pa.Array | None] = [None] * len(table.quasi)
+    for batch in table.batches(table.quasi):
+        for index, name in enumerate(table.quasi):
+            array = batch.column(name)
+            if pa.types.is_dictionary(array.type):
+                array = array.dictionary_decode()
+            known = found[index]
+            unique = array.unique()
+            found[index] = unique if known is None else pa.concat_arrays([known, unique]).unique()
+    domains = []
+    for name, values in zip(table.quasi, found, strict=True):
+        if values is None:
+            values = pa.array([], table.type_of(name))
+        order = pa.compute.sort_indices(values, null_placement="at_end")
+        domains.append(values.take(order))
+    return domains
+
+
+def quasi_codes(array: pa.Array, domain: pa.Array) -> IntArray:
+    """The index of each value in its domain; null finds null."""
+    if pa.types.is_dictionary(array.type):
+        mapping = pa.compute.index_in(array.dictionary, value_set=domain)
+        missing = domain.index(pa.scalar(None, domain.type)).as_py()
+        codes = mapping.take(array.indices)
+        return np.asarray(codes.fill_null(missing).to_numpy(), np.int64)
+    return np.asarray(pa.compute.index_in(array, value_set=domain).to_numpy(), np.int64)

@@ -1,0 +1,329 @@
+"""The local engine: two passes over the table, in bounded memory, on one machine."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from sfumato.columns import Column, Values
+from sfumato.draws import Address, Draws, IntArray, Positions
+from sfumato.engines.coding import SensitiveCoder, person_keys
+from sfumato.engines.counting import (
+    Progress,
+    check_keys,
+    drop_missing,
+    no_progress,
+    take_profile,
+)
+from sfumato.engines.order import KeptOrder, Order, ShuffledOrder
+from sfumato.engines.quasi import QuasiColumn, quasi_column
+from sfumato.engines.writing import RecordWriter
+from sfumato.errors import DataError, UsageError
+from sfumato.guarantees import Guarantee, parse_guarantee
+from sfumato.mechanisms import Batch, Mechanism, Plan, mechanisms_for, parse_mechanism
+from sfumato.profile import Profile
+from sfumato.release import BundleWriter, Manifest
+from sfumato.table import Table
+from sfumato.version import __version__
+
+
+@dataclass(frozen=True)
+class Publication:
+    """What `publish` did: where the release is and what it holds."""
+
+    release: Path
+    manifest: Manifest
+    rows: int
+    seconds: float
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "release": str(self.release),
+            "kind": self.manifest.kind,
+            "mechanism": self.manifest.mechanism,
+            "guarantee": self.manifest.guarantee,
+            "rows": self.rows,
+            "rows_published": self.manifest.rows,
+            "withheld": self.manifest.withheld,
+            "seconds": round(self.seconds, 3),
+            "plan": self.manifest.plan,
+        }
+
+
+def publish(
+    table: Table,
+    guarantee: Guarantee | str,
+    *,
+    to: str | Path,
+    mechanism: Mechanism | str | None = None,
+    seed: int | None = None,
+    key_file: str | Path | None = None,
+    order: str = "shuffle",
+    repeated_keys: str = "refuse",
+    batch_rows: int = 1 << 17,
+    threads: int | None = None,
+    progress: Progress = no_progress,
+) -> Publication:
+    """Publish `table` under `guarantee` into the folder `to`.
+
+    `mechanism` None picks the one with the smallest predicted error. `seed` makes the release
+    repeatable and therefore worthless as protection: for experiments. `key_file` with a key column
+    ties every draw to the person. `order` is "shuffle" or "keep".
+    """
+    began = time.perf_counter()
+    promise = parse_guarantee(guarantee) if isinstance(guarantee, str) else guarantee
+    way = parse_mechanism(mechanism) if isinstance(mechanism, str) else mechanism
+    if order not in ("shuffle", "keep"):
+        raise UsageError(f"'order' must be shuffle or keep. Got {order!r} instead.")
+    if batch_rows < 1:
+        raise UsageError(f"'batch_rows' must be at least 1. Got {batch_rows} instead.")
+    draws = choose_draws(table, seed, key_file)
+    use_threads = threads is None or threads > 1
+    with BundleWriter(to) as bundle:
+        caveats = _key_caveats(table, repeated_keys)
+        profile = take_profile(table, threads=use_threads, progress=progress)
+        way, plan = choose_plan(profile, promise, way, draws)
+        # people's draws follow the key file; the order of rows must be fresh all the same
+        order_draws = Draws.system() if draws.origin == "key-file" else draws
+        stream = _Stream(table, profile, plan, draws, batch_rows, use_threads, progress)
+        columns = _write_records(bundle.folder, stream, order, order_draws)
+        for stem, side in plan.side_tables().items():
+            _write_side(bundle.folder / f"{stem}.parquet", side)
+        manifest = bundle.finish(
+            Manifest(
+                sfumato=__version__,
+                kind=plan.kind,
+                mechanism=str(way),
+                guarantee=str(promise),
+                rows=stream.published,
+                withheld=plan.withheld,
+                order="kept" if order == "keep" else "shuffled",
+                randomness=draws.origin,
+                columns=columns,
+                plan=plan.public(),
+                statement=tuple(promise.statement(h) for h in profile.histograms.values()),
+                does_not_protect=promise.does_not_protect,
+                caveats=(*plan.caveats(), *caveats, *_drop_caveats(table)),
+            )
+        )
+    return Publication(Path(to), manifest, profile.rows, time.perf_counter() - began)
+
+
+def choose_draws(table: Table, seed: int | None, key_file: str | Path | None) -> Draws:
+    """The draws a run asks for: secure ones unless told otherwise."""
+    if seed is not None and key_file is not None:
+        raise UsageError("Give a seed or a key file, not both.")
+    if key_file is not None:
+        if table.key is None:
+            raise UsageError("A key file ties draws to people: name their key column with --key.")
+        return Draws.from_key_file(key_file)
+    return Draws.system() if seed is None else Draws.from_seed(seed)
+
+
+def choose_plan(
+    profile: Profile, guarantee: Guarantee, mechanism: Mechanism | None, draws: Draws
+) -> tuple[Mechanism, Plan]:
+    """The given mechanism's plan, or the plan with the smallest predicted error."""
+    if mechanism is not None:
+        if not mechanism.keeps(guarantee):
+            able = [str(other) for other in mechanisms_for(guarantee)]
+            raise UsageError(
+                f"The mechanism '{mechanism}' does not keep '{guarantee}'. "
+                f"Mechanisms that do: {', '.join(able) or 'none yet'}."
+            )
+        return mechanism, mechanism.plan(profile, guarantee, draws.child("plan"))
+    plans = [
+        (way, way.plan(profile, guarantee, draws.child("plan")))
+        for way in mechanisms_for(guarantee)
+    ]
+    if not plans:
+        raise UsageError(f"No mechanism keeps '{guarantee}' yet.")
+    return min(plans, key=lambda pair: pair[1].predicted_error())
+
+
+class _Stream:
+    """The second pass: published records in compact form, batch by batch."""
+
+    def __init__(
+        self,
+        table: Table,
+        profile: Profile,
+        plan: Plan,
+        draws: Draws,
+        batch_rows: int,
+        threads: bool,
+        progress: Progress,
+    ) -> None:
+        self.table, self.profile, self.plan, self.draws = table, profile, plan, draws
+        self.batch_rows, self.threads, self.progress = batch_rows, threads, progress
+        self.quasi: list[QuasiColumn] = []
+        self.sensitive: tuple[str, ...] = ()  # the sensitive columns that records show
+        self.extra: tuple[str, ...] = ()
+        self.expected = profile.rows - plan.withheld
+        self.published = 0
+        self._coders = {
+            column: SensitiveCoder(table, column, histogram.values)
+            for column, histogram in profile.histograms.items()
+        }
+        self._seen = {
+            column: np.zeros(len(histogram.values), np.int64)
+            for column, histogram in profile.histograms.items()
+        }
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        table, plan = self.table, self.plan
+        by_person = self.draws.origin == "key-file"
+        columns = [*table.quasi, *table.sensitive, *([table.key] if by_person else [])]
+        start = 0
+        for batch in table.batches([str(c) for c in columns], self.batch_rows, self.threads):
+            batch = drop_missing(table, batch)
+            codes = {c: coder(batch.column(c)) for c, coder in self._coders.items()}
+            addresses: dict[str, Address] = dict.fromkeys(codes, Positions(start, batch.num_rows))
+            if by_person:
+                for column, code in codes.items():
+                    values = self.profile.histograms[column].values
+                    keys = person_keys(batch.column(table.key), code, values)
+                    addresses[column] = self.draws.persons(column, keys)
+            ranks = {}
+            if plan.needs_rank:
+                ranks = {c: ranks_in_value(code, self._seen[c]) for c, code in codes.items()}
+            outcome = plan.apply(Batch(codes, ranks, addresses), self.draws)
+            start += batch.num_rows
+            self.sensitive, self.extra = tuple(outcome.codes), tuple(outcome.extra)
+            if not self.quasi:
+                self.quasi = [quasi_column(table, n, batch.column(n).type) for n in table.quasi]
+            made = [*outcome.codes.values(), *outcome.extra.values()]
+            kept = outcome.keep
+            if kept is not None and not kept.all():
+                batch = batch.filter(pa.array(kept))
+                made = [array[kept] for array in made]
+            arrays = [column.add(batch.column(column.name)) for column in self.quasi]
+            arrays += [pa.array(array.astype(np.int32)) for array in made]
+            self.published += batch.num_rows
+            self.progress("publishing", start, self.profile.rows)
+            names = [*table.quasi, *self.sensitive, *self.extra]
+            yield pa.RecordBatch.from_arrays(arrays, names=names)
+        for quasi in self.quasi:
+            quasi.check_stated()
+        if start != self.profile.rows or self.published != self.expected:
+            raise DataError(
+                f"{table.label} changed while it was being published: counted "
+                f"{self.profile.rows:,} rows, then read {start:,}. Publish from a fixed copy."
+            )
+
+    def restore(self, compact: pa.Table, *, ordered: bool) -> pa.Table:
+        """Compact columns back to values."""
+        names = compact.schema.names
+        arrays = [
+            column.restore(_chunk(compact, column.name), ordered=ordered) for column in self.quasi
+        ]
+        for name in self.sensitive:
+            values = pa.array(self.profile.histograms[name].values, self.sensitive_type(name))
+            codes = _chunk(compact, name)
+            missing = values.null_count  # null, where it is a value, is the last one
+            if missing:
+                codes = pa.compute.if_else(
+                    pa.compute.equal(codes, len(values) - 1), pa.scalar(None, pa.int32()), codes
+                )
+            arrays.append(
+                pa.DictionaryArray.from_arrays(codes, values.slice(0, len(values) - missing))
+            )
+        arrays += [_chunk(compact, name) for name in self.extra]
+        return pa.Table.from_arrays(arrays, names=names)
+
+    def sensitive_type(self, name: str) -> pa.DataType:
+        return pa.string() if name in self.table.bins else self.table.type_of(name)
+
+    def columns(self) -> tuple[Column, ...]:
+        sensitive = (
+            Column(
+                name,
+                "sensitive",
+                "categorical" if name in self.table.bins else self.table.kinds[name],
+                str(self.sensitive_type(name)),
+                Values(histogram.values),
+            )
+            for name, histogram in self.profile.histograms.items()
+        )
+        return (*(column.column() for column in self.quasi), *sensitive)
+
+
+def _write_records(folder: Path, stream: _Stream, order: str, draws: Draws) -> tuple[Column, ...]:
+    ordered = order != "keep"
+    writer = RecordWriter(
+        folder / "records.parquet", lambda compact: stream.restore(compact, ordered=ordered)
+    )
+    way: Order
+    if ordered:
+        way = ShuffledOrder(writer.write, stream.expected, draws, folder / "piles")
+    else:
+        way = KeptOrder(writer.write)
+    empty: pa.Table | None = None
+    try:
+        for batch in stream:
+            empty = pa.Table.from_batches([batch.slice(0, 0)])
+            way.add(batch)
+        way.finish()
+        writer.close(empty)
+    finally:
+        way.close()
+        writer.stop()
+    return stream.columns()
+
+
+def _write_side(path: Path, table: pa.Table) -> None:
+    import pyarrow.parquet as pq
+
+    pq.write_table(table, path, row_group_size=1 << 20, store_schema=False)
+
+
+def ranks_in_value(codes: IntArray, seen: IntArray) -> IntArray:
+    """How many earlier records have the same value; `seen` carries the counts between batches.
+
+    >>> ranks_in_value(np.array([1, 0, 1, 1]), np.array([5, 7])).tolist()
+    [7, 5, 8, 9]
+    """
+    narrow = codes.astype(np.uint16) if len(seen) <= 1 << 16 else codes
+    order = np.argsort(narrow, kind="stable")
+    counts = np.bincount(codes, minlength=len(seen))
+    starts = np.cumsum(counts) - counts
+    ranks = np.empty(len(codes), np.int64)
+    sorted_codes = codes[order]
+    ranks[order] = np.arange(len(codes)) + (seen - starts)[sorted_codes]
+    seen += counts
+    return ranks
+
+
+def _chunk(table: pa.Table, name: str) -> pa.Array:
+    column = table.column(name)
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def _key_caveats(table: Table, repeated_keys: str) -> list[str]:
+    if repeated_keys not in ("refuse", "allow"):
+        raise UsageError(f"'repeated_keys' must be refuse or allow. Got {repeated_keys!r} instead.")
+    repeated = check_keys(table)
+    if repeated and repeated_keys == "refuse":
+        raise DataError(
+            f"The key column {table.key!r} of {table.label} repeats in {repeated:,} rows, but the "
+            "promises count one record per person. Keep one row each, or accept a weaker promise "
+            "with --repeated-keys allow."
+        )
+    if not repeated:
+        return []
+    return [
+        "Some people have several records. The promise holds for each record by itself; about a "
+        "person with several, more can be concluded."
+    ]
+
+
+def _drop_caveats(table: Table) -> list[str]:
+    if table.missing != "drop":
+        return []
+    return ["Records without a sensitive value were left out; the counts do not include them."]

@@ -1,0 +1,170 @@
+"""Quasi columns on their way out: unchanged, in compact form, their domains noted on the way.
+
+Dictionary columns travel as int32 codes into one growing dictionary. A value enters it when a
+published record first shows it, in stream order, so the result does not depend on how the stream
+was cut into batches, and a withheld record leaves no trace in it.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sfumato.columns import Column, Kind, Range, Values
+from sfumato.errors import DataError
+from sfumato.table import Table
+
+MOST_LISTED = 10_000  # domains with more values are not listed in the manifest
+
+
+class QuasiColumn(ABC):
+    """One quasi column between the source and the writer."""
+
+    def __init__(self, table: Table, name: str) -> None:
+        self.name, self.label = name, table.label
+        self.kind: Kind = table.kinds[name]
+        self.type = table.type_of(name)
+        self.stated = table.domains.get(name)
+
+    @abstractmethod
+    def add(self, array: pa.Array) -> pa.Array:
+        """The compact form of the next published records."""
+
+    @abstractmethod
+    def restore(self, compact: pa.Array, *, ordered: bool) -> pa.Array:
+        """From compact form to what the file holds.
+
+        `ordered` asks for a dictionary in value order, possible once all records have been added:
+        first-seen order would betray the order of the stream.
+        """
+
+    @abstractmethod
+    def observed(self) -> Values | Range | None:
+        """The domain seen so far; None when it is too large to list."""
+
+    def column(self) -> Column:
+        """What the manifest says of the column."""
+        domain = self.stated if self.stated is not None else self.observed()
+        return Column(self.name, "quasi", self.kind, str(self.type), domain)
+
+    def check_stated(self) -> None:
+        """Refuse values outside a stated domain."""
+        seen = self.observed()
+        inside = True
+        if isinstance(self.stated, Range) and isinstance(seen, Range) and seen.low is not None:
+            assert self.stated.low is not None
+            assert self.stated.high is not None
+            assert seen.high is not None
+            inside = self.stated.low <= seen.low and seen.high <= self.stated.high
+        elif isinstance(self.stated, Values):
+            inside = isinstance(seen, Values) and set(seen.values) <= set(self.stated.values)
+        if not inside:
+            raise DataError(
+                f"Column {self.name!r} of {self.label} has values outside its stated domain. "
+                "Widen the domain (--domain), or leave it out."
+            )
+
+
+class PlainColumn(QuasiColumn):
+    """Numbers, dates, booleans and long texts: passed on as they are."""
+
+    def __init__(self, table: Table, name: str) -> None:
+        super().__init__(table, name)
+        self._low: int | float | None = None
+        self._high: int | float | None = None
+        self._missing = False
+        self._unique: pa.Array | None = pa.array([], self.type)
+
+    def add(self, array: pa.Array) -> pa.Array:
+        if pa.types.is_dictionary(array.type):  # the first file was plain, a later one is not
+            array = array.dictionary_decode()
+        self._missing |= array.null_count > 0
+        if self.kind == "numeric":
+            ends = pc.min_max(array)
+            low, high = _finite(ends["min"].as_py()), _finite(ends["max"].as_py())
+            if low is not None and high is not None:
+                self._low = low if self._low is None else min(self._low, low)
+                self._high = high if self._high is None else max(self._high, high)
+        elif self._unique is not None:
+            merged = pa.concat_arrays([self._unique, array.unique()]).unique()
+            self._unique = merged if len(merged) <= MOST_LISTED else None
+        return array
+
+    def restore(self, compact: pa.Array, *, ordered: bool) -> pa.Array:
+        return compact
+
+    def observed(self) -> Values | Range | None:
+        if self.kind == "numeric":
+            return Range(self._low, self._high, self._missing)
+        return None if self._unique is None else _sorted_values(self._unique)
+
+
+class CodedColumn(QuasiColumn):
+    """Texts that come as dictionaries: passed on as codes into one dictionary."""
+
+    def __init__(self, table: Table, name: str) -> None:
+        super().__init__(table, name)
+        self._values = pa.array([], self.type)
+        self._missing = False
+        self._seen: pa.Array | None = None  # the source's dictionary that `_mapping` is for
+        self._mapping: pa.Array | None = None
+
+    def add(self, array: pa.Array) -> pa.Array:
+        if not pa.types.is_dictionary(array.type):
+            array = array.dictionary_encode()
+        self._missing |= array.null_count > 0
+        if self._seen is None or not self._seen.equals(array.dictionary):
+            self._seen = array.dictionary
+            self._mapping = pc.index_in(self._seen, value_set=self._values, skip_nulls=True)
+        assert self._mapping is not None
+        if self._mapping.null_count and self._admit(array.indices):
+            self._mapping = pc.index_in(self._seen, value_set=self._values, skip_nulls=True)
+        return pc.take(self._mapping, array.indices)
+
+    def _admit(self, indices: pa.Array) -> bool:
+        """Add the values that these records use and the dictionary lacks, in order of first use."""
+        assert self._seen is not None
+        assert self._mapping is not None
+        used = pc.unique(indices.drop_null())  # unique keeps the order of first occurrence
+        fresh = used.filter(pc.take(self._mapping, used).is_null())
+        values = self._seen.take(fresh).drop_null()
+        self._values = pa.concat_arrays([self._values, values])
+        return len(values) > 0
+
+    def restore(self, compact: pa.Array, *, ordered: bool) -> pa.Array:
+        values = self._values
+        if ordered:
+            order = pc.sort_indices(values)
+            place = np.empty(len(values), np.int32)
+            place[order.to_numpy()] = np.arange(len(values), dtype=np.int32)
+            compact, values = pc.take(pa.array(place), compact), values.take(order)
+        else:  # only what records up to here have shown, however far the stream has been read
+            last = pc.max(compact).as_py()
+            values = values.slice(0, 0 if last is None else last + 1)
+        return pa.DictionaryArray.from_arrays(compact, values)
+
+    def observed(self) -> Values | Range | None:
+        if len(self._values) > MOST_LISTED:
+            return None
+        nulls = pa.nulls(1 if self._missing else 0, self.type)
+        return _sorted_values(pa.concat_arrays([self._values, nulls]))
+
+
+def quasi_column(table: Table, name: str, first: pa.DataType) -> QuasiColumn:
+    """The way out for a column whose first batch has the type `first`."""
+    coded = pa.types.is_dictionary(first) and table.type_of(name) == pa.string()
+    return CodedColumn(table, name) if coded else PlainColumn(table, name)
+
+
+def _sorted_values(values: pa.Array) -> Values:
+    return Values(tuple(values.take(pc.sort_indices(values)).to_pylist()))  # a null comes last
+
+
+def _finite(number: int | float | None) -> int | float | None:
+    if number is None or (isinstance(number, float) and math.isnan(number)):
+        return None
+    return number if isinstance(number, (int, float)) else float(number)

@@ -1,0 +1,134 @@
+"""The manifest: what a release says about itself."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from sfumato.columns import Column
+from sfumato.errors import BundleError
+
+FORMAT = 1
+NAME = "manifest.json"
+MOST_BYTES = 64 << 20  # a larger manifest is not read
+
+
+@dataclass(frozen=True)
+class FileEntry:
+    """A file of the release, with what it must hash to."""
+
+    sha256: str
+    bytes: int
+
+    @staticmethod
+    def of(path: Path) -> FileEntry:
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        return FileEntry(digest, path.stat().st_size)
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """Everything public about a release; nothing that the method hides."""
+
+    sfumato: str
+    kind: str
+    mechanism: str
+    guarantee: str
+    rows: int
+    withheld: int
+    order: str
+    randomness: str
+    columns: tuple[Column, ...]
+    plan: dict[str, Any]
+    statement: tuple[str, ...]
+    does_not_protect: tuple[str, ...]
+    caveats: tuple[str, ...]
+    files: dict[str, FileEntry] = field(default_factory=dict)
+
+    def to_text(self) -> str:
+        described = {
+            "format": FORMAT,
+            "sfumato": self.sfumato,
+            "kind": self.kind,
+            "mechanism": self.mechanism,
+            "guarantee": self.guarantee,
+            "rows": self.rows,
+            "withheld": self.withheld,
+            "order": self.order,
+            "randomness": self.randomness,
+            "statement": list(self.statement),
+            "does_not_protect": list(self.does_not_protect),
+            "caveats": list(self.caveats),
+            "columns": [column.to_json() for column in self.columns],
+            "plan": self.plan,
+            "files": {
+                name: {"sha256": entry.sha256, "bytes": entry.bytes}
+                for name, entry in sorted(self.files.items())
+            },
+        }
+        return json.dumps(described, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """Read and validate a manifest that nobody vouches for."""
+    path = folder / NAME
+    if not path.is_file():
+        raise BundleError(f"{str(folder)!r} is not a release: it has no {NAME}.")
+    if path.stat().st_size > MOST_BYTES:
+        raise BundleError(f"The manifest of {str(folder)!r} is larger than {MOST_BYTES:,} bytes.")
+    try:
+        described = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, OSError, RecursionError):
+        raise BundleError(f"The manifest of {str(folder)!r} is not readable JSON.") from None
+    stated = described.get("format") if isinstance(described, dict) else None
+    if isinstance(stated, int) and stated > FORMAT:
+        raise BundleError(
+            f"{str(folder)!r} has release format {stated}; this sfumato reads up to {FORMAT}. "
+            "Update sfumato."
+        )
+    _validate(described, folder)
+    return Manifest(
+        sfumato=described["sfumato"],
+        kind=described["kind"],
+        mechanism=described["mechanism"],
+        guarantee=described["guarantee"],
+        rows=described["rows"],
+        withheld=described["withheld"],
+        order=described["order"],
+        randomness=described["randomness"],
+        columns=tuple(Column.from_json(column) for column in described["columns"]),
+        plan=described["plan"],
+        statement=tuple(described["statement"]),
+        does_not_protect=tuple(described["does_not_protect"]),
+        caveats=tuple(described["caveats"]),
+        files={
+            name: FileEntry(entry["sha256"], entry["bytes"])
+            for name, entry in described["files"].items()
+        },
+    )
+
+
+def manifest_schema() -> dict[str, Any]:
+    """The published JSON Schema of the manifest."""
+    text = resources.files("sfumato.release").joinpath("manifest.schema.json").read_text("utf-8")
+    schema: dict[str, Any] = json.loads(text)
+    return schema
+
+
+def _validate(described: Any, folder: Path) -> None:
+    import jsonschema
+
+    validator = jsonschema.Draft202012Validator(manifest_schema())
+    error = jsonschema.exceptions.best_match(validator.iter_errors(described))
+    if error is not None:
+        place = "/".join(str(step) for step in error.absolute_path) or "top level"
+        problem = error.message if len(error.message) < 300 else error.message[:300] + " …"
+        raise BundleError(f"The manifest of {str(folder)!r} is wrong at {place}: {problem}.")
+    names = [column["name"] for column in described["columns"]]
+    if len(set(names)) != len(names):
+        raise BundleError(f"The manifest of {str(folder)!r} names a column twice.")

@@ -1,0 +1,196 @@
+"""Opening a release folder that nobody vouches for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from sfumato.columns import Column, Range, Values, list_some, value_to_json
+from sfumato.errors import BundleError
+from sfumato.operators import operator_from_json
+from sfumato.release.bundle import UNFINISHED
+from sfumato.release.manifest import NAME, FileEntry, Manifest, read_manifest
+
+
+class Release:
+    """A release on disk, validated: manifest, files, hashes, schemas, domains, operators."""
+
+    def __init__(self, path: str | Path, *, verify: bool = True) -> None:
+        self.path = Path(path)
+        if not self.path.is_dir():
+            raise BundleError(f"There is no release folder {str(self.path)!r}.")
+        if self.path.resolve().name.endswith(UNFINISHED):
+            raise BundleError(f"{str(self.path)!r} was left by a run that did not finish.")
+        self.manifest: Manifest = read_manifest(self.path)
+        self._check_files(verify)
+        self._check_schemas()
+        if verify:
+            self._check_values()
+        self._check_plan()
+
+    @property
+    def kind(self) -> str:
+        return self.manifest.kind
+
+    @property
+    def rows(self) -> int:
+        return self.manifest.rows
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.manifest.columns
+
+    @property
+    def plan(self) -> dict[str, Any]:
+        return self.manifest.plan
+
+    @property
+    def records(self) -> list[Path]:
+        """The Parquet files that hold the records."""
+        return [self.path / "records.parquet"]
+
+    def file(self, stem: str) -> Path:
+        """A side file, such as `sensitive` of a bucketed release."""
+        if f"{stem}.parquet" not in self.manifest.files:
+            raise BundleError(f"{str(self.path)!r} has no file {stem}.parquet.")
+        return self.path / f"{stem}.parquet"
+
+    def column(self, name: str) -> Column:
+        for column in self.columns:
+            if column.name == name:
+                return column
+        raise BundleError(f"{str(self.path)!r} has no column {name!r}.")
+
+    def domain(self, name: str) -> pa.Array:
+        """The listed values of a column, in domain order, in the type of the files."""
+        domain = self.column(name).domain
+        if not isinstance(domain, Values):
+            raise BundleError(f"Column {name!r} of {str(self.path)!r} has no listed domain.")
+        return typed_values(domain.values, self._field_type(name))
+
+    def _field_type(self, name: str) -> pa.DataType:
+        for schema in self._schemas.values():
+            if name in schema.names:
+                kind = schema.field(name).type
+                return kind.value_type if pa.types.is_dictionary(kind) else kind
+        raise BundleError(f"No file of {str(self.path)!r} holds the column {name!r}.")
+
+    def _check_files(self, verify: bool) -> None:
+        listed = set(self.manifest.files) | {NAME}
+        present = {path.name for path in self.path.iterdir()}
+        if listed - present:
+            raise BundleError(
+                f"{str(self.path)!r} lacks {list_some(sorted(listed - present))}. The release is "
+                "incomplete: fetch it again."
+            )
+        if present - listed:
+            raise BundleError(
+                f"{str(self.path)!r} holds files that the manifest does not name: "
+                f"{list_some(sorted(present - listed))}. Remove them."
+            )
+        for name, entry in self.manifest.files.items():
+            path = self.path / name
+            if path.is_symlink() or not path.is_file():
+                raise BundleError(f"{name} of {str(self.path)!r} is not a plain file.")
+            changed = path.stat().st_size != entry.bytes or (verify and FileEntry.of(path) != entry)
+            if changed:
+                raise BundleError(
+                    f"{name} of {str(self.path)!r} is not the file that was published: its SHA-256 "
+                    "or size differs from the manifest. Fetch the release again."
+                )
+
+    def _check_schemas(self) -> None:
+        import pyarrow.parquet as pq
+
+        self._schemas: dict[str, pa.Schema] = {}
+        for name in self.manifest.files:
+            try:
+                with pq.ParquetFile(self.path / name) as file:
+                    self._schemas[name] = file.schema_arrow
+                    rows = file.metadata.num_rows
+            except (pa.ArrowException, OSError):
+                raise BundleError(f"{name} of {str(self.path)!r} is not Parquet.") from None
+            if name == "records.parquet" and rows != self.rows:
+                raise BundleError(
+                    f"records.parquet of {str(self.path)!r} has {rows:,} rows; the manifest says "
+                    f"{self.rows:,}."
+                )
+        for column in self.columns:
+            if self.kind == "generalized" and column.role == "quasi":
+                continue  # a range or a set stands for it: its own columns, checked by its reader
+            found = self._field_type(column.name)
+            if str(found) != column.type:
+                raise BundleError(
+                    f"Column {column.name!r} of {str(self.path)!r} has type {found}; the manifest "
+                    f"says {column.type}."
+                )
+        known = {column.name for column in self.columns} | {"part", "bucket", "count"}
+        for name, schema in self._schemas.items():
+            strangers = sorted(set(schema.names) - known)
+            if strangers and self.kind != "generalized":
+                raise BundleError(
+                    f"{name} of {str(self.path)!r} has columns that the manifest does not name: "
+                    f"{list_some(strangers)}."
+                )
+
+    def _check_values(self) -> None:
+        import duckdb
+
+        connection = duckdb.connect(config={"memory_limit": "512MB"})
+        for name, schema in self._schemas.items():
+            for column in self.columns:
+                if column.name not in schema.names:
+                    continue
+                quoted = '"' + column.name.replace('"', '""') + '"'
+                source = [str(self.path / name)]
+                if isinstance(column.domain, Values):
+                    found = connection.execute(
+                        f"SELECT DISTINCT {quoted} AS v FROM read_parquet(?)", source
+                    ).to_arrow_table()
+                    assert found is not None
+                    values = {value_to_json(v) for v in found.column("v").to_pylist()}
+                    strangers = len(values - set(column.domain.values))
+                elif isinstance(column.domain, Range) and column.domain.low is not None:
+                    row = connection.execute(
+                        f"SELECT count(*) FILTER (WHERE NOT isnan({quoted}::DOUBLE) AND "
+                        f"({quoted} < ? OR {quoted} > ?)) FROM read_parquet(?)",
+                        [column.domain.low, column.domain.high, *source],
+                    ).fetchone()
+                    assert row is not None
+                    strangers = row[0]
+                else:
+                    continue
+                if strangers:
+                    raise BundleError(
+                        f"Column {column.name!r} in {name} of {str(self.path)!r} has {strangers:,} "
+                        "values outside the domain that the manifest states."
+                    )
+
+    def _check_plan(self) -> None:
+        operators = self.plan.get("operators", {})
+        if self.kind == "perturbed" and not operators:
+            raise BundleError(f"The manifest of {str(self.path)!r} names no operator.")
+        if not isinstance(operators, dict):
+            raise BundleError(f"The operators of {str(self.path)!r} are not an object.")
+        for name, described in operators.items():
+            operator = operator_from_json(described)
+            domain = self.column(name).domain
+            if not isinstance(domain, Values) or len(domain) != operator.values:
+                raise BundleError(
+                    f"The operator of column {name!r} in {str(self.path)!r} does not fit its "
+                    "domain."
+                )
+
+
+def typed_values(values: tuple[Any, ...], kind: pa.DataType) -> pa.Array:
+    """Values as they stand in JSON, back in their own type."""
+    texts = [None if v is None else v if isinstance(v, str) else str(v) for v in values]
+    if pa.types.is_boolean(kind):
+        return pa.array(values, kind)
+    if pa.types.is_binary(kind):
+        return pa.array([None if v is None else bytes.fromhex(v) for v in values], kind)
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        return pa.array([float(v) if isinstance(v, str) else v for v in values], kind)
+    return pa.array(texts).cast(kind)

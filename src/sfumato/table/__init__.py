@@ -1,0 +1,226 @@
+"""The raw table: a source of records and the role of every column."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from sfumato.columns import Kind, Range, Values, list_some
+from sfumato.errors import DataError, UsageError
+from sfumato.table.bins import Bins
+from sfumato.table.sources import Source, find_source
+
+Missing = Literal["refuse", "value", "drop"]
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """One row per person. Made by `read`; nothing of the data is held in memory."""
+
+    source: Source
+    quasi: tuple[str, ...]
+    sensitive: tuple[str, ...]
+    key: str | None = None
+    drop: tuple[str, ...] = ()
+    kinds: Mapping[str, Kind] = field(default_factory=dict)
+    domains: Mapping[str, Values | Range] = field(default_factory=dict)
+    bins: Mapping[str, Bins] = field(default_factory=dict)
+    missing: Missing = "refuse"
+
+    @property
+    def label(self) -> str:
+        return self.source.label
+
+    def type_of(self, column: str) -> pa.DataType:
+        return self.source.schema.field(column).type
+
+    def batches(
+        self, columns: Sequence[str], rows: int = 1 << 17, threads: bool = True
+    ) -> Iterator[pa.RecordBatch]:
+        return self.source.batches(columns, rows, threads)
+
+    def __repr__(self) -> str:
+        return (
+            f"<Table {self.label}: quasi {', '.join(self.quasi) or '(none)'}; "
+            f"sensitive {', '.join(self.sensitive)}>"
+        )
+
+
+def read(
+    origin: Any,
+    *,
+    quasi: Sequence[str] | str,
+    sensitive: Sequence[str] | str,
+    key: str | None = None,
+    drop: Sequence[str] | str = (),
+    numeric: Sequence[str] | str = (),
+    categorical: Sequence[str] | str = (),
+    domain: Mapping[str, str | Sequence[Any]] | None = None,
+    bins: Mapping[str, str | Sequence[float]] | None = None,
+    missing: Missing = "refuse",
+) -> Table:
+    """Declare a table: where it is, and what every column is.
+
+    `origin` is a path or glob (Parquet, CSV, Arrow IPC) or a frame (pandas, Polars, pyarrow,
+    DuckDB). Every column needs a role: undeclared columns are refused, so that nothing is
+    published by accident.
+
+    >>> people = pa.table({"age": [30, 41], "disease": ["flu", "HIV"]})
+    >>> read(people, quasi="age", sensitive="disease")
+    <Table the given Table: quasi age; sensitive disease>
+    """
+    source = find_source(origin)
+    names = source.schema.names
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise DataError(
+            f"{source.label} has more than one column named {list_some([repr(n) for n in twice])}. "
+            "Rename them so that every column has a name of its own."
+        )
+    roles = {
+        "quasi": _names(quasi),
+        "sensitive": _names(sensitive),
+        "key": (key,) if key else (),
+        "drop": _names(drop),
+    }
+    _check_roles(roles, names, source.label)
+    published = (*roles["quasi"], *roles["sensitive"])
+    kinds = _kinds(source, published, _names(numeric), _names(categorical))
+    cut = {column: Bins.parse(edges) for column, edges in (bins or {}).items()}
+    for column in cut:
+        if column not in roles["sensitive"]:
+            raise UsageError(f"Bins are for sensitive columns; {column!r} is not one.")
+        if not is_number(source.schema.field(column).type):
+            raise DataError(
+                f"Column {column!r} of {source.label} is {source.schema.field(column).type}, "
+                "not numeric: it cannot be binned."
+            )
+    stated = {
+        column: _domain(column, text, published, kinds, source)
+        for column, text in (domain or {}).items()
+    }
+    both = sorted(set(cut) & set(stated))
+    if both:
+        raise UsageError(f"Column {both[0]!r} has bins and a domain; the bins are its domain.")
+    if missing not in ("refuse", "value", "drop"):
+        raise UsageError(f"'missing' must be refuse, value or drop. Got {missing!r} instead.")
+    return Table(
+        source=source,
+        quasi=roles["quasi"],
+        sensitive=roles["sensitive"],
+        key=key,
+        drop=roles["drop"],
+        kinds=kinds,
+        domains=stated,
+        bins=cut,
+        missing=missing,
+    )
+
+
+def is_number(kind: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    )
+
+
+def _names(given: Sequence[str] | str) -> tuple[str, ...]:
+    parts = given.split(",") if isinstance(given, str) else given
+    return tuple(part.strip() for part in parts if part.strip())
+
+
+def _check_roles(roles: Mapping[str, tuple[str, ...]], names: list[str], label: str) -> None:
+    available = f"The columns are: {list_some(names, most=50)}."
+    owner: dict[str, str] = {}
+    for role, columns in roles.items():
+        for column in columns:
+            if column not in names:
+                raise DataError(f"{label} has no column {column!r} (named as {role}). {available}")
+            if column in owner:
+                raise DataError(
+                    f"Column {column!r} is named as {owner[column]} and as {role}. "
+                    "Every column has one role."
+                )
+            owner[column] = role
+    if not roles["sensitive"]:
+        raise DataError(f"Name at least one sensitive column. {available}")
+    undeclared = [name for name in names if name not in owner]
+    if undeclared:
+        raise DataError(
+            f"{label} has columns without a role: {list_some(undeclared, most=50)}. Declare each "
+            "as quasi, sensitive, key or drop; nothing is published by accident."
+        )
+    reserved = [n for n in (*roles["quasi"], *roles["sensitive"]) if n in ("part", "bucket")]
+    if reserved:
+        raise DataError(
+            f"A release uses the column name {reserved[0]!r} itself. Rename that column of {label}."
+        )
+
+
+def _kinds(
+    source: Source,
+    published: tuple[str, ...],
+    numeric: tuple[str, ...],
+    categorical: tuple[str, ...],
+) -> dict[str, Kind]:
+    for column in (*numeric, *categorical):
+        if column not in published:
+            raise DataError(f"{column!r} is not a quasi or sensitive column, so it has no kind.")
+    kinds: dict[str, Kind] = {}
+    for column in published:
+        kind = source.schema.field(column).type
+        if pa.types.is_nested(kind):
+            raise DataError(
+                f"Column {column!r} of {source.label} is {kind}: only single values can be "
+                "published. Flatten it first, or drop it."
+            )
+        if column in numeric and not is_number(kind):
+            raise DataError(f"Column {column!r} of {source.label} is {kind}, not numeric.")
+        is_numeric = column in numeric or (is_number(kind) and column not in categorical)
+        kinds[column] = "numeric" if is_numeric else "categorical"
+    return kinds
+
+
+def _domain(
+    column: str,
+    given: str | Sequence[Any],
+    published: tuple[str, ...],
+    kinds: Mapping[str, Kind],
+    source: Source,
+) -> Values | Range:
+    if column not in published:
+        raise DataError(f"A domain is stated for {column!r}, which is not a published column.")
+    kind = source.schema.field(column).type
+    if isinstance(given, str) and ".." in given:
+        low, _, high = given.partition("..")
+        try:
+            ends = [float(low), float(high)]
+        except ValueError:
+            raise UsageError(
+                f"Cannot read the domain {given!r}: write for example 16..93."
+            ) from None
+        whole = all(end.is_integer() for end in ends)
+        first, last = (int(end) if whole else end for end in ends)
+        if not first <= last:
+            raise UsageError(f"The domain {given!r} of column {column!r} ends before it begins.")
+        if pa.types.is_integer(kind) and kinds[column] == "numeric":
+            return Range(first, last)
+        if pa.types.is_integer(kind) and whole:
+            return Values(tuple(range(int(first), int(last) + 1)))
+        return Range(first, last)
+    parts = [part.strip() for part in given.split(",")] if isinstance(given, str) else list(given)
+    try:
+        typed = pa.array(parts).cast(kind) if isinstance(given, str) else pa.array(parts, kind)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        raise UsageError(
+            f"The domain stated for column {column!r} does not fit its type {kind}."
+        ) from None
+    values = tuple(typed.to_pylist())
+    if len(set(values)) != len(values):
+        raise UsageError(f"The domain stated for column {column!r} names a value twice.")
+    return Values(values)
+
+
+__all__ = ["Bins", "Missing", "Source", "Table", "is_number", "read"]

@@ -1,0 +1,258 @@
+"""Where records come from: files and frames, read again and again in batches, in order."""
+
+from __future__ import annotations
+
+import glob
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from sfumato.columns import list_some
+from sfumato.errors import DataError
+
+_DICTIONARY_BYTES_PER_VALUE = 4  # a string column chunk below this is coded with few values
+
+
+class Source(ABC):
+    """Records that can be streamed any number of times, always in the same order."""
+
+    label: str  # how messages name it
+    schema: pa.Schema
+
+    @abstractmethod
+    def batches(
+        self, columns: Sequence[str], rows: int, threads: bool = True
+    ) -> Iterator[pa.RecordBatch]:
+        """The named columns in order, in batches of about `rows` records."""
+
+
+class ParquetSource(Source):
+    """One or many Parquet files with the same columns, read one after the other."""
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        import pyarrow.parquet as pq
+
+        self.paths = list(paths)
+        self.label = str(paths[0]) if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
+        for path in paths:
+            with _file_errors(path, "Parquet"):
+                file = pq.ParquetFile(path)
+                schema = pa.schema(
+                    [pa.field(f.name, plain_type(f.type)) for f in file.schema_arrow]
+                )
+                file.close()
+            if path == paths[0]:
+                self.schema = schema
+            elif schema != self.schema:
+                raise DataError(
+                    f"The files do not have the same columns: {paths[0]} has "
+                    f"{_schema_text(self.schema)}; {path} has {_schema_text(schema)}."
+                )
+
+    def batches(
+        self, columns: Sequence[str], rows: int, threads: bool = True
+    ) -> Iterator[pa.RecordBatch]:
+        import pyarrow.parquet as pq
+
+        for path in self.paths:
+            with _file_errors(path, "Parquet"):
+                coded = _dictionary_columns(pq.ParquetFile(path), columns)
+                file = pq.ParquetFile(path, read_dictionary=coded, pre_buffer=False)
+                for batch in file.iter_batches(rows, columns=list(columns), use_threads=threads):
+                    yield normalize(batch, columns)
+
+
+class StreamSource(Source):
+    """Anything with `__arrow_c_stream__` that starts anew each time it is asked."""
+
+    def __init__(self, label: str, opener: Callable[[], pa.RecordBatchReader]) -> None:
+        self.label = label
+        self._open = opener
+        with _file_errors(label, "an Arrow stream"):
+            schema = opener().schema
+        index = (schema.pandas_metadata or {}).get("index_columns", [])
+        hidden = {name for name in index if isinstance(name, str)}  # a frame's index is not data
+        self.schema = pa.schema(
+            [pa.field(f.name, plain_type(f.type)) for f in schema if f.name not in hidden]
+        )
+
+    def batches(
+        self, columns: Sequence[str], rows: int, threads: bool = True
+    ) -> Iterator[pa.RecordBatch]:
+        with _file_errors(self.label, "an Arrow stream"):
+            for batch in self._open():
+                for start in range(0, batch.num_rows, rows):
+                    yield normalize(batch.slice(start, rows), columns)
+
+
+def find_source(origin: Any) -> Source:
+    """The source behind a path, a glob, or a frame."""
+    if isinstance(origin, Source):
+        return origin
+    if isinstance(origin, (str, Path)):
+        return _file_source(str(origin))
+    if isinstance(origin, pa.RecordBatchReader):  # can be read only once, so it is kept
+        origin = origin.read_all()
+    if isinstance(origin, pa.RecordBatch):
+        origin = pa.Table.from_batches([origin])
+    if hasattr(origin, "__arrow_c_stream__"):
+        frame = origin
+        return StreamSource(
+            f"the given {type(origin).__name__}", lambda: pa.RecordBatchReader.from_stream(frame)
+        )
+    raise DataError(
+        f"Cannot read a table from a {type(origin).__name__}. Give a path (Parquet, CSV, Arrow "
+        "IPC), or a pandas, Polars, pyarrow or DuckDB table."
+    )
+
+
+def _file_source(text: str) -> Source:
+    found = sorted(glob.glob(text)) if glob.has_magic(text) else [text]  # noqa: PTH207
+    paths = [Path(name) for name in found]
+    if not paths:
+        raise DataError(f"No file matches {text!r}.")
+    for path in paths:
+        if not path.exists():
+            raise DataError(f"There is no file {str(path)!r}.")
+        if path.is_dir():
+            raise DataError(
+                f"{str(path)!r} is a folder. Name files, for example '{path}/*.parquet'."
+            )
+        if path.stat().st_size == 0:
+            raise DataError(f"The file {str(path)!r} is empty.")
+    ending = paths[0].suffix.lower()
+    if ending in (".csv", ".tsv", ".txt"):
+        return _csv_source(paths)
+    if ending in (".arrow", ".feather", ".ipc"):
+        return _ipc_source(paths)
+    return ParquetSource(paths)
+
+
+def _csv_source(paths: list[Path]) -> Source:
+    import duckdb
+
+    names = [str(path) for path in paths]
+
+    def opened() -> pa.RecordBatchReader:
+        # one type per column, decided from all lines: a late surprise would be a late failure
+        connection = duckdb.connect(config={"threads": 1, "memory_limit": "512MB"})
+        relation = connection.execute("SELECT * FROM read_csv(?, sample_size=-1)", [names])
+        return relation.to_arrow_reader(1 << 17)
+
+    source = StreamSource(names[0], opened)
+    with paths[0].open("rb") as file:
+        header = file.readline().decode("utf-8", "replace").strip().lstrip("\ufeff")
+    separator = "\t" if header.count("\t") > header.count(",") else ","
+    written = [name.strip().strip('"') for name in header.split(separator)]
+    _refuse_duplicates(written, names[0])  # DuckDB would rename the second one
+    return source
+
+
+def _ipc_source(paths: list[Path]) -> Source:
+    def opened() -> pa.RecordBatchReader:
+        def every() -> Iterator[pa.RecordBatch]:
+            for path in paths:
+                yield from _ipc_batches(path)
+
+        return pa.RecordBatchReader.from_batches(_ipc_schema(paths[0]), every())
+
+    return StreamSource(str(paths[0]), opened)
+
+
+def _ipc_schema(path: Path) -> pa.Schema:
+    with pa.memory_map(str(path)) as mapped:
+        try:
+            return pa.ipc.open_file(mapped).schema
+        except pa.ArrowInvalid:
+            mapped.seek(0)
+            return pa.ipc.open_stream(mapped).schema
+
+
+def _ipc_batches(path: Path) -> Iterator[pa.RecordBatch]:
+    with pa.memory_map(str(path)) as mapped:
+        try:
+            file = pa.ipc.open_file(mapped)
+        except pa.ArrowInvalid:
+            mapped.seek(0)
+            yield from pa.ipc.open_stream(mapped)
+            return
+        for index in range(file.num_record_batches):
+            yield file.get_batch(index)
+
+
+def plain_type(kind: pa.DataType) -> pa.DataType:
+    """The type of the values: of dictionary values, and one string type instead of three.
+
+    >>> plain_type(pa.dictionary(pa.int32(), pa.large_string()))
+    DataType(string)
+    """
+    if pa.types.is_dictionary(kind):
+        return plain_type(kind.value_type)
+    if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return pa.string()
+    return kind
+
+
+def normalize(batch: pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:
+    """The named columns, strings of one type, dictionaries with plain values."""
+    arrays = []
+    for name in columns:
+        array = batch.column(name)
+        if pa.types.is_dictionary(array.type):
+            values = array.dictionary.cast(plain_type(array.type))
+            if values.type != array.type.value_type:
+                array = pa.DictionaryArray.from_arrays(array.indices, values)
+        elif array.type != plain_type(array.type):
+            array = array.cast(plain_type(array.type))
+        arrays.append(array)
+    return pa.RecordBatch.from_arrays(arrays, names=list(columns))
+
+
+def _dictionary_columns(file: Any, columns: Sequence[str]) -> list[str]:
+    """The string columns of a Parquet file that are worth reading as dictionary codes."""
+    coded = []
+    metadata = file.metadata
+    leaves = {metadata.schema.column(i).path: i for i in range(metadata.num_columns)}
+    for name in columns:
+        kind = file.schema_arrow.field(name).type
+        if plain_type(kind) != pa.string():
+            continue
+        if pa.types.is_dictionary(kind):
+            coded.append(name)
+            continue
+        chunks = [
+            metadata.row_group(g).column(leaves[name]) for g in range(metadata.num_row_groups)
+        ]
+        size = sum(chunk.total_uncompressed_size for chunk in chunks)
+        if size <= _DICTIONARY_BYTES_PER_VALUE * max(metadata.num_rows, 1):
+            coded.append(name)
+    return coded
+
+
+def _refuse_duplicates(names: Sequence[str], label: str) -> None:
+    twice = sorted({name for name in names if list(names).count(name) > 1})
+    if twice:
+        raise DataError(
+            f"{label} has more than one column named {list_some([repr(n) for n in twice])}. "
+            "Rename them so that every column has a name of its own."
+        )
+
+
+def _schema_text(schema: pa.Schema) -> str:
+    return list_some([f"{field.name} {field.type}" for field in schema])
+
+
+@contextmanager
+def _file_errors(path: object, format_name: str) -> Iterator[None]:
+    """Whatever a reader throws becomes one clear sentence."""
+    import duckdb
+
+    try:
+        yield
+    except (pa.ArrowException, OSError, duckdb.Error) as error:
+        reason = str(error).splitlines()[0].rstrip(".")
+        raise DataError(f"Cannot read {str(path)!r} as {format_name}: {reason}.") from None
