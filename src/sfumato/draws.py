@@ -154,17 +154,29 @@ class Draws:
             rejected = rejected[still]
         return result.view(np.int64)
 
-    def below_small(self, purpose: str, address: Address, halves: Words, bound: int) -> IntArray:
+    def below_small(
+        self, purpose: str, address: Address, halves: Words, bound: int | IntArray
+    ) -> IntArray:
         """Exactly uniform integers in `[0, bound)`, `bound` < 2³¹, from 32-bit halves of words.
 
         Lemire's multiply-shift with rejection; replacements come from `below` under `purpose`.
+        `bound` may differ by address.
         """
-        product = halves * np.uint64(bound)
+        limit = np.asarray(bound, np.uint64)
+        product = halves * limit
         result = product >> np.uint64(32)
         product &= np.uint64(0xFFFFFFFF)
-        rejected = np.flatnonzero(product < np.uint64((1 << 32) % bound))
+        # only products below their bound can be unfair: the modulus is smaller still
+        rejected = np.flatnonzero(product < limit)
         if rejected.size:
-            fresh = self.below(f"{purpose} again", _select(address, rejected), bound)
+            limit = np.broadcast_to(limit, product.shape)[rejected]
+            rejected = rejected[product[rejected] < np.uint64(1 << 32) % limit]
+        if rejected.size:
+            fresh = self.below(
+                f"{purpose} again",
+                _select(address, rejected),
+                np.broadcast_to(np.asarray(bound), product.shape)[rejected],
+            )
             result[rejected] = fresh.view(np.uint64)
         return result.view(np.int64)
 

@@ -11,9 +11,14 @@ from typing import Any
 
 from sfumato.errors import BundleError
 from sfumato.operators.base import Operator
+from sfumato.operators.fine_grain import FineGrain
+from sfumato.operators.general import General
+from sfumato.operators.parts import Part, Parts
 from sfumato.operators.uniform import Uniform
 
-OPERATORS: dict[str, type[Operator]] = {cls.form: cls for cls in (Uniform,)}
+OPERATORS: dict[str, type[Operator]] = {
+    cls.form: cls for cls in (Uniform, FineGrain, General, Parts)
+}
 
 
 def operator_from_json(described: dict[str, Any]) -> Operator:
@@ -31,4 +36,13 @@ def operator_from_json(described: dict[str, Any]) -> Operator:
     return OPERATORS[form].from_json(described)
 
 
-__all__ = ["OPERATORS", "Operator", "Uniform", "operator_from_json"]
+__all__ = [
+    "OPERATORS",
+    "FineGrain",
+    "General",
+    "Operator",
+    "Part",
+    "Parts",
+    "Uniform",
+    "operator_from_json",
+]

@@ -52,6 +52,22 @@ class Operator(ABC):
     def from_json(cls, described: dict[str, Any]) -> Self:
         """Undo `to_json`; raises `BundleError` where the description is no stochastic operator."""
 
+    def odds_gains(self) -> list[Fraction]:
+        """Per true value x, max over y and x' ≠ x of P[x, y] / P[x', y], exactly.
+
+        So much can any published value raise the odds of x (thesis, Theorem 7).
+        """
+        return [self.amplification()] * self.values
+
+    def estimate(self, published: FloatArray) -> FloatArray:
+        """n̂ = P⁻ᵀ o, unbiased; operators with a closed form override this in O(m)."""
+        return np.asarray(published @ self.weights())
+
+    def variances(self, counts: FloatArray) -> FloatArray:
+        """Var(n̂_x) = Σ_y E[o_y] W[y, x]² − n_x for true counts n (methods, section 1)."""
+        variance = counts @ self.matrix() @ self.weights() ** 2 - counts
+        return np.asarray(np.maximum(variance, 0.0))
+
     def observed(self, counts: IntArray) -> Operator:
         """This operator completed with the release's published counts, where it `needs_counts`."""
         return self

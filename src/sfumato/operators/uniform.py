@@ -10,6 +10,7 @@ import numpy as np
 
 from sfumato.draws import Address, Draws, IntArray
 from sfumato.errors import BundleError
+from sfumato.operators import retention
 from sfumato.operators.base import DYADIC, FloatArray, Operator, dyadic_floor
 
 
@@ -59,6 +60,16 @@ class Uniform(Operator):
             raise BundleError("The operator retains nothing, so no count can be estimated from it.")
         p = float(self.retention)
         return (np.eye(self.values) - float(self.off_diagonal)) / p
+
+    def estimate(self, published: FloatArray) -> FloatArray:
+        return retention.estimate(published, self.retentions)
+
+    def variances(self, counts: FloatArray) -> FloatArray:
+        return retention.variances(counts, self.retentions)
+
+    @property
+    def retentions(self) -> FloatArray:
+        return np.full(self.values, float(self.retention))
 
     def amplification(self) -> Fraction:
         return self.diagonal / self.off_diagonal

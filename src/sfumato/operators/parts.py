@@ -1,0 +1,203 @@
+"""Partitioned perturbation: each sub-table has its own few values and its own operator.
+
+The release shows, for each record, the number of its sub-table and a value of that sub-table. So
+the operator works on *symbols*, pairs (part, value): P is block diagonal over them, its inverse
+too, and an estimate for a value is the sum over the parts that hold it (thesis, Section 4.4.1).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from sfumato.draws import Address, Draws, IntArray
+from sfumato.errors import BundleError
+from sfumato.operators.base import DYADIC, FloatArray, Operator
+from sfumato.operators.fine_grain import FineGrain
+from sfumato.operators.uniform import Uniform
+
+
+@dataclass(frozen=True)
+class Part:
+    """A sub-table: the codes of its values, and the operator that works on their places."""
+
+    codes: tuple[int, ...]
+    operator: Uniform | FineGrain
+
+
+@dataclass(frozen=True)
+class Parts(Operator):
+    """One operator per sub-table; `domain` is the number of values of the whole column.
+
+    >>> half = Uniform(2, Fraction(1, 2))
+    >>> parts = Parts(3, (Part((0, 1), half), Part((0, 2), half)))
+    >>> parts.symbol_codes.tolist(), parts.symbol_parts.tolist()
+    ([0, 1, 0, 2], [0, 0, 1, 1])
+    >>> parts.total(np.array([5.0, 1.0, 2.0, 4.0])).tolist()
+    [7.0, 1.0, 4.0]
+    """
+
+    domain: int
+    parts: tuple[Part, ...]
+
+    form: ClassVar[str] = "parts"
+
+    def __post_init__(self) -> None:
+        if not self.parts:
+            raise BundleError("A parts operator needs at least one part.")
+        for number, part in enumerate(self.parts):
+            inside = all(0 <= code < self.domain for code in part.codes)
+            if not inside or len(set(part.codes)) != len(part.codes):
+                raise BundleError(f"Part {number} names values that the column does not have.")
+            if part.operator.values != len(part.codes):
+                raise BundleError(
+                    f"Part {number} has {len(part.codes)} values, its operator "
+                    f"{part.operator.values}."
+                )
+
+    @property
+    def values(self) -> int:  # type: ignore[override]
+        """How many symbols there are."""
+        return sum(len(part.codes) for part in self.parts)
+
+    @cached_property
+    def starts(self) -> IntArray:
+        """The first symbol of each part."""
+        sizes = [len(part.codes) for part in self.parts]
+        return np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
+
+    @cached_property
+    def symbol_codes(self) -> IntArray:
+        return np.array([code for part in self.parts for code in part.codes], np.int64)
+
+    @cached_property
+    def symbol_parts(self) -> IntArray:
+        return np.repeat(np.arange(len(self.parts)), [len(part.codes) for part in self.parts])
+
+    @cached_property
+    def lookup(self) -> IntArray:
+        """Symbol by (part, code); −1 where the part does not have the value."""
+        table = np.full((len(self.parts), self.domain), -1, np.int64)
+        table[self.symbol_parts, self.symbol_codes] = np.arange(self.values)
+        return table
+
+    def total(self, by_symbol: FloatArray) -> FloatArray:
+        """Sums by value over the parts."""
+        return np.asarray(
+            np.bincount(self.symbol_codes, by_symbol, minlength=self.domain), np.float64
+        )
+
+    def _blocks(self) -> list[tuple[Part, slice]]:
+        return [
+            (part, slice(int(start), int(start) + len(part.codes)))
+            for part, start in zip(self.parts, self.starts, strict=True)
+        ]
+
+    def matrix(self) -> FloatArray:
+        whole = np.zeros((self.values, self.values))
+        for part, block in self._blocks():
+            whole[block, block] = part.operator.matrix()
+        return whole
+
+    def weights(self) -> FloatArray:
+        whole = np.zeros((self.values, self.values))
+        for part, block in self._blocks():
+            whole[block, block] = part.operator.weights()
+        return whole
+
+    def weight_table(self) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
+        """(part, published code, original code, weight), Σ mᵢ² rows: what a query joins with."""
+        numbers, published, original, weight = [], [], [], []
+        for number, part in enumerate(self.parts):
+            codes = np.array(part.codes, np.int64)
+            numbers.append(np.full(len(codes) ** 2, number, np.int64))
+            published.append(np.repeat(codes, len(codes)))
+            original.append(np.tile(codes, len(codes)))
+            weight.append(part.operator.weights().reshape(-1))
+        return (
+            np.concatenate(numbers),
+            np.concatenate(published),
+            np.concatenate(original),
+            np.concatenate(weight),
+        )
+
+    def estimate(self, published: FloatArray) -> FloatArray:
+        return np.concatenate(
+            [part.operator.estimate(published[block]) for part, block in self._blocks()]
+        )
+
+    def variances(self, counts: FloatArray) -> FloatArray:
+        return np.concatenate(
+            [part.operator.variances(counts[block]) for part, block in self._blocks()]
+        )
+
+    def amplification(self) -> Fraction:
+        """Within a part; across parts the part number itself tells them apart (errata T11)."""
+        return max(part.operator.amplification() for part in self.parts)
+
+    def odds_gains(self) -> list[Fraction]:
+        return [gain for part in self.parts for gain in part.operator.odds_gains()]
+
+    def condition(self) -> float:
+        return max(part.operator.condition() for part in self.parts)
+
+    @cached_property
+    def _drawing(self) -> tuple[IntArray, IntArray, IntArray]:
+        """Per symbol: numerator of its retention, values of its part, first symbol of its part."""
+        kept: list[int] = []
+        for part in self.parts:
+            if isinstance(part.operator, FineGrain):
+                kept += part.operator.kept
+            else:
+                threshold = part.operator.retention * DYADIC
+                if threshold.denominator != 1:
+                    raise ValueError("records are drawn with dyadic probabilities only")
+                kept += [threshold.numerator] * len(part.codes)
+        sizes = np.array([len(part.codes) for part in self.parts], np.int64)[self.symbol_parts]
+        return np.array(kept, np.int64), sizes, self.starts[self.symbol_parts]
+
+    def apply(self, codes: IntArray, purpose: str, address: Address, draws: Draws) -> IntArray:
+        """Here `codes` are symbols, and so are the published codes."""
+        kept, sizes, starts = self._drawing
+        words = draws.words(purpose, address)
+        halves = words & np.uint64(DYADIC - 1)
+        anything = draws.below_small(purpose, address, halves, sizes[codes])
+        anything += starts[codes]
+        stays = (words >> np.uint64(32)).view(np.int64) < kept[codes]
+        np.copyto(anything, codes, where=stays)
+        return anything
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "form": self.form,
+            "values": self.domain,
+            "parts": [
+                {"codes": list(part.codes), "operator": part.operator.to_json()}
+                for part in self.parts
+            ],
+        }
+
+    @classmethod
+    def from_json(cls, described: dict[str, Any]) -> Self:
+        forms: dict[object, type[Uniform] | type[FineGrain]] = {
+            Uniform.form: Uniform,
+            FineGrain.form: FineGrain,
+        }
+        try:
+            parts = tuple(
+                Part(
+                    tuple(int(code) for code in listed["codes"]),
+                    forms[listed["operator"]["form"]].from_json(listed["operator"]),
+                )
+                for listed in described["parts"]
+            )
+            return cls(int(described["values"]), parts)
+        except (KeyError, ValueError, TypeError):
+            raise BundleError(
+                "The manifest's parts operator is unreadable: expected 'values' and 'parts', each "
+                "with 'codes' and a uniform or fine-grain 'operator'."
+            ) from None

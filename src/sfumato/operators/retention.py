@@ -1,0 +1,107 @@
+"""Closed forms for operators that keep a value with its own probability, else draw uniformly.
+
+P[x, y] = p_x·1{x=y} + (1−p_x)/m. Uniform perturbation, fine-grain perturbation and the sub-tables
+of partitioned perturbation are all of this form; everything here costs O(m).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sfumato.errors import SingularOperator
+from sfumato.operators.base import FloatArray
+
+
+def require_retention(retentions: FloatArray) -> None:
+    """Refuse operators that keep nothing of some value: no unbiased estimate of it exists (T12)."""
+    if len(retentions) > 1 and float(retentions.min()) <= 0:
+        lost = np.flatnonzero(retentions <= 0)
+        raise SingularOperator(
+            f"The operator keeps nothing of the values with codes {lost[:12].tolist()}, so their "
+            "counts cannot be estimated. Publish again with a p_min above 0."
+        )
+
+
+def spread(retentions: FloatArray) -> FloatArray:
+    """s_y: what a record published as y adds to the estimated uniform background S.
+
+    Methods, section 1: n̂_x = (o_x − S)/p_x with S = (Σ o/p − n)/Σ(1/p) = Σ_y o_y s_y.
+    """
+    require_retention(retentions)
+    if len(retentions) == 1:
+        return np.zeros(1)
+    inverse = 1 / retentions
+    return np.asarray((inverse - 1) / inverse.sum())
+
+
+def estimate(published: FloatArray, retentions: FloatArray) -> FloatArray:
+    """n̂ = P⁻ᵀ o.
+
+    >>> estimate(np.array([30.0, 35.0, 35.0]), np.full(3, 0.1)).round(6).tolist()
+    [0.0, 50.0, 50.0]
+    """
+    background = float(published @ spread(retentions))
+    if len(retentions) == 1:
+        return published.astype(np.float64)
+    return np.asarray((published - background) / retentions)
+
+
+def weights(retentions: FloatArray) -> FloatArray:
+    """W[y, x] = (1{x=y} − s_y)/p_x. O(m²) to write down."""
+    if len(retentions) == 1:
+        return np.ones((1, 1))
+    share = spread(retentions)
+    return np.asarray((np.eye(len(retentions)) - share[:, None]) / retentions[None, :])
+
+
+def variances(counts: FloatArray, retentions: FloatArray) -> FloatArray:
+    """Var(n̂_x) = Σ_y E[o_y] W[y, x]² − n_x for true counts n, without the m² weights.
+
+    >>> p, n = np.array([0.5, 0.2, 0.3]), np.array([70.0, 20.0, 10.0])
+    >>> matrix = np.diag(p) + ((1 - p) / 3)[:, None]
+    >>> slow = n @ matrix @ weights(p) ** 2 - n
+    >>> bool(np.allclose(variances(n, p), slow))
+    True
+    """
+    share = spread(retentions)
+    if len(retentions) == 1:
+        return np.zeros(1)
+    background = float((counts * (1 - retentions)).sum()) / len(retentions)
+    published = retentions * counts + background
+    common = float(published @ share**2)
+    raw = (published * (1 - 2 * share) + common) / retentions**2 - counts
+    return np.asarray(np.maximum(raw, 0.0))
+
+
+def condition(retentions: FloatArray, rounds: int = 200) -> float:
+    """The 2-norm condition number of P by power iteration on PᵀP and on its inverse.
+
+    A lower bound that is tight to a per cent or so; O(m) a round, so that 15,000 values take
+    milliseconds where the matrix would take gigabytes.
+    """
+    if len(retentions) == 1:
+        return 1.0
+    if float(retentions.min()) <= 0:
+        return float("inf")
+    m = len(retentions)
+    background, share = (1 - retentions) / m, spread(retentions)
+
+    def forward(v: FloatArray) -> FloatArray:  # PᵀP v
+        image = retentions * v + background * v.sum()
+        return np.asarray(retentions * image + background @ image)
+
+    def backward(v: FloatArray) -> FloatArray:  # WᵀW v
+        scaled = v / retentions
+        image = scaled - share * scaled.sum()
+        return np.asarray((image - share @ image) / retentions)
+
+    norms = []
+    for step in (forward, backward):
+        vector, norm = 1 + np.arange(m) % 7 / 7.0, 0.0
+        for _ in range(rounds):
+            vector = step(vector / np.linalg.norm(vector))
+            norm, last = float(np.linalg.norm(vector)), norm
+            if abs(norm - last) <= 1e-9 * norm:
+                break
+        norms.append(norm)
+    return float(np.sqrt(norms[0] * norms[1]))
