@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from sfumato.errors import UsageError
 from sfumato.guarantees.base import Guarantee
+from sfumato.guarantees.fine_rho import FineRhoPrivacy
 from sfumato.guarantees.rho import RhoPrivacy
 from sfumato.textform import split_call
 
-GUARANTEES: dict[str, type[Guarantee]] = {cls.name: cls for cls in (RhoPrivacy,)}
+GUARANTEES: dict[str, type[Guarantee]] = {cls.name: cls for cls in (RhoPrivacy, FineRhoPrivacy)}
 
 
 def parse_guarantee(text: str) -> Guarantee:
@@ -24,4 +25,4 @@ def parse_guarantee(text: str) -> Guarantee:
     return GUARANTEES[name].from_arguments(positional, keywords)
 
 
-__all__ = ["GUARANTEES", "Guarantee", "RhoPrivacy", "parse_guarantee"]
+__all__ = ["GUARANTEES", "FineRhoPrivacy", "Guarantee", "RhoPrivacy", "parse_guarantee"]
