@@ -128,10 +128,9 @@ def count_cells(table: Table, column: str, values: tuple[Value, ...]) -> Cells:
     schema = pa.schema([("code", pa.int64())])
     connection = duckdb.connect(config={"memory_limit": MEMORY_LIMIT})
     connection.register("coded", pa.RecordBatchReader.from_batches(schema, keyed()))
-    counted = connection.execute(
+    counted = connection.sql(
         "SELECT code, count(*) AS n FROM coded GROUP BY code ORDER BY code"
     ).to_arrow_table()
-    assert counted is not None
     code = counted.column("code").to_numpy()
     keys, sensitive = np.divmod(code, len(values))
     return Cells(

@@ -146,10 +146,9 @@ class Release:
                 quoted = '"' + column.name.replace('"', '""') + '"'
                 source = [str(self.path / name)]
                 if isinstance(column.domain, Values):
-                    found = connection.execute(
-                        f"SELECT DISTINCT {quoted} AS v FROM read_parquet(?)", source
+                    found = connection.sql(
+                        f"SELECT DISTINCT {quoted} AS v FROM read_parquet(?)", params=source
                     ).to_arrow_table()
-                    assert found is not None
                     values = {value_to_json(v) for v in found.column("v").to_pylist()}
                     strangers = len(values - set(column.domain.values))
                 elif isinstance(column.domain, Range) and column.domain.low is not None:

@@ -140,7 +140,7 @@ def _csv_source(paths: list[Path]) -> Source:
     def opened() -> pa.RecordBatchReader:
         # one type per column, decided from all lines: a late surprise would be a late failure
         connection = duckdb.connect(config={"threads": 1, "memory_limit": "512MB"})
-        relation = connection.execute("SELECT * FROM read_csv(?, sample_size=-1)", [names])
+        relation = connection.sql("SELECT * FROM read_csv(?, sample_size=-1)", params=[names])
         return relation.to_arrow_reader(1 << 17)
 
     source = StreamSource(names[0], opened)
