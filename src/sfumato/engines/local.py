@@ -103,6 +103,7 @@ def publish(
                 guarantee=str(promise),
                 rows=stream.published,
                 withheld=plan.withheld,
+                missing=table.missing,
                 order="kept" if order == "keep" else "shuffled",
                 randomness=draws.origin,
                 columns=columns,
@@ -248,6 +249,7 @@ class _Stream:
                 "categorical" if name in self.table.bins else self.table.kinds[name],
                 str(self.sensitive_type(name)),
                 Values(histogram.values),
+                self.table.bins[name].edges if name in self.table.bins else None,
             )
             for name, histogram in self.profile.histograms.items()
         )

@@ -41,6 +41,7 @@ class Manifest:
     guarantee: str
     rows: int
     withheld: int
+    missing: str
     order: str
     randomness: str
     columns: tuple[Column, ...]
@@ -59,6 +60,7 @@ class Manifest:
             "guarantee": self.guarantee,
             "rows": self.rows,
             "withheld": self.withheld,
+            "missing": self.missing,
             "order": self.order,
             "randomness": self.randomness,
             "statement": list(self.statement),
@@ -99,6 +101,7 @@ def read_manifest(folder: Path) -> Manifest:
         guarantee=described["guarantee"],
         rows=described["rows"],
         withheld=described["withheld"],
+        missing=described["missing"],
         order=described["order"],
         randomness=described["randomness"],
         columns=tuple(Column.from_json(column) for column in described["columns"]),
