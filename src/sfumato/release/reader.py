@@ -156,8 +156,7 @@ class Release:
                         f"SELECT count(*) FILTER (WHERE NOT isnan({quoted}::DOUBLE) AND "
                         f"({quoted} < ? OR {quoted} > ?)) FROM read_parquet(?)",
                         [column.domain.low, column.domain.high, *source],
-                    ).fetchone()
-                    assert row is not None
+                    ).fetchall()[0]
                     strangers = row[0]
                 else:
                     continue
