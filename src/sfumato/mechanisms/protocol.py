@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from sfumato.draws import Address, BoolArray, Draws, IntArray
 from sfumato.guarantees.base import Guarantee
@@ -85,6 +85,11 @@ class Mechanism(TextForm, ABC):
     """A way to keep a guarantee. Frozen dataclass; parameters have a text form."""
 
     what: ClassVar[str] = "mechanism"
+
+    @classmethod
+    def candidates(cls) -> list[Self]:
+        """The forms of this mechanism that `publish` compares when none is named."""
+        return [cls()]
 
     @abstractmethod
     def keeps(self, guarantee: Guarantee) -> bool:
