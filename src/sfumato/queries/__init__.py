@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from sfumato.errors import QueryError, UsageError
 from sfumato.queries.answer import Answer
+from sfumato.queries.opened import OpenedRelease, open_release
 
 if TYPE_CHECKING:
     from sfumato.queries.evaluate import Wishes
@@ -70,4 +71,4 @@ def ask(
     return EVALUATORS[release.kind]()(release, question, wishes)
 
 
-__all__ = ["EVALUATORS", "Answer", "Evaluator", "ask"]
+__all__ = ["EVALUATORS", "Answer", "Evaluator", "OpenedRelease", "ask", "open_release"]

@@ -14,8 +14,9 @@ import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
+from sfumato.columns import list_some
 from sfumato.draws import IntArray
-from sfumato.errors import QueryError
+from sfumato.errors import BundleError, QueryError
 from sfumato.queries.dialect import Node
 from sfumato.queries.weights import WeightTable, weight_table
 
@@ -131,6 +132,11 @@ class Session:
                 release = self._release()
                 assert release is not None
                 found = weight_table(release, column, self._published_counts)
+                if set(found.keys) - set(self.names):
+                    raise BundleError(
+                        f"The records lack {list_some(sorted(set(found.keys) - set(self.names)))}, "
+                        f"which the operator of column {column!r} needs. Fetch the release again."
+                    )
                 cursor = self._connection.cursor()
                 cursor.register("arrived", found.table)
                 cursor.execute(f"CREATE TABLE {quoted(name)} AS SELECT * FROM arrived")

@@ -11,7 +11,8 @@ import pyarrow as pa
 
 from sfumato.draws import IntArray
 from sfumato.errors import QueryError
-from sfumato.operators import operator_from_json
+from sfumato.operators import Parts, operator_from_json
+from sfumato.operators.base import FloatArray
 
 if TYPE_CHECKING:
     from sfumato.release import Release
@@ -24,7 +25,7 @@ class WeightTable:
     """A record that shows `keys` counts `weight` towards the value `original`.
 
     `keys` maps a column of the records to the column of `table` that it has to equal (missing
-    equals missing): the published column alone for one operator, and `part` as well where every
+    equals missing): the published column alone for one operator, and its part as well where every
     sub-table has an operator of its own. Zero weights are left out.
     """
 
@@ -46,23 +47,37 @@ def weight_table(release: Release, column: str, published_counts: PublishedCount
         )
     domain = release.domain(column)
     operator = operator_from_json(described)
+    if isinstance(operator, Parts):
+        shown = release.plan.get("part_columns", {}).get(column, "part")
+        parts, published, original, weight = operator.weight_table()
+        table = long_form(domain, published, original, weight).append_column(
+            "part", pa.array(parts[weight != 0])
+        )
+        return WeightTable({column: "published", shown: "part"}, table)
     if operator.needs_counts:
         operator = operator.observed(published_counts(column, domain))
-    return WeightTable({column: "published"}, long_form(domain, operator.weights()))
+    weights = operator.weights()
+    places = np.indices(weights.shape).reshape(2, -1)
+    table = long_form(domain, places[0], places[1], weights.reshape(-1))
+    return WeightTable({column: "published"}, table)
 
 
-def long_form(domain: pa.Array, weights: np.typing.NDArray[np.float64]) -> pa.Table:
-    """A matrix W[y, x] as rows (published, original, weight).
+def long_form(
+    domain: pa.Array, published: IntArray, original: IntArray, weight: FloatArray
+) -> pa.Table:
+    """Rows (published, original, weight) with values for codes, without zero weights.
 
-    >>> long_form(pa.array(["flu", "HIV"]), np.eye(2)).to_pylist()
+    >>> codes = np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])
+    >>> long_form(pa.array(["flu", "HIV"]), *codes, np.array([1.0, 0.0, -0.5, 1.5])).to_pylist()
     [{'published': 'flu', 'original': 'flu', 'weight': 1.0},
-     {'published': 'HIV', 'original': 'HIV', 'weight': 1.0}]
+     {'published': 'HIV', 'original': 'flu', 'weight': -0.5},
+     {'published': 'HIV', 'original': 'HIV', 'weight': 1.5}]
     """
-    published, original = np.nonzero(weights)
+    kept = weight != 0
     return pa.table(
         {
-            "published": domain.take(pa.array(published)),
-            "original": domain.take(pa.array(original)),
-            "weight": pa.array(weights[published, original]),
+            "published": domain.take(pa.array(published[kept])),
+            "original": domain.take(pa.array(original[kept])),
+            "weight": pa.array(weight[kept]),
         }
     )
