@@ -5,12 +5,24 @@ from __future__ import annotations
 from sfumato.errors import UsageError
 from sfumato.guarantees.base import Guarantee
 from sfumato.mechanisms.fine_grain import FineGrainPerturbation
+from sfumato.mechanisms.general import GeneralPerturbation
+from sfumato.mechanisms.partitioned import PartitionedPerturbation
 from sfumato.mechanisms.protocol import Batch, Mechanism, Plan, Published
+from sfumato.mechanisms.resample import Resampling
+from sfumato.mechanisms.splu import DecoyValues
 from sfumato.mechanisms.uniform import UniformPerturbation
 from sfumato.textform import split_call
 
 MECHANISMS: dict[str, type[Mechanism]] = {
-    cls.name: cls for cls in (UniformPerturbation, FineGrainPerturbation)
+    cls.name: cls
+    for cls in (
+        UniformPerturbation,
+        FineGrainPerturbation,
+        PartitionedPerturbation,
+        GeneralPerturbation,
+        Resampling,
+        DecoyValues,
+    )
 }
 
 
