@@ -27,6 +27,11 @@ class Operator(ABC):
     needs_counts: ClassVar[bool] = False  # whether `weights` needs `observed` first
     values: int
 
+    @property
+    def domain_size(self) -> int:
+        """How many values the column has; `values` counts what the matrix ranges over."""
+        return self.values
+
     @abstractmethod
     def matrix(self) -> FloatArray:
         """P as floats, shape (values, values). O(m²)."""

@@ -64,6 +64,10 @@ class Parts(Operator):
         """How many symbols there are."""
         return sum(len(part.codes) for part in self.parts)
 
+    @property
+    def domain_size(self) -> int:
+        return self.domain
+
     @cached_property
     def starts(self) -> IntArray:
         """The first symbol of each part."""

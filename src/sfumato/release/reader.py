@@ -175,7 +175,7 @@ class Release:
         for name, described in operators.items():
             operator = operator_from_json(described)
             domain = self.column(name).domain
-            if not isinstance(domain, Values) or len(domain) != operator.values:
+            if not isinstance(domain, Values) or len(domain) != operator.domain_size:
                 raise BundleError(
                     f"The operator of column {name!r} in {str(self.path)!r} does not fit its "
                     "domain."
