@@ -100,16 +100,15 @@ class FineGrain(Operator):
 
     @classmethod
     def from_json(cls, described: dict[str, Any]) -> Self:
-        kept = integers(described, "retentions", int(described.get("values", -1)))
-        return cls(kept)
+        return cls(_integers(described, "retentions"))
 
 
-def integers(described: dict[str, Any], name: str, length: int) -> tuple[int, ...]:
-    """A list of `length` integers over the stated denominator, which must be `DYADIC`."""
+def _integers(described: dict[str, Any], name: str) -> tuple[int, ...]:
+    """One integer per value over the stated denominator, which must be `DYADIC`."""
     listed = described.get(name)
     readable = (
         isinstance(listed, list)
-        and len(listed) == length
+        and len(listed) == described.get("values")
         and all(isinstance(number, int) and not isinstance(number, bool) for number in listed)
     )
     if not readable or described.get("denominator") != DYADIC:

@@ -79,7 +79,7 @@ def _cut(groups: IntArray, protected: BoolArray, rho2: Fraction, order: Sequence
 
 
 def part_gamma(commonest: int, size: int, rho2: Fraction) -> Fraction:
-    """Equation 9 with ρ₁ᵢ = commonest/size, exactly; 0 where ρ₁ᵢ is 0 cannot arise (T9).
+    """Equation 9 with ρ₁ᵢ = commonest/size, exactly. Every group holds covered records (T9).
 
     >>> part_gamma(12, 36, Fraction(2, 3))
     Fraction(4, 1)
