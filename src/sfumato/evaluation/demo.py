@@ -20,11 +20,11 @@ GUARANTEE = "rho-privacy(0.08, 1/3)"
 MARK = ".sfumato-demo"  # only a folder that a demo made is emptied by the next one
 
 QUESTIONS = (
-    "SELECT COUNT(*) FROM release WHERE occupation = 'Registered nurse'",
-    "SELECT COUNT(*) FROM release WHERE occupation = 'Registered nurse' AND gender = 'female' "
+    "SELECT COUNT(*) FROM release WHERE occupation = 'registered nurse'",
+    "SELECT COUNT(*) FROM release WHERE occupation = 'registered nurse' AND gender = 'female' "
     "AND age BETWEEN 30 AND 50",
-    "SELECT AVG(age) FROM release WHERE occupation = 'Registered nurse'",
-    "SELECT gender, COUNT(*) FROM release WHERE occupation = 'Registered nurse' OR education >= 16 "
+    "SELECT AVG(age) FROM release WHERE occupation = 'registered nurse'",
+    "SELECT gender, COUNT(*) FROM release WHERE occupation = 'registered nurse' OR education >= 16 "
     "GROUP BY gender ORDER BY gender",
     "SELECT occupation, COUNT(*) FROM release WHERE age < 40 GROUP BY occupation "
     "ORDER BY COUNT(*) DESC LIMIT 5",
@@ -135,10 +135,13 @@ def _beside_truth(asked: Asked) -> list[str]:
         keys = [str(row[c]) for c in asked.columns if not any(c.startswith(a) for a in aggregates)]
         for name in aggregates:
             true = None if truth is None else truth[name]
+            if row[name] is None:
+                lines.append(f"{' '.join(keys) + ': ' if keys else ''}no estimate; truth {true}")
+                continue
             half = (row[f"{name}_high"] - row[f"{name}_low"]) / 2
             inside = true is not None and row[f"{name}_low"] <= true <= row[f"{name}_high"]
             lines.append(
-                f"{' '.join(keys) + ': ' if keys else ''}{row[name]:,.4g} ± {half:,.3g} "
+                f"{' '.join(keys) + ': ' if keys else ''}{row[name]:,.6g} ± {half:,.3g} "
                 f"(95 %: {row[f'{name}_low']:,.6g} … {row[f'{name}_high']:,.6g}); truth "
                 f"{0 if true is None else true:,.6g}, {'inside' if inside else 'outside'}"
             )
