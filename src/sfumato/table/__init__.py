@@ -152,7 +152,15 @@ def _check_roles(roles: Mapping[str, tuple[str, ...]], names: list[str], label: 
             f"{label} has columns without a role: {list_some(undeclared, most=50)}. Declare each "
             "as quasi, sensitive, key or drop; nothing is published by accident."
         )
-    reserved = [n for n in (*roles["quasi"], *roles["sensitive"]) if n in ("part", "bucket")]
+    lower: dict[str, str] = {}
+    for name in (*roles["quasi"], *roles["sensitive"]):
+        if name.lower() in lower:
+            raise DataError(
+                f"The columns {lower[name.lower()]!r} and {name!r} of {label} differ only in case, "
+                "which SQL cannot tell apart. Rename one."
+            )
+        lower[name.lower()] = name
+    reserved = [n for n in (*roles["quasi"], *roles["sensitive"]) if n.lower() in ("part", "bucket")]
     if reserved:
         raise DataError(
             f"A release uses the column name {reserved[0]!r} itself. Rename that column of {label}."
