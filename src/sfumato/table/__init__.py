@@ -160,11 +160,11 @@ def _check_roles(roles: Mapping[str, tuple[str, ...]], names: list[str], label: 
                 "which SQL cannot tell apart. Rename one."
             )
         lower[name.lower()] = name
-    reserved = [n for n in (*roles["quasi"], *roles["sensitive"]) if n.lower() in ("part", "bucket")]
-    if reserved:
-        raise DataError(
-            f"A release uses the column name {reserved[0]!r} itself. Rename that column of {label}."
-        )
+    for own in ("part", "bucket"):
+        if own in lower:
+            raise DataError(
+                f"A release uses the column name {own!r} itself. Rename that column of {label}."
+            )
 
 
 def _kinds(
