@@ -130,21 +130,29 @@ def choose_draws(table: Table, seed: int | None, key_file: str | Path | None) ->
 def choose_plan(
     profile: Profile, guarantee: Guarantee, mechanism: Mechanism | None, draws: Draws
 ) -> tuple[Mechanism, Plan]:
-    """The given mechanism's plan, or the plan with the smallest predicted error."""
-    if mechanism is not None:
-        if not mechanism.keeps(guarantee):
-            able = [str(other) for other in mechanisms_for(guarantee)]
-            raise UsageError(
-                f"The mechanism '{mechanism}' does not keep '{guarantee}'. "
-                f"Mechanisms that do: {', '.join(able) or 'none yet'}."
-            )
-        return mechanism, mechanism.plan(profile, guarantee, draws.child("plan"))
-    plans = [
-        (way, way.plan(profile, guarantee, draws.child("plan")))
-        for way in mechanisms_for(guarantee)
-    ]
-    if not plans:
+    """The given mechanism's plan, or the plan with the smallest predicted error.
+
+    Draws under a key file belong to people, so only plans that publish a record by itself, not by
+    its rank in the stream, can use them.
+    """
+    if mechanism is not None and not mechanism.keeps(guarantee):
+        able = [str(other) for other in mechanisms_for(guarantee)]
+        raise UsageError(
+            f"The mechanism '{mechanism}' does not keep '{guarantee}'. "
+            f"Mechanisms that do: {', '.join(able) or 'none yet'}."
+        )
+    ways = mechanisms_for(guarantee) if mechanism is None else [mechanism]
+    if not ways:
         raise UsageError(f"No mechanism keeps '{guarantee}' yet.")
+    plans = [(way, way.plan(profile, guarantee, draws.child("plan"))) for way in ways]
+    if draws.origin == "key-file":
+        plans = [(way, plan) for way, plan in plans if not plan.needs_rank]
+        if not plans:
+            raise UsageError(
+                f"{' and '.join(str(way) for way in ways)} would place people by their rank in the "
+                "table, so a person would not be published alike each time. With --key-file use a "
+                "mechanism that draws for each record alone, such as uniform."
+            )
     return min(plans, key=lambda pair: pair[1].predicted_error())
 
 
