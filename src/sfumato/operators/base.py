@@ -64,6 +64,14 @@ class Operator(ABC):
         """
         return [self.amplification()] * self.values
 
+    def push(self, counts: FloatArray) -> FloatArray:
+        """Expected published counts n·P, along the last axis."""
+        return np.asarray(counts @ self.matrix())
+
+    def pull(self, scores: FloatArray) -> FloatArray:
+        """P·s, along the last axis: for each true value, the expected score of what is shown."""
+        return np.asarray(scores @ self.matrix().T)
+
     def estimate(self, published: FloatArray) -> FloatArray:
         """n̂ = P⁻ᵀ o, unbiased; operators with a closed form override this in O(m)."""
         return np.asarray(published @ self.weights())

@@ -58,6 +58,12 @@ class FineGrain(Operator):
     def weights(self) -> FloatArray:
         return retention.weights(self.retentions)
 
+    def push(self, counts: FloatArray) -> FloatArray:
+        return retention.push(counts, self.retentions)
+
+    def pull(self, scores: FloatArray) -> FloatArray:
+        return retention.pull(scores, self.retentions)
+
     def estimate(self, published: FloatArray) -> FloatArray:
         return retention.estimate(published, self.retentions)
 

@@ -129,6 +129,14 @@ class Parts(Operator):
             np.concatenate(weight),
         )
 
+    def push(self, counts: FloatArray) -> FloatArray:
+        shown = [part.operator.push(counts[..., block]) for part, block in self._blocks()]
+        return np.concatenate(shown, axis=-1)
+
+    def pull(self, scores: FloatArray) -> FloatArray:
+        met = [part.operator.pull(scores[..., block]) for part, block in self._blocks()]
+        return np.concatenate(met, axis=-1)
+
     def estimate(self, published: FloatArray) -> FloatArray:
         return np.concatenate(
             [part.operator.estimate(published[block]) for part, block in self._blocks()]

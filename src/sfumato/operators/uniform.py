@@ -61,6 +61,12 @@ class Uniform(Operator):
         p = float(self.retention)
         return (np.eye(self.values) - float(self.off_diagonal)) / p
 
+    def push(self, counts: FloatArray) -> FloatArray:
+        return retention.push(counts, self.retentions)
+
+    def pull(self, scores: FloatArray) -> FloatArray:
+        return retention.pull(scores, self.retentions)
+
     def estimate(self, published: FloatArray) -> FloatArray:
         return retention.estimate(published, self.retentions)
 
