@@ -230,13 +230,6 @@ def test_rho_privacy_picks_partitioned_where_it_is_better() -> None:
     assert plans["partitioned"].predicted_error() < 0.5 * uniform.predicted_error()
 
 
-def test_key_files_never_choose_parts_by_themselves() -> None:
-    tied = Draws(bytes(32), origin="key-file")
-    plan = PartitionedPerturbation().plan(profile([5, 4, 3]), RhoPrivacy("0.45", "0.6"), tied)
-    assert plan.predicted_error() == float("inf")
-    assert any("several releases" in sentence for sentence in plan.caveats())
-
-
 def test_two_sensitive_columns_have_a_part_each() -> None:
     first = Histogram("s", tuple(range(4)), np.array([4, 3, 2, 1]))
     second = Histogram("t", tuple(range(3)), np.array([4, 3, 3]))

@@ -52,7 +52,6 @@ class PartitionedPlan(Plan):
     """Exact quotas of every value in every part; the keyed slot of a record decides its part."""
 
     columns: Mapping[str, SubTables]
-    by_key: bool = False  # draws tied to people: parts would still change between releases
     _slots: dict[str, tuple[Draws, Permutation]] = field(default_factory=dict, repr=False)
 
     kind: ClassVar[str] = "perturbed"
@@ -105,16 +104,9 @@ class PartitionedPlan(Plan):
                 f"Column {column!r} is {epsilon:.4g}-locally differentially private within each "
                 "part, not across parts.",
             ]
-        if self.by_key:
-            sentences.append(
-                "Draws are tied to people, but parts are dealt anew in every release: a person's "
-                "parts in several releases together rule out more values."
-            )
         return sentences
 
     def predicted_error(self) -> float:
-        if self.by_key:
-            return math.inf  # never chosen by itself for repeated releases
         return max(
             math.sqrt(len(cut.histogram.values) * cut.total_variance()) / max(cut.histogram.rows, 1)
             for cut in self.columns.values()
@@ -181,7 +173,7 @@ class PartitionedPerturbation(Mechanism):
         for column, histogram in profile.histograms.items():
             guarantee.check(histogram)
             columns[column] = cut_table(histogram, guarantee, self.inside)
-        return PartitionedPlan(columns, by_key=draws.origin == "key-file")
+        return PartitionedPlan(columns)
 
 
 def cut_table(histogram: Histogram, guarantee: RhoPrivacy, inside: str) -> SubTables:
