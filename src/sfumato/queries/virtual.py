@@ -26,6 +26,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from sfumato.queries.decoys import DecoyLaw, Moments, decoy_variance
 from sfumato.queries.dialect import Node
 from sfumato.queries.question import Aggregate, Question, Term
 from sfumato.queries.rewrite import Stage, hoisted, over
@@ -39,6 +40,34 @@ class Sums:
 
     value: str
     variance: str
+
+
+_DECOY_COLUMNS = {
+    "first": "min(w0.place)",
+    "last": "max(w0.place)",
+    "rate": "max(w0.rate)",
+    "held": "max(w0.held)",
+}
+
+
+@dataclass(frozen=True)
+class _Decoys:
+    """Columns of `groups` that name the original values of a group, and the one value's law."""
+
+    law: DecoyLaw
+    first: str
+    last: str
+    rate: str
+    held: str
+
+    def moments(self, everything: str, own: str) -> Moments:
+        """Sums of what is never negative: an estimate outside its bounds is noise."""
+        return Moments(everything, f"least(greatest({own}, 0e0), {everything})")
+
+    def spread(self, plain: str, square: Moments, first: Moments, second: Moments) -> str:
+        """The closed form where a group asks about one value, else records as if independent."""
+        closed = decoy_variance(self.law, self.rate, self.held, square, first, second)
+        return f"CASE WHEN {self.first} = {self.last} THEN {closed} ELSE {plain} END"
 
 
 class VirtualTable:
@@ -176,6 +205,10 @@ class VirtualTable:
             spread = f"({z} * {z} - {z})"
         total = self._sum(f"{n} * {z}", chosen)
         total_spread = self._sum(f"{n} * {spread}", chosen)
+        decoys = None if z == "1e0" else self._decoys(on_originals, chosen)
+        if decoys is not None:
+            counted = decoys.moments(self._sum(n, chosen), total)
+            total_spread = decoys.spread(total_spread, counted, counted, counted)
         if function == "count":
             return Sums(f"coalesce({total}, 0e0)", total_spread)
         assert known is not None
@@ -185,10 +218,25 @@ class VirtualTable:
         present = self._sum(n, chosen)
         value = self._sum(f"{s} * {z}", chosen)
         variance = self._sum(f"{q} * {spread}", chosen)
+        covariance = self._sum(f"{s} * {spread}", chosen)
+        if decoys is not None:
+            summed = Moments(self._sum(s, chosen), value)
+            squared = decoys.moments(self._sum(q, chosen), self._sum(f"{q} * {z}", chosen))
+            variance = decoys.spread(variance, squared, summed, summed)
+            covariance = decoys.spread(covariance, summed, summed, counted)
         if function == "sum":
             return Sums(f"CASE WHEN {present} > 0 THEN {value} END", variance)
-        covariance = self._sum(f"{s} * {spread}", chosen)
         return _ratio(present, value, total, variance, total_spread, covariance)
+
+    def _decoys(self, on_originals: list[str], chosen: str) -> _Decoys | None:
+        """What a closed-form error bar needs to know, where the one sensitive column has one."""
+        if len(self._weights) != 1 or self._weights[0][1].decoys is None:
+            return None
+        known = {}
+        for name, sql in _DECOY_COLUMNS.items():
+            inside = f"t.{self._weighted.add(f'{sql}{_filter(on_originals)}')}"
+            known[name] = self._grouped.add(f"{sql[:3]}({inside}){chosen}")
+        return _Decoys(self._weights[0][1].decoys, **known)
 
     def _general(
         self, function: str, argument: Term, on_records: list[str], on_originals: list[str]

@@ -11,8 +11,9 @@ import pyarrow as pa
 
 from sfumato.draws import IntArray
 from sfumato.errors import QueryError
-from sfumato.operators import Parts, operator_from_json
+from sfumato.operators import Decoy, Parts, operator_from_json
 from sfumato.operators.base import FloatArray
+from sfumato.queries.decoys import DecoyLaw, completed, with_law
 
 if TYPE_CHECKING:
     from sfumato.release import Release
@@ -31,6 +32,7 @@ class WeightTable:
 
     keys: dict[str, str]
     table: pa.Table
+    decoys: DecoyLaw | None = None  # where error bars follow the law of decoys
 
 
 def weight_table(release: Release, column: str, published_counts: PublishedCounts) -> WeightTable:
@@ -54,12 +56,18 @@ def weight_table(release: Release, column: str, published_counts: PublishedCount
             "part", pa.array(parts[weight != 0])
         )
         return WeightTable({column: "published", shown: "part"}, table)
-    if operator.needs_counts:
+    if isinstance(operator, Decoy):
+        operator = completed(operator, published_counts(column, domain), domain, column)
+    elif operator.needs_counts:
         operator = operator.observed(published_counts(column, domain))
     weights = operator.weights()
     places = np.indices(weights.shape).reshape(2, -1)
-    table = long_form(domain, places[0], places[1], weights.reshape(-1))
-    return WeightTable({column: "published"}, table)
+    table = WeightTable(
+        {column: "published"}, long_form(domain, places[0], places[1], weights.reshape(-1))
+    )
+    if isinstance(operator, Decoy):
+        return with_law(table, operator, places[1][weights.reshape(-1) != 0])
+    return table
 
 
 def long_form(
