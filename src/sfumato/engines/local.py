@@ -108,7 +108,7 @@ def publish(
                 randomness=draws.origin,
                 columns=columns,
                 plan=plan.public(),
-                statement=tuple(promise.statement(h) for h in profile.histograms.values()),
+                statement=tuple(plan.statement(promise, h) for h in profile.histograms.values()),
                 does_not_protect=promise.does_not_protect,
                 caveats=(*plan.caveats(), *caveats, *_drop_caveats(table)),
             )

@@ -61,7 +61,7 @@ def describe(
     promise = parse_guarantee(guarantee) if isinstance(guarantee, str) else guarantee
     way = parse_mechanism(mechanism) if isinstance(mechanism, str) else mechanism
     way, plan = choose_plan(profile, promise, way, Draws.system())
-    notes = [promise.statement(histogram) for histogram in profile.histograms.values()]
+    notes = [plan.statement(promise, histogram) for histogram in profile.histograms.values()]
     notes.append("Does not protect against: " + "; ".join(promise.does_not_protect) + ".")
     notes += plan.caveats()
     for described in DESCRIBERS:

@@ -87,6 +87,16 @@ class PartitionedPlan(Plan):
             "part_columns": {c: self.part_column(c) for c in self.columns},
         }
 
+    def statement(self, guarantee: Guarantee, histogram: Histogram) -> str:
+        # Definition 1 speaks of any prior; sub-tables keep it for the prior that they have (T11)
+        assert isinstance(guarantee, RhoPrivacy)
+        text = (
+            f"Column {histogram.column!r}: whoever knows of a person no more than how common each "
+            f"value is gives a value with a share of at most {float(guarantee.rho1):.4g} a chance "
+            f"of at most {float(guarantee.rho2):.4g} after seeing the release."
+        )
+        return text + guarantee.uncovered_text(histogram)
+
     def caveats(self) -> list[str]:
         sentences = []
         for column, cut in self.columns.items():

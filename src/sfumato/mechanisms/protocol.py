@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from sfumato.draws import Address, BoolArray, Draws, IntArray
 from sfumato.guarantees.base import Guarantee
-from sfumato.profile import Profile
+from sfumato.profile import Histogram, Profile
 from sfumato.textform import TextForm
 
 if TYPE_CHECKING:
@@ -62,6 +62,10 @@ class Plan(ABC):
     @abstractmethod
     def public(self) -> dict[str, Any]:
         """The manifest's `plan`: JSON, and nothing that the method does not disclose."""
+
+    def statement(self, guarantee: Guarantee, histogram: Histogram) -> str:
+        """The promise in plain words, for one column; narrower where the mechanism's is."""
+        return guarantee.statement(histogram)
 
     def caveats(self) -> list[str]:
         """Sentences that belong beside the promise."""
