@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import NoReturn
 
@@ -22,19 +23,23 @@ _COUNT = (Aggregate("count", None, ()),)
 
 
 def consistent_sql(
-    question: Question, session: Session, quantile: float, tables: dict[str, pa.Table]
+    question: Question,
+    session: Session,
+    quantile: float,
+    tables: dict[str, pa.Table],
+    histogram: Callable[[Question, Session], pa.Table] | None = None,
 ) -> str:
     """`WITH … estimates` as `VirtualTable.sql`, its values from the projected histogram.
 
     For each group of the quasi keys the joint histogram of the sensitive columns is estimated
     whole and moved to the nearest point of {n ≥ 0, Σ n = n_A}, n_A being known exactly (methods,
     section 1). Conditions and keys on sensitive columns then read that table. The standard error
-    stays that of the unbiased estimate.
+    stays that of the unbiased estimate. `histogram` makes the table by another estimator.
     """
     _check(question)
     if not question.sensitive:
         return VirtualTable(question, session).sql(quantile)
-    tables["projected"] = _projected(question, session)
+    tables["projected"] = (histogram or _projected)(question, session)
     quasi = [place for place, key in enumerate(question.keys) if not key.sensitive]
     cells = {
         column: exp.column(f"x{place}", table="p")
