@@ -131,7 +131,8 @@ class Decoy(Operator):
         drawn = (1 - tilt) ** 2 * held + tilt**2 * np.maximum(c * share * rows - held, 0.0)
         spread = others * chance * (1 - chance) * (1 - others / without)
         variance = (drawn * (c - 1) + np.maximum(spread, 0.0)) / c**2
-        return np.asarray(variance / (1 / c - rate) ** 2)
+        seen = (1 / c - rate) ** 2  # 0 at the eligibility limit: nothing can be told
+        return np.divide(variance, seen, out=np.full_like(variance, np.inf), where=seen > 0)
 
     def amplification(self) -> Fraction:
         """No bound: two values that never share a group tell each other apart for certain."""
