@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +17,26 @@ from sfumato.engines.coding import SensitiveCoder, person_keys
 from sfumato.engines.counting import (
     Progress,
     check_keys,
+    count_cells,
     drop_missing,
     no_progress,
     take_profile,
 )
+from sfumato.engines.from_cells import cell_outcomes, cell_quasi_columns
 from sfumato.engines.order import KeptOrder, Order, ShuffledOrder
 from sfumato.engines.quasi import QuasiColumn, quasi_column
 from sfumato.engines.writing import RecordWriter
 from sfumato.errors import DataError, UsageError
 from sfumato.guarantees import Guarantee, parse_guarantee
-from sfumato.mechanisms import Batch, Mechanism, Plan, mechanisms_for, parse_mechanism
+from sfumato.mechanisms import (
+    Batch,
+    CellPlan,
+    Mechanism,
+    Plan,
+    Published,
+    mechanisms_for,
+    parse_mechanism,
+)
 from sfumato.profile import Profile
 from sfumato.release import BundleWriter, Manifest
 from sfumato.table import Table
@@ -88,9 +98,12 @@ def publish(
     with BundleWriter(to) as bundle:
         caveats = _key_caveats(table, repeated_keys)
         profile = take_profile(table, threads=use_threads, progress=progress)
+        profile = with_cells(table, profile, promise, way)
         way, plan = choose_plan(profile, promise, way, draws)
         # people's draws follow the key file; the order of rows must be fresh all the same
         order_draws = Draws.system() if draws.origin == "key-file" else draws
+        if isinstance(plan, CellPlan) and order == "keep":
+            raise UsageError(f"'{way}' makes new rows, so there is no order to keep.")
         stream = _Stream(table, profile, plan, draws, batch_rows, use_threads, progress)
         columns = _write_records(bundle.folder, stream, order, order_draws)
         for stem, side in plan.side_tables().items():
@@ -127,6 +140,17 @@ def choose_draws(table: Table, seed: int | None, key_file: str | Path | None) ->
     return Draws.system() if seed is None else Draws.from_seed(seed)
 
 
+def with_cells(
+    table: Table, profile: Profile, guarantee: Guarantee, mechanism: Mechanism | None
+) -> Profile:
+    """The profile with its cells, where a mechanism in question looks at them."""
+    ways = mechanisms_for(guarantee) if mechanism is None else [mechanism]
+    if not any(way.needs_cells for way in ways) or len(profile.histograms) != 1:
+        return profile
+    (histogram,) = profile.histograms.values()
+    return replace(profile, cells=count_cells(table, histogram.column, histogram.values))
+
+
 def choose_plan(
     profile: Profile, guarantee: Guarantee, mechanism: Mechanism | None, draws: Draws
 ) -> tuple[Mechanism, Plan]:
@@ -146,11 +170,15 @@ def choose_plan(
         raise UsageError(f"No mechanism keeps '{guarantee}' yet.")
     plans = [(way, way.plan(profile, guarantee, draws.child("plan"))) for way in ways]
     if draws.origin == "key-file":
-        plans = [(way, plan) for way, plan in plans if not plan.needs_rank]
+        plans = [
+            (way, plan)
+            for way, plan in plans
+            if not plan.needs_rank and not isinstance(plan, CellPlan)
+        ]
         if not plans:
             raise UsageError(
                 f"{' and '.join(str(way) for way in ways)} would place people by their rank in the "
-                "table, so a person would not be published alike each time. With --key-file use a "
+                "table or draw for whole groups, so a person would not be published alike each time. With --key-file use a "
                 "mechanism that draws for each record alone, such as uniform."
             )
     return min(plans, key=lambda pair: pair[1].predicted_error())
@@ -176,6 +204,7 @@ class _Stream:
         self.extra: tuple[str, ...] = ()
         self.expected = profile.rows - plan.withheld
         self.published = 0
+        self.seen = 0  # records of the table that have been dealt with
         self._coders = {
             column: SensitiveCoder(table, column, histogram.values)
             for column, histogram in profile.histograms.items()
@@ -186,14 +215,46 @@ class _Stream:
         }
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
+        table = self.table
+        for batch, outcome in self._outcomes():
+            self.sensitive, self.extra = tuple(outcome.codes), tuple(outcome.extra)
+            if not self.quasi:
+                self.quasi = self._quasi_columns(batch)
+            made = [*outcome.codes.values(), *outcome.extra.values()]
+            kept = outcome.keep
+            if kept is not None and not kept.all():
+                batch = batch.filter(pa.array(kept))
+                made = [array[kept] for array in made]
+            arrays = [column.add(batch.column(column.name)) for column in self.quasi]
+            arrays += [pa.array(array.astype(np.int32)) for array in made]
+            self.published += batch.num_rows
+            self.progress("publishing", self.seen, self.profile.rows)
+            names = [*table.quasi, *self.sensitive, *self.extra]
+            yield pa.RecordBatch.from_arrays(arrays, names=names)
+        for quasi in self.quasi:
+            quasi.check_stated()
+        if self.seen != self.profile.rows or self.published != self.expected:
+            raise DataError(
+                f"{table.label} changed while it was being published: counted "
+                f"{self.profile.rows:,} rows, then read {self.seen:,}. Publish from a fixed copy."
+            )
+
+    def _outcomes(self) -> Iterator[tuple[pa.RecordBatch, Published]]:
+        """Quasi columns batch by batch, with what the plan made of each batch."""
         table, plan = self.table, self.plan
+        if isinstance(plan, CellPlan):
+            self.seen = plan.withheld
+            for batch, outcome in cell_outcomes(table, plan, self.draws, self.batch_rows):
+                self.seen += batch.num_rows
+                yield batch, outcome
+            return
         by_person = self.draws.origin == "key-file"
         columns = [*table.quasi, *table.sensitive, *([table.key] if by_person else [])]
-        start = 0
         for batch in table.batches([str(c) for c in columns], self.batch_rows, self.threads):
             batch = drop_missing(table, batch)
             codes = {c: coder(batch.column(c)) for c, coder in self._coders.items()}
-            addresses: dict[str, Address] = dict.fromkeys(codes, Positions(start, batch.num_rows))
+            here = Positions(self.seen, batch.num_rows)
+            addresses: dict[str, Address] = dict.fromkeys(codes, here)
             if by_person:
                 for column, code in codes.items():
                     values = self.profile.histograms[column].values
@@ -203,28 +264,14 @@ class _Stream:
             if plan.needs_rank:
                 ranks = {c: ranks_in_value(code, self._seen[c]) for c, code in codes.items()}
             outcome = plan.apply(Batch(codes, ranks, addresses), self.draws)
-            start += batch.num_rows
-            self.sensitive, self.extra = tuple(outcome.codes), tuple(outcome.extra)
-            if not self.quasi:
-                self.quasi = [quasi_column(table, n, batch.column(n).type) for n in table.quasi]
-            made = [*outcome.codes.values(), *outcome.extra.values()]
-            kept = outcome.keep
-            if kept is not None and not kept.all():
-                batch = batch.filter(pa.array(kept))
-                made = [array[kept] for array in made]
-            arrays = [column.add(batch.column(column.name)) for column in self.quasi]
-            arrays += [pa.array(array.astype(np.int32)) for array in made]
-            self.published += batch.num_rows
-            self.progress("publishing", start, self.profile.rows)
-            names = [*table.quasi, *self.sensitive, *self.extra]
-            yield pa.RecordBatch.from_arrays(arrays, names=names)
-        for quasi in self.quasi:
-            quasi.check_stated()
-        if start != self.profile.rows or self.published != self.expected:
-            raise DataError(
-                f"{table.label} changed while it was being published: counted "
-                f"{self.profile.rows:,} rows, then read {start:,}. Publish from a fixed copy."
-            )
+            self.seen += batch.num_rows
+            yield batch, outcome
+
+    def _quasi_columns(self, first: pa.RecordBatch) -> list[QuasiColumn]:
+        table = self.table
+        if isinstance(self.plan, CellPlan):
+            return cell_quasi_columns(table, self.plan, first)
+        return [quasi_column(table, name, first.column(name).type) for name in table.quasi]
 
     def restore(self, compact: pa.Table, *, ordered: bool) -> pa.Table:
         """Compact columns back to values."""
