@@ -156,7 +156,7 @@ def quasi_domains(table: Table) -> list[pa.Array]:
     for name, values in zip(table.quasi, found, strict=True):
         if values is None:
             values = pa.array([], table.type_of(name))
-        order = pa.compute.sort_indices(values, null_placement="at_end")
+        order = pa.compute.sort_indices(values)  # a null comes last
         domains.append(values.take(order))
     return domains
 

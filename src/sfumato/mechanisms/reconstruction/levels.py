@@ -45,9 +45,9 @@ def levels(setting: Setting, bound: Bound) -> tuple[Level, ...]:
     >>> from fractions import Fraction
     >>> half = Setting(Fraction("0.3"), Fraction("0.3"), Fraction(1, 2), 50)
     >>> [level.sample for level in levels(half, "exact")]
-    [1, 2, 4, 9, 20]
+    [1, 2, 5, 12, 61]
     >>> [level.sample for level in levels(half, "chernoff")]
-    [54, 170, 570, 2200]
+    [54, 170, 568, 2224]
     """
     return _exact_levels(setting) if bound == "exact" else _chernoff_levels(setting)
 
@@ -68,26 +68,47 @@ def _chernoff_levels(setting: Setting) -> tuple[Level, ...]:
 
 
 def _exact_levels(setting: Setting) -> tuple[Level, ...]:
-    """From each top, the sample size that stays private over the longest run of shares."""
-    steps = math.ceil(math.log(setting.values) / math.log(_GRID)) + 1
-    grid = np.maximum(_GRID ** -np.arange(steps, dtype=np.float64), 1 / setting.values)
+    """From each top, the sample size that stays private over the longest run of shares below."""
+    least = 1 / setting.values
+    steps = np.arange(math.ceil(math.log(_FAR) / math.log(_GRID)))
     found: list[Level] = []
-    place = 0
-    while place < len(grid):
-        run = grid[place : place + math.ceil(math.log(_FAR) / math.log(_GRID))]
-        spread = float(run[0]) * float(setting.retention) + float(setting.background)
+    top = 1.0
+    while True:
+        run = top * _GRID**-steps
+        if run[-1] <= least:
+            run = np.append(run[run > least], least)
+        spread = top * float(setting.retention) + float(setting.background)
         samples = np.arange(1, math.ceil(3 / spread) + 1)
         private = _private(setting, samples, run)
         lengths = np.where(private.all(axis=1), len(run), np.argmin(private, axis=1))
-        if lengths.max() == 0:  # wait for a share that some sample keeps private
-            length, sample = int(np.argmax(private.any(axis=0))) or len(run), 0
-        else:
+        sample = 0
+        if lengths.max() > 0:
             best = int(np.flatnonzero(lengths == lengths.max())[-1])  # a tie: the larger sample
-            length, sample = int(lengths[best]), int(samples[best])
-        place += length
-        below = float(grid[place]) if place < len(grid) else 0.0
-        found.append(Level(below, float(run[0]), sample))
-    return tuple(found)
+            sample, last = int(samples[best]), int(lengths[best]) - 1
+        elif private.any():  # wait for a share that some sample keeps private
+            last = int(np.argmax(private.any(axis=0)))
+        else:
+            last = len(run) - 1
+        if last == len(run) - 1 and run[-1] == least:
+            return (*found, Level(0.0, top, sample))
+        # the next level begins where this one ends, so that no share falls through
+        below = _edge(setting, sample, float(run[last]), float(run[last + 1])) if sample else None
+        below = below or float(run[last])
+        if below >= top:
+            below = float(run[1])
+        found.append(Level(below, top, sample))
+        top = below
+
+
+def _edge(setting: Setting, sample: int, inside: float, outside: float) -> float:
+    """The least share from `inside` downwards that the sample keeps private."""
+    for _ in range(12):
+        middle = (inside + outside) / 2
+        if _private(setting, np.array([sample]), np.array([middle]))[0, 0]:
+            inside = middle
+        else:
+            outside = middle
+    return inside
 
 
 def _private(setting: Setting, samples: IntArray, shares: FloatArray) -> BoolArray:

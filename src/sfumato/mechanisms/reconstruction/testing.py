@@ -17,26 +17,37 @@ def choose_samples(
 
     A group gets the number of its level, or all its records where it has no more than that. Where
     the bound, tested on the group's own counts, does not allow it (the tails are a sawtooth, and
-    rounding can raise a share), the next smaller number that it allows. Groups for which no
-    number will do are not published (errata R4).
+    rounding can raise a share), the next smaller number that it allows, or else one up to the next
+    level's. Groups for which no number will do are not published (errata R4).
     """
     shares = groups.largest / groups.sizes
-    allowed = np.array([level.sample for level in levels], np.int64)
-    samples = np.minimum(groups.sizes, allowed[level_of(shares, levels)])
+    allowed = np.array([level.sample for level in levels] + [levels[-1].sample], np.int64)
+    level = level_of(shares, levels)
+    wanted, more = (np.minimum(groups.sizes, allowed[place]) for place in (level, level + 1))
+    samples = np.zeros(len(groups), np.int64)
     for run in groups.blocks():
-        samples[run] = _lowered(groups, run, samples[run], setting, bound)
+        none = np.zeros(run.stop - run.start, np.int64)
+        samples[run] = _lowered(groups, run, wanted[run], none, setting, bound)
+        beyond = np.where(samples[run] == 0, more[run], 0)  # seldom: the next level's, then
+        samples[run] += _lowered(groups, run, beyond, wanted[run], setting, bound)
     return samples
 
 
 def _lowered(
-    groups: Groups, run: slice, samples: IntArray, setting: Setting, bound: Bound
+    groups: Groups,
+    run: slice,
+    samples: IntArray,
+    floor: IntArray,
+    setting: Setting,
+    bound: Bound,
 ) -> IntArray:
+    """The largest number from `samples` down to above `floor` that the bound allows, else 0."""
     owner, _, counts = groups.block(run)
     sizes, largest = groups.sizes[run], groups.largest[run]
-    open_groups = samples > 0
-    chosen = samples.copy()
-    while open_groups.any():
-        cells = open_groups[owner]
+    chosen = np.where(samples > floor, samples, 0)
+    unsure = chosen > 0
+    while unsure.any():
+        cells = unsure[owner]
         which = owner[cells]
         passed = private_cells(
             setting, bound, sizes[which], chosen[which], counts[cells], largest[which]
@@ -44,7 +55,9 @@ def _lowered(
         failed = np.zeros(len(chosen), np.bool_)
         failed[which[~passed]] = True
         chosen[failed] -= 1
-        open_groups = failed & (chosen > 0)
+        given_up = failed & (chosen <= floor)
+        chosen[given_up] = 0
+        unsure = failed & ~given_up
     return chosen
 
 
