@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -189,6 +189,7 @@ class _Stream:
             column: SensitiveCoder(table, column, histogram.values)
             for column, histogram in profile.histograms.items()
         }
+        self._left = {column: h.counts.copy() for column, h in profile.histograms.items()}
         self._seen = {
             column: np.zeros(len(histogram.values), np.int64)
             for column, histogram in profile.histograms.items()
@@ -202,6 +203,7 @@ class _Stream:
         for batch in table.batches([str(c) for c in columns], self.batch_rows, self.threads):
             batch = drop_missing(table, batch)
             codes = {c: coder(batch.column(c)) for c, coder in self._coders.items()}
+            self._check_counts(codes)
             addresses: dict[str, Address] = dict.fromkeys(codes, Positions(start, batch.num_rows))
             if by_person:
                 for column, code in codes.items():
@@ -233,10 +235,22 @@ class _Stream:
         for quasi in self.quasi:
             quasi.check_stated()
         if start != self.profile.rows or self.published != self.expected:
-            raise DataError(
-                f"{table.label} changed while it was being published: counted "
-                f"{self.profile.rows:,} rows, then read {start:,}. Publish from a fixed copy."
-            )
+            raise self._changed(f"counted {self.profile.rows:,} rows, then read {start:,}")
+
+    def _check_counts(self, codes: Mapping[str, IntArray]) -> None:
+        """The plan fits the counted values: a table that shows others now is not published."""
+        for column, code in codes.items():
+            left = self._left[column]
+            if len(code) and int(code.min()) >= 0:
+                left -= np.bincount(code, minlength=len(left))
+            if len(code) and (int(code.min()) < 0 or int(left.min()) < 0):
+                raise self._changed(f"the values of column {column!r} are not those counted before")
+
+    def _changed(self, how: str) -> DataError:
+        return DataError(
+            f"{self.table.label} changed while it was being published: {how}. Publish from a fixed "
+            "copy."
+        )
 
     def restore(self, compact: pa.Table, *, ordered: bool) -> pa.Table:
         """Compact columns back to values."""
