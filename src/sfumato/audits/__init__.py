@@ -10,6 +10,13 @@ from sfumato.audits.case import AuditCase, raw_table
 from sfumato.audits.common import check_quasi_columns, check_randomness, check_rows
 from sfumato.audits.findings import Finding, Verdict
 from sfumato.audits.perturbed import check_amplification, check_fit
+from sfumato.audits.small_sum import (
+    check_group_size,
+    check_own_share,
+    check_personal_sums,
+    check_published_counts,
+    check_traced_groups,
+)
 from sfumato.release import Release
 
 Check = Callable[[AuditCase], Iterator[Finding]]
@@ -22,6 +29,11 @@ CHECKS: dict[str, list[Check]] = {
         check_quasi_columns,
         check_amplification,
         check_fit,
+        check_group_size,
+        check_published_counts,
+        check_own_share,
+        check_traced_groups,
+        check_personal_sums,
     ],
 }
 

@@ -62,7 +62,7 @@ def check_fit(case: AuditCase) -> Iterator[Finding]:
     for index, (column, operator) in enumerate(operators_of(case).items()):
         if operator.form not in ("uniform",):
             continue
-        raw, published = _grouped_counts(case, index, column)
+        raw, published = grouped_counts(case, index, column)
         statistic, freedom, worst_group = 0.0, 0, (0.0, 0)
         matrix = operator.matrix()
         for group in range(len(raw)):
@@ -129,7 +129,7 @@ def _pools(expected: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     return matrix
 
 
-def _grouped_counts(case: AuditCase, index: int, column: str) -> tuple[IntArray, IntArray]:
+def grouped_counts(case: AuditCase, index: int, column: str) -> tuple[IntArray, IntArray]:
     """Counts by (hash group of the quasi columns, value), raw and published."""
     values = case.profile.histograms[column].values
     groups = int(np.clip(case.profile.rows // (20 * len(values)), 1, _MOST_GROUPS))

@@ -136,6 +136,9 @@ def publish(
     ] = "refuse",
     batch_rows: Annotated[int, typer.Option(help="Rows read at once.")] = 1 << 17,
     threads: Threads = None,
+    trace: Annotated[
+        Path | None, typer.Option(help="Private folder for what 'audit --trace' follows.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Publish a table under a promise."""
@@ -163,6 +166,7 @@ def publish(
             batch_rows=batch_rows,
             threads=threads,
             progress=line.callback,
+            trace=trace,
         )
     if as_json:
         show_json(publication.to_json())

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from sfumato.engines.counting import (
 from sfumato.engines.from_cells import cell_outcomes, cell_quasi_columns
 from sfumato.engines.order import KeptOrder, Order, ShuffledOrder
 from sfumato.engines.quasi import QuasiColumn, quasi_column
+from sfumato.engines.tracing import TraceWriter
 from sfumato.engines.writing import RecordWriter
 from sfumato.errors import DataError, UsageError
 from sfumato.guarantees import Guarantee, parse_guarantee
@@ -33,7 +35,6 @@ from sfumato.mechanisms import (
     CellPlan,
     Mechanism,
     Plan,
-    Published,
     mechanisms_for,
     parse_mechanism,
 )
@@ -79,12 +80,14 @@ def publish(
     batch_rows: int = 1 << 17,
     threads: int | None = None,
     progress: Progress = no_progress,
+    trace: str | Path | None = None,
 ) -> Publication:
     """Publish `table` under `guarantee` into the folder `to`.
 
     `mechanism` None picks the one with the smallest predicted error. `seed` makes the release
     repeatable and therefore worthless as protection: for experiments. `key_file` with a key column
-    ties every draw to the person. `order` is "shuffle" or "keep".
+    ties every draw to the person. `order` is "shuffle" or "keep". `trace` is a folder, private to
+    the steward, for what an audit can follow the plan by, where the mechanism has that.
     """
     began = time.perf_counter()
     promise = parse_guarantee(guarantee) if isinstance(guarantee, str) else guarantee
@@ -95,16 +98,20 @@ def publish(
         raise UsageError(f"'batch_rows' must be at least 1. Got {batch_rows} instead.")
     draws = choose_draws(table, seed, key_file)
     use_threads = threads is None or threads > 1
-    with BundleWriter(to) as bundle:
+    with (
+        BundleWriter(to) as bundle,
+        nullcontext() if trace is None else TraceWriter(trace, to) as tracing,
+    ):
         caveats = _key_caveats(table, repeated_keys)
         profile = take_profile(table, threads=use_threads, progress=progress)
         profile = with_cells(table, profile, promise, way)
         way, plan = choose_plan(profile, promise, way, draws)
-        # people's draws follow the key file; the order of rows must be fresh all the same
-        order_draws = Draws.system() if draws.origin == "key-file" else draws
         if isinstance(plan, CellPlan) and order == "keep":
             raise UsageError(f"'{way}' makes new rows, so there is no order to keep.")
-        stream = _Stream(table, profile, plan, draws, batch_rows, use_threads, progress)
+        # people's draws follow the key file; the order of rows must be fresh all the same
+        order_draws = Draws.system() if draws.origin == "key-file" else draws
+        kind = _CellStream if isinstance(plan, CellPlan) else _Stream
+        stream = kind(table, profile, plan, draws, batch_rows, use_threads, progress, tracing)
         columns = _write_records(bundle.folder, stream, order, order_draws)
         for stem, side in plan.side_tables().items():
             _write_side(bundle.folder / f"{stem}.parquet", side)
@@ -196,65 +203,36 @@ class _Stream:
         batch_rows: int,
         threads: bool,
         progress: Progress,
+        tracing: TraceWriter | None = None,
     ) -> None:
         self.table, self.profile, self.plan, self.draws = table, profile, plan, draws
+        self.tracing = tracing
         self.batch_rows, self.threads, self.progress = batch_rows, threads, progress
         self.quasi: list[QuasiColumn] = []
         self.sensitive: tuple[str, ...] = ()  # the sensitive columns that records show
         self.extra: tuple[str, ...] = ()
         self.expected = profile.rows - plan.withheld
         self.published = 0
-        self.seen = 0  # records of the table that have been dealt with
         self._coders = {
             column: SensitiveCoder(table, column, histogram.values)
             for column, histogram in profile.histograms.items()
         }
+        self._left = {column: h.counts.copy() for column, h in profile.histograms.items()}
         self._seen = {
             column: np.zeros(len(histogram.values), np.int64)
             for column, histogram in profile.histograms.items()
         }
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        table = self.table
-        for batch, outcome in self._outcomes():
-            self.sensitive, self.extra = tuple(outcome.codes), tuple(outcome.extra)
-            if not self.quasi:
-                self.quasi = self._quasi_columns(batch)
-            made = [*outcome.codes.values(), *outcome.extra.values()]
-            kept = outcome.keep
-            if kept is not None and not kept.all():
-                batch = batch.filter(pa.array(kept))
-                made = [array[kept] for array in made]
-            arrays = [column.add(batch.column(column.name)) for column in self.quasi]
-            arrays += [pa.array(array.astype(np.int32)) for array in made]
-            self.published += batch.num_rows
-            self.progress("publishing", self.seen, self.profile.rows)
-            names = [*table.quasi, *self.sensitive, *self.extra]
-            yield pa.RecordBatch.from_arrays(arrays, names=names)
-        for quasi in self.quasi:
-            quasi.check_stated()
-        if self.seen != self.profile.rows or self.published != self.expected:
-            raise DataError(
-                f"{table.label} changed while it was being published: counted "
-                f"{self.profile.rows:,} rows, then read {self.seen:,}. Publish from a fixed copy."
-            )
-
-    def _outcomes(self) -> Iterator[tuple[pa.RecordBatch, Published]]:
-        """Quasi columns batch by batch, with what the plan made of each batch."""
         table, plan = self.table, self.plan
-        if isinstance(plan, CellPlan):
-            self.seen = plan.withheld
-            for batch, outcome in cell_outcomes(table, plan, self.draws, self.batch_rows):
-                self.seen += batch.num_rows
-                yield batch, outcome
-            return
         by_person = self.draws.origin == "key-file"
         columns = [*table.quasi, *table.sensitive, *([table.key] if by_person else [])]
+        start = 0
         for batch in table.batches([str(c) for c in columns], self.batch_rows, self.threads):
             batch = drop_missing(table, batch)
             codes = {c: coder(batch.column(c)) for c, coder in self._coders.items()}
-            here = Positions(self.seen, batch.num_rows)
-            addresses: dict[str, Address] = dict.fromkeys(codes, here)
+            self._check_counts(codes)
+            addresses: dict[str, Address] = dict.fromkeys(codes, Positions(start, batch.num_rows))
             if by_person:
                 for column, code in codes.items():
                     values = self.profile.histograms[column].values
@@ -263,15 +241,44 @@ class _Stream:
             ranks = {}
             if plan.needs_rank:
                 ranks = {c: ranks_in_value(code, self._seen[c]) for c, code in codes.items()}
-            outcome = plan.apply(Batch(codes, ranks, addresses), self.draws)
-            self.seen += batch.num_rows
-            yield batch, outcome
+            given = Batch(codes, ranks, addresses)
+            outcome = plan.apply(given, self.draws)
+            if self.tracing is not None:
+                self.tracing.add(given, outcome, plan.trace(given))
+            start += batch.num_rows
+            self.sensitive, self.extra = tuple(outcome.codes), tuple(outcome.extra)
+            if not self.quasi:
+                self.quasi = [quasi_column(table, n, batch.column(n).type) for n in table.quasi]
+            made = [*outcome.codes.values(), *outcome.extra.values()]
+            kept = outcome.keep
+            if kept is not None and not kept.all():
+                batch = batch.filter(pa.array(kept))
+                made = [array[kept] for array in made]
+            arrays = [column.add(batch.column(column.name)) for column in self.quasi]
+            arrays += [pa.array(array.astype(np.int32)) for array in made]
+            self.published += batch.num_rows
+            self.progress("publishing", start, self.profile.rows)
+            names = [*table.quasi, *self.sensitive, *self.extra]
+            yield pa.RecordBatch.from_arrays(arrays, names=names)
+        for quasi in self.quasi:
+            quasi.check_stated()
+        if start != self.profile.rows or self.published != self.expected:
+            raise self._changed(f"counted {self.profile.rows:,} rows, then read {start:,}")
 
-    def _quasi_columns(self, first: pa.RecordBatch) -> list[QuasiColumn]:
-        table = self.table
-        if isinstance(self.plan, CellPlan):
-            return cell_quasi_columns(table, self.plan, first)
-        return [quasi_column(table, name, first.column(name).type) for name in table.quasi]
+    def _check_counts(self, codes: Mapping[str, IntArray]) -> None:
+        """The plan fits the counted values: a table that shows others now is not published."""
+        for column, code in codes.items():
+            left = self._left[column]
+            if len(code) and int(code.min()) >= 0:
+                left -= np.bincount(code, minlength=len(left))
+            if len(code) and (int(code.min()) < 0 or int(left.min()) < 0):
+                raise self._changed(f"the values of column {column!r} are not those counted before")
+
+    def _changed(self, how: str) -> DataError:
+        return DataError(
+            f"{self.table.label} changed while it was being published: {how}. Publish from a fixed "
+            "copy."
+        )
 
     def restore(self, compact: pa.Table, *, ordered: bool) -> pa.Table:
         """Compact columns back to values."""
@@ -309,6 +316,27 @@ class _Stream:
             for name, histogram in self.profile.histograms.items()
         )
         return (*(column.column() for column in self.quasi), *sensitive)
+
+
+class _CellStream(_Stream):
+    """Rows that a plan makes from the profile's cells; the table is not read again."""
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        assert isinstance(self.plan, CellPlan)
+        for batch, outcome in cell_outcomes(self.table, self.plan, self.draws, self.batch_rows):
+            self.sensitive, self.extra = tuple(outcome.codes), tuple(outcome.extra)
+            if not self.quasi:
+                self.quasi = cell_quasi_columns(self.table, self.plan, batch)
+            arrays = [column.add(batch.column(column.name)) for column in self.quasi]
+            made = [*outcome.codes.values(), *outcome.extra.values()]
+            arrays += [pa.array(array.astype(np.int32)) for array in made]
+            self.published += batch.num_rows
+            self.progress("publishing", self.published, self.expected)
+            names = [*self.table.quasi, *self.sensitive, *self.extra]
+            yield pa.RecordBatch.from_arrays(arrays, names=names)
+        for quasi in self.quasi:
+            quasi.check_stated()
+        assert self.published == self.expected, (self.published, self.expected)
 
 
 def _write_records(folder: Path, stream: _Stream, order: str, draws: Draws) -> tuple[Column, ...]:

@@ -51,8 +51,11 @@ class Greedy:
 
     def mates(self, values: npt.ArrayLike, slots: npt.ArrayLike, places: npt.ArrayLike) -> IntArray:
         """The value that stands at `places` of the record's own group."""
-        group = self.homes[self.starts[np.asarray(values)] + np.asarray(slots)]
-        return np.asarray(self.rows[group, np.asarray(places)])
+        return np.asarray(self.rows[self.numbers(values, slots), np.asarray(places)])
+
+    def numbers(self, values: npt.ArrayLike, slots: npt.ArrayLike) -> IntArray:
+        """The group of every (value, slot)."""
+        return np.asarray(self.homes[self.starts[np.asarray(values)] + np.asarray(slots)])
 
     def co_occurrence(self) -> FloatArray:
         """Σ over groups g of c_x(g)·c_x'(g)/size."""

@@ -68,6 +68,13 @@ class Plan(ABC):
         """The promise in plain words, for one column; narrower where the mechanism's is."""
         return guarantee.statement(histogram)
 
+    def trace(self, batch: Batch) -> Mapping[str, IntArray]:
+        """Private numbers per record by which an audit can follow the plan, such as the group.
+
+        Written only where the steward asks for a trace; never part of a release.
+        """
+        return {}
+
     def caveats(self) -> list[str]:
         """Sentences that belong beside the promise."""
         return []

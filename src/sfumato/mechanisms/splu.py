@@ -59,6 +59,14 @@ class DecoyGroups:
         np.copyto(drawn, values, where=lost & (chosen == 0))
         return drawn, own
 
+    def group_numbers(self, values: IntArray, ranks: IntArray) -> IntArray:
+        """The group of every record, −1 for spare ones."""
+        slots = self.slots(values, ranks)
+        own = slots < self.grouped[values]
+        numbers = np.full(len(values), -1, np.int64)
+        numbers[own] = self.groups.numbers(values[own], slots[own])
+        return numbers
+
     def check(self) -> None:
         self.groups.check()
         spare = self.counts - self.grouped
@@ -98,6 +106,14 @@ class DecoyPlan(Plan):
             if number == 0:
                 keep = own
         return Published(codes, keep=keep)
+
+    def trace(self, batch: Batch) -> Mapping[str, IntArray]:
+        return {
+            f"{each.column} group": each.group_numbers(
+                batch.codes[each.column], batch.ranks[each.column]
+            )
+            for each in self.columns
+        }
 
     def public(self) -> dict[str, Any]:
         return {

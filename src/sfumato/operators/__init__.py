@@ -29,7 +29,7 @@ def operator_from_json(described: dict[str, Any]) -> Operator:
     Uniform(values=3, retention=Fraction(1, 10))
     """
     form = described.get("form")
-    if form not in OPERATORS:
+    if not isinstance(form, str) or form not in OPERATORS:
         raise BundleError(
             f"The manifest names an operator of the form {form!r}, which this version does not "
             f"know. Known: {', '.join(sorted(OPERATORS))}."

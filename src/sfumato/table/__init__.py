@@ -229,7 +229,8 @@ def _domain(
             ) from None
         if not is_number(kind):
             raise UsageError(
-                f"The domain {given!r} is a range, but column {column!r} is {kind}. List its values."
+                f"The domain {given!r} is a range, but column {column!r} is {kind}. "
+                "List its values."
             )
         whole = all(end.is_integer() for end in ends)
         first, last = (int(end) if whole else end for end in ends)

@@ -27,6 +27,7 @@ class Bins:
     edges: tuple[float, ...]
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "edges", tuple(float(edge) for edge in self.edges))
         if len(self.edges) < 3 or any(
             not low < high for low, high in zip(self.edges, self.edges[1:], strict=False)
         ):

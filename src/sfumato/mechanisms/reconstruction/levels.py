@@ -92,10 +92,10 @@ def _exact_levels(setting: Setting) -> tuple[Level, ...]:
         if last == len(run) - 1 and run[-1] == least:
             return (*found, Level(0.0, top, sample))
         # the next level begins where this one ends, so that no share falls through
-        below = _edge(setting, sample, float(run[last]), float(run[last + 1])) if sample else None
-        below = below or float(run[last])
-        if below >= top:
-            below = float(run[1])
+        below = float(run[last])
+        if sample and last < len(run) - 1:
+            below = _edge(setting, sample, below, float(run[last + 1]))
+        below = min(below, float(run[1]))
         found.append(Level(below, top, sample))
         top = below
 
