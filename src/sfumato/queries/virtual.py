@@ -21,13 +21,15 @@ carry Σ e and Σ e² and z stays an indicator's.
 
 Where groups were sampled and copied back to their size, `scale` published records stand for one
 draw: the noise of a draw counts scale times as much. The sample itself varies too; by less than
-independent draws from the group would, whose variance is at most Σ scale · Σ_x W[y, x] g(x)².
+independent draws from the group would, whose variance is at most Σ scale · Σ_x W[y, x] g(x)². And
+few draws can miss a value altogether, so that two unseen draws are added (Agresti and Coull).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+import pyarrow.compute as pc
 from sqlglot import exp
 
 from sfumato.queries.decoys import DecoyLaw, Moments, decoy_variance
@@ -212,6 +214,8 @@ class VirtualTable:
         total = self._sum(f"{n} * {z}", chosen)
         one = "1e0" if known is None else f"CASE WHEN ({known}) IS NOT NULL THEN 1e0 END"
         total_spread = self._spread(n, one, on_records, noise, truth, chosen)
+        if z != "1e0":
+            total_spread += self._unseen(n, one, on_records, chosen)
         decoys = None if z == "1e0" else self._decoys(on_originals, chosen)
         if decoys is not None:
             counted = decoys.moments(self._sum(n, chosen), total)
@@ -224,8 +228,10 @@ class VirtualTable:
         q = f"c.{self._moments.add(f'sum({e} * {e}){records}')}"
         present = self._sum(n, chosen)
         value = self._sum(f"{s} * {z}", chosen)
-        variance = self._sum(f"{q} * {spread}", chosen)
-        covariance = self._sum(f"{s} * {spread}", chosen)
+        variance = self._spread(q, f"{e} * {e}", on_records, noise, truth, chosen)
+        covariance = self._spread(s, e, on_records, noise, truth, chosen)
+        if z != "1e0":
+            variance += self._unseen(n, e, on_records, chosen)
         if decoys is not None:
             summed = Moments(self._sum(s, chosen), value)
             squared = decoys.moments(self._sum(q, chosen), self._sum(f"{q} * {z}", chosen))
@@ -283,6 +289,20 @@ class VirtualTable:
         return self._sum(
             f"({all_of_it} * {noise} + coalesce(c.{of_samples}, 0e0) * {truth})", chosen
         )
+
+    def _unseen(self, count: str, each: str, on_records: list[str], chosen: str) -> str:
+        """What two draws that were not seen would add, each copied as often as the mean record."""
+        if self._scale is None:
+            return ""
+        copies, _ = self._scale
+        largest = max(float(pc.max(pc.abs(w.table["weight"])).as_py()) for _, w in self._weights)
+        records = _filter(on_records)
+        scaled = self._moments.add(f"sum({copies}){records}")
+        squares = self._moments.add(f"sum({copies} * ({each}) * ({each})){records}")
+        n, s = self._sum(count, chosen), self._sum(f"c.{scaled}", chosen)
+        q = self._sum(f"c.{squares}", chosen)
+        # 2 w² (s/n)² (q/s), which fades out where nothing was copied
+        return f" + {2 * largest**2:.17e} * {s} * {q} / ({n} * {n}) * (1 - {n} / {s})"
 
     def _sum(self, inside: str, chosen: str) -> str:
         return self._grouped.add(f"sum({inside}){chosen}")
