@@ -10,6 +10,7 @@ from sfumato.audits.case import AuditCase, raw_table
 from sfumato.audits.common import check_quasi_columns, check_randomness, check_rows
 from sfumato.audits.findings import Finding, Verdict
 from sfumato.audits.perturbed import check_amplification, check_fit
+from sfumato.audits.reconstruction import check_reconstruction
 from sfumato.audits.small_sum import (
     check_group_size,
     check_own_share,
@@ -34,6 +35,7 @@ CHECKS: dict[str, list[Check]] = {
         check_own_share,
         check_traced_groups,
         check_personal_sums,
+        check_reconstruction,
     ],
 }
 

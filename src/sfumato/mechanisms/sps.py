@@ -107,6 +107,17 @@ class SampledPlan(CellPlan):
         merged = {m.column: m.to_json() for m in self.groups.merges if m.changes}
         return described | ({"merges": merged} if merged else {})
 
+    def statement(self, guarantee: Guarantee, histogram: Histogram) -> str:
+        if self.bound == "exact":
+            return guarantee.statement(histogram)
+        return (
+            f"Column {histogram.column!r}: take all people who share their published quasi values. "
+            "For whoever estimates from this release how many of them have some value, Chernoff's "
+            f"bound does not rule out errors of more than {float(self.setting.error):.4g} of the "
+            f"truth: on either side it bounds their chance by no less than "
+            f"{float(self.setting.chance):.4g}. Their chance itself can be far smaller."
+        )
+
     def caveats(self) -> list[str]:
         sentences = [
             "Groups of people with the same quasi values were sampled, perturbed and copied back "
@@ -115,9 +126,9 @@ class SampledPlan(CellPlan):
         ]
         if self.bound == "chernoff":
             sentences.append(
-                "bound=chernoff: the stated chances are Chernoff's upper bounds, not the chances "
-                "themselves, which can be hundreds of times smaller. The promise holds in the "
-                "paper's sense only; bound=exact keeps it as stated."
+                "bound=chernoff is the paper's test. It bounds from above the chance of a large "
+                "error, which is what protects; the chance itself can be hundreds of times "
+                "smaller. bound=exact keeps the promise as it reads."
             )
         merged = [m for m in self.groups.merges if m.changes]
         if merged:
