@@ -1,0 +1,1 @@
+"""Simulated adversaries, one module each, with the success that they reach."""
