@@ -76,7 +76,7 @@ def _bounds(plan: SampledPlan) -> Iterator[Finding]:
     """Both bounds, for every published group, on what was sampled of it; and what it was before."""
     groups, samples, setting = plan.groups, plan.samples, plan.setting
     for bound in ("exact", "chernoff"):
-        share, people = plan.exposed(bound)  # type: ignore[arg-type]
+        share, people = plan.exposed(bound)
         yield Finding(
             f"without sampling, {bound}",
             True,
@@ -131,8 +131,8 @@ def published_counts(case: AuditCase, plan: SampledPlan) -> PublishedCounts:
     )
     key = np.zeros(rows.num_rows, np.int64)
     known = np.ones(rows.num_rows, np.bool_)
-    for place, quasi in enumerate(plan.quasi()):
-        code = _codes(rows.column(place), quasi.values)
+    for quasi in plan.quasi():
+        code = _codes(rows.column(quasi.column), quasi.values)
         known &= code >= 0
         key = key * len(quasi.values) + code
     place = np.searchsorted(plan.groups.keys, key)
@@ -153,7 +153,8 @@ def _codes(column: pa.ChunkedArray, values: tuple[object, ...]) -> IntArray:
     place = {value_to_json(value): code for code, value in enumerate(values)}
     found = [place.get(value_to_json(value), -1) for value in coded.dictionary.to_pylist()]
     found.append(place.get(None, -1))
-    return np.array(found, np.int64)[coded.indices.fill_null(len(found) - 1).to_numpy()]
+    indices = coded.indices.fill_null(len(found) - 1).to_numpy()
+    return np.asarray(np.array(found, np.int64)[indices])
 
 
 def _sizes(plan: SampledPlan, published: PublishedCounts) -> Iterator[Finding]:

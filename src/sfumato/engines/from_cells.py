@@ -57,9 +57,7 @@ def cell_outcomes(
             if high > low:
                 copies[-1] = stop - int(ends[high - 1])
             row = np.repeat(np.arange(low, high + 1), copies)
-            arrays = [
-                _column(column, emitted.quasi[name][row]) for name, column in values.items()
-            ]
+            arrays = [_column(column, emitted.quasi[name][row]) for name, column in values.items()]
             quasi = pa.RecordBatch.from_arrays(arrays, names=list(values))
             codes = {name: code[row] for name, code in emitted.codes.items()}
             yield quasi, Published(codes, {name: code[row] for name, code in emitted.extra.items()})

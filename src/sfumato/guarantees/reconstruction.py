@@ -15,7 +15,7 @@ from sfumato.textform import decimal_text, rational
 
 @dataclass(frozen=True)
 class ReconstructionPrivacy(Guarantee):
-    """Estimates of shares in a personal group err by more than λ = `error` with chance δ = `chance`.
+    """Shares in a personal group are misjudged by more than λ = `error` with chance δ = `chance`.
 
     (Reconstruction privacy, Definition 3 as errata R13 reads it.) A personal group is all people
     with the same quasi values. Values are perturbed with probability 1 − `retention`. For the

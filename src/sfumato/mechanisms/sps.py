@@ -137,13 +137,13 @@ class SampledPlan(CellPlan):
                 "Quasi values that say the same about the sensitive column were merged: "
                 f"{list_some(names)}."
             )
-        for m in merged:
-            if len(m.rejected):
-                sentences.append(
-                    f"Column {m.column!r}: of the {m.pairs:,} pairs of values inside its merged "
-                    f"classes, {len(m.rejected):,} differ by the same test (merging by connected "
-                    "components does not see that; merge=complete does)."
-                )
+        sentences += [
+            f"Column {m.column!r}: of the {m.pairs:,} pairs of values inside its merged classes, "
+            f"{len(m.rejected):,} differ by the same test (merging by connected components does "
+            "not see that; merge=complete does)."
+            for m in merged
+            if len(m.rejected)
+        ]
         if self.suppressed:
             sentences.append(
                 f"{self.suppressed:,} groups, {self.withheld:,} people, are left out: not even one "

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import time
 import math
+from datetime import time
 from pathlib import Path
 from typing import Any
 

@@ -37,9 +37,7 @@ def draw_block(
     )
     trial_owner, trial_value = np.repeat(owner, taken), np.repeat(values, taken)
     first = int(samples[: run.start].sum())
-    published = operator.apply(
-        trial_value, "perturb", Positions(first, len(trial_value)), draws
-    )
+    published = operator.apply(trial_value, "perturb", Positions(first, len(trial_value)), draws)
     key, hits = np.unique(trial_owner * operator.values + published, return_counts=True)
     owner, values = np.divmod(key, operator.values)
     copies = round_shares(owner, hits, sample, sizes, draws.child("scale"), None, run)

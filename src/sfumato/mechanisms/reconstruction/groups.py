@@ -68,9 +68,7 @@ class Groups:
         return owner, self.values[cells], self.counts[cells]
 
 
-def personal_groups(
-    cells: Cells, values: int, linkage: Linkage, significance: Fraction
-) -> Groups:
+def personal_groups(cells: Cells, values: int, linkage: Linkage, significance: Fraction) -> Groups:
     """Merge the quasi values column by column, then group the cells. O(cells log cells)."""
     starts = _starts(cells.keys)
     keys = cells.keys[starts[:-1]]

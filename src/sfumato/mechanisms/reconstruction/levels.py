@@ -74,7 +74,7 @@ def _exact_levels(setting: Setting) -> tuple[Level, ...]:
     found: list[Level] = []
     top = 1.0
     while True:
-        run = top * _GRID**-steps
+        run: FloatArray = top * _GRID ** -steps.astype(np.float64)
         if run[-1] <= least:
             run = np.append(run[run > least], least)
         spread = top * float(setting.retention) + float(setting.background)

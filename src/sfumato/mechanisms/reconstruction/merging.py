@@ -147,7 +147,7 @@ def _components(alike: BoolArray) -> IntArray:
     from scipy.sparse.csgraph import connected_components
 
     first, second = np.nonzero(alike)
-    graph = coo_array((np.ones(len(first), np.bool_), (first, second)), shape=alike.shape)
+    graph = coo_array((np.ones(len(first), np.int8), (first, second)), shape=alike.shape)
     return np.asarray(connected_components(graph, directed=False)[1], np.int64)
 
 

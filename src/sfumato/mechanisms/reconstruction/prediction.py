@@ -29,11 +29,11 @@ def published_moments(
     noise = hits * ((p + q) * (1 - p - q) - q * (1 - q)) + p**2 * np.maximum(phase * (1 - phase), 0)
     rounding = np.where(n < size, 0.25, 0.0)
     m = setting.values
-    variance = np.bincount(values, (size / n) ** 2 * noise + rounding, minlength=m)
+    cellwise = np.bincount(values, (size / n) ** 2 * noise + rounding, minlength=m)
     whole, sampled = groups.sizes[kept].astype(np.float64), samples[kept]
-    variance += float((whole**2 / sampled).sum()) * q * (1 - q)
+    variance = cellwise + float((whole**2 / sampled).sum()) * q * (1 - q)
     mean = np.bincount(values, counts, minlength=m) * p + float(whole.sum()) * q
-    return mean, variance
+    return np.asarray(mean, np.float64), np.asarray(variance, np.float64)
 
 
 def inflation(

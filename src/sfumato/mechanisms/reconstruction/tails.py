@@ -151,7 +151,9 @@ def _sum_at_least(setting: Setting, n: IntArray, k: IntArray, least: IntArray) -
     """Pr(Binomial(k, p+q) + Binomial(n−k, q) ≥ least), equal cases computed once."""
     if not len(n):
         return np.zeros(0)
-    cases, place = np.unique(np.stack([n, k, np.clip(least, 0, n + 1)]), axis=1, return_inverse=True)
+    cases, place = np.unique(
+        np.stack([n, k, np.clip(least, 0, n + 1)]), axis=1, return_inverse=True
+    )
     return _convolved(setting, *cases)[place.reshape(-1)]
 
 
@@ -180,5 +182,3 @@ def _convolved(setting: Setting, n: IntArray, k: IntArray, least: IntArray) -> F
         result[start:stop] = np.bincount(owner - start, kept_as * others, minlength=stop - start)
         start = stop
     return np.minimum(result, 1.0)
-
-

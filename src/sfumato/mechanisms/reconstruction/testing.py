@@ -139,9 +139,7 @@ def violations(groups: Groups, setting: Setting, bound: Bound) -> BoolArray:
     return exposed
 
 
-def worst_tail(
-    groups: Groups, samples: IntArray, setting: Setting
-) -> tuple[FloatArray, BoolArray]:
+def worst_tail(groups: Groups, samples: IntArray, setting: Setting) -> tuple[FloatArray, BoolArray]:
     """Per published group: the smaller exact tail of its commonest value; whether all is kept."""
     worst, kept = np.ones(len(groups)), np.ones(len(groups), np.bool_)
     sizes, largest = groups.sizes, groups.largest
