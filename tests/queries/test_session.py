@@ -129,3 +129,13 @@ def test_wrong_parameters_are_refused(release: OpenedRelease) -> None:
     with pytest.raises(QueryError, match=r"no estimator 'magic'\. Estimators there are: inverse"):
         ask(release, sql, estimator="magic")
     assert ask(release, sql, estimator="inverse", threads=1).value == 10
+
+
+def test_a_column_of_too_many_values_is_refused_before_memory_is_gone(
+    make_release: MakeRelease,
+) -> None:
+    table = pa.table({"age": list(range(4_001)), "s": [str(n) for n in range(4_001)]})
+    release = make_release(table, ["s"])
+    with pytest.raises(QueryError, match="'s' has 4,001 values"):
+        ask(release, "SELECT COUNT(*) FROM release WHERE s = '1'")
+    assert ask(release, "SELECT COUNT(*) FROM release WHERE age < 10").value == 10
