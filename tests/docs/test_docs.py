@@ -43,6 +43,7 @@ DOCUMENTS = [
     "docs/release-format.md",
     "docs/randomness.md",
     "docs/guarantees/rho-privacy.md",
+    "docs/guarantees/small-sum.md",
 ]
 RUN = ("sh", "console", "python")
 
