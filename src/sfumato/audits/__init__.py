@@ -9,7 +9,9 @@ from typing import Any
 from sfumato.audits.case import AuditCase, raw_table
 from sfumato.audits.common import check_quasi_columns, check_randomness, check_rows
 from sfumato.audits.findings import Finding, Verdict
+from sfumato.audits.parts import check_parts
 from sfumato.audits.perturbed import check_amplification, check_fit
+from sfumato.audits.resampled import check_resampled
 from sfumato.audits.small_sum import (
     check_group_size,
     check_own_share,
@@ -29,12 +31,14 @@ CHECKS: dict[str, list[Check]] = {
         check_quasi_columns,
         check_amplification,
         check_fit,
+        check_parts,
         check_group_size,
         check_published_counts,
         check_own_share,
         check_traced_groups,
         check_personal_sums,
     ],
+    "synthetic": [check_randomness, check_rows, check_quasi_columns, check_resampled],
 }
 
 
