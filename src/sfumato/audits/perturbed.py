@@ -14,6 +14,7 @@ from sfumato.columns import value_text, value_to_json
 from sfumato.draws import IntArray
 from sfumato.guarantees import FineRhoPrivacy, RhoPrivacy
 from sfumato.operators import Operator, operator_from_json
+from sfumato.release.reader import in_utc
 
 ENTRYWISE = ("uniform", "fine-grain", "general")  # one matrix over the column's values
 FALSE_ALARM = 1e-6  # the chance that an honest release fails the goodness of fit
@@ -193,7 +194,11 @@ def grouped_counts(case: AuditCase, index: int, column: str) -> tuple[IntArray, 
         raw[g, code] = count
     published = np.zeros_like(raw)
     codes = {value_to_json(value): code for code, value in enumerate(values)}
-    query = f"SELECT {group} AS g, {quoted(column)} AS v, count(*) FROM published GROUP BY ALL"
-    for g, value, count in connection.execute(query).fetchall():
+    query = f"SELECT {group} AS g, {quoted(column)} AS v, count(*) AS n FROM published GROUP BY ALL"
+    # through Arrow: DuckDB's own rows need another package for instants, and tell them in a zone
+    found = connection.sql(query).to_arrow_table()
+    shown = in_utc(found.column("v")).to_pylist()
+    groups_of, counts = found.column("g").to_pylist(), found.column("n").to_pylist()
+    for g, value, count in zip(groups_of, shown, counts, strict=True):
         published[g, codes[value_to_json(value)]] += count
     return raw, published
