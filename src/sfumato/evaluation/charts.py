@@ -36,7 +36,8 @@ def chart_svg(series: Series) -> str:
     marks = []
     for name, points, dashed in drawn:
         colour = names.setdefault(name.removesuffix(" (paper)"), COLOURS[len(names) % len(COLOURS)])
-        marks.append(_line([place(p) for p in points], colour, dashed, series.marks))
+        shown = [place(p) for p in points if all(map(math.isfinite, p))]
+        marks.append(_line(shown, colour, dashed, series.marks))
     return "".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
