@@ -42,6 +42,7 @@ DOCUMENTS = [
     "docs/guide-analyst.md",
     "docs/release-format.md",
     "docs/randomness.md",
+    "docs/sql.md",
     "docs/guarantees/rho-privacy.md",
     "docs/guarantees/small-sum.md",
 ]

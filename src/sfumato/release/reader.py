@@ -135,6 +135,7 @@ class Release:
                     f"records.parquet of {str(self.path)!r} lacks {list_some(lacking)}."
                 )
         known = {column.name for column in self.columns} | {"part", "bucket", "count"}
+        known |= {f"part_{column.name}" for column in self.columns if column.role == "sensitive"}
         for name, schema in self._schemas.items():
             if len(set(schema.names)) != len(schema.names):
                 raise BundleError(f"{name} of {str(self.path)!r} has a column twice.")
