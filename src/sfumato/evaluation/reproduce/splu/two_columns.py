@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 
 import numpy as np
 
 from sfumato.draws import Draws, IntArray
+from sfumato.errors import WeakPromiseWarning
 from sfumato.evaluation.report_tables import Cell, ReportTable
 from sfumato.evaluation.reproduce.splu import methods
 from sfumato.evaluation.reproduce.splu.figures import relative_errors
@@ -60,18 +62,25 @@ def figure_12(
             shown.append(column)
         both = (shown[0] >= 0) & (shown[1] >= 0)
         counts = np.stack([_joint(shown[0], shown[1], rows & both) for rows in conditions])
-        weights = [
-            Decoy(values, size).observed(np.bincount(column[both], minlength=values)).weights()
+        operators = [
+            Decoy(values, size).observed(np.bincount(column[both], minlength=values))
             for column, values in zip(shown, (people.values, INTERVALS), strict=True)
         ]
-        estimates = np.einsum("nab,ax,by->nxy", counts, *weights)[number, occupation, interval]
+        error: float | None = None  # where some value stands in every group
+        if not any(operator.at_the_limit().size for operator in operators):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", WeakPromiseWarning)
+                weights = [operator.weights() for operator in operators]
+            estimates = np.einsum("nab,ax,by->nxy", counts, *weights)
+            found = relative_errors(estimates[number, occupation, interval], asked)
+            error = float(found.mean())
         observed[size] = _states(counts, number, occupation, interval)
         iterated = reconstruct(observed[size], size, most=methods.MOST_ROUNDS)[:, -1]
         rows.append(
             (
                 size,
                 len(asked),
-                float(relative_errors(estimates, asked).mean()),
+                error,
                 float(relative_errors(iterated, asked).mean()),
             )
         )
