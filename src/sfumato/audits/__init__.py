@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from sfumato.audits.bucketed import check_buckets
 from sfumato.audits.case import AuditCase, raw_table
 from sfumato.audits.common import check_quasi_columns, check_randomness, check_rows
 from sfumato.audits.findings import Finding, Verdict
@@ -38,6 +39,7 @@ CHECKS: dict[str, list[Check]] = {
         check_traced_groups,
         check_personal_sums,
     ],
+    "bucketed": [check_randomness, check_rows, check_quasi_columns, check_buckets],
     "synthetic": [check_randomness, check_rows, check_quasi_columns, check_resampled],
 }
 
