@@ -6,8 +6,10 @@ import datetime
 
 import duckdb
 import pyarrow as pa
+import pytest
 
-from sfumato.queries import ask
+from sfumato.errors import QueryError
+from sfumato.queries import OpenedRelease, ask
 
 from .conftest import MakeRelease
 
@@ -51,3 +53,36 @@ def test_functions_and_operators_agree_with_duckdb(make_release: MakeRelease) ->
         for asked in (sql, sql.replace(expression, f"CASE WHEN s <> '' THEN {expression} END")):
             found = [(row["k"], row["c"]) for row in ask(release, asked).rows()]
             assert found == expected, asked
+
+
+def test_a_condition_guards_what_stands_behind_it(release: OpenedRelease) -> None:
+    """`city` is no number; the cast may run for nobody, as in DuckDB on the raw table."""
+    for guarded in (
+        "CASE WHEN disease = 'gout' THEN CAST(city AS INTEGER) > 3 ELSE age > 40 END",
+        "if(disease = 'gout', CAST(city AS INTEGER) > 3, age > 40)",
+    ):
+        assert ask(release, f"SELECT COUNT(*) FROM release WHERE {guarded}").value == 6
+
+
+def test_dates_do_not_depend_on_the_time_zone_of_the_machine(
+    make_release: MakeRelease, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    night = datetime.datetime(2020, 1, 1, 0, 30, tzinfo=datetime.UTC)
+    release = make_release(pa.table({"at": [night, night], "s": ["a", "b"]}), ["s"])
+    for zone in ("America/New_York", "Asia/Tokyo"):
+        monkeypatch.setenv("TZ", zone)
+        rows = ask(
+            release, "SELECT year(at) AS y, COUNT(*) FROM release GROUP BY y", threads=1
+        ).rows()
+        assert [(row["y"], row["count"]) for row in rows] == [(2020, 2)]
+
+
+@pytest.mark.parametrize("terms", [300, 5_000])
+def test_long_conditions_are_answered_or_refused(terms: int, release: OpenedRelease) -> None:
+    condition = " OR ".join(f"age = {n}" for n in range(terms))
+    sql = f"SELECT COUNT(*) FROM release WHERE {condition}"
+    if terms > 1_000:
+        with pytest.raises(QueryError, match="nested too deeply"):
+            ask(release, sql)
+    else:
+        assert ask(release, sql).value == 9

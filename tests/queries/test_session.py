@@ -41,19 +41,20 @@ from .conftest import MakeRelease
         "RESET lock_configuration",
         "PRAGMA enable_profiling",
         "CREATE SECRET s (TYPE s3, KEY_ID 'a', SECRET 'b')",
-        "SELECT * FROM local_variable",
+        "SELECT * FROM tables",
+        "SELECT * FROM pa",
     ],
 )
 def test_duckdb_reaches_the_records_and_nothing_else(
     sql: str, release: OpenedRelease, tmp_path: Path
 ) -> None:
     other = tmp_path / "other.parquet"
-    local_variable = pa.table({"a": [1]})
-    pq.write_table(local_variable, other)
+    pq.write_table(pa.table({"a": [1]}), other)
     before = sorted(release.path.iterdir())
     session = Session(release)
     with pytest.raises(QueryError, match="cannot be computed"):
-        session.run(sql.format(folder=release.path, other=other))
+        # `tables` is a variable of `run`: DuckDB must not look into Python's either
+        session.run(sql.format(folder=release.path, other=other), {"beside": pa.table({"a": [1]})})
     assert sorted(release.path.iterdir()) == before
     assert session.run("SELECT count(*) AS n FROM records").to_pylist() == [{"n": 10}]
 
@@ -128,3 +129,13 @@ def test_wrong_parameters_are_refused(release: OpenedRelease) -> None:
     with pytest.raises(QueryError, match=r"no estimator 'magic'\. Estimators there are: inverse"):
         ask(release, sql, estimator="magic")
     assert ask(release, sql, estimator="inverse", threads=1).value == 10
+
+
+def test_a_column_of_too_many_values_is_refused_before_memory_is_gone(
+    make_release: MakeRelease,
+) -> None:
+    table = pa.table({"age": list(range(4_001)), "s": [str(n) for n in range(4_001)]})
+    release = make_release(table, ["s"])
+    with pytest.raises(QueryError, match="'s' has 4,001 values"):
+        ask(release, "SELECT COUNT(*) FROM release WHERE s = '1'")
+    assert ask(release, "SELECT COUNT(*) FROM release WHERE age < 10").value == 10

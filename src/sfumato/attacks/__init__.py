@@ -1,1 +1,1 @@
-"""Simulated adversaries, one module each, with the success that they reach."""
+"""Attacks: simulated adversaries, with the success that they reached."""

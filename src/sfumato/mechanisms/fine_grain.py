@@ -106,6 +106,8 @@ class FineGrainPerturbation(Mechanism):
         self, histogram: Histogram, operator: FineGrain, codes: Sequence[int]
     ) -> None:
         lost = [code for code, kept in enumerate(operator.kept) if kept == 0]
+        if not lost and (not codes or self.p_min == 1):
+            return
         named = list_some([value_text(histogram.values[code]) for code in lost or codes])
         if lost:
             raise UsageError(
@@ -113,15 +115,14 @@ class FineGrainPerturbation(Mechanism):
                 "counts could not be estimated. Choose a p_min above 0, such as 0.25, or "
                 "objective=counts."
             )
-        if codes and self.p_min < 1:
-            warnings.warn(
-                f"Column {histogram.column!r}: keeping most records would leave nothing of "
-                f"{named}; p_min keeps them at {decimal_text(self.p_min)} of the uniform "
-                "retention, and their counts are estimated with little precision. "
-                "objective=counts serves counts better.",
-                WeakPromiseWarning,
-                stacklevel=3,
-            )
+        warnings.warn(
+            f"Column {histogram.column!r}: keeping most records would leave nothing of "
+            f"{named}; p_min keeps them at {decimal_text(self.p_min)} of the uniform "
+            "retention, and their counts are estimated with little precision. "
+            "objective=counts serves counts better.",
+            WeakPromiseWarning,
+            stacklevel=3,
+        )
 
 
 def limits_of(guarantee: Guarantee, histogram: Histogram) -> list[Fraction | None]:
@@ -137,10 +138,9 @@ def limits_of(guarantee: Guarantee, histogram: Histogram) -> list[Fraction | Non
 
 def objective_weights(guarantee: Guarantee, histogram: Histogram) -> FloatArray:
     """What keeping a record of each value is worth: the stated weights, else the shares."""
-    shares = (
-        guarantee.weights(histogram) if isinstance(guarantee, FineRhoPrivacy) else histogram.shares
-    )
-    return np.array([float(share) for share in shares])
+    if isinstance(guarantee, FineRhoPrivacy) and guarantee.limits is not None:
+        return np.array([float(weight) for weight in guarantee.weights(histogram)])
+    return np.asarray(histogram.counts / max(histogram.rows, 1))
 
 
 def best_for_records(gammas: Gammas, weights: FloatArray, p_min: Fraction) -> FineGrain:

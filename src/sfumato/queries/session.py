@@ -72,10 +72,9 @@ class Session:
                     *([f"SET threads = {threads}"] if threads is not None else []),
                     f"SET memory_limit = '{MEMORY_LIMIT}'",
                     f"SET temp_directory = {literal(self._spill)}",
-                    "SET enable_progress_bar = false",
-                    "SET TimeZone = 'UTC'",  # answers do not depend on where they are asked
+                    "SET GLOBAL TimeZone = 'UTC'",  # answers do not depend on where they are asked
                     "SET preserve_insertion_order = false",
-                    "SET python_enable_replacements = false",
+                    "SET GLOBAL python_enable_replacements = false",
                     "SET autoinstall_known_extensions = false",
                     "SET autoload_known_extensions = false",
                     "SET allow_community_extensions = false",

@@ -100,7 +100,8 @@ class BundleWriter:
 
 def unwritable(place: Path, error: OSError) -> DataError:
     """One sentence for a full disk, a missing right, a read-only place."""
-    reason = error.strerror or str(error)
+    # Arrow wraps the system's words in its own
+    reason = os.strerror(error.errno) if error.errno else str(error).splitlines()[0].rstrip(".")
     return DataError(
         f"Cannot write the release to {str(place)!r}: {reason}. Nothing was left behind; free "
         "space or choose another place."
