@@ -108,6 +108,8 @@ def publish(
         way, plan = choose_plan(profile, promise, way, draws)
         if isinstance(plan, CellPlan) and order == "keep":
             raise UsageError(f"'{way}' makes new rows, so there is no order to keep.")
+        if isinstance(plan, CellPlan) and tracing is not None:
+            raise UsageError(f"'{way}' makes new rows from counts, so it has no trace.")
         # people's draws follow the key file; the order of rows must be fresh all the same
         order_draws = Draws.system() if draws.origin == "key-file" else draws
         kind = _CellStream if isinstance(plan, CellPlan) else _Stream

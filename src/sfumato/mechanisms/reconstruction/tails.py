@@ -91,9 +91,10 @@ def tails(setting: Setting, size: IntArray, sample: IntArray, count: IntArray) -
     below = -_whole_floor(-n_all, -c, q, p * (1 - error))  # a ceiling
     at_least = -_whole_floor(-n_all, -c, q, p)
     at_most = _whole_floor(n_all, c, q, p) + 1
-    reach = [_reach_at_least(setting, n_all, n, c, h) for h in (above, below, at_least, at_most)]
-    place = place.reshape(-1)
-    return Tails(reach[0][place], 1 - reach[1][place], reach[2][place], 1 - reach[3][place])
+    least = np.concatenate([above, below, at_least, at_most])
+    reach = _reach_at_least(setting, *(np.tile(each, 4) for each in (n_all, n, c)), least)
+    reach = reach.reshape(4, -1)[:, place.reshape(-1)]
+    return Tails(reach[0], 1 - reach[1], reach[2], 1 - reach[3])
 
 
 def exact_limit(share: Fraction, setting: Setting) -> int:
@@ -135,16 +136,13 @@ def _reach_at_least(
     share = np.maximum(almost, 0) / sample
     hits, rest = np.divmod(sample * count, size)
     more = rest / size
-    total = np.zeros(len(size))
-    for extra, weight in ((0, 1 - more), (1, more)):
-        used = np.flatnonzero(weight > 0)
-        n, k, w = sample[used], hits[used] + extra, weight[used]
-        sure = _sum_at_least(setting, n, k, enough[used])
-        total[used] += w * (1 - share[used]) * sure
-        near = np.flatnonzero(share[used] > 0)
-        one_less = _sum_at_least(setting, n[near], k[near], enough[used][near] - 1)
-        total[used[near]] += (w * share[used])[near] * one_less
-    return total
+    # four cases: a hit more in the sample or not, a copy more in the group or not
+    weights = np.stack(
+        [(1 - more) * (1 - share), (1 - more) * share, more * (1 - share), more * share]
+    )
+    case, place = np.nonzero(weights)
+    sums = _sum_at_least(setting, sample[place], hits[place] + case // 2, enough[place] - case % 2)
+    return np.bincount(place, weights[case, place] * sums, minlength=len(size))
 
 
 def _sum_at_least(setting: Setting, n: IntArray, k: IntArray, least: IntArray) -> FloatArray:
