@@ -187,8 +187,9 @@ def choose_plan(
         if not plans:
             raise UsageError(
                 f"{' and '.join(str(way) for way in ways)} would place people by their rank in the "
-                "table or draw for whole groups, so a person would not be published alike each time. "
-                "With --key-file use a mechanism that draws for each record alone, such as uniform."
+                "table or draw for whole groups, so a person would not be published alike each "
+                "time. With --key-file use a mechanism that draws for each record alone, such as "
+                "uniform."
             )
     return min(plans, key=lambda pair: pair[1].predicted_error())
 
