@@ -23,6 +23,7 @@ Progress = Callable[[str, float], None]  # what is being done, and the share don
 PAPERS: dict[str, str] = {
     "perturbation": "perturbation",
     "splu": "splu",
+    "reconstruction": "reconstruction",
 }
 
 

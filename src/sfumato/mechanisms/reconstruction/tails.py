@@ -92,8 +92,9 @@ def tails(setting: Setting, size: IntArray, sample: IntArray, count: IntArray) -
     at_least = -_whole_floor(-n_all, -c, q, p)
     at_most = _whole_floor(n_all, c, q, p) + 1
     least = np.concatenate([above, below, at_least, at_most])
-    reach = _reach_at_least(setting, *(np.tile(each, 4) for each in (n_all, n, c)), least)
-    reach = reach.reshape(4, -1)[:, place.reshape(-1)]
+    repeated = [np.tile(each, 4) for each in (n_all, n, c)]
+    found = _reach_at_least(setting, repeated[0], repeated[1], repeated[2], least)
+    reach = found.reshape(4, -1)[:, place.reshape(-1)]
     return Tails(reach[0], 1 - reach[1], reach[2], 1 - reach[3])
 
 
@@ -142,7 +143,8 @@ def _reach_at_least(
     )
     case, place = np.nonzero(weights)
     sums = _sum_at_least(setting, sample[place], hits[place] + case // 2, enough[place] - case % 2)
-    return np.bincount(place, weights[case, place] * sums, minlength=len(size))
+    total = np.bincount(place, weights[case, place] * sums, minlength=len(size))
+    return np.asarray(total, np.float64)
 
 
 def _sum_at_least(setting: Setting, n: IntArray, k: IntArray, least: IntArray) -> FloatArray:
