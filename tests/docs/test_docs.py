@@ -45,6 +45,7 @@ DOCUMENTS = [
     "docs/sql.md",
     "docs/guarantees/rho-privacy.md",
     "docs/guarantees/small-sum.md",
+    "docs/guarantees/reconstruction-privacy.md",
 ]
 RUN = ("sh", "console", "python")
 
