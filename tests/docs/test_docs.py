@@ -44,6 +44,8 @@ DOCUMENTS = [
     "docs/randomness.md",
     "docs/sql.md",
     "docs/guarantees/rho-privacy.md",
+    "docs/guarantees/fine-rho-privacy.md",
+    "docs/mechanisms/perturbation.md",
     "docs/guarantees/small-sum.md",
 ]
 RUN = ("sh", "console", "python")
