@@ -146,8 +146,8 @@ def _beside_truth(asked: Asked) -> list[str]:
                 continue
             inside = true is not None and row[f"{name}_low"] <= true <= row[f"{name}_high"]
             lines.append(
-                f"{' '.join(keys) + ': ' if keys else ''}{row[name]:,.6g} ± {row[f'{name}_stderr']:,.3g} "
-                f"(95 %: {row[f'{name}_low']:,.6g} … {row[f'{name}_high']:,.6g}); truth "
+                f"{' '.join(keys) + ': ' if keys else ''}{row[name]:,.6g} ± "
+                f"{row[f'{name}_stderr']:,.3g} (95 %: {row[f'{name}_low']:,.6g} … {row[f'{name}_high']:,.6g}); truth "
                 f"{0 if true is None else true:,.6g}, {'inside' if inside else 'outside'}"
             )
     return lines
