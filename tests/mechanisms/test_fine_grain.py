@@ -155,6 +155,15 @@ def test_exact_operator_repairs_rounding() -> None:
     assert operator.matrix() == pytest.approx(np.array([[2, 1], [1, 2]]) / 3, abs=1e-6)
 
 
+def test_exact_operator_holds_falling_odds_too_where_it_must() -> None:
+    matrix = np.array([[0.6, 0.2, 0.2], [0.2, 0.4, 0.4], [0.2, 0.2, 0.6]])
+    gammas = [None, Fraction(2), None]
+    up, both = (exact_operator(matrix, gammas, both=way) for way in (False, True))
+    assert within(up.odds_gains()[1], Fraction(2))
+    assert not within(up.odds_losses()[1], Fraction(2))
+    assert within(both.odds_losses()[1], Fraction(2))
+
+
 def test_total_variance_is_the_operators() -> None:
     plan = GeneralPerturbation().plan(profile(5, 3, 2), theta(2), DRAWS)
     counts = np.array([5.0, 3.0, 2.0])
