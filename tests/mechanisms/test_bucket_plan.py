@@ -60,7 +60,7 @@ def test_records_and_sensitive_table_agree(way, promise):
     bucket = plan.bucket_of(codes, ranks)
     held = np.zeros((plan.buckets, len(counts)), np.int64)
     np.add.at(held, (bucket, codes), 1)
-    table = pa.concat_tables(plan.side_tables()["sensitive"])
+    table = pa.concat_tables(plan.side_tables(list)["sensitive"])
     listed = np.zeros_like(held)
     listed[table.column("bucket").to_numpy(), table.column("s").to_numpy()] = table.column(
         "count"
@@ -99,7 +99,7 @@ def test_fakes_are_listed_once_and_belong_to_nobody():
     codes, ranks = all_records(COUNTS, np.random.default_rng(3))
     bucket = plan.bucket_of(codes, ranks)
     real = [set(codes[bucket == g].tolist()) for g in range(plan.buckets)]
-    table = pa.concat_tables(plan.side_tables()["sensitive"])
+    table = pa.concat_tables(plan.side_tables(list)["sensitive"])
     assert set(table.column("count").to_pylist()) == {1}
     listed = [set() for _ in real]
     for g, x in zip(table.column("bucket").to_pylist(), table.column("s").to_pylist(), strict=True):
@@ -107,7 +107,7 @@ def test_fakes_are_listed_once_and_belong_to_nobody():
     for g, values in enumerate(real):
         assert values < listed[g]
         assert len(listed[g]) == len(values) + 2
-    again = pa.concat_tables(plan.side_tables()["sensitive"])
+    again = pa.concat_tables(plan.side_tables(list)["sensitive"])
     assert again.equals(table)  # drawn by address: asking twice does not draw twice
     assert plan.public()["histogram"] == COUNTS.tolist()
 
@@ -182,3 +182,33 @@ def test_spreading_keeps_away_from_full_where_it_can():
     setting = setting_of([4, 6], [15, 10])
     shares = spread_evenly(setting, counts, limits)
     assert (np.abs(shares - 15) <= 1).all()  # half of the room of 30, and not 30 and 0
+
+
+def test_fakes_avoid_what_the_records_of_a_bucket_rule_out(tmp_path):
+    """Nobody of type B has value 0 or 1: no bucket with a B in it lists them as fakes."""
+    import pyarrow.parquet as pq
+
+    from sfumato.engines.local import publish
+    from sfumato.table import read
+
+    rng = np.random.default_rng(6)
+    kind = np.where(rng.random(6000) < 0.5, "A", "B")
+    value = np.where(kind == "A", rng.integers(0, 10, 6000), rng.integers(2, 10, 6000))
+    table = read(pa.table({"kind": kind, "v": value}), quasi="kind", sensitive="v")
+
+    def recognisable(mechanism):
+        place = tmp_path / mechanism
+        publish(table, "l-diversity(3)", to=place, mechanism=mechanism, seed=1, order="keep")
+        bucket = pq.read_table(place / "records.parquet")["bucket"].to_numpy()
+        listed = pq.read_table(place / "sensitive.parquet")
+        real = set(zip(bucket.tolist(), value.tolist(), strict=True))
+        with_b = set(bucket[kind == "B"].tolist())
+        pairs = zip(listed["bucket"].to_pylist(), listed["v"].to_pylist(), strict=True)
+        fakes = [(g, v) for g, v in pairs if (g, v) not in real]
+        assert len(fakes) == 2 * (int(bucket.max()) + 1)
+        return sum(v < 2 and g in with_b for g, v in fakes)
+
+    assert recognisable("optimal(fakes=2)") > 50
+    assert recognisable("optimal(fakes=2, association=0.1)") == 0
+    with pytest.raises(UsageError, match="needs fakes"):
+        OptimalBuckets(association="0.1")
