@@ -35,6 +35,7 @@ from sfumato.textform import decimal_text, rational
 
 Gammas = Sequence[Fraction | None]
 OBJECTIVES = ("records", "counts")
+NOTHING = 1e-4  # a value kept less often than this part of the uniform retention is lost
 
 
 @dataclass(frozen=True)
@@ -98,14 +99,19 @@ class FineGrainPerturbation(Mechanism):
                 operator = best_for_records(gammas, objective_weights(guarantee, histogram), p_min)
                 operators[column] = operator
                 floors[column] = _at_floor(operator, p_min)
-                self._report_floor(histogram, operator, floors[column])
+                self._report_floor(histogram, operator, floors[column], uniform_retention(gammas))
             limits[column] = gammas
         return PerturbedPlan(operators, limits, profile.rows, profile.histograms, floors)
 
     def _report_floor(
-        self, histogram: Histogram, operator: FineGrain, codes: Sequence[int]
+        self,
+        histogram: Histogram,
+        operator: FineGrain,
+        codes: Sequence[int],
+        uniform: Fraction,
     ) -> None:
-        lost = [code for code, kept in enumerate(operator.kept) if kept == 0]
+        least = float(uniform) * NOTHING
+        lost = [code for code, kept in enumerate(operator.retentions) if kept <= least]
         if not lost and (not codes or self.p_min == 1):
             return
         named = list_some([value_text(histogram.values[code]) for code in lost or codes])
