@@ -18,7 +18,7 @@ NOTES = (
     "Tables 4 and 5: the paper counts |G| as the product of the domains, we count groups that have "
     "records (R9); its χ² test has a degree of freedom too many (R6) and can merge more. The "
     "printed 331 records a group in Table 5 are 500,000/1512, not 300,000/1512 (R9).",
-    "Figures: lines 'paper' use s_g as printed, lines 'sps' our mechanism, whose levels keep copies "
+    "Figures: lines 'paper' use s_g as printed, lines 'sps' ours, whose levels keep copies "
     "from giving the largest share away (R2), at some cost. 'exact' tests the chances themselves; "
     "Chernoff's bound calls groups private whose chances are 7 to 250 times smaller than δ (R1).",
     "The paper's claim of less than 10 % additional error on CENSUS is not reproduced (R12): "
