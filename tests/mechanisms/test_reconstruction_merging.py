@@ -71,8 +71,25 @@ def test_complete_linkage_merges_no_rejected_pair() -> None:
 
 def test_complete_linkage_refuses_domains_that_do_not_fit() -> None:
     wide = np.ones((4001, 2), np.int64)
-    with pytest.raises(DataError, match="complete linkage takes at most 4,000"):
+    with pytest.raises(DataError, match="merge=complete compares at most 4,000"):
         merge_values("zip", tuple(range(4001)), wide, "complete", FIVE)
+
+
+def test_wide_domains_equal_the_definition() -> None:
+    generator = np.random.default_rng(9)
+    table = generator.poisson(generator.gamma(0.3, 4, size=(300, 20)))
+    found = pair_ratios(table, FIVE)
+    from scipy import stats
+
+    for _ in range(300):
+        i, j = generator.choice(300, 2, replace=False)
+        both = table[[i, j]][:, table[[i, j]].sum(axis=0) > 0]
+        if both.shape[1] < 2 or (both.sum(axis=1) == 0).any():
+            assert found[i, j] == 0
+            continue
+        statistic = stats.chi2_contingency(both, correction=False).statistic
+        critical = stats.chi2.isf(0.05, both.shape[1] - 1)
+        assert found[i, j] == pytest.approx(statistic / critical, rel=1e-5, abs=1e-6)
 
 
 def test_labels_are_short_and_different() -> None:

@@ -43,6 +43,8 @@ class ReconstructionPrivacy(Guarantee):
         "with one another",
         "learning how large a group is, and, from its copies, at which of the published levels "
         "its largest share is",
+        "estimates other than the unbiased one: where everybody in a group has the same value, "
+        "cutting the estimate off at 1 is right about as often as a value is published unchanged",
         "learning that a person is in the table",
         "several releases of the same people with fresh draws: they average out",
     )
@@ -72,9 +74,9 @@ class ReconstructionPrivacy(Guarantee):
         error, chance = f"{float(self.error):.4g}", f"{float(self.chance):.4g}"
         return (
             f"Column {histogram.column!r}: take all people who share their published quasi values. "
-            "Whoever estimates from this release how many of them have the value that is commonest "
-            f"among them errs upwards by more than {error} of the truth with a chance of at least "
-            f"{chance}, and downwards likewise. For every other value that occurs among them: "
-            f"whichever way the estimate errs, it errs by more than {error} of the truth with a "
-            f"chance of at least {chance}."
+            "Whoever undoes the perturbation to estimate how many of them have the value that is "
+            f"commonest among them errs upwards by more than {error} of the truth with a chance of "
+            f"at least {chance}, and downwards likewise. For every other value that occurs among "
+            f"them: whichever way the estimate errs, it errs by more than {error} of the truth "
+            f"with a chance of at least {chance}."
         )

@@ -24,7 +24,8 @@ from sfumato.mechanisms.reconstruction.tails import FloatArray
 
 Linkage = Literal["components", "complete", "none"]
 
-_MOST_LINKED = 4_000  # values that complete linkage can take: all distances are in memory
+_MOST_COMPARED = 12_000  # values of a column: every pair of them is in memory
+_MOST_LINKED = 4_000  # complete linkage needs more for each pair
 _LONGEST = 60  # letters of a label
 
 
@@ -101,10 +102,11 @@ def merge_values(
     """
     if linkage == "none" or len(domain) < 2:
         return _unmerged(column, domain)
-    if linkage == "complete" and len(domain) > _MOST_LINKED:
+    most = _MOST_LINKED if linkage == "complete" else _MOST_COMPARED
+    if len(domain) > most:
         raise DataError(
-            f"Column {column!r} has {len(domain):,} values; complete linkage takes at most "
-            f"{_MOST_LINKED:,}. Coarsen the column, or choose merge=components."
+            f"Column {column!r} has {len(domain):,} values; merge={linkage} compares at most "
+            f"{most:,}. Coarsen the column, or choose merge=none."
         )
     ratio = pair_ratios(table, significance)
     apart = ratio > 1
@@ -129,14 +131,20 @@ def pair_ratios(table: IntArray, significance: Fraction) -> FloatArray:
     n, m = counts.shape
     critical = np.ones(m + 1)  # by the number of non-empty columns; 1 where nothing is tested
     critical[2:] = stats.chi2.isf(float(significance), np.arange(1, m))
+    present = (counts > 0).astype(np.float32)
+    shared = present @ present.T
+    used = present.sum(axis=1)
     ratio = np.zeros((n, n), np.float32)
     for row in range(n - 1):
-        other, size = counts[row + 1 :], totals[row + 1 :]
-        both = counts[row] + other
-        difference = size[:, None] * counts[row] - totals[row] * other
-        terms = np.divide(difference**2, both, out=np.zeros_like(both), where=both > 0)
-        scale = np.maximum(totals[row] * size, 1.0)
-        found = terms.sum(axis=1) / scale / critical[(both > 0).sum(axis=1)]
+        size, both = totals[row + 1 :], totals[row] + totals[row + 1 :]
+        # χ² = (n + n')²/(n n') · (Σ_x o²/(o + o') − n²/(n + n')), over the columns of one row only
+        own = counts[row] > 0
+        mixed = (counts[row, own] ** 2 / (counts[row, own] + counts[row + 1 :, own])).sum(axis=1)
+        excess = mixed - totals[row] ** 2 / np.maximum(both, 1.0)
+        scale = both**2 / np.maximum(totals[row] * size, 1.0)
+        columns = (used[row] + used[row + 1 :] - shared[row, row + 1 :]).astype(np.int64)
+        found = np.where(totals[row] * size > 0, scale * excess / critical[columns], 0.0)
+        found[columns < 2] = 0.0
         ratio[row, row + 1 :] = found
         ratio[row + 1 :, row] = found
     return np.asarray(ratio)
