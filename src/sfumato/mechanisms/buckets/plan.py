@@ -48,6 +48,8 @@ class BucketedPlan(Plan):
     bound: Fraction | None = None  # a proven lower bound on the loss, where there is one
     association: Fraction | None = None  # fakes avoid what is ruled out at this threshold
     _edges: IntArray = field(init=False, repr=False)  # flat slots at which fillings begin
+    _guess: IntArray = field(init=False, repr=False)  # coarse index of those
+    _width: int = field(init=False, repr=False)  # flat slots per cell of the index
     _starts: IntArray = field(init=False, repr=False)  # flat slots at which values begin
     _first: IntArray = field(init=False, repr=False)  # first bucket of each filling
 
@@ -61,7 +63,13 @@ class BucketedPlan(Plan):
         # values by fillings: where each filling's slots of each value begin
         edges = starts[:-1, None] + np.cumsum(shares.T, axis=1) - shares.T
         object.__setattr__(self, "_starts", starts[:-1])
-        object.__setattr__(self, "_edges", edges)
+        # one edge beyond the last record ends every search
+        flat = np.append(edges.reshape(-1), self.histogram.rows + 1)
+        width = max(1, self.histogram.rows // (16 * len(flat)))
+        cells = np.arange(0, self.histogram.rows + width, width)
+        object.__setattr__(self, "_edges", flat)
+        object.__setattr__(self, "_width", width)
+        object.__setattr__(self, "_guess", np.searchsorted(flat, cells, side="right") - 1)
         object.__setattr__(self, "_first", np.concatenate([[0], np.cumsum(buckets)]))
 
     @property
@@ -85,9 +93,9 @@ class BucketedPlan(Plan):
             return self.fillings[0].place(codes, slots)[0]
         many = len(self.fillings)
         flat = self._starts[codes] + slots
-        owner = np.searchsorted(self._edges.reshape(-1), flat, side="right") - 1
+        owner = self._owner(flat)
         which = owner - codes * many
-        slots = flat - self._edges.reshape(-1)[owner]
+        slots = flat - self._edges[owner]
         bucket = np.empty(len(codes), np.int64)
         order = np.argsort(which.astype(np.uint8 if many <= 256 else np.int64), kind="stable")
         cuts = np.searchsorted(which[order], np.arange(many + 1))
@@ -98,6 +106,15 @@ class BucketedPlan(Plan):
                     filling.place(codes[chosen], slots[chosen])[0] + self._first[number]
                 )
         return bucket
+
+    def _owner(self, flat: IntArray) -> IntArray:
+        """The last place of `_edges` that is not beyond: a coarse table, and a step or two."""
+        owner = self._guess[flat // self._width]
+        late = np.flatnonzero(self._edges[owner + 1] <= flat)
+        while late.size:
+            owner[late] += 1
+            late = late[self._edges[owner[late] + 1] <= flat[late]]
+        return owner
 
     # -- what is published besides -------------------------------------------------------------
 
