@@ -124,20 +124,19 @@ class BucketedPlan(Plan):
             for begin, lengths, held in filling.runs():
                 yield int(first) + begin, lengths, held.astype(np.int64)
 
-    def listed(self, barred: BoolArray | None = None) -> Iterator[tuple[int, IntArray]]:
-        """What the sensitive table lists: (first bucket, values by place), fakes among them."""
+    def listed(self, barred: BoolArray | None = None) -> Iterator[tuple[int, IntArray, IntArray]]:
+        """What the sensitive table lists, as runs like `contents`, fakes among the values."""
+        if self.fakes is None:
+            yield from self.contents()
+            return
+        most = max(1, _CELLS // max(len(self.histogram.values), 1))
         for first, lengths, held in self.contents():
-            begin = first
-            width = len(self.histogram.values) if self.fakes else held.shape[1]
-            most = max(1, (_CELLS if self.fakes else _ROWS) // max(width, 1))
             rows = np.repeat(np.arange(len(held)), lengths)
             for low in range(0, len(rows), most):
-                piece = held[rows[low : low + most]]
-                if self.fakes:
-                    first_row = begin + low
-                    here = None if barred is None else barred[first_row : first_row + len(piece)]
-                    piece = self.fakes.add(first_row, piece, here)
-                yield begin + low, piece
+                begin, piece = first + low, held[rows[low : low + most]]
+                here = None if barred is None else barred[begin : begin + len(piece)]
+                ones = np.ones(len(piece), np.int64)
+                yield begin, ones, self.fakes.add(begin, piece, here)
 
     def side_tables(self, records: Records) -> Mapping[str, Iterator[pa.Table]]:
         return {"sensitive": self._sensitive(records)}
@@ -157,19 +156,16 @@ class BucketedPlan(Plan):
         """Rows (bucket, value, count), in the order of buckets and codes."""
         import pyarrow as pa
 
-        values = len(self.histogram.values)
-        waiting: list[tuple[IntArray, IntArray]] = []
+        waiting: list[pa.Table] = []
         size = 0
-        for first, held in self.listed(self._barred(records)):
-            rows = np.repeat(np.arange(first, first + len(held)), held.shape[1])
-            keys = rows * values + held.reshape(-1)
-            waiting.append(np.unique(keys, return_counts=True))
-            size += len(waiting[-1][0])
+        for first, lengths, held in self.listed(self._barred(records)):
+            waiting.append(_rows(first, lengths, held, self.histogram))
+            size += waiting[-1].num_rows
             if size >= _ROWS:
-                yield _rows(pa, waiting, values, self.histogram.column)
+                yield pa.concat_tables(waiting).combine_chunks()
                 waiting, size = [], 0
-        if waiting or self.buckets == 0:
-            yield _rows(pa, waiting, values, self.histogram.column)
+        if waiting:
+            yield pa.concat_tables(waiting).combine_chunks()
 
     def public(self) -> dict[str, Any]:
         described: dict[str, Any] = {
@@ -260,13 +256,24 @@ def shrunk_variance(operator: BucketOperator, counts: FloatArray) -> float:
     return float(max(np.trace(posterior), 0.0))
 
 
-def _rows(pa: Any, waiting: list[tuple[IntArray, IntArray]], values: int, column: str) -> pa.Table:
-    keys = np.concatenate([keys for keys, _ in waiting]) if waiting else np.empty(0, np.int64)
-    counts = np.concatenate([c for _, c in waiting]) if waiting else np.empty(0, np.int64)
+def _rows(first: int, lengths: IntArray, held: IntArray, histogram: Histogram) -> pa.Table:
+    """A run of buckets as rows (bucket, code, count): counted once per run, then repeated."""
+    import pyarrow as pa
+
+    values = len(histogram.values)
+    keys = np.arange(len(held))[:, None] * values + held
+    found, counts = np.unique(keys, return_counts=True)
+    entries = np.bincount(found // values, minlength=len(held))  # different values of each run
+    starts = np.cumsum(entries) - entries
+    run = np.repeat(np.arange(len(held)), lengths)  # of each bucket
+    many = entries[run]
+    offset = np.arange(int(many.sum())) - np.repeat(np.cumsum(many) - many, many)
+    entry = np.repeat(starts[run], many) + offset
+    bucket = np.repeat(np.arange(first, first + len(run)), many)
     return pa.table(
         {
-            "bucket": pa.array((keys // values).astype(np.int32)),
-            column: pa.array((keys % values).astype(np.int32)),
-            "count": pa.array(counts.astype(np.int32)),
+            "bucket": pa.array(bucket.astype(np.int32)),
+            histogram.column: pa.array((found % values)[entry].astype(np.int32)),
+            "count": pa.array(counts[entry].astype(np.int32)),
         }
     )
