@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from sfumato.audits.agreement import check_agreement
 from sfumato.audits.bucketed import check_buckets
 from sfumato.audits.case import AuditCase, raw_table
 from sfumato.audits.common import check_quasi_columns, check_randomness, check_rows
@@ -33,6 +34,7 @@ CHECKS: dict[str, list[Check]] = {
         check_quasi_columns,
         check_amplification,
         check_fit,
+        check_agreement,
         check_parts,
         check_group_size,
         check_published_counts,
@@ -41,7 +43,13 @@ CHECKS: dict[str, list[Check]] = {
         check_personal_sums,
     ],
     "bucketed": [check_randomness, check_rows, check_quasi_columns, check_buckets],
-    "synthetic": [check_randomness, check_rows, check_quasi_columns, check_resampled],
+    "synthetic": [
+        check_randomness,
+        check_rows,
+        check_quasi_columns,
+        check_resampled,
+        check_agreement,
+    ],
 }
 
 # the checks that hold a release to its guarantee; the others see whether it is what it says

@@ -31,7 +31,7 @@ def check_parts(case: AuditCase) -> Iterator[Finding]:
     for index, (column, operator) in enumerate(operators_of(case).items()):
         if not isinstance(operator, Parts):
             continue
-        quotas = _quotas(case, column, operator)
+        quotas = quotas_of(case, column, operator)
         shown = _shown_counts(case, index, column, operator)
         if quotas is None:
             yield Finding(
@@ -58,7 +58,7 @@ def check_parts(case: AuditCase) -> Iterator[Finding]:
         yield _membership(case, column, operator, quotas)
 
 
-def _quotas(case: AuditCase, column: str, operator: Parts) -> IntArray | None:
+def quotas_of(case: AuditCase, column: str, operator: Parts) -> IntArray | None:
     """Counts by (part, value)."""
     if case.trace is not None:
         return _traced(case, column, operator)
