@@ -188,10 +188,15 @@ class BucketedPlan(Plan):
 
     def caveats(self) -> list[str]:
         found = [
-            f"Column {self.histogram.column!r}: the sensitive table shows how many people have "
-            "each value, exactly. Whoever knows the values of others in a bucket is surer of the "
+            f"Column {self.histogram.column!r}: the release shows how many people have each value, "
+            "exactly. Whoever knows the values of others in a bucket is surer of the "
             "rest: in a bucket of " + "; of ".join(self._certainties()) + ".",
         ]
+        if self.association is not None:
+            found.append(
+                "Fake values follow the quasi columns of their bucket, because those that a record "
+                "rules out are left out; so answers are corrected for fakes only approximately."
+            )
         confused = self.operator.confused()
         if len(confused):
             names = [value_text(self.histogram.values[code]) for code in confused]
