@@ -144,7 +144,7 @@ def test_swapped_sensitive_values(
     """Totals stay right, so only the groups by quasi columns can tell."""
     data, place = honest
     bad = mutate(place, tmp_path / "bad", records=swapped_between_people)
-    assert failed(data, bad) == {"fit of disease to its operator"}
+    assert "fit of disease to its operator" in failed(data, bad)
 
 
 def test_true_values_in_one_group(
@@ -169,7 +169,7 @@ def test_all_true_values(tmp_path: Path, honest: tuple[pa.Table, Path], mutate: 
         place, tmp_path / "bad",
         records=lambda table: replaced(table, "disease", data.column("disease").to_numpy()),
     )  # fmt: skip
-    assert failed(data, bad) == {"fit of disease to its operator"}
+    assert "fit of disease to its operator" in failed(data, bad)
 
 
 def test_a_constant_value(tmp_path: Path, honest: tuple[pa.Table, Path], mutate: Any) -> None:
@@ -221,7 +221,7 @@ def test_lowered_retention(tmp_path: Path, honest: tuple[pa.Table, Path], mutate
         described["plan"]["operators"]["disease"]["retention"] = "1/10"
 
     bad = mutate(place, tmp_path / "bad", manifest=lower)
-    assert failed(data, bad) == {"fit of disease to its operator"}
+    assert "fit of disease to its operator" in failed(data, bad)
 
 
 def test_a_stricter_promise_in_the_manifest(
