@@ -19,6 +19,7 @@ from sfumato.guarantees import RhoPrivacy
 from sfumato.mechanisms import parse_mechanism
 from sfumato.mechanisms.partitioned import PartitionedPerturbation, cut_table
 from sfumato.operators import Parts
+from sfumato.scratch import scratch_database
 
 
 def check_parts(case: AuditCase) -> Iterator[Finding]:
@@ -70,15 +71,13 @@ def quotas_of(case: AuditCase, column: str, operator: Parts) -> IntArray | None:
 
 
 def _traced(case: AuditCase, column: str, operator: Parts) -> IntArray:
-    import duckdb
-
     path = Path(str(case.trace)) / TRACE
     if not path.exists():
         raise DataError(
             f"There is no {TRACE} in {case.trace!r}. Name the folder that 'publish --trace' wrote."
         )
     quotas = np.zeros((len(operator.parts), operator.domain), np.int64)
-    with duckdb.connect(config={"memory_limit": "512MB"}) as connection:
+    with scratch_database() as connection:
         source = "read_parquet('" + str(path).replace("'", "''") + "')"
         part, code = quoted(f"{column} part"), quoted(column)
         found = connection.execute(f"SELECT {part}, {code}, count(*) FROM {source} GROUP BY ALL")
