@@ -43,9 +43,9 @@ TABLE = make_table()
 
 def promise_for(mechanism: str) -> str | None:
     for text in PROMISES:
-        if text.partition("(")[0] in GUARANTEES:
-            if parse_mechanism(mechanism).keeps(parse_guarantee(text)):
-                return text
+        known = text.partition("(")[0] in GUARANTEES
+        if known and parse_mechanism(mechanism).keeps(parse_guarantee(text)):
+            return text
     return None
 
 
