@@ -47,8 +47,9 @@ PRIVBAYES_FORMS = (NaiveBayes(alpha=0, delta=0.1), NaiveBayes(alpha=1, delta=0.0
 
 NOTES = (
     "Right guesses of all people, in percent, with Wilson's 95 % interval. 'uniform' keeps "
-    "theta = 1 + beta, the same ceilings; its adversary uses unbiased estimates of the counts or, in "
-    "a second line, the counts as they are shown.",
+    "theta = 1 + beta, the same ceilings; its adversary uses unbiased estimates of the counts or, "
+    "in a second line, the counts as they are shown. PrivBayes: networks of degree 1, the paper's "
+    "deltas.",
     "'without the person': the same attack on releases of fresh tables that do not have the "
     "person. An attack that is as good without the person has learned a rule about everybody.",
     "epsilon = ln(1 + beta) puts differential privacy, a promise about inclusion, beside a promise "
@@ -145,7 +146,7 @@ def _peer(
         sight, kind, forms = answered_counts(people, epsilon, draws), "counts", FORMS
     else:
         values = pa.array(sorted(table.column(SENSITIVE).unique().to_pylist()))
-        made = privbayes(table, epsilon, seed=beta)
+        made = privbayes(table, epsilon, degree=1, seed=beta)
         values = values.cast(table.schema.field(SENSITIVE).type)
         sight, kind = records_sight(made, people, values), "synthetic"
         forms = PRIVBAYES_FORMS
