@@ -12,6 +12,7 @@ from sfumato.cli.show import ProgressLine, show_json
 from sfumato.errors import DataError, UsageError
 
 if TYPE_CHECKING:
+    from sfumato.mechanisms import Mechanism
     from sfumato.table import Table
 
 Origin = Annotated[str, typer.Argument(help="Parquet, CSV or Arrow file; a glob takes many.")]
@@ -151,6 +152,16 @@ def publish(
     merges: Annotated[
         Path | None, typer.Option(help="Write which quasi values were merged to this CSV file.")
     ] = None,
+    fakes: Annotated[
+        int, typer.Option(min=0, help="Values per bucket that nobody in it has, against insiders.")
+    ] = 0,
+    fakes_resist_association: Annotated[
+        bool,
+        typer.Option(
+            "--fakes-resist-association",
+            help="Only fakes that no record of the bucket all but rules out.",
+        ),
+    ] = False,
     key: Key = None,
     drop: Drop = "",
     numeric: Numeric = "",
@@ -189,12 +200,13 @@ def publish(
     declared = declared_table(
         table, quasi, sensitive, key, drop, numeric, categorical, domain, bins, missing
     )
+    way = chosen_mechanism(mechanism, bound, merge, significance)
     with ProgressLine() as line:
         publication = publish_table(
             declared,
             guarantee,
             to=out,
-            mechanism=chosen_mechanism(mechanism, bound, merge, significance),
+            mechanism=_with_fakes(way, fakes, fakes_resist_association),
             seed=seed,
             key_file=key_file,
             order=order,
@@ -217,6 +229,15 @@ def publish(
     print(f"  mechanism  {manifest.mechanism}")
     for sentence in (*manifest.statement, *manifest.caveats):
         print(f"  {sentence}")
+
+
+def _with_fakes(mechanism: str | None, fakes: int, resist: bool) -> Mechanism | str | None:
+    if not fakes and not resist:
+        return mechanism
+    from sfumato.mechanisms import parse_mechanism
+    from sfumato.mechanisms.buckets import with_fakes
+
+    return with_fakes(parse_mechanism(mechanism or "optimal"), fakes, resist_association=resist)
 
 
 @app.command()

@@ -14,6 +14,7 @@ from sfumato.errors import BundleError
 from sfumato.operators import operator_from_json
 from sfumato.release.bundle import UNFINISHED
 from sfumato.release.manifest import NAME, FileEntry, Manifest, read_manifest
+from sfumato.scratch import scratch_database
 
 
 class Release:
@@ -166,7 +167,7 @@ class Release:
         import duckdb
 
         try:
-            with duckdb.connect(config={"memory_limit": "512MB"}) as connection:
+            with scratch_database() as connection:
                 self._compare_domains(connection)
         except duckdb.Error as error:
             reason = str(error).splitlines()[0].rstrip(".")
