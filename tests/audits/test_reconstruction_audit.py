@@ -15,17 +15,18 @@ import pytest
 import sfumato as sf
 from sfumato.audits import audit
 from sfumato.engines.local import publish
+from sfumato.operators import Uniform
 from sfumato.release.manifest import FileEntry
 
 PROMISE = "reconstruction-privacy(0.3, 0.3)"
 
 
-def raw_table(rows: int = 6000) -> pa.Table:
+def raw_table(rows: int = 6000, zones: int = 12) -> pa.Table:
     generator = np.random.default_rng(11)
     sex = generator.choice(["F", "M"], rows)
-    zone = generator.integers(0, 12, rows)
+    zone = generator.integers(0, zones, rows)
     disease = np.where(
-        generator.random(rows) < 0.3 + 0.03 * zone,
+        generator.random(rows) < 0.3 + 0.03 * (zone % 12),
         np.where(sex == "F", "flu", "cold"),
         generator.choice(["flu", "cold", "HIV", "asthma", "gout"], rows),
     )
@@ -153,6 +154,23 @@ def test_a_promise_that_was_not_planned_for_is_caught(tmp_path: Path) -> None:
     assert "plan" in failing(place)
     edit(place, lambda m: m.update(guarantee=PROMISE, mechanism="uniform"))
     assert "plan" in failing(place)
+
+
+@pytest.mark.parametrize("bound", ["exact", "chernoff"])
+def test_showing_the_samples_unperturbed_is_caught(
+    tmp_path: Path, bound: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # 1,200 groups: of a few groups with two draws each nobody could tell
+    many = raw_table(zones=600)
+    table = sf.read(many, quasi=["sex", "zone"], sensitive="disease")
+    mechanism = f"sps(bound={bound}, merge=none)"
+    check = "agreement of disease with the truth"
+    for name in ("honest", "not"):
+        publish(table, PROMISE, to=tmp_path / name, mechanism=mechanism)
+        verdict = audit(many, tmp_path / name)
+        found = {finding.check: finding.holds for finding in verdict.findings}
+        assert found[check] == (name == "honest"), str(verdict)
+        monkeypatch.setattr(Uniform, "apply", lambda self, codes, *_: codes)
 
 
 def test_a_seeded_release_fails(tmp_path: Path) -> None:

@@ -61,6 +61,7 @@ PROMISES: set[Check] = {
     check_group_size,
     check_buckets,
     check_resampled,
+    check_reconstruction,
 }
 
 

@@ -58,7 +58,8 @@ def check_reconstruction(case: AuditCase) -> Iterator[Finding]:
     published = published_counts(case, plan)
     yield from _sizes(plan, published)
     yield from _copies(case, plan, published)
-    yield from _fit(case, plan, published)
+    yield from _agreement(plan, published)
+    yield from _fit(plan, published)
 
 
 def plan_again(case: AuditCase) -> SampledPlan:
@@ -208,7 +209,43 @@ def _copies(case: AuditCase, plan: SampledPlan, published: PublishedCounts) -> I
     yield Finding("scales of parts", not short.any(), int(short.sum()), 0)
 
 
-def _fit(case: AuditCase, plan: SampledPlan, published: PublishedCounts) -> Iterator[Finding]:
+def _agreement(plan: SampledPlan, published: PublishedCounts) -> Iterator[Finding]:
+    """Published values agree with the group's true shares as often as the operator lets them.
+
+    A = Σ over draws of the drawn value's true share f in its group, T·n/N draws for T copies. With
+    mean Σ n (p Σ f² + q); draws add at most Σ n Σ (p f + q) f² to the variance, the rounding of a
+    sample p² and that of copies (n/N)², all terms within [−1, 1]: Bernstein's inequality. A release
+    that shows its samples unperturbed has the right sizes and copies, and is caught here.
+    """
+    groups, m = plan.groups, plan.setting.values
+    p, q = float(plan.setting.retention), float(plan.setting.background)
+    owner = np.repeat(np.arange(len(groups)), np.diff(groups.starts))
+    share = groups.counts / groups.sizes[owner]
+    n = plan.samples.astype(np.float64)
+    rounded = (plan.samples > 0) & (plan.samples < groups.sizes)
+    mean = float((n[owner] * p * share**2).sum() + n.sum() * q)
+    variance = float((n[owner] * (p * share + q) * share**2).sum())
+    variance += float((p**2 + (n / groups.sizes) ** 2)[rounded].sum())
+    known = owner * m + groups.values
+    shown = published.groups * m + published.values
+    place = np.minimum(np.searchsorted(known, shown), len(known) - 1)
+    true = np.where(known[place] == shown, share[place], 0.0)
+    rate = n[published.groups] / groups.sizes[published.groups]
+    agreed = float((published.counts * rate * true).sum())
+    rest = np.log(2 / FALSE_ALARM)
+    limit = float(rest / 3 + np.sqrt(rest**2 / 9 + 2 * rest * variance))
+    holds = abs(agreed - mean) <= limit
+    yield Finding(
+        f"agreement of {plan.histogram.column} with the truth",
+        holds,
+        agreed,
+        mean,
+        f"{'within' if holds else 'more than'} {limit:.0f} {'of' if holds else 'from'} what the "
+        "operator lets expect",
+    )
+
+
+def _fit(plan: SampledPlan, published: PublishedCounts) -> Iterator[Finding]:
     """Each value's published total is as far from its mean as the draws allow (Bernstein)."""
     m = plan.setting.values
     found = np.bincount(published.values, published.counts, minlength=m)
