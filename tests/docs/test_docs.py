@@ -51,6 +51,8 @@ DOCUMENTS = [
     "docs/guarantees/l-diversity.md",
     "docs/guarantees/beta-likeness.md",
     "docs/mechanisms/buckets.md",
+    "docs/check.md",
+    "docs/attacks.md",
 ]
 RUN = ("sh", "console", "python")
 
