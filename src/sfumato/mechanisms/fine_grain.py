@@ -53,7 +53,8 @@ class FineGrainPerturbation(Mechanism):
     estimated counts as small as this family allows, and is never worse than `uniform` at that.
     "records" would drive the most sensitive values to 0 (errata T12), so no value is kept less
     often than `p_min` times the uniform retention; values held up by it are named in a warning.
-    Planning sees rounded limits and counts (`limits`); the exact optimum here is .53 .53 .53 .28 .17.
+    Planning sees rounded limits and counts (`limits`); the exact optimum below is
+    .53 .53 .53 .28 .17.
 
     >>> from sfumato.profile import Histogram, Profile
     >>> counts = Histogram("s", ("HD", "cancer", "AIDS", "malaria", "H1N1"),
