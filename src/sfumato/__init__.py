@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 from sfumato.version import __version__
 
 if TYPE_CHECKING:
+    from sfumato.attacks import attack
     from sfumato.audits import Finding, Verdict, audit
+    from sfumato.checks import check
     from sfumato.draws import Draws
     from sfumato.engines.local import Publication, publish
     from sfumato.errors import (
@@ -27,7 +29,15 @@ if TYPE_CHECKING:
         WeakPromiseWarning,
     )
     from sfumato.evaluation.describe import describe
-    from sfumato.guarantees import FineRhoPrivacy, RhoPrivacy, SmallSum, parse_guarantee
+    from sfumato.guarantees import (
+        BetaLikeness,
+        FineRhoPrivacy,
+        FPrivacy,
+        LDiversity,
+        RhoPrivacy,
+        SmallSum,
+        parse_guarantee,
+    )
     from sfumato.mechanisms import parse_mechanism
     from sfumato.queries import Answer
     from sfumato.queries import open_release as open
@@ -35,12 +45,15 @@ if TYPE_CHECKING:
 
 _PLACES = {
     "Answer": "queries",
+    "BetaLikeness": "guarantees",
     "BundleError": "errors",
     "DataError": "errors",
     "Draws": "draws",
+    "FPrivacy": "guarantees",
     "FineRhoPrivacy": "guarantees",
     "Finding": "audits",
     "InfeasibleGuarantee": "errors",
+    "LDiversity": "guarantees",
     "Publication": "engines.local",
     "QueryError": "errors",
     "RhoPrivacy": "guarantees",
@@ -50,7 +63,9 @@ _PLACES = {
     "UsageError": "errors",
     "Verdict": "audits",
     "WeakPromiseWarning": "errors",
+    "attack": "attacks",
     "audit": "audits",
+    "check": "checks",
     "describe": "evaluation.describe",
     "open": "queries",
     "parse_guarantee": "guarantees",
@@ -62,12 +77,15 @@ _RENAMED = {"open": "open_release"}
 
 __all__ = [
     "Answer",
+    "BetaLikeness",
     "BundleError",
     "DataError",
     "Draws",
+    "FPrivacy",
     "Finding",
     "FineRhoPrivacy",
     "InfeasibleGuarantee",
+    "LDiversity",
     "Publication",
     "QueryError",
     "RhoPrivacy",
@@ -78,7 +96,9 @@ __all__ = [
     "Verdict",
     "WeakPromiseWarning",
     "__version__",
+    "attack",
     "audit",
+    "check",
     "describe",
     "open",
     "parse_guarantee",
