@@ -13,6 +13,7 @@ from sfumato.audits.common import check_quasi_columns, check_randomness, check_r
 from sfumato.audits.findings import Finding, Verdict
 from sfumato.audits.parts import check_parts
 from sfumato.audits.perturbed import check_amplification, check_fit
+from sfumato.audits.reconstruction import check_reconstruction
 from sfumato.audits.resampled import check_resampled
 from sfumato.audits.small_sum import (
     check_group_size,
@@ -41,6 +42,7 @@ CHECKS: dict[str, list[Check]] = {
         check_own_share,
         check_traced_groups,
         check_personal_sums,
+        check_reconstruction,
     ],
     "bucketed": [check_randomness, check_rows, check_quasi_columns, check_buckets],
     "synthetic": [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,17 +18,26 @@ from sfumato.engines.coding import SensitiveCoder, person_keys
 from sfumato.engines.counting import (
     Progress,
     check_keys,
+    count_cells,
     drop_missing,
     no_progress,
     take_profile,
 )
+from sfumato.engines.from_cells import cell_outcomes, cell_quasi_columns
 from sfumato.engines.order import KeptOrder, Order, ShuffledOrder
 from sfumato.engines.quasi import QuasiColumn, quasi_column
 from sfumato.engines.tracing import TraceWriter
 from sfumato.engines.writing import RecordWriter
 from sfumato.errors import DataError, UsageError
 from sfumato.guarantees import Guarantee, parse_guarantee
-from sfumato.mechanisms import Batch, Mechanism, Plan, mechanisms_for, parse_mechanism
+from sfumato.mechanisms import (
+    Batch,
+    CellPlan,
+    Mechanism,
+    Plan,
+    mechanisms_for,
+    parse_mechanism,
+)
 from sfumato.profile import Profile
 from sfumato.release import BundleWriter, Manifest
 from sfumato.table import Table
@@ -95,10 +104,16 @@ def publish(
     ):
         caveats = _key_caveats(table, repeated_keys)
         profile = take_profile(table, threads=use_threads, progress=progress)
+        profile = with_cells(table, profile, promise, way)
         way, plan = choose_plan(profile, promise, way, draws)
+        if isinstance(plan, CellPlan) and order == "keep":
+            raise UsageError(f"'{way}' makes new rows, so there is no order to keep.")
+        if isinstance(plan, CellPlan) and tracing is not None:
+            raise UsageError(f"'{way}' makes new rows from counts, so it has no trace.")
         # people's draws follow the key file; the order of rows must be fresh all the same
         order_draws = Draws.system() if draws.origin == "key-file" else draws
-        stream = _Stream(table, profile, plan, draws, batch_rows, use_threads, progress, tracing)
+        kind = _CellStream if isinstance(plan, CellPlan) else _Stream
+        stream = kind(table, profile, plan, draws, batch_rows, use_threads, progress, tracing)
         columns = _write_records(bundle.folder, stream, order, order_draws)
         records = _published_records(bundle.folder / "records.parquet")
         for stem, pieces in plan.side_tables(records).items():
@@ -135,6 +150,17 @@ def choose_draws(table: Table, seed: int | None, key_file: str | Path | None) ->
     return Draws.system() if seed is None else Draws.from_seed(seed)
 
 
+def with_cells(
+    table: Table, profile: Profile, guarantee: Guarantee, mechanism: Mechanism | None
+) -> Profile:
+    """The profile with its cells, where a mechanism in question looks at them."""
+    ways = mechanisms_for(guarantee) if mechanism is None else [mechanism]
+    if not any(way.needs_cells for way in ways) or len(profile.histograms) != 1:
+        return profile
+    (histogram,) = profile.histograms.values()
+    return replace(profile, cells=count_cells(table, histogram.column, histogram.values))
+
+
 def choose_plan(
     profile: Profile, guarantee: Guarantee, mechanism: Mechanism | None, draws: Draws
 ) -> tuple[Mechanism, Plan]:
@@ -154,12 +180,17 @@ def choose_plan(
         raise UsageError(f"No mechanism keeps '{guarantee}' yet.")
     plans = [(way, way.plan(profile, guarantee, draws.child("plan"))) for way in ways]
     if draws.origin == "key-file":
-        plans = [(way, plan) for way, plan in plans if not plan.needs_rank]
+        plans = [
+            (way, plan)
+            for way, plan in plans
+            if not plan.needs_rank and not isinstance(plan, CellPlan)
+        ]
         if not plans:
             raise UsageError(
                 f"{' and '.join(str(way) for way in ways)} would place people by their rank in the "
-                "table, so a person would not be published alike each time. With --key-file use a "
-                "mechanism that draws for each record alone, such as uniform."
+                "table or draw for whole groups, so a person would not be published alike each "
+                "time. With --key-file use a mechanism that draws for each record alone, such as "
+                "uniform."
             )
     return min(plans, key=lambda pair: pair[1].predicted_error())
 
@@ -303,6 +334,27 @@ class _Stream:
             for name, histogram in self.profile.histograms.items()
         )
         return (*(column.column() for column in self.quasi), *sensitive)
+
+
+class _CellStream(_Stream):
+    """Rows that a plan makes from the profile's cells; the table is not read again."""
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        assert isinstance(self.plan, CellPlan)
+        for batch, outcome in cell_outcomes(self.table, self.plan, self.draws, self.batch_rows):
+            self.sensitive, self.extra = tuple(outcome.codes), tuple(outcome.extra)
+            if not self.quasi:
+                self.quasi = cell_quasi_columns(self.table, self.plan, batch)
+            arrays = [column.add(batch.column(column.name)) for column in self.quasi]
+            made = [*outcome.codes.values(), *outcome.extra.values()]
+            arrays += [pa.array(array.astype(np.int32)) for array in made]
+            self.published += batch.num_rows
+            self.progress("publishing", self.published, self.expected)
+            names = [*self.table.quasi, *self.sensitive, *self.extra]
+            yield pa.RecordBatch.from_arrays(arrays, names=names)
+        for quasi in self.quasi:
+            quasi.check_stated()
+        assert self.published == self.expected, (self.published, self.expected)
 
 
 def _write_records(folder: Path, stream: _Stream, order: str, draws: Draws) -> tuple[Column, ...]:

@@ -25,6 +25,7 @@ PAPERS: dict[str, str] = {
     "attacks": "attacks",
     "perturbation": "perturbation",
     "splu": "splu",
+    "reconstruction": "reconstruction",
 }
 
 
