@@ -1,0 +1,96 @@
+"""sfumato publishes a table of people: totals stay sharp, single lines vanish.
+
+    table   = sf.read("patients.parquet", quasi=["age", "sex", "zip"], sensitive="disease")
+    release = sf.publish(table, sf.RhoPrivacy("1/13", "1/6"), to="release/")
+    answer  = sf.open("release/").sql("SELECT COUNT(*) FROM release WHERE disease = 'flu'")
+    verdict = sf.audit(table, "release/")
+
+Names load on first use, so that `import sfumato` costs next to nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from sfumato.version import __version__
+
+if TYPE_CHECKING:
+    from sfumato.audits import Finding, Verdict, audit
+    from sfumato.draws import Draws
+    from sfumato.engines.local import Publication, publish
+    from sfumato.errors import (
+        BundleError,
+        DataError,
+        InfeasibleGuarantee,
+        QueryError,
+        SfumatoError,
+        UsageError,
+        WeakPromiseWarning,
+    )
+    from sfumato.evaluation.describe import describe
+    from sfumato.guarantees import RhoPrivacy, parse_guarantee
+    from sfumato.mechanisms import parse_mechanism
+    from sfumato.queries import Answer
+    from sfumato.queries import open_release as open
+    from sfumato.table import Table, read
+
+_PLACES = {
+    "Answer": "queries",
+    "BundleError": "errors",
+    "DataError": "errors",
+    "Draws": "draws",
+    "Finding": "audits",
+    "InfeasibleGuarantee": "errors",
+    "Publication": "engines.local",
+    "QueryError": "errors",
+    "RhoPrivacy": "guarantees",
+    "SfumatoError": "errors",
+    "Table": "table",
+    "UsageError": "errors",
+    "Verdict": "audits",
+    "WeakPromiseWarning": "errors",
+    "audit": "audits",
+    "describe": "evaluation.describe",
+    "open": "queries",
+    "parse_guarantee": "guarantees",
+    "parse_mechanism": "mechanisms",
+    "publish": "engines.local",
+    "read": "table",
+}
+_RENAMED = {"open": "open_release"}
+
+__all__ = [
+    "Answer",
+    "BundleError",
+    "DataError",
+    "Draws",
+    "Finding",
+    "InfeasibleGuarantee",
+    "Publication",
+    "QueryError",
+    "RhoPrivacy",
+    "SfumatoError",
+    "Table",
+    "UsageError",
+    "Verdict",
+    "WeakPromiseWarning",
+    "__version__",
+    "audit",
+    "describe",
+    "open",
+    "parse_guarantee",
+    "parse_mechanism",
+    "publish",
+    "read",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module 'sfumato' has no attribute {name!r}")
+    value = getattr(import_module(f"sfumato.{_PLACES[name]}"), _RENAMED.get(name, name))
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_PLACES})

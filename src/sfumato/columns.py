@@ -42,6 +42,7 @@ class Column:
     kind: Kind
     type: str
     domain: Values | Range | None  # None: too many different values to list
+    bins: tuple[float, ...] | None = None  # the edges, where a numeric column was binned
 
     def to_json(self) -> dict[str, Any]:
         described: dict[str, Any] = {
@@ -58,6 +59,8 @@ class Column:
                 "high": value_to_json(self.domain.high),
                 "missing": self.domain.missing,
             }
+        if self.bins is not None:
+            described["bins"] = [value_to_json(edge) for edge in self.bins]
         return described
 
     @staticmethod
@@ -70,8 +73,10 @@ class Column:
             domain = Range(
                 number_from_json(stated["low"]), number_from_json(stated["high"]), stated["missing"]
             )
+        edges = described.get("bins")
+        bins = None if edges is None else tuple(float(edge) for edge in edges)
         return Column(
-            described["name"], described["role"], described["kind"], described["type"], domain
+            described["name"], described["role"], described["kind"], described["type"], domain, bins
         )
 
 

@@ -190,7 +190,7 @@ class Draws:
 
     def order(self, purpose: str, n: int) -> IntArray:
         """A uniformly random order of `0 … n-1` (up to n²/2⁶⁵, the chance of a tie). O(n log n)."""
-        return np.argsort(self.words(purpose, Positions(0, n)), kind="stable")
+        return np.argsort(self.words(purpose, Positions(0, n)))
 
     def choose(self, purpose: str, n: int, k: int) -> IntArray:
         """`k` different integers of `[0, n)`, every subset equally likely, sorted. O(k) words."""

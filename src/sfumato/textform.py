@@ -25,12 +25,17 @@ def rational(value: object, parameter: str) -> Fraction:
     """
     if isinstance(value, Fraction):
         return value
+    text = repr(value) if isinstance(value, float) else str(value).strip()
+    exponent = re.search(r"[eE][+-]?(\d+)$", text)
     try:
-        return Fraction(repr(value) if isinstance(value, float) else str(value).strip())
+        # an exact fraction of 1e999999999 would take all memory
+        if len(text) > 200 or (exponent and int(exponent.group(1)) > 100):
+            raise ValueError
+        return Fraction(text)
     except (ValueError, ZeroDivisionError):
         raise UsageError(
             f"The {parameter!r} parameter must be a number such as 0.3 or 1/13. "
-            f"Got {str(value)!r} instead."
+            f"Got {text[:50]!r} instead."
         ) from None
 
 

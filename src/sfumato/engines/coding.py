@@ -123,9 +123,11 @@ class SensitiveCoder:
             kind = table.type_of(column)
             self._values = pa.array(present, kind)
             if pa.types.is_integer(kind) and present and max(present) - min(present) < _LOOKUP_SPAN:
-                self._low = min(present)
-                self._lookup = np.full(max(present) - self._low + 1, -1, np.int64)
-                self._lookup[np.asarray(present, np.int64) - self._low] = np.arange(len(present))
+                low = min(present)
+                self._low = low
+                # one place more, for every number outside
+                self._lookup = np.full(max(present) - low + 2, -1, np.int64)
+                self._lookup[[value - low for value in present]] = np.arange(len(present))
 
     def __call__(self, array: pa.Array) -> IntArray:
         if self.bins is not None:
@@ -143,8 +145,11 @@ class SensitiveCoder:
             )
             codes = self._mapping[indices.to_numpy()]
         elif self._lookup is not None:
-            numbers = array.fill_null(self._low) if array.null_count else array
-            codes = self._lookup[numbers.to_numpy().astype(np.int64) - self._low]
+            numbers = (array.fill_null(self._low) if array.null_count else array).to_numpy()
+            # modulo 2**64, so that a number below the lowest lies far outside as well
+            places = numbers.astype(np.int64).view(np.uint64) - np.uint64(self._low % (1 << 64))
+            np.minimum(places, np.uint64(len(self._lookup) - 1), out=places)
+            codes = self._lookup[places.view(np.int64)]
             if array.null_count:
                 codes[array.is_null().to_numpy(zero_copy_only=False)] = -1
         else:
@@ -165,8 +170,9 @@ def bin_codes(bins: Bins, array: pa.Array) -> tuple[IntArray, int]:
 
 
 def without_nan(array: pa.Array) -> pa.Array:
-    """A sensitive NaN counts as missing."""
+    """A sensitive NaN counts as missing, and minus zero as zero."""
     if pa.types.is_floating(array.type):
+        array = pc.add(array, pa.scalar(0.0, array.type))
         return pc.if_else(pc.is_nan(array), pa.scalar(None, array.type), array)
     return array
 

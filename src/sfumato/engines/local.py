@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from sfumato.engines.counting import (
 )
 from sfumato.engines.order import KeptOrder, Order, ShuffledOrder
 from sfumato.engines.quasi import QuasiColumn, quasi_column
+from sfumato.engines.tracing import TraceWriter
 from sfumato.engines.writing import RecordWriter
 from sfumato.errors import DataError, UsageError
 from sfumato.guarantees import Guarantee, parse_guarantee
@@ -69,12 +71,14 @@ def publish(
     batch_rows: int = 1 << 17,
     threads: int | None = None,
     progress: Progress = no_progress,
+    trace: str | Path | None = None,
 ) -> Publication:
     """Publish `table` under `guarantee` into the folder `to`.
 
     `mechanism` None picks the one with the smallest predicted error. `seed` makes the release
     repeatable and therefore worthless as protection: for experiments. `key_file` with a key column
-    ties every draw to the person. `order` is "shuffle" or "keep".
+    ties every draw to the person. `order` is "shuffle" or "keep". `trace` is a folder, private to
+    the steward, for what an audit can follow the plan by, where the mechanism has that.
     """
     began = time.perf_counter()
     promise = parse_guarantee(guarantee) if isinstance(guarantee, str) else guarantee
@@ -85,13 +89,16 @@ def publish(
         raise UsageError(f"'batch_rows' must be at least 1. Got {batch_rows} instead.")
     draws = choose_draws(table, seed, key_file)
     use_threads = threads is None or threads > 1
-    with BundleWriter(to) as bundle:
+    with (
+        BundleWriter(to) as bundle,
+        nullcontext() if trace is None else TraceWriter(trace, to) as tracing,
+    ):
         caveats = _key_caveats(table, repeated_keys)
         profile = take_profile(table, threads=use_threads, progress=progress)
         way, plan = choose_plan(profile, promise, way, draws)
         # people's draws follow the key file; the order of rows must be fresh all the same
         order_draws = Draws.system() if draws.origin == "key-file" else draws
-        stream = _Stream(table, profile, plan, draws, batch_rows, use_threads, progress)
+        stream = _Stream(table, profile, plan, draws, batch_rows, use_threads, progress, tracing)
         columns = _write_records(bundle.folder, stream, order, order_draws)
         for stem, side in plan.side_tables().items():
             _write_side(bundle.folder / f"{stem}.parquet", side)
@@ -103,11 +110,12 @@ def publish(
                 guarantee=str(promise),
                 rows=stream.published,
                 withheld=plan.withheld,
+                missing=table.missing,
                 order="kept" if order == "keep" else "shuffled",
                 randomness=draws.origin,
                 columns=columns,
                 plan=plan.public(),
-                statement=tuple(promise.statement(h) for h in profile.histograms.values()),
+                statement=tuple(plan.statement(promise, h) for h in profile.histograms.values()),
                 does_not_protect=promise.does_not_protect,
                 caveats=(*plan.caveats(), *caveats, *_drop_caveats(table)),
             )
@@ -129,21 +137,29 @@ def choose_draws(table: Table, seed: int | None, key_file: str | Path | None) ->
 def choose_plan(
     profile: Profile, guarantee: Guarantee, mechanism: Mechanism | None, draws: Draws
 ) -> tuple[Mechanism, Plan]:
-    """The given mechanism's plan, or the plan with the smallest predicted error."""
-    if mechanism is not None:
-        if not mechanism.keeps(guarantee):
-            able = [str(other) for other in mechanisms_for(guarantee)]
-            raise UsageError(
-                f"The mechanism '{mechanism}' does not keep '{guarantee}'. "
-                f"Mechanisms that do: {', '.join(able) or 'none yet'}."
-            )
-        return mechanism, mechanism.plan(profile, guarantee, draws.child("plan"))
-    plans = [
-        (way, way.plan(profile, guarantee, draws.child("plan")))
-        for way in mechanisms_for(guarantee)
-    ]
-    if not plans:
+    """The given mechanism's plan, or the plan with the smallest predicted error.
+
+    Draws under a key file belong to people, so only plans that publish a record by itself, not by
+    its rank in the stream, can use them.
+    """
+    if mechanism is not None and not mechanism.keeps(guarantee):
+        able = [str(other) for other in mechanisms_for(guarantee)]
+        raise UsageError(
+            f"The mechanism '{mechanism}' does not keep '{guarantee}'. "
+            f"Mechanisms that do: {', '.join(able) or 'none yet'}."
+        )
+    ways = mechanisms_for(guarantee) if mechanism is None else [mechanism]
+    if not ways:
         raise UsageError(f"No mechanism keeps '{guarantee}' yet.")
+    plans = [(way, way.plan(profile, guarantee, draws.child("plan"))) for way in ways]
+    if draws.origin == "key-file":
+        plans = [(way, plan) for way, plan in plans if not plan.needs_rank]
+        if not plans:
+            raise UsageError(
+                f"{' and '.join(str(way) for way in ways)} would place people by their rank in the "
+                "table, so a person would not be published alike each time. With --key-file use a "
+                "mechanism that draws for each record alone, such as uniform."
+            )
     return min(plans, key=lambda pair: pair[1].predicted_error())
 
 
@@ -159,8 +175,10 @@ class _Stream:
         batch_rows: int,
         threads: bool,
         progress: Progress,
+        tracing: TraceWriter | None = None,
     ) -> None:
         self.table, self.profile, self.plan, self.draws = table, profile, plan, draws
+        self.tracing = tracing
         self.batch_rows, self.threads, self.progress = batch_rows, threads, progress
         self.quasi: list[QuasiColumn] = []
         self.sensitive: tuple[str, ...] = ()  # the sensitive columns that records show
@@ -193,7 +211,10 @@ class _Stream:
             ranks = {}
             if plan.needs_rank:
                 ranks = {c: ranks_in_value(code, self._seen[c]) for c, code in codes.items()}
-            outcome = plan.apply(Batch(codes, ranks, addresses), self.draws)
+            given = Batch(codes, ranks, addresses)
+            outcome = plan.apply(given, self.draws)
+            if self.tracing is not None:
+                self.tracing.add(given, outcome, plan.trace(given))
             start += batch.num_rows
             self.sensitive, self.extra = tuple(outcome.codes), tuple(outcome.extra)
             if not self.quasi:
@@ -248,6 +269,7 @@ class _Stream:
                 "categorical" if name in self.table.bins else self.table.kinds[name],
                 str(self.sensitive_type(name)),
                 Values(histogram.values),
+                self.table.bins[name].edges if name in self.table.bins else None,
             )
             for name, histogram in self.profile.histograms.items()
         )

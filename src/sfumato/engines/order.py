@@ -93,13 +93,11 @@ class ShuffledOrder(Order):
         self._memory: list[pa.Table] = []
         self._writers: list[pa.ipc.RecordBatchStreamWriter] = []
         self._files: list[pa.NativeFile] = []
-        self._schema: pa.Schema | None = None
 
     def add(self, batch: pa.RecordBatch) -> None:
         self._scatter.add(pa.Table.from_batches([batch]))
 
     def _deal(self, table: pa.Table) -> None:
-        self._schema = table.schema
         if self._piles == 1:
             self._memory.append(table)
             return
@@ -120,30 +118,28 @@ class ShuffledOrder(Order):
 
     def finish(self) -> None:
         self._scatter.finish()
-        self.close()
-        for number in range(self._piles):
-            if self._piles == 1:
-                if not self._memory:
-                    break
-                table = pa.concat_tables(self._memory)
-            elif not self._writers:
-                break
-            else:
-                with pa.memory_map(str(self._pile(number))) as file:
-                    table = pa.ipc.open_stream(file).read_all()
-                    order = self._draws.order(f"shuffle inside {number}", table.num_rows)
-                    self._groups.add(take(table.combine_chunks(), order))
-                self._pile(number).unlink()
-                continue
-            order = self._draws.order(f"shuffle inside {number}", table.num_rows)
-            self._groups.add(take(table.combine_chunks(), order))
-        if self._writers:
+        spilled = bool(self._writers)
+        while self._writers:
+            self._writers.pop().close()
+        while self._files:
+            self._files.pop().close()
+        if self._memory:
+            self._release(0, pa.concat_tables(self._memory).combine_chunks())
+        for number in range(self._piles if spilled else 0):
+            with pa.memory_map(str(self._pile(number))) as file:
+                self._release(number, pa.ipc.open_stream(file).read_all().combine_chunks())
+            self._pile(number).unlink()
+        if spilled:
             self._folder.rmdir()
         self._groups.finish()
 
+    def _release(self, number: int, pile: pa.Table) -> None:
+        order = self._draws.order(f"shuffle inside {number}", pile.num_rows)
+        self._groups.add(take(pile, order))
+
     def close(self) -> None:
         for opened in (*self._writers, *self._files):
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError, pa.ArrowException):
                 opened.close()
 
     def _pile(self, number: int) -> Path:

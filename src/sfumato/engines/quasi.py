@@ -131,7 +131,7 @@ class CodedColumn(QuasiColumn):
         assert self._mapping is not None
         used = pc.unique(indices.drop_null())  # unique keeps the order of first occurrence
         fresh = used.filter(pc.take(self._mapping, used).is_null())
-        values = self._seen.take(fresh).drop_null()
+        values = self._seen.take(fresh).drop_null().unique()  # foreign dictionaries may repeat
         self._values = pa.concat_arrays([self._values, values])
         return len(values) > 0
 
@@ -161,7 +161,8 @@ def quasi_column(table: Table, name: str, first: pa.DataType) -> QuasiColumn:
 
 
 def _sorted_values(values: pa.Array) -> Values:
-    return Values(tuple(values.take(pc.sort_indices(values)).to_pylist()))  # a null comes last
+    ordered = values.take(pc.sort_indices(values)).to_pylist()  # a null comes last
+    return Values(tuple(dict.fromkeys(ordered)))  # minus zero is zero
 
 
 def _finite(number: int | float | None) -> int | float | None:

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from sfumato.errors import UsageError
 from sfumato.guarantees.base import Guarantee
+from sfumato.guarantees.beta_likeness import BetaLikeness
+from sfumato.guarantees.ceilings import CeilingGuarantee
+from sfumato.guarantees.f_privacy import FPrivacy
+from sfumato.guarantees.fine_rho import FineRhoPrivacy
+from sfumato.guarantees.l_diversity import LDiversity
 from sfumato.guarantees.rho import RhoPrivacy
+from sfumato.guarantees.small_sum import SmallSum
 from sfumato.textform import split_call
 
-GUARANTEES: dict[str, type[Guarantee]] = {cls.name: cls for cls in (RhoPrivacy,)}
+GUARANTEES: dict[str, type[Guarantee]] = {
+    cls.name: cls
+    for cls in (RhoPrivacy, FineRhoPrivacy, SmallSum, FPrivacy, LDiversity, BetaLikeness)
+}
 
 
 def parse_guarantee(text: str) -> Guarantee:
@@ -24,4 +33,15 @@ def parse_guarantee(text: str) -> Guarantee:
     return GUARANTEES[name].from_arguments(positional, keywords)
 
 
-__all__ = ["GUARANTEES", "Guarantee", "RhoPrivacy", "parse_guarantee"]
+__all__ = [
+    "GUARANTEES",
+    "BetaLikeness",
+    "CeilingGuarantee",
+    "FPrivacy",
+    "FineRhoPrivacy",
+    "Guarantee",
+    "LDiversity",
+    "RhoPrivacy",
+    "SmallSum",
+    "parse_guarantee",
+]

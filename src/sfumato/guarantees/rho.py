@@ -98,10 +98,14 @@ class RhoPrivacy(Guarantee):
             f"a person has some value with a chance of at most {float(self.rho1):.4g} still gives "
             f"it a chance of at most {float(self.rho2):.4g} after seeing the release."
         )
+        return text + self.uncovered_text(histogram)
+
+    def uncovered_text(self, histogram: Histogram) -> str:
+        """The sentence that names the values that are not covered; empty if all are."""
         uncovered = [value_text(histogram.values[code]) for code in self.uncovered(histogram)]
-        if uncovered:
-            text += (
-                f" Not covered, because more than {float(self.rho1):.4g} of the people have them: "
-                f"{list_some(uncovered, most=50)}."
-            )
-        return text
+        if not uncovered:
+            return ""
+        return (
+            f" Not covered, because more than {float(self.rho1):.4g} of the people have them: "
+            f"{list_some(uncovered, most=50)}."
+        )

@@ -4,11 +4,26 @@ from __future__ import annotations
 
 from sfumato.errors import UsageError
 from sfumato.guarantees.base import Guarantee
+from sfumato.mechanisms.fine_grain import FineGrainPerturbation
+from sfumato.mechanisms.general import GeneralPerturbation
+from sfumato.mechanisms.partitioned import PartitionedPerturbation
 from sfumato.mechanisms.protocol import Batch, Mechanism, Plan, Published
+from sfumato.mechanisms.resample import Resampling
+from sfumato.mechanisms.splu import DecoyValues
 from sfumato.mechanisms.uniform import UniformPerturbation
 from sfumato.textform import split_call
 
-MECHANISMS: dict[str, type[Mechanism]] = {cls.name: cls for cls in (UniformPerturbation,)}
+MECHANISMS: dict[str, type[Mechanism]] = {
+    cls.name: cls
+    for cls in (
+        UniformPerturbation,
+        FineGrainPerturbation,
+        PartitionedPerturbation,
+        GeneralPerturbation,
+        Resampling,
+        DecoyValues,
+    )
+}
 
 
 def parse_mechanism(text: str) -> Mechanism:
@@ -26,8 +41,9 @@ def parse_mechanism(text: str) -> Mechanism:
 
 
 def mechanisms_for(guarantee: Guarantee) -> list[Mechanism]:
-    """The mechanisms, with default parameters, that can keep a guarantee."""
-    return [cls() for cls in MECHANISMS.values() if cls().keeps(guarantee)]
+    """The mechanisms, in the forms that `publish` chooses from, that can keep a guarantee."""
+    ways = [way for cls in MECHANISMS.values() for way in cls.candidates()]
+    return [way for way in ways if way.keeps(guarantee)]
 
 
 __all__ = [

@@ -180,6 +180,10 @@ class Mixed:
             place[part] = row
         return bucket, place
 
+    def numbers(self, values: npt.ArrayLike, slots: npt.ArrayLike) -> IntArray:
+        """The bucket of every (value, slot)."""
+        return self.place(values, slots)[0]
+
     def mates(self, values: npt.ArrayLike, slots: npt.ArrayLike, places: npt.ArrayLike) -> IntArray:
         """The value that stands at `places` (in [0, size)) of the record's own bucket."""
         value, slot = np.asarray(values, np.int64), np.asarray(slots, np.int64)

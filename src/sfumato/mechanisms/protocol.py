@@ -9,11 +9,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from sfumato.draws import Address, BoolArray, Draws, IntArray
 from sfumato.guarantees.base import Guarantee
-from sfumato.profile import Profile
+from sfumato.profile import Histogram, Profile
 from sfumato.textform import TextForm
 
 if TYPE_CHECKING:
@@ -63,6 +63,17 @@ class Plan(ABC):
     def public(self) -> dict[str, Any]:
         """The manifest's `plan`: JSON, and nothing that the method does not disclose."""
 
+    def statement(self, guarantee: Guarantee, histogram: Histogram) -> str:
+        """The promise in plain words, for one column; narrower where the mechanism's is."""
+        return guarantee.statement(histogram)
+
+    def trace(self, batch: Batch) -> Mapping[str, IntArray]:
+        """Private numbers per record by which an audit can follow the plan, such as the group.
+
+        Written only where the steward asks for a trace; never part of a release.
+        """
+        return {}
+
     def caveats(self) -> list[str]:
         """Sentences that belong beside the promise."""
         return []
@@ -85,6 +96,11 @@ class Mechanism(TextForm, ABC):
     """A way to keep a guarantee. Frozen dataclass; parameters have a text form."""
 
     what: ClassVar[str] = "mechanism"
+
+    @classmethod
+    def candidates(cls) -> list[Self]:
+        """The forms of this mechanism that `publish` compares when none is named."""
+        return [cls()]
 
     @abstractmethod
     def keeps(self, guarantee: Guarantee) -> bool:

@@ -11,13 +11,14 @@ from typing import Any
 
 from sfumato.errors import BundleError
 from sfumato.operators.base import Operator
+from sfumato.operators.decoy import Decoy
 from sfumato.operators.fine_grain import FineGrain
 from sfumato.operators.general import General
 from sfumato.operators.parts import Part, Parts
 from sfumato.operators.uniform import Uniform
 
 OPERATORS: dict[str, type[Operator]] = {
-    cls.form: cls for cls in (Uniform, FineGrain, General, Parts)
+    cls.form: cls for cls in (Uniform, FineGrain, General, Parts, Decoy)
 }
 
 
@@ -28,7 +29,7 @@ def operator_from_json(described: dict[str, Any]) -> Operator:
     Uniform(values=3, retention=Fraction(1, 10))
     """
     form = described.get("form")
-    if form not in OPERATORS:
+    if not isinstance(form, str) or form not in OPERATORS:
         raise BundleError(
             f"The manifest names an operator of the form {form!r}, which this version does not "
             f"know. Known: {', '.join(sorted(OPERATORS))}."
@@ -38,6 +39,7 @@ def operator_from_json(described: dict[str, Any]) -> Operator:
 
 __all__ = [
     "OPERATORS",
+    "Decoy",
     "FineGrain",
     "General",
     "Operator",

@@ -27,6 +27,11 @@ class Operator(ABC):
     needs_counts: ClassVar[bool] = False  # whether `weights` needs `observed` first
     values: int
 
+    @property
+    def domain_size(self) -> int:
+        """How many values the column has; `values` counts what the matrix ranges over."""
+        return self.values
+
     @abstractmethod
     def matrix(self) -> FloatArray:
         """P as floats, shape (values, values). O(m²)."""
@@ -58,6 +63,14 @@ class Operator(ABC):
         So much can any published value raise the odds of x (thesis, Theorem 7).
         """
         return [self.amplification()] * self.values
+
+    def push(self, counts: FloatArray) -> FloatArray:
+        """Expected published counts n·P, along the last axis."""
+        return np.asarray(counts @ self.matrix())
+
+    def pull(self, scores: FloatArray) -> FloatArray:
+        """P·s, along the last axis: for each true value, the expected score of what is shown."""
+        return np.asarray(scores @ self.matrix().T)
 
     def estimate(self, published: FloatArray) -> FloatArray:
         """n̂ = P⁻ᵀ o, unbiased; operators with a closed form override this in O(m)."""

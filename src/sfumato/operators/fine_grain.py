@@ -58,6 +58,12 @@ class FineGrain(Operator):
     def weights(self) -> FloatArray:
         return retention.weights(self.retentions)
 
+    def push(self, counts: FloatArray) -> FloatArray:
+        return retention.push(counts, self.retentions)
+
+    def pull(self, scores: FloatArray) -> FloatArray:
+        return retention.pull(scores, self.retentions)
+
     def estimate(self, published: FloatArray) -> FloatArray:
         return retention.estimate(published, self.retentions)
 
@@ -100,16 +106,15 @@ class FineGrain(Operator):
 
     @classmethod
     def from_json(cls, described: dict[str, Any]) -> Self:
-        kept = integers(described, "retentions", int(described.get("values", -1)))
-        return cls(kept)
+        return cls(_integers(described, "retentions"))
 
 
-def integers(described: dict[str, Any], name: str, length: int) -> tuple[int, ...]:
-    """A list of `length` integers over the stated denominator, which must be `DYADIC`."""
+def _integers(described: dict[str, Any], name: str) -> tuple[int, ...]:
+    """One integer per value over the stated denominator, which must be `DYADIC`."""
     listed = described.get(name)
     readable = (
         isinstance(listed, list)
-        and len(listed) == length
+        and len(listed) == described.get("values")
         and all(isinstance(number, int) and not isinstance(number, bool) for number in listed)
     )
     if not readable or described.get("denominator") != DYADIC:

@@ -64,6 +64,10 @@ class Parts(Operator):
         """How many symbols there are."""
         return sum(len(part.codes) for part in self.parts)
 
+    @property
+    def domain_size(self) -> int:
+        return self.domain
+
     @cached_property
     def starts(self) -> IntArray:
         """The first symbol of each part."""
@@ -124,6 +128,14 @@ class Parts(Operator):
             np.concatenate(original),
             np.concatenate(weight),
         )
+
+    def push(self, counts: FloatArray) -> FloatArray:
+        shown = [part.operator.push(counts[..., block]) for part, block in self._blocks()]
+        return np.concatenate(shown, axis=-1)
+
+    def pull(self, scores: FloatArray) -> FloatArray:
+        met = [part.operator.pull(scores[..., block]) for part, block in self._blocks()]
+        return np.concatenate(met, axis=-1)
 
     def estimate(self, published: FloatArray) -> FloatArray:
         return np.concatenate(

@@ -22,6 +22,17 @@ def require_retention(retentions: FloatArray) -> None:
         )
 
 
+def push(counts: FloatArray, retentions: FloatArray) -> FloatArray:
+    """n·P along the last axis."""
+    moved = (counts * (1 - retentions)).sum(axis=-1, keepdims=True) / len(retentions)
+    return np.asarray(counts * retentions + moved)
+
+
+def pull(scores: FloatArray, retentions: FloatArray) -> FloatArray:
+    """P·s along the last axis."""
+    return np.asarray(scores * retentions + (1 - retentions) * scores.mean(axis=-1, keepdims=True))
+
+
 def spread(retentions: FloatArray) -> FloatArray:
     """s_y: what a record published as y adds to the estimated uniform background S.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Self
@@ -61,6 +62,12 @@ class Uniform(Operator):
         p = float(self.retention)
         return (np.eye(self.values) - float(self.off_diagonal)) / p
 
+    def push(self, counts: FloatArray) -> FloatArray:
+        return retention.push(counts, self.retentions)
+
+    def pull(self, scores: FloatArray) -> FloatArray:
+        return retention.pull(scores, self.retentions)
+
     def estimate(self, published: FloatArray) -> FloatArray:
         return retention.estimate(published, self.retentions)
 
@@ -92,9 +99,13 @@ class Uniform(Operator):
 
     @classmethod
     def from_json(cls, described: dict[str, Any]) -> Self:
+        values, retention = described.get("values"), described.get("retention")
         try:
-            return cls(int(described["values"]), Fraction(described["retention"]))
-        except (KeyError, ValueError, TypeError, ZeroDivisionError):
+            # short and without exponents: "1e999999999" would take all memory
+            if type(values) is not int or not re.fullmatch(r"\d{1,40}(/\d{1,40})?", str(retention)):
+                raise ValueError
+            return cls(values, Fraction(str(retention)))
+        except (ValueError, ZeroDivisionError):
             raise BundleError(
                 "The manifest's uniform operator is unreadable: expected 'values' and 'retention'."
             ) from None

@@ -41,6 +41,7 @@ class Manifest:
     guarantee: str
     rows: int
     withheld: int
+    missing: str
     order: str
     randomness: str
     columns: tuple[Column, ...]
@@ -59,6 +60,7 @@ class Manifest:
             "guarantee": self.guarantee,
             "rows": self.rows,
             "withheld": self.withheld,
+            "missing": self.missing,
             "order": self.order,
             "randomness": self.randomness,
             "statement": list(self.statement),
@@ -77,12 +79,12 @@ class Manifest:
 def read_manifest(folder: Path) -> Manifest:
     """Read and validate a manifest that nobody vouches for."""
     path = folder / NAME
-    if not path.is_file():
+    if path.is_symlink() or not path.is_file():
         raise BundleError(f"{str(folder)!r} is not a release: it has no {NAME}.")
     if path.stat().st_size > MOST_BYTES:
         raise BundleError(f"The manifest of {str(folder)!r} is larger than {MOST_BYTES:,} bytes.")
     try:
-        described = json.loads(path.read_text(encoding="utf-8"))
+        described = json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse_constant)
     except (ValueError, OSError, RecursionError):
         raise BundleError(f"The manifest of {str(folder)!r} is not readable JSON.") from None
     stated = described.get("format") if isinstance(described, dict) else None
@@ -92,6 +94,12 @@ def read_manifest(folder: Path) -> Manifest:
             "Update sfumato."
         )
     _validate(described, folder)
+    try:
+        columns = tuple(Column.from_json(column) for column in described["columns"])
+    except ValueError as error:
+        raise BundleError(
+            f"The manifest of {str(folder)!r} states an unreadable number: {error}."
+        ) from None
     return Manifest(
         sfumato=described["sfumato"],
         kind=described["kind"],
@@ -99,9 +107,10 @@ def read_manifest(folder: Path) -> Manifest:
         guarantee=described["guarantee"],
         rows=described["rows"],
         withheld=described["withheld"],
+        missing=described["missing"],
         order=described["order"],
         randomness=described["randomness"],
-        columns=tuple(Column.from_json(column) for column in described["columns"]),
+        columns=columns,
         plan=described["plan"],
         statement=tuple(described["statement"]),
         does_not_protect=tuple(described["does_not_protect"]),
@@ -123,7 +132,11 @@ def manifest_schema() -> dict[str, Any]:
 def _validate(described: Any, folder: Path) -> None:
     import jsonschema
 
-    validator = jsonschema.Draft202012Validator(manifest_schema())
+    schema = manifest_schema()
+    # jsonschema compares every pair of values where one of them is null: we use a set instead
+    listed = schema["properties"]["columns"]["items"]["properties"]["domain"]["oneOf"][0]
+    del listed["properties"]["values"]["uniqueItems"]
+    validator = jsonschema.Draft202012Validator(schema)
     error = jsonschema.exceptions.best_match(validator.iter_errors(described))
     if error is not None:
         place = "/".join(str(step) for step in error.absolute_path) or "top level"
@@ -132,3 +145,13 @@ def _validate(described: Any, folder: Path) -> None:
     names = [column["name"] for column in described["columns"]]
     if len(set(names)) != len(names):
         raise BundleError(f"The manifest of {str(folder)!r} names a column twice.")
+    for column in described["columns"]:
+        values = (column.get("domain") or {}).get("values", [])
+        if len({(isinstance(value, bool), value) for value in values}) != len(values):
+            raise BundleError(
+                f"The manifest of {str(folder)!r} names a value of column {column['name']!r} twice."
+            )
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")

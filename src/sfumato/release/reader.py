@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import time
 from pathlib import Path
 from typing import Any
 
@@ -126,8 +127,17 @@ class Release:
                     f"Column {column.name!r} of {str(self.path)!r} has type {found}; the manifest "
                     f"says {column.type}."
                 )
+        if self.kind == "perturbed":
+            shown = set(self._schemas["records.parquet"].names)
+            lacking = [column.name for column in self.columns if column.name not in shown]
+            if lacking:
+                raise BundleError(
+                    f"records.parquet of {str(self.path)!r} lacks {list_some(lacking)}."
+                )
         known = {column.name for column in self.columns} | {"part", "bucket", "count"}
         for name, schema in self._schemas.items():
+            if len(set(schema.names)) != len(schema.names):
+                raise BundleError(f"{name} of {str(self.path)!r} has a column twice.")
             strangers = sorted(set(schema.names) - known)
             if strangers and self.kind != "generalized":
                 raise BundleError(
@@ -138,7 +148,14 @@ class Release:
     def _check_values(self) -> None:
         import duckdb
 
-        connection = duckdb.connect(config={"memory_limit": "512MB"})
+        try:
+            with duckdb.connect(config={"memory_limit": "512MB"}) as connection:
+                self._compare_domains(connection)
+        except duckdb.Error as error:
+            reason = str(error).splitlines()[0].rstrip(".")
+            raise BundleError(f"Cannot read the files of {str(self.path)!r}: {reason}.") from None
+
+    def _compare_domains(self, connection: Any) -> None:
         for name, schema in self._schemas.items():
             for column in self.columns:
                 if column.name not in schema.names:
@@ -146,19 +163,21 @@ class Release:
                 quoted = '"' + column.name.replace('"', '""') + '"'
                 source = [str(self.path / name)]
                 if isinstance(column.domain, Values):
-                    found = connection.execute(
-                        f"SELECT DISTINCT {quoted} AS v FROM read_parquet(?)", source
+                    found = connection.sql(
+                        f"SELECT DISTINCT {quoted} AS v FROM read_parquet(?)", params=source
                     ).to_arrow_table()
-                    assert found is not None
-                    values = {value_to_json(v) for v in found.column("v").to_pylist()}
+                    shown = found.column("v")
+                    if pa.types.is_timestamp(shown.type) and shown.type.tz is not None:
+                        # DuckDB tells instants in the zone of this machine
+                        shown = shown.cast(pa.timestamp(shown.type.unit, "UTC"))
+                    values = {value_to_json(v) for v in shown.to_pylist()}
                     strangers = len(values - set(column.domain.values))
                 elif isinstance(column.domain, Range) and column.domain.low is not None:
                     row = connection.execute(
                         f"SELECT count(*) FILTER (WHERE NOT isnan({quoted}::DOUBLE) AND "
                         f"({quoted} < ? OR {quoted} > ?)) FROM read_parquet(?)",
                         [column.domain.low, column.domain.high, *source],
-                    ).fetchone()
-                    assert row is not None
+                    ).fetchall()[0]
                     strangers = row[0]
                 else:
                     continue
@@ -170,14 +189,23 @@ class Release:
 
     def _check_plan(self) -> None:
         operators = self.plan.get("operators", {})
-        if self.kind == "perturbed" and not operators:
-            raise BundleError(f"The manifest of {str(self.path)!r} names no operator.")
         if not isinstance(operators, dict):
             raise BundleError(f"The operators of {str(self.path)!r} are not an object.")
+        if self.kind == "perturbed" and not operators:
+            raise BundleError(f"The manifest of {str(self.path)!r} names no operator.")
+        sensitive = {column.name for column in self.columns if column.role == "sensitive"}
+        if self.kind == "perturbed" and set(operators) != sensitive:
+            raise BundleError(
+                f"The manifest of {str(self.path)!r} has operators for "
+                f"{list_some(sorted(operators))}; the sensitive columns are "
+                f"{list_some(sorted(sensitive))}."
+            )
         for name, described in operators.items():
+            if not isinstance(described, dict):
+                raise BundleError(f"The operator of column {name!r} is not an object.")
             operator = operator_from_json(described)
             domain = self.column(name).domain
-            if not isinstance(domain, Values) or len(domain) != operator.values:
+            if not isinstance(domain, Values) or len(domain) != operator.domain_size:
                 raise BundleError(
                     f"The operator of column {name!r} in {str(self.path)!r} does not fit its "
                     "domain."
@@ -193,4 +221,6 @@ def typed_values(values: tuple[Any, ...], kind: pa.DataType) -> pa.Array:
         return pa.array([None if v is None else bytes.fromhex(v) for v in values], kind)
     if pa.types.is_integer(kind) or pa.types.is_floating(kind):
         return pa.array([float(v) if isinstance(v, str) else v for v in values], kind)
-    return pa.array(texts).cast(kind)
+    if pa.types.is_time(kind):
+        return pa.array([None if t is None else time.fromisoformat(t) for t in texts], kind)
+    return pa.array(texts, pa.string()).cast(kind)

@@ -126,6 +126,24 @@ def is_number(kind: pa.DataType) -> bool:
     )
 
 
+def _publishable(kind: pa.DataType) -> bool:
+    """Whether a Parquet file gives this type back, and SQL can compare it."""
+    types = pa.types
+    if types.is_decimal(kind):
+        return bool(types.is_decimal128(kind))
+    return bool(
+        types.is_integer(kind)
+        or types.is_floating(kind)
+        or types.is_boolean(kind)
+        or types.is_string(kind)
+        or types.is_binary(kind)
+        or types.is_date(kind)
+        or types.is_time(kind)
+        or types.is_timestamp(kind)
+        or types.is_null(kind)
+    )
+
+
 def _names(given: Sequence[str] | str) -> tuple[str, ...]:
     parts = given.split(",") if isinstance(given, str) else given
     return tuple(part.strip() for part in parts if part.strip())
@@ -152,11 +170,19 @@ def _check_roles(roles: Mapping[str, tuple[str, ...]], names: list[str], label: 
             f"{label} has columns without a role: {list_some(undeclared, most=50)}. Declare each "
             "as quasi, sensitive, key or drop; nothing is published by accident."
         )
-    reserved = [n for n in (*roles["quasi"], *roles["sensitive"]) if n in ("part", "bucket")]
-    if reserved:
-        raise DataError(
-            f"A release uses the column name {reserved[0]!r} itself. Rename that column of {label}."
-        )
+    lower: dict[str, str] = {}
+    for name in (*roles["quasi"], *roles["sensitive"]):
+        if name.lower() in lower:
+            raise DataError(
+                f"The columns {lower[name.lower()]!r} and {name!r} of {label} differ only in case, "
+                "which SQL cannot tell apart. Rename one."
+            )
+        lower[name.lower()] = name
+    for own in ("part", "bucket"):
+        if own in lower:
+            raise DataError(
+                f"A release uses the column name {own!r} itself. Rename that column of {label}."
+            )
 
 
 def _kinds(
@@ -171,10 +197,10 @@ def _kinds(
     kinds: dict[str, Kind] = {}
     for column in published:
         kind = source.schema.field(column).type
-        if pa.types.is_nested(kind):
+        if not _publishable(kind):
             raise DataError(
-                f"Column {column!r} of {source.label} is {kind}: only single values can be "
-                "published. Flatten it first, or drop it."
+                f"Column {column!r} of {source.label} is {kind}: only numbers, texts, booleans, "
+                "dates and times can be published. Convert it first, or drop it."
             )
         if column in numeric and not is_number(kind):
             raise DataError(f"Column {column!r} of {source.label} is {kind}, not numeric.")
@@ -201,6 +227,11 @@ def _domain(
             raise UsageError(
                 f"Cannot read the domain {given!r}: write for example 16..93."
             ) from None
+        if not is_number(kind):
+            raise UsageError(
+                f"The domain {given!r} is a range, but column {column!r} is {kind}. "
+                "List its values."
+            )
         whole = all(end.is_integer() for end in ends)
         first, last = (int(end) if whole else end for end in ends)
         if not first <= last:

@@ -20,11 +20,14 @@ class Bins:
     ('[0, 100)', '[100, 1000]')
     >>> Bins((0, 100, 1000)).codes(np.array([0.0, 99.9, 100.0, 1000.0])).tolist()
     [0, 0, 1, 1]
+    >>> Bins((-math.inf, 1000000.5, 1000001)).labels
+    ('(-inf, 1000000.5)', '[1000000.5, 1000001]')
     """
 
     edges: tuple[float, ...]
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "edges", tuple(float(edge) for edge in self.edges))
         if len(self.edges) < 3 or any(
             not low < high for low, high in zip(self.edges, self.edges[1:], strict=False)
         ):
@@ -60,4 +63,5 @@ class Bins:
 
 
 def _edge(edge: float) -> str:
-    return f"{edge:g}"
+    # two edges must never look alike: their bins would be one value
+    return str(int(edge)) if edge.is_integer() and abs(edge) < 1e15 else repr(edge)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import glob
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute
 
 from sfumato.columns import list_some
 from sfumato.errors import DataError
@@ -111,7 +113,8 @@ def find_source(origin: Any) -> Source:
 
 
 def _file_source(text: str) -> Source:
-    found = sorted(glob.glob(text)) if glob.has_magic(text) else [text]  # noqa: PTH207
+    pattern = glob.has_magic(text) and not Path(text).exists()
+    found = sorted(glob.glob(text)) if pattern else [text]  # noqa: PTH207
     paths = [Path(name) for name in found]
     if not paths:
         raise DataError(f"No file matches {text!r}.")
@@ -140,15 +143,18 @@ def _csv_source(paths: list[Path]) -> Source:
     def opened() -> pa.RecordBatchReader:
         # one type per column, decided from all lines: a late surprise would be a late failure
         connection = duckdb.connect(config={"threads": 1, "memory_limit": "512MB"})
-        relation = connection.execute("SELECT * FROM read_csv(?, sample_size=-1)", [names])
+        query = "SELECT * FROM read_csv(?, header=true, sample_size=-1)"
+        relation = connection.sql(query, params=[names])
         return relation.to_arrow_reader(1 << 17)
 
     source = StreamSource(names[0], opened)
-    with paths[0].open("rb") as file:
-        header = file.readline().decode("utf-8", "replace").strip().lstrip("\ufeff")
-    separator = "\t" if header.count("\t") > header.count(",") else ","
-    written = [name.strip().strip('"') for name in header.split(separator)]
-    _refuse_duplicates(written, names[0])  # DuckDB would rename the second one
+    with paths[0].open(encoding="utf-8-sig", errors="replace", newline="") as file:
+        start = file.readline()
+    for separator in ",\t;|":
+        written = next(csv.reader([start], delimiter=separator), [])
+        if len(written) == len(source.schema.names):
+            # DuckDB would rename the second one of two columns with the same name
+            _refuse_duplicates([name.strip() for name in written], names[0])
     return source
 
 
@@ -185,31 +191,60 @@ def _ipc_batches(path: Path) -> Iterator[pa.RecordBatch]:
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
-    """The type of the values: of dictionary values, and one string type instead of three.
+    """The type in which values travel and are published: one that a Parquet file gives back.
+
+    Dictionaries count as their values; there is one text type instead of three, one type for
+    bytes, microseconds at most, and instants are told in UTC.
 
     >>> plain_type(pa.dictionary(pa.int32(), pa.large_string()))
     DataType(string)
+    >>> plain_type(pa.timestamp("s", "Europe/Berlin"))
+    TimestampType(timestamp[ms, tz=UTC])
     """
-    if pa.types.is_dictionary(kind):
+    types = pa.types
+    if types.is_dictionary(kind) or types.is_run_end_encoded(kind):
         return plain_type(kind.value_type)
-    if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+    if types.is_large_string(kind) or types.is_string_view(kind):
         return pa.string()
+    if types.is_large_binary(kind) or types.is_binary_view(kind):
+        return pa.binary()
+    if types.is_fixed_size_binary(kind):
+        return pa.binary()
+    if types.is_date64(kind):
+        return pa.date32()
+    if types.is_timestamp(kind):
+        unit = {"s": "ms", "ns": "us"}.get(kind.unit, kind.unit)
+        return pa.timestamp(unit, None if kind.tz is None else "UTC")
+    if types.is_time(kind):
+        return pa.time32("ms") if types.is_time32(kind) else pa.time64("us")
+    if types.is_float16(kind):
+        return pa.float32()
+    if types.is_decimal32(kind) or types.is_decimal64(kind):
+        return pa.decimal128(kind.precision, kind.scale)
     return kind
 
 
 def normalize(batch: pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:
-    """The named columns, strings of one type, dictionaries with plain values."""
-    arrays = []
-    for name in columns:
-        array = batch.column(name)
-        if pa.types.is_dictionary(array.type):
-            values = array.dictionary.cast(plain_type(array.type))
-            if values.type != array.type.value_type:
-                array = pa.DictionaryArray.from_arrays(array.indices, values)
-        elif array.type != plain_type(array.type):
-            array = array.cast(plain_type(array.type))
-        arrays.append(array)
-    return pa.RecordBatch.from_arrays(arrays, names=list(columns))
+    """The named columns in their plain types; text may stay coded, with int32 codes."""
+    return pa.RecordBatch.from_arrays(
+        [_normal(batch.column(name)) for name in columns], names=list(columns)
+    )
+
+
+def _normal(array: pa.Array) -> pa.Array:
+    plain = plain_type(array.type)
+    if pa.types.is_dictionary(array.type):
+        # a null among the values, or values that are no text, would need care everywhere else
+        if plain != pa.string() or array.dictionary.null_count:
+            return array.dictionary_decode().cast(plain)
+        if array.type.value_type != plain or array.type.index_type != pa.int32():
+            return pa.DictionaryArray.from_arrays(
+                array.indices.cast(pa.int32()), array.dictionary.cast(plain)
+            )
+        return array
+    if pa.types.is_run_end_encoded(array.type):
+        array = pa.compute.run_end_decode(array)
+    return array if array.type == plain else array.cast(plain)
 
 
 def _dictionary_columns(file: Any, columns: Sequence[str]) -> list[str]:
@@ -253,6 +288,6 @@ def _file_errors(path: object, format_name: str) -> Iterator[None]:
 
     try:
         yield
-    except (pa.ArrowException, OSError, duckdb.Error) as error:
-        reason = str(error).splitlines()[0].rstrip(".")
+    except (pa.ArrowException, OSError, ValueError, duckdb.Error) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
         raise DataError(f"Cannot read {str(path)!r} as {format_name}: {reason}.") from None

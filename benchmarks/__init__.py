@@ -1,0 +1,1 @@
+"""Ratios against named references, each measured in one run. `make bench` runs them all."""

@@ -1,0 +1,53 @@
+"""Audits: does a release keep its guarantee? One module per family of guarantee."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from sfumato.audits.case import AuditCase, raw_table
+from sfumato.audits.common import check_quasi_columns, check_randomness, check_rows
+from sfumato.audits.findings import Finding, Verdict
+from sfumato.audits.perturbed import check_amplification, check_fit
+from sfumato.audits.small_sum import (
+    check_group_size,
+    check_own_share,
+    check_personal_sums,
+    check_published_counts,
+    check_traced_groups,
+)
+from sfumato.release import Release
+
+Check = Callable[[AuditCase], Iterator[Finding]]
+
+# a check that does not concern a release of its kind finds nothing
+CHECKS: dict[str, list[Check]] = {
+    "perturbed": [
+        check_randomness,
+        check_rows,
+        check_quasi_columns,
+        check_amplification,
+        check_fit,
+        check_group_size,
+        check_published_counts,
+        check_own_share,
+        check_traced_groups,
+        check_personal_sums,
+    ],
+}
+
+
+def audit(table: Any, release: Release | str | Path, *, trace: str | Path | None = None) -> Verdict:
+    """Check a release against the raw table it was made from.
+
+    `table` is a `Table` or anything that `sfumato.read` takes; the roles come from the manifest.
+    `trace` is the folder of the private trace, where the mechanism wrote one.
+    """
+    opened = release if isinstance(release, Release) else Release(release)
+    case = AuditCase(raw_table(table, opened), opened, None if trace is None else str(trace))
+    checks = CHECKS[opened.kind]
+    return Verdict(tuple(finding for check in checks for finding in check(case)))
+
+
+__all__ = ["CHECKS", "AuditCase", "Finding", "Verdict", "audit"]

@@ -1,0 +1,118 @@
+"""What an audit looks at: the raw table and the release, brought to the same terms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+from sfumato.columns import Column
+from sfumato.engines.coding import SensitiveCoder
+from sfumato.engines.counting import drop_missing, take_profile
+from sfumato.errors import DataError
+from sfumato.guarantees import Guarantee, parse_guarantee
+from sfumato.profile import Profile
+from sfumato.release import Release
+from sfumato.table import Missing, Table, read
+from sfumato.table.sources import find_source
+
+MEMORY_LIMIT = "512MB"
+
+
+class AuditCase:
+    """A table and a release of it. Counts are taken once, on demand."""
+
+    def __init__(self, table: Table, release: Release, trace: str | None = None) -> None:
+        self.table, self.release, self.trace = table, release, trace
+
+    @cached_property
+    def guarantee(self) -> Guarantee:
+        return parse_guarantee(self.release.manifest.guarantee)
+
+    @cached_property
+    def profile(self) -> Profile:
+        """The raw table's histograms, over the release's domains."""
+        return take_profile(self.table)
+
+    def raw_batches(self, code: str = "__code_") -> Iterator[pa.RecordBatch]:
+        """The raw quasi columns and, as `__code_0` …, the codes of the sensitive columns."""
+        coders = [
+            SensitiveCoder(self.table, name, self.profile.histograms[name].values)
+            for name in self.table.sensitive
+        ]
+        for batch in self.table.batches((*self.table.quasi, *self.table.sensitive)):
+            batch = drop_missing(self.table, batch)
+            arrays = [_decoded(batch.column(name)) for name in self.table.quasi]
+            codes = [
+                pa.array(coder(batch.column(name)))
+                for coder, name in zip(coders, self.table.sensitive, strict=True)
+            ]
+            names = [*self.table.quasi, *(f"{code}{i}" for i in range(len(codes)))]
+            yield pa.RecordBatch.from_arrays([*arrays, *codes], names=names)
+
+    def raw_reader(self) -> pa.RecordBatchReader:
+        """`raw_batches` as a stream that DuckDB scans once."""
+        fields = [pa.field(name, self.table.type_of(name)) for name in self.table.quasi]
+        fields += [pa.field(f"__code_{i}", pa.int64()) for i in range(len(self.table.sensitive))]
+        return pa.RecordBatchReader.from_batches(pa.schema(fields), self.raw_batches())
+
+    def connect(self) -> Any:
+        """A DuckDB connection with the raw stream as `raw` and the records as `published`."""
+        import duckdb
+
+        connection = duckdb.connect(config={"memory_limit": MEMORY_LIMIT})
+        connection.register("raw", self.raw_reader())
+        files = ", ".join(_literal(str(path)) for path in self.release.records)
+        connection.execute(f"CREATE VIEW published AS SELECT * FROM read_parquet([{files}])")
+        return connection
+
+
+def raw_table(origin: Any, release: Release) -> Table:
+    """The raw table behind a release, with the roles that the manifest states.
+
+    Further columns of the origin are not looked at.
+    """
+    if isinstance(origin, Table):
+        return origin
+    source = find_source(origin)
+    by_role: dict[str, list[Column]] = {"quasi": [], "sensitive": []}
+    for column in release.columns:
+        by_role[column.role].append(column)
+        if column.name not in source.schema.names:
+            raise DataError(
+                f"{source.label} has no column {column.name!r}, which the release publishes. Is it "
+                f"the table behind {str(release.path)!r}?"
+            )
+    published = {column.name for column in release.columns}
+    missing: Missing = release.manifest.missing  # type: ignore[assignment]
+    numeric = [c.name for c in release.columns if c.kind == "numeric"]
+    return read(
+        source,
+        quasi=[column.name for column in by_role["quasi"]],
+        sensitive=[column.name for column in by_role["sensitive"]],
+        drop=[name for name in source.schema.names if name not in published],
+        numeric=numeric,
+        categorical=[c.name for c in release.columns if c.kind == "categorical" and not c.bins],
+        domain={
+            column.name: [v for v in release.domain(column.name).to_pylist() if v is not None]
+            for column in by_role["sensitive"]
+            if column.bins is None
+        },
+        bins={column.name: column.bins for column in by_role["sensitive"] if column.bins},
+        missing=missing,
+    )
+
+
+def quoted(name: str) -> str:
+    """A column name inside SQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _decoded(array: pa.Array) -> pa.Array:
+    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array

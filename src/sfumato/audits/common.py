@@ -1,0 +1,63 @@
+"""Checks that every release must pass, whatever its kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sfumato.audits.case import AuditCase, quoted
+from sfumato.audits.findings import Finding
+
+
+def check_randomness(case: AuditCase) -> Iterator[Finding]:
+    """A seeded release protects nobody: whoever guesses the seed can undo the draws."""
+    randomness = case.release.manifest.randomness
+    yield Finding(
+        "randomness",
+        randomness != "seeded",
+        randomness,
+        "system or key-file",
+        "made with --seed: for experiments only" if randomness == "seeded" else None,
+    )
+
+
+def check_rows(case: AuditCase) -> Iterator[Finding]:
+    """Published and withheld records together are the table."""
+    manifest = case.release.manifest
+    yield Finding(
+        "rows",
+        manifest.rows + manifest.withheld == case.profile.rows,
+        manifest.rows,
+        case.profile.rows,
+        f"{manifest.withheld:,} withheld" if manifest.withheld else None,
+    )
+
+
+def check_quasi_columns(case: AuditCase) -> Iterator[Finding]:
+    """The quasi columns are the raw ones as a multiset, less the withheld records."""
+    columns = ", ".join(quoted(name) for name in case.table.quasi)
+    if not columns:
+        return
+    row = (
+        case.connect()
+        .execute(
+            f"""
+            SELECT coalesce(sum(n) FILTER (n > 0), 0), coalesce(-sum(n) FILTER (n < 0), 0) FROM (
+                SELECT {columns}, sum(side) AS n FROM (
+                    SELECT {columns}, 1 AS side FROM raw
+                    UNION ALL SELECT {columns}, -1 AS side FROM published
+                ) GROUP BY {columns} HAVING sum(side) <> 0)
+            """
+        )
+        .fetchall()[0]
+    )
+    absent, invented = int(row[0]), int(row[1])
+    withheld = case.release.manifest.withheld
+    yield Finding(
+        "quasi columns",
+        invented == 0 and absent == withheld,
+        absent + invented,
+        withheld,
+        f"{invented:,} published records match no raw record, {absent:,} raw records are not there"
+        if invented or absent != withheld
+        else None,
+    )

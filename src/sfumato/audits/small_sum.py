@@ -1,0 +1,236 @@
+"""Does a release of decoys keep small-sum privacy, and is it what it says?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+
+from sfumato.audits.case import AuditCase, quoted
+from sfumato.audits.findings import Finding
+from sfumato.audits.perturbed import FALSE_ALARM, grouped_counts, operators_of
+from sfumato.columns import value_text
+from sfumato.engines.tracing import TRACE
+from sfumato.errors import DataError
+from sfumato.guarantees import SmallSum
+from sfumato.guarantees.small_sum import USUAL_ERROR, USUAL_UP_TO
+from sfumato.guarantees.small_sum_tails import small_sum_privacy, wrong_condition_sum
+from sfumato.operators import Decoy
+
+_MOST_TAILS = 4000  # different (group, value) sizes whose tails are computed
+
+
+def check_group_size(case: AuditCase) -> Iterator[Finding]:
+    """The stated group size keeps the promise, and no value has more records than groups."""
+    guarantee = case.guarantee
+    if not isinstance(guarantee, SmallSum):
+        return
+    for column, operator in operators_of(case).items():
+        if not isinstance(operator, Decoy):
+            yield Finding(f"group size of {column}", False, None, guarantee.size, "has no decoys")
+            continue
+        yield Finding(
+            f"group size of {column}",
+            operator.groups == guarantee.size,
+            operator.groups,
+            guarantee.size,
+        )
+        histogram = case.profile.histograms[column]
+        common = int(np.argmax(histogram.counts))
+        most = histogram.rows // operator.groups
+        holds = int(histogram.counts[common]) <= most
+        yield Finding(
+            f"eligibility of {column}",
+            holds,
+            int(histogram.counts[common]),
+            most,
+            None if holds else f"{value_text(histogram.values[common])} would repeat in a group",
+        )
+
+
+def check_published_counts(case: AuditCase) -> Iterator[Finding]:
+    """Published counts follow Binomial(c·o, 1/c): exact tails, all values together at 1e-6.
+
+    Withheld records (fewer than c) and, in further columns, borrowed groups (at most 2(c−1)
+    single draws) are allowed for on the lenient side.
+    """
+    from scipy import stats
+
+    for index, (column, operator) in enumerate(_decoys(case)):
+        histogram = case.profile.histograms[column]
+        published = grouped_counts(case, index, column)[1].sum(axis=0)
+        c, slack = operator.groups, 2 * (operator.groups - 1)
+        most = c * histogram.counts + slack
+        least = np.maximum(c * (histogram.counts - case.release.manifest.withheld) - slack, 0)
+        many = stats.binom.sf(published - 1, most, 1 / c)
+        few = np.where(least > 0, stats.binom.cdf(published, least, 1 / c), 1.0)
+        chances = np.minimum(np.minimum(many, few) * 2 * len(published), 1.0)
+        worst = int(np.argmin(chances))
+        holds = bool(chances[worst] >= FALSE_ALARM)
+        yield Finding(
+            f"published counts of {column}",
+            holds,
+            float(chances[worst]),
+            FALSE_ALARM,
+            None
+            if holds
+            else f"{value_text(histogram.values[worst])}: {int(published[worst]):,} published, "
+            f"{int(histogram.counts[worst]):,} true",
+        )
+
+
+def check_own_share(case: AuditCase) -> Iterator[Finding]:
+    """Records show their own value as often as a group of c lets them: 1/c of the time.
+
+    Published and raw counts are compared in groups by a hash of the quasi columns: where a value
+    is commoner than elsewhere, it has to be published oftener by 1/c of the surplus. An honest
+    release fails with a chance of 1e-6; one that publishes true values is off by c − 1 times the
+    limit.
+    """
+    for index, (column, operator) in enumerate(_decoys(case)):
+        raw, published = grouped_counts(case, index, column)
+        counts = raw.sum(axis=0)
+        rows, c = int(counts.sum()), operator.groups
+        without = np.maximum(rows - counts, 1)
+        rate = counts * (c - 1) / (c * without)
+        sizes = raw.sum(axis=1, keepdims=True)
+        surplus = raw - sizes * counts / rows
+        expected = raw / c + (sizes - raw) * rate
+        weight = float((surplus**2).sum())
+        if len(raw) < 2 or weight == 0:
+            continue
+        deviation = float((surplus * (published - expected)).sum()) / weight
+        noise = float(np.sqrt((surplus**2 * expected).sum())) / weight
+        holds = abs(deviation) <= 4.9 * noise  # two-sided 1e-6
+        yield Finding(
+            f"own values shown in {column}",
+            holds,
+            1 / c + deviation,
+            1 / c,
+            None
+            if holds
+            else f"more than 4.9 standard errors ({noise:.3g}) from one in {c} records",
+        )
+
+
+def check_traced_groups(case: AuditCase) -> Iterator[Finding]:
+    """From the private trace: whole groups of c different values, and nothing published outside
+    them."""
+    decoys = list(_decoys(case))
+    if case.trace is None or not decoys:
+        return
+    path = Path(case.trace) / TRACE
+    if not path.exists():
+        raise DataError(
+            f"There is no {TRACE} in {case.trace!r}. Name the folder that 'publish --trace' wrote."
+        )
+    import duckdb
+
+    with duckdb.connect(config={"memory_limit": "512MB"}) as connection:
+        source = "read_parquet('" + str(path).replace("'", "''") + "')"
+        for number, (column, operator) in enumerate(decoys):
+            group, code = quoted(f"{column} group"), quoted(column)
+            published = quoted(f"{column} published")
+            broken = connection.execute(
+                f"""
+                SELECT count(*) FILTER (WHERE n <> {operator.groups} OR d <> {operator.groups}),
+                       min(g) FILTER (WHERE n <> {operator.groups} OR d <> {operator.groups}),
+                       count(*)
+                FROM (SELECT {group} AS g, count(*) AS n, count(DISTINCT {code}) AS d
+                      FROM {source} WHERE {group} >= 0 GROUP BY g)
+                """
+            ).fetchall()[0]
+            yield Finding(
+                f"groups of {column} with {operator.groups} different values",
+                broken[0] == 0,
+                int(broken[2]) - int(broken[0]),
+                int(broken[2]),
+                None if broken[0] == 0 else f"group {broken[1]} in the trace",
+            )
+            strays, spare = connection.execute(
+                f"""
+                WITH t AS (SELECT {group} AS g, {code} AS x, {published} AS y, kept FROM {source})
+                SELECT (SELECT count(*) FROM t AS a WHERE a.kept AND a.g >= 0 AND NOT EXISTS (
+                            SELECT 1 FROM t AS b WHERE b.g = a.g AND b.x = a.y)),
+                       (SELECT count(*) FROM t WHERE g < 0 AND (kept OR {number} > 0))
+                """
+            ).fetchall()[0]
+            yield Finding(
+                f"values of {column} published from outside their group", strays == 0, strays, 0
+            )
+            most = 0 if number == 0 else operator.groups - 1
+            yield Finding(
+                f"records published with a borrowed group of {column}", spare <= most, spare, most
+            )
+
+
+def check_personal_sums(case: AuditCase) -> Iterator[Finding]:
+    """How wrong small sums are within people who agree in all quasi columns: not promised.
+
+    For a value alone the promise holds; together with a condition the chance of a wrong sum can
+    be lower, lowest where everybody in the group has the value (errata S7). Reported, never a
+    failure.
+    """
+    guarantee = case.guarantee
+    if not isinstance(guarantee, SmallSum) or not case.table.quasi:
+        return
+    error, up_to = guarantee.error or USUAL_ERROR, guarantee.up_to or USUAL_UP_TO
+    names = ", ".join(quoted(name) for name in case.table.quasi)
+    for index, (column, operator) in enumerate(_decoys(case)):
+        rows = (
+            case.connect()
+            .execute(
+                f"""
+                SELECT size, n, v, count(*) FROM (
+                    SELECT __code_{index} AS v, count(*) AS n,
+                           sum(count(*)) OVER (PARTITION BY {names}) AS size
+                    FROM raw GROUP BY {names}, v)
+                WHERE n <= {up_to} GROUP BY ALL ORDER BY size, n DESC, count(*) DESC, v
+                LIMIT {_MOST_TAILS}
+                """
+            )
+            .fetchall()
+        )
+        counts = case.profile.histograms[column].counts
+        tails = [
+            (_tail(int(size), int(n), int(counts[v]), case, operator, error), int(size), int(n), v)
+            for size, n, v, _ in rows
+            if counts[v] * operator.groups < case.profile.rows
+        ]
+        if not tails:
+            continue
+        tail, size, n, value = min(tails)
+        promised = float(small_sum_privacy(operator.groups, error, up_to))
+        alike = sum(int(row[3]) for row in rows if row[0] == size and row[1] == n)
+        name = value_text(case.profile.histograms[column].values[value])
+        yield Finding(
+            f"wrong sums of {column} within personal groups (not promised)",
+            True,
+            tail,
+            promised,
+            f"least in groups of {size} of whom {n} have the same value, such as {name}; "
+            f"{alike:,} such sums",
+        )
+
+
+def _tail(
+    matching: int, count: int, held: int, case: AuditCase, operator: Decoy, error: Fraction
+) -> float:
+    return wrong_condition_sum(
+        matching,
+        count,
+        value_count=held,
+        rows=case.profile.rows,
+        groups=operator.groups,
+        error=error,
+    )
+
+
+def _decoys(case: AuditCase) -> Iterator[tuple[str, Decoy]]:
+    if not isinstance(case.guarantee, SmallSum):
+        return
+    for column, operator in operators_of(case).items():
+        if isinstance(operator, Decoy):
+            yield column, operator

@@ -1,0 +1,111 @@
+"""The program: its commands, its job file, its exit codes."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tomllib
+import warnings
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sfumato.errors import InfeasibleGuarantee, SfumatoError, UsageError
+from sfumato.version import __version__
+
+app = typer.Typer(
+    name="sfumato",
+    help="Publish a table of people: totals stay sharp, single lines vanish.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        print(f"sfumato {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    context: typer.Context,
+    job: Annotated[
+        Path | None, typer.Option(help="A TOML file that holds what the flags say.")
+    ] = None,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Publish a table of people: totals stay sharp, single lines vanish."""
+    if job is not None:
+        context.default_map = read_job(job)
+
+
+def read_job(path: Path) -> dict[str, Any]:
+    """A job file: one TOML table per command, keys named like the flags.
+
+    `[publish]`, `quasi = ["age", "sex"]`, `guarantee = "rho-privacy(1/13, 1/6)"`, …
+    """
+    try:
+        job = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError:
+        raise UsageError(f"There is no job file {str(path)!r}.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"Cannot read the job file {str(path)!r}: {error}.") from None
+    settings: dict[str, Any] = {}
+    for command, values in job.items():
+        if not isinstance(values, dict):
+            raise UsageError(
+                f"The job file {str(path)!r} has the key {command!r} outside a table. Put it under "
+                "[publish] or another command."
+            )
+        settings[command] = {
+            key.replace("-", "_"): _flag_value(key, value) for key, value in values.items()
+        }
+    return settings
+
+
+def _flag_value(key: str, value: Any) -> Any:
+    if key in ("domain", "bins") and isinstance(value, dict):
+        return [f"{column}={_joined(given)}" for column, given in value.items()]
+    return _joined(value) if isinstance(value, list) else value
+
+
+def _joined(value: Any) -> str:
+    return ",".join(str(part) for part in value) if isinstance(value, list) else str(value)
+
+
+def run() -> None:
+    """Run the program; every error is one message and an exit code."""
+    from sfumato.cli import commands  # noqa: F401  registers the commands
+
+    warnings.showwarning = _show_warning
+    try:
+        app()
+    except InfeasibleGuarantee as error:
+        _complain(str(error))
+        sys.exit(error.exit_code)
+    except SfumatoError as error:
+        _complain(str(error))
+        sys.exit(error.exit_code)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except KeyboardInterrupt:
+        _complain("Stopped. Nothing was left behind.")
+        sys.exit(130)
+    except MemoryError:
+        _complain("Out of memory. Close other programs, or use a machine with more memory.")
+        sys.exit(2)
+
+
+def _complain(message: str) -> None:
+    print(f"sfumato: {message}", file=sys.stderr)
+
+
+def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    print(f"sfumato: warning: {message}", file=sys.stderr)

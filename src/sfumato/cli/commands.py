@@ -1,0 +1,304 @@
+"""describe, publish, query, audit, generate, keygen, demo."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sfumato.cli.app import app
+from sfumato.cli.show import ProgressLine, show_json
+from sfumato.errors import DataError, UsageError
+
+if TYPE_CHECKING:
+    from sfumato.table import Table
+
+Origin = Annotated[str, typer.Argument(help="Parquet, CSV or Arrow file; a glob takes many.")]
+Folder = Annotated[Path, typer.Argument(help="The release folder.")]
+Quasi = Annotated[str, typer.Option(help="Quasi columns, published as they are: a,b,c")]
+Sensitive = Annotated[str, typer.Option(help="Sensitive columns: d,e")]
+Key = Annotated[str | None, typer.Option(help="Column that identifies the person; not published.")]
+Drop = Annotated[str, typer.Option(help="Columns to leave out.")]
+Numeric = Annotated[str, typer.Option(help="Columns to treat as numeric.")]
+Categorical = Annotated[str, typer.Option(help="Columns to treat as categorical.")]
+Domain = Annotated[
+    list[str] | None, typer.Option(help="Stated domain: age=16..93 or sex=F,M. Repeatable.")
+]
+BinEdges = Annotated[
+    list[str] | None, typer.Option("--bins", help="Bins: cost=0,100,1000. Repeatable.")
+]
+MissingValues = Annotated[
+    str, typer.Option(help="Rows without a sensitive value: refuse, value (of its own), drop.")
+]
+Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
+Threads = Annotated[int | None, typer.Option(help="Threads to use; all by default.")]
+
+
+def declared_table(
+    origin: str,
+    quasi: str,
+    sensitive: str,
+    key: str | None,
+    drop: str,
+    numeric: str,
+    categorical: str,
+    domain: list[str] | None,
+    bins: list[str] | None,
+    missing: str,
+) -> Table:
+    """The table that the flags declare."""
+    from sfumato.table import read
+
+    return read(
+        origin,
+        quasi=quasi,
+        sensitive=sensitive,
+        key=key,
+        drop=drop,
+        numeric=numeric,
+        categorical=categorical,
+        domain=_pairs(domain, "--domain"),
+        bins=_pairs(bins, "--bins"),
+        missing=missing,  # type: ignore[arg-type]
+    )
+
+
+def _pairs(given: list[str] | None, flag: str) -> dict[str, str]:
+    pairs = {}
+    for text in given or []:
+        column, equals, value = text.partition("=")
+        if not equals or not column.strip() or not value.strip():
+            raise UsageError(f"{flag} takes COLUMN=…, for example {flag} age=16..93. Got {text!r}.")
+        pairs[column.strip()] = value.strip()
+    return pairs
+
+
+@app.command()
+def describe(
+    table: Origin,
+    quasi: Quasi = "",
+    sensitive: Sensitive = "",
+    guarantee: Annotated[
+        str | None, typer.Option(help="Show what this promise would mean and cost.")
+    ] = None,
+    mechanism: Annotated[str | None, typer.Option(help="The way to keep it.")] = None,
+    key: Key = None,
+    drop: Drop = "",
+    numeric: Numeric = "",
+    categorical: Categorical = "",
+    domain: Domain = None,
+    bins: BinEdges = None,
+    missing: MissingValues = "refuse",
+    as_json: Json = False,
+) -> None:
+    """Show columns, histograms, and what a promise would cost, before publishing."""
+    from sfumato.evaluation.describe import describe as describe_table
+
+    declared = declared_table(
+        table, quasi, sensitive, key, drop, numeric, categorical, domain, bins, missing
+    )
+    description = describe_table(declared, guarantee, mechanism)
+    if as_json:
+        show_json(description.to_json())
+    else:
+        print(description)
+
+
+@app.command()
+def publish(
+    table: Origin,
+    out: Annotated[Path, typer.Option(help="Folder for the release; must not exist.")],
+    guarantee: Annotated[str, typer.Option(help="The promise, e.g. 'rho-privacy(1/13, 1/6)'.")],
+    quasi: Quasi = "",
+    sensitive: Sensitive = "",
+    mechanism: Annotated[
+        str | None, typer.Option(help="The way to keep it; the most accurate one by default.")
+    ] = None,
+    key: Key = None,
+    drop: Drop = "",
+    numeric: Numeric = "",
+    categorical: Categorical = "",
+    domain: Domain = None,
+    bins: BinEdges = None,
+    missing: MissingValues = "refuse",
+    order: Annotated[
+        str, typer.Option(help="shuffle (default), or keep where the order means nothing.")
+    ] = "shuffle",
+    seed: Annotated[
+        int | None, typer.Option(help="Repeatable draws, for experiments: NOT private.")
+    ] = None,
+    key_file: Annotated[
+        Path | None, typer.Option(help="Steward's key: a person is published alike each time.")
+    ] = None,
+    repeated_keys: Annotated[
+        str, typer.Option(help="refuse (default) or allow several records of a person.")
+    ] = "refuse",
+    batch_rows: Annotated[int, typer.Option(help="Rows read at once.")] = 1 << 17,
+    threads: Threads = None,
+    trace: Annotated[
+        Path | None, typer.Option(help="Private folder for what 'audit --trace' follows.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Publish a table under a promise."""
+    from sfumato.engines.local import publish as publish_table
+
+    if seed is not None:
+        typer.echo(
+            "sfumato: warning: --seed makes the draws repeatable, so this release protects nobody. "
+            "It is marked as seeded and will not pass an audit.",
+            err=True,
+        )
+    declared = declared_table(
+        table, quasi, sensitive, key, drop, numeric, categorical, domain, bins, missing
+    )
+    with ProgressLine() as line:
+        publication = publish_table(
+            declared,
+            guarantee,
+            to=out,
+            mechanism=mechanism,
+            seed=seed,
+            key_file=key_file,
+            order=order,
+            repeated_keys=repeated_keys,
+            batch_rows=batch_rows,
+            threads=threads,
+            progress=line.callback,
+            trace=trace,
+        )
+    if as_json:
+        show_json(publication.to_json())
+        return
+    manifest = publication.manifest
+    print(f"Published {manifest.rows:,} of {publication.rows:,} rows to {publication.release}")
+    print(f"  promise    {manifest.guarantee}")
+    print(f"  mechanism  {manifest.mechanism}")
+    for sentence in (*manifest.statement, *manifest.caveats):
+        print(f"  {sentence}")
+
+
+@app.command()
+def query(
+    release: Folder,
+    sql: Annotated[str, typer.Argument(help="SELECT … FROM release …")],
+    confidence: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
+    keys: Annotated[
+        bool, typer.Option("--keys", help="Show empty groups of the GROUP BY columns too.")
+    ] = False,
+    consistent: Annotated[
+        bool, typer.Option("--consistent", help="Counts that are never negative and add up.")
+    ] = False,
+    estimator: Annotated[
+        str | None, typer.Option(help="How to estimate; the release's default otherwise.")
+    ] = None,
+    threads: Threads = None,
+    as_json: Json = False,
+) -> None:
+    """Ask SQL of a release and get answers with error bars."""
+    from sfumato.queries import open_release
+
+    answer = open_release(release).sql(
+        sql,
+        confidence=confidence,
+        keys=keys,
+        consistent=consistent,
+        estimator=estimator,
+        threads=threads,
+    )
+    if as_json:
+        show_json({"columns": list(answer.columns), "rows": answer.rows()})
+    else:
+        print(answer)
+
+
+@app.command()
+def audit(
+    table: Origin,
+    release: Folder,
+    trace: Annotated[
+        Path | None, typer.Option(help="Folder of the private trace, where there is one.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Check a release against the table it was made from; exit code 4 where it fails."""
+    from sfumato.audits import audit as audit_release
+
+    verdict = audit_release(table, release, trace=trace)
+    if as_json:
+        show_json(verdict.to_json())
+    else:
+        print(verdict)
+    if not verdict.holds:
+        raise typer.Exit(4)
+
+
+@app.command()
+def generate(
+    name: Annotated[str, typer.Argument(help="census, hospital or zipf.")],
+    rows: Annotated[int, typer.Option(help="How many people.")],
+    out: Annotated[Path, typer.Option(help="The Parquet file to write.")],
+    seed: Annotated[int, typer.Option(help="The same seed gives the same table.")] = 0,
+    parameter: Annotated[
+        list[str] | None, typer.Option(help="NAME=VALUE of the generator. Repeatable.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Write a realistic table without real people, to try things on."""
+    from sfumato.datasets import GENERATORS, write_dataset
+
+    if out.exists():
+        raise DataError(f"{str(out)!r} exists already. Choose another place, or remove it first.")
+    given: dict[str, Any] = _pairs(parameter, "--parameter")
+    write_dataset(name, rows, out, seed, **given)
+    roles = GENERATORS[name]
+    if as_json:
+        show_json(
+            {"file": str(out), "rows": rows, "quasi": roles.quasi, "sensitive": [roles.sensitive]}
+        )
+    else:
+        print(f"Wrote {rows:,} rows to {out}")
+        print(f"  --quasi {','.join(roles.quasi)} --sensitive {roles.sensitive}")
+
+
+@app.command()
+def keygen(
+    file: Annotated[Path, typer.Argument(help="Where to write the key; must not exist.")],
+    as_json: Json = False,
+) -> None:
+    """Make a key for --key-file. Keep it secret: it undoes the draws."""
+    import os
+    import secrets
+
+    from sfumato.draws import KEY_BYTES
+
+    try:
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        raise DataError(f"{str(file)!r} exists already; a key is never overwritten.") from None
+    except OSError as error:
+        raise DataError(f"Cannot write the key to {str(file)!r}: {error.strerror}.") from None
+    with os.fdopen(descriptor, "w", encoding="ascii") as opened:
+        opened.write(secrets.token_hex(KEY_BYTES) + "\n")
+    if as_json:
+        show_json({"key_file": str(file)})
+    else:
+        print(f"Wrote a new key to {file}, readable by you alone.")
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for everything the demo makes.")] = Path("demo"),
+    rows: Annotated[int, typer.Option(help="How many people to generate.")] = 300_000,
+    as_json: Json = False,
+) -> None:
+    """Generate a census-like table, publish it, ask it, audit it."""
+    from sfumato.evaluation.demo import run_demo
+
+    with ProgressLine() as line:
+        result = run_demo(out, rows, line.callback)
+    if as_json:
+        show_json(result.to_json())
+    else:
+        print(result)

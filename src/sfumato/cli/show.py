@@ -1,0 +1,49 @@
+"""Showing results: JSON on standard output, everything else for people."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Self
+
+
+def show_json(result: Any) -> None:
+    """One JSON object on standard output."""
+    print(json.dumps(result, ensure_ascii=False, indent=2, default=str))
+
+
+class ProgressLine:
+    """A line on standard error that says how far a run is; silent where nobody watches."""
+
+    def __init__(self) -> None:
+        self._shown = sys.stderr.isatty()
+        self._last = 0.0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._shown and self._last:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+    @property
+    def callback(self) -> Callable[[str, int, int], None]:
+        return self._update
+
+    def _update(self, stage: str, done: int, total: int) -> None:
+        now = time.monotonic()
+        if not self._shown or now - self._last < 0.1:
+            return
+        self._last = now
+        share = f" {done / total:4.0%} {'█' * int(30 * done / total):<30}" if total else ""
+        sys.stderr.write(f"\r\x1b[K{stage}{share} {done:,} rows")
+        sys.stderr.flush()

@@ -1,0 +1,1 @@
+"""Engines: how a plan is applied to a table, on one machine or on many."""

@@ -1,0 +1,171 @@
+"""Small-sum privacy: sums over few people are wrong, sums over many are right (SPLU)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+from sfumato.columns import value_text
+from sfumato.errors import InfeasibleGuarantee, UsageError
+from sfumato.guarantees.base import Guarantee
+from sfumato.guarantees.small_sum_tails import large_sum, small_sum_privacy
+from sfumato.profile import Histogram
+from sfumato.textform import decimal_text, rational
+
+LARGEST_GROUPS = 50  # beyond it the tails are those of a Poisson law: larger groups gain nothing
+
+# what the statement says about sums when only the group size was chosen
+USUAL_ERROR, USUAL_UP_TO, USUAL_PROBABILITY = Fraction(3, 10), 3, Fraction(1, 20)
+
+
+@dataclass(frozen=True)
+class SmallSum(Guarantee):
+    """Every value is published in place of one of `groups` different values.
+
+    Either the group size is given, or what is to hold: a sum of at most `up_to` people with the
+    same value is wrong by `error` or more with at least `probability`; the smallest group size
+    that does it is then found (`size`). (Definitions 2 and 4, Lemma 2; errata S7: for single
+    values, not for combinations with quasi columns.)
+
+    >>> SmallSum(error=0.3, probability=0.6, up_to=3).size
+    7
+    >>> str(SmallSum(5)), str(SmallSum(error="0.3", probability="1/2", up_to=3))
+    ('small-sum(groups=5)', 'small-sum(error=0.3, probability=0.5, up_to=3)')
+    """
+
+    groups: int | None = None
+    error: Fraction | None = None
+    probability: Fraction | None = None
+    up_to: int | None = None
+
+    name: ClassVar[str] = "small-sum"
+    does_not_protect: ClassVar[tuple[str, ...]] = (
+        "people who share all their quasi columns and also their sensitive value: a condition "
+        "that selects only them shows the value more often than chance, and the promise about "
+        "small sums does not cover it",
+        "sums over many people: they stay accurate on purpose",
+        "learning that somebody is in the table, or their quasi columns, which are published as "
+        "they are",
+        "an adversary who already links quasi columns and sensitive values, or knows most of the "
+        "other people in a group",
+        "several releases of the same people with fresh draws: they average out",
+    )
+
+    def __post_init__(self) -> None:
+        aims = (self.error, self.probability, self.up_to)
+        if (self.groups is None) == all(aim is None for aim in aims) or (
+            self.groups is None and None in aims
+        ):
+            raise UsageError(
+                f"{self.name} takes either a group size or all of error, probability and up_to. "
+                f"Write {self.name}(groups=5) or {self.name}(error=0.3, probability=0.5, up_to=3)."
+            )
+        for parameter, least in (("groups", 2), ("up_to", 1)):
+            value = getattr(self, parameter)
+            if value is not None:
+                exact = rational(value, parameter)
+                if exact.denominator != 1 or exact < least:
+                    raise UsageError(
+                        f"The {parameter!r} parameter of {self.name} must be a whole number of at "
+                        f"least {least}. Got {decimal_text(exact)} instead."
+                    )
+                object.__setattr__(self, parameter, int(exact))
+        for parameter in ("error", "probability"):
+            value = getattr(self, parameter)
+            if value is not None:
+                exact = rational(value, parameter)
+                if not 0 < exact < 1:
+                    raise UsageError(
+                        f"The {parameter!r} parameter of {self.name} must lie between 0 and 1, "
+                        f"both excluded. Got {decimal_text(exact)} instead."
+                    )
+                object.__setattr__(self, parameter, exact)
+
+    @property
+    def size(self) -> int:
+        """The number of different values in a group: given, or the smallest that keeps the aim.
+
+        Raises `InfeasibleGuarantee` where no group size does.
+        """
+        if self.groups is not None:
+            return self.groups
+        assert self.error is not None
+        assert self.probability is not None
+        assert self.up_to is not None
+        for groups in range(2, LARGEST_GROUPS + 1):
+            if small_sum_privacy(groups, self.error, self.up_to) >= self.probability:
+                return groups
+        raise self._out_of_reach()
+
+    def _out_of_reach(self) -> InfeasibleGuarantee:
+        assert self.error is not None
+        assert self.probability is not None
+        assert self.up_to is not None
+        tails = {
+            groups: small_sum_privacy(groups, self.error, self.up_to)
+            for groups in range(2, LARGEST_GROUPS + 1)
+        }
+        best = max(tails.values())
+        nearest = SmallSum(
+            error=self.error, probability=Fraction(int(best * 100), 100), up_to=self.up_to
+        )
+        fewer = [
+            up_to
+            for up_to in range(1, self.up_to)
+            if small_sum_privacy(LARGEST_GROUPS, self.error, up_to) >= self.probability
+        ]
+        instead = f" It can be kept for sums up to {fewer[-1]}." if fewer else ""
+        return InfeasibleGuarantee(
+            f"No group size keeps '{self}': some sum of at most {self.up_to} people is off by "
+            f"{float(self.error):.4g} or more with a chance of only {float(best):.4g}, however "
+            f"large the groups. Nearest that can be kept: '{nearest}'.{instead}",
+            witness=f"sums of 1 to {self.up_to}",
+            nearest=str(nearest),
+        )
+
+    def ceilings(self, histogram: Histogram) -> list[Fraction]:
+        # the promise is about sums: people who are all alike have no ceiling (errata S7)
+        return [Fraction(1)] * len(histogram.values)
+
+    def check(self, histogram: Histogram) -> None:
+        """Eligibility: no value in more than ⌊N/c⌋ records (errata S11)."""
+        groups, rows = self.size, histogram.rows
+        if rows == 0:
+            raise InfeasibleGuarantee(
+                f"Column {histogram.column!r} holds no records to make groups of. "
+                "Publish a table with records.",
+                witness="(no value)",
+            )
+        common = max(range(len(histogram.values)), key=lambda code: int(histogram.counts[code]))
+        count = int(histogram.counts[common])
+        if count <= rows // groups:
+            return
+        most = rows // count
+        nearest = SmallSum(most) if most >= 2 else None
+        advice = (
+            f"Nearest that can be kept: '{nearest}'."
+            if nearest
+            else "No group size can be kept: more than half of the records have it."
+        )
+        raise InfeasibleGuarantee(
+            f"'{self}' needs groups of {groups} records with different values of column "
+            f"{histogram.column!r}, so no value may have more than 1/{groups} of the records; "
+            f"{value_text(histogram.values[common])} has {count / rows:.4g}. {advice}",
+            witness=value_text(histogram.values[common]),
+            nearest=str(nearest) if nearest else None,
+        )
+
+    def statement(self, histogram: Histogram) -> str:
+        groups = self.size
+        error, up_to = self.error or USUAL_ERROR, self.up_to or USUAL_UP_TO
+        wrong = small_sum_privacy(groups, error, up_to)
+        right = large_sum(groups, error, USUAL_PROBABILITY)
+        return (
+            f"Column {histogram.column!r}: every published value was drawn from {groups} different "
+            f"values, of which the person's own is one. The number of people with a value, where "
+            f"it is at most {up_to}, is off by {float(error):.4g} of itself or more with a chance "
+            f"of at least {int(wrong * 1000) / 1000:g}; where it is {right} or more, with a chance "
+            f"of at most {float(USUAL_PROBABILITY):g}. This is promised for values, not for "
+            "combinations of a value with quasi columns."
+        )

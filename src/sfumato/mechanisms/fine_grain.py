@@ -1,0 +1,185 @@
+"""Fine-grain perturbation: the values that may be shown are kept more often (thesis, Chapter 5)."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar, Self
+
+import numpy as np
+
+from sfumato.columns import list_some, value_text
+from sfumato.draws import Draws
+from sfumato.errors import UsageError, WeakPromiseWarning
+from sfumato.guarantees.base import Guarantee
+from sfumato.guarantees.fine_rho import FineRhoPrivacy
+from sfumato.guarantees.rho import RhoPrivacy
+from sfumato.mechanisms.perturbed import PerturbedPlan
+from sfumato.mechanisms.protocol import Mechanism
+from sfumato.mechanisms.retentions import (
+    Top,
+    as_floats,
+    best_top,
+    drawable,
+    largest_common_top,
+    retentions,
+    uniform_retention,
+)
+from sfumato.operators import FineGrain
+from sfumato.operators import retention as closed
+from sfumato.operators.base import FloatArray
+from sfumato.profile import Histogram, Profile
+from sfumato.textform import decimal_text, rational
+
+Gammas = Sequence[Fraction | None]
+OBJECTIVES = ("records", "counts")
+
+
+@dataclass(frozen=True)
+class FineGrainPerturbation(Mechanism):
+    """Keep every value with its own probability, the best that its limit allows.
+
+    `objective` is what is best: "records" keeps as many records as they were as possible, weighted
+    by share or by the limits' weights (the thesis's optimum); "counts" makes the total variance of
+    estimated counts as small as this family allows, and is never worse than `uniform` at that.
+    "records" would drive the most sensitive values to 0 (errata T12), so no value is kept less
+    often than `p_min` times the uniform retention; values held up by it are named in a warning.
+
+    >>> from sfumato.profile import Histogram, Profile
+    >>> counts = Histogram("s", ("HD", "cancer", "AIDS", "malaria", "H1N1"),
+    ...                    np.array([4, 4, 3, 2, 1]))
+    >>> plan = FineGrainPerturbation().plan(
+    ...     Profile(14, {"s": counts}), FineRhoPrivacy(theta=3), Draws.from_seed(1))
+    >>> [round(p, 2) for p in plan.operators["s"].retentions.tolist()]
+    [0.53, 0.53, 0.53, 0.28, 0.17]
+    >>> round(plan.record_utility("s"), 2)
+    0.57
+    """
+
+    objective: str = "records"
+    p_min: Fraction = Fraction(1, 4)
+
+    name: ClassVar[str] = "fine-grain"
+
+    def __post_init__(self) -> None:
+        if self.objective not in OBJECTIVES:
+            raise UsageError(
+                f"The 'objective' parameter of {self.name} must be one of {', '.join(OBJECTIVES)}. "
+                f"Got {self.objective!r} instead."
+            )
+        p_min = rational(self.p_min, "p_min")
+        if not 0 <= p_min <= 1:
+            raise UsageError(
+                f"The 'p_min' parameter of {self.name} must lie between 0 and 1: it is a part of "
+                f"the uniform retention. Got {decimal_text(p_min)} instead."
+            )
+        object.__setattr__(self, "p_min", p_min)
+
+    @classmethod
+    def candidates(cls) -> list[Self]:
+        return [cls(objective="counts")]
+
+    def keeps(self, guarantee: Guarantee) -> bool:
+        return isinstance(guarantee, (RhoPrivacy, FineRhoPrivacy))
+
+    def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> PerturbedPlan:
+        operators, limits, floors = {}, {}, {}
+        for column, histogram in profile.histograms.items():
+            guarantee.check(histogram)
+            gammas = limits_of(guarantee, histogram)
+            counts = histogram.counts.astype(np.float64)
+            p_min = self.p_min * uniform_retention(gammas)
+            if self.objective == "counts":
+                operators[column] = best_for_counts(gammas, counts)
+                floors[column] = list[int]()
+            else:
+                operator = best_for_records(gammas, objective_weights(guarantee, histogram), p_min)
+                operators[column] = operator
+                floors[column] = _at_floor(operator, p_min)
+                self._report_floor(histogram, operator, floors[column])
+            limits[column] = gammas
+        return PerturbedPlan(operators, limits, profile.rows, profile.histograms, floors)
+
+    def _report_floor(
+        self, histogram: Histogram, operator: FineGrain, codes: Sequence[int]
+    ) -> None:
+        lost = [code for code, kept in enumerate(operator.kept) if kept == 0]
+        named = list_some([value_text(histogram.values[code]) for code in lost or codes])
+        if lost:
+            raise UsageError(
+                f"'{self}' keeps nothing of {named} in column {histogram.column!r}, so their "
+                "counts could not be estimated. Choose a p_min above 0, such as 0.25, or "
+                "objective=counts."
+            )
+        if codes and self.p_min < 1:
+            warnings.warn(
+                f"Column {histogram.column!r}: keeping most records would leave nothing of "
+                f"{named}; p_min keeps them at {decimal_text(self.p_min)} of the uniform "
+                "retention, and their counts are estimated with little precision. "
+                "objective=counts serves counts better.",
+                WeakPromiseWarning,
+                stacklevel=3,
+            )
+
+
+def limits_of(guarantee: Guarantee, histogram: Histogram) -> list[Fraction | None]:
+    """How much the guarantee lets each value's odds rise; None where it promises nothing."""
+    if isinstance(guarantee, RhoPrivacy):
+        uncovered = set(guarantee.uncovered(histogram))
+        return [
+            None if code in uncovered else guarantee.gamma for code in range(len(histogram.values))
+        ]
+    assert isinstance(guarantee, FineRhoPrivacy)
+    return guarantee.gammas(histogram)
+
+
+def objective_weights(guarantee: Guarantee, histogram: Histogram) -> FloatArray:
+    """What keeping a record of each value is worth: the stated weights, else the shares."""
+    shares = (
+        guarantee.weights(histogram) if isinstance(guarantee, FineRhoPrivacy) else histogram.shares
+    )
+    return np.array([float(share) for share in shares])
+
+
+def best_for_records(gammas: Gammas, weights: FloatArray, p_min: Fraction) -> FineGrain:
+    """The thesis's optimum above p_min, rounded so that every limit holds exactly."""
+    top = best_top(as_floats(gammas), weights, float(p_min))
+    return FineGrain(drawable(gammas, top, p_min))
+
+
+def best_for_counts(gammas: Gammas, counts: FloatArray) -> FineGrain:
+    """The smallest total variance Σ Var(n̂_x) along t, from uniform retention to the largest t.
+
+    A grid finds the valley and golden sections its bottom: uniform retention is one end of the
+    grid, so the result is never worse than uniform.
+    """
+    floats = as_floats(gammas)
+    value = int(np.argmax(floats))
+    low = float(uniform_retention(gammas))
+    high = largest_common_top(floats, low * 1e-3) if np.isfinite(floats).any() else 1.0
+
+    def loss(t: float) -> float:
+        p = retentions(floats, Top(value, t))
+        return float(closed.variances(counts, p).sum()) if float(p.min()) > 0 else float("inf")
+
+    grid = np.linspace(low, max(high, low), 65)
+    losses = [loss(float(t)) for t in grid]
+    at = int(np.argmin(losses))
+    left, right = float(grid[max(at - 1, 0)]), float(grid[min(at + 1, 64)])
+    ratio = (5**0.5 - 1) / 2
+    for _ in range(40):
+        width = (right - left) * ratio
+        if loss(right - width) <= loss(left + width):
+            right = left + width
+        else:
+            left = right - width
+    middle = (left + right) / 2
+    best = middle if loss(middle) < losses[at] else float(grid[at])
+    return FineGrain(drawable(gammas, Top(value, best), Fraction(0)))
+
+
+def _at_floor(operator: FineGrain, p_min: Fraction) -> list[int]:
+    floor = FineGrain.of([p_min]).kept[0]
+    return [code for code, kept in enumerate(operator.kept) if kept <= floor * (1 + 1e-6) + 64]

@@ -1,0 +1,226 @@
+"""Partitioned perturbation: sub-tables with few values, each perturbed by itself (Chapter 4)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+
+from sfumato.columns import list_some, value_text
+from sfumato.draws import BoolArray, Draws, IntArray, Permutation
+from sfumato.errors import UsageError
+from sfumato.guarantees.base import Guarantee
+from sfumato.guarantees.rho import RhoPrivacy
+from sfumato.mechanisms.fine_grain import best_for_counts
+from sfumato.mechanisms.partitioning import balanced_groups, best_merging, reverse_cuthill_mckee
+from sfumato.mechanisms.partitioning.merge import part_gamma
+from sfumato.mechanisms.protocol import Batch, Mechanism, Plan, Published
+from sfumato.operators import FineGrain, Part, Parts, Uniform
+from sfumato.profile import Histogram, Profile
+
+INSIDE = ("uniform", "fine-grain")
+
+
+@dataclass(frozen=True, eq=False)
+class SubTables:
+    """How one sensitive column is cut: counts by (part, value), operators, and their limits.
+
+    `limits` hold, for every symbol (part, value), how much its odds may rise within the part.
+    """
+
+    histogram: Histogram
+    quotas: IntArray
+    operator: Parts
+    limits: Sequence[Fraction | None]
+    bound: float
+
+    @property
+    def symbol_counts(self) -> IntArray:
+        return self.quotas[self.operator.symbol_parts, self.operator.symbol_codes]
+
+    def total_variance(self) -> float:
+        """Σ_x Var(n̂_x): the parts are independent, so their variances add up."""
+        return float(self.operator.variances(self.symbol_counts.astype(np.float64)).sum())
+
+
+@dataclass(frozen=True, eq=False)
+class PartitionedPlan(Plan):
+    """Exact quotas of every value in every part; the keyed slot of a record decides its part."""
+
+    columns: Mapping[str, SubTables]
+    _slots: dict[str, tuple[Draws, Permutation]] = field(default_factory=dict, repr=False)
+
+    kind: ClassVar[str] = "perturbed"
+    needs_rank: ClassVar[bool] = True
+
+    def part_column(self, column: str) -> str:
+        """Where the records show their part: `part`, or `part_<column>` if there are several."""
+        return "part" if len(self.columns) == 1 else f"part_{column}"
+
+    def apply(self, batch: Batch, draws: Draws) -> Published:
+        codes, extra = {}, {}
+        for column, cut in self.columns.items():
+            symbols = self._symbols(column, cut, batch, draws)
+            published = cut.operator.apply(
+                symbols, f"perturb {column}", batch.addresses[column], draws
+            )
+            codes[column] = cut.operator.symbol_codes[published]
+            extra[self.part_column(column)] = cut.operator.symbol_parts[published]
+        return Published(codes, extra)
+
+    def _symbols(self, column: str, cut: SubTables, batch: Batch, draws: Draws) -> IntArray:
+        owner, permutation = self._slots.get(column, (None, None))
+        if permutation is None or owner is not draws:  # made once per run, not per batch
+            permutation = draws.permutation(f"parts {column}", cut.histogram.counts)
+            self._slots[column] = (draws, permutation)
+        slots = permutation(batch.codes[column], batch.ranks[column])
+        parts = parts_of_slots(batch.codes[column], slots, cut.quotas)
+        return np.asarray(cut.operator.lookup[parts, batch.codes[column]])
+
+    def public(self) -> dict[str, Any]:
+        return {
+            "operators": {c: cut.operator.to_json() for c, cut in self.columns.items()},
+            "part_columns": {c: self.part_column(c) for c in self.columns},
+        }
+
+    def statement(self, guarantee: Guarantee, histogram: Histogram) -> str:
+        # Definition 1 speaks of any prior; sub-tables keep it for the prior that they have (T11)
+        assert isinstance(guarantee, RhoPrivacy)
+        text = (
+            f"Column {histogram.column!r}: whoever knows of a person no more than how common each "
+            f"value is gives a value with a share of at most {float(guarantee.rho1):.4g} a chance "
+            f"of at most {float(guarantee.rho2):.4g} after seeing the release."
+        )
+        return text + guarantee.uncovered_text(histogram)
+
+    def caveats(self) -> list[str]:
+        sentences = []
+        for column, cut in self.columns.items():
+            shown = self.part_column(column)
+            fewest = min(cut.operator.parts, key=lambda part: len(part.codes))
+            named = [value_text(cut.histogram.values[code]) for code in fewest.codes]
+            epsilon = math.log(cut.operator.amplification())
+            sentences += [
+                f"The column {shown!r} is published and tells which values of {column!r} a record "
+                f"can have: in each of the {len(cut.operator.parts)} parts the others are ruled "
+                f"out. The smallest part has {len(named)} values: {list_some(named)}.",
+                f"Column {column!r}: the promise holds for a reader whose belief before seeing the "
+                "release is the share of each value in the table; who knows more about a person "
+                "may conclude more from the part. Chances that fall are not limited.",
+                f"Column {column!r} is {epsilon:.4g}-locally differentially private within each "
+                "part, not across parts.",
+            ]
+        return sentences
+
+    def predicted_error(self) -> float:
+        return max(
+            math.sqrt(len(cut.histogram.values) * cut.total_variance()) / max(cut.histogram.rows, 1)
+            for cut in self.columns.values()
+        )
+
+    def check(self) -> None:
+        for column, cut in self.columns.items():
+            assert bool((cut.quotas >= 0).all()), column
+            assert bool((cut.quotas.sum(axis=0) == cut.histogram.counts).all()), column
+            assert bool((cut.symbol_counts > 0).all()), column
+            gains = cut.operator.odds_gains()
+            for symbol, (gain, limit) in enumerate(zip(gains, cut.limits, strict=True)):
+                assert limit is None or gain <= limit, (column, symbol, gain, limit)
+
+
+def parts_of_slots(codes: IntArray, slots: IntArray, quotas: IntArray) -> IntArray:
+    """The part of every (value, slot): value x fills parts 0, 1, … with quotas[0, x], …
+
+    >>> parts_of_slots(np.array([0, 0, 0, 1]), np.array([0, 1, 2, 0]), np.array([[2, 0], [1, 1]]))
+    array([0, 0, 1, 1])
+    """
+    # all values' slots end to end make one line of N places, cut by the quotas value by value
+    starts = np.concatenate([[0], np.cumsum(quotas.sum(axis=0))[:-1]])
+    edges = np.cumsum(quotas.T.reshape(-1))
+    place = np.searchsorted(edges, starts[codes] + slots, side="right")
+    return np.asarray(place - codes * len(quotas))
+
+
+@dataclass(frozen=True)
+class PartitionedPerturbation(Mechanism):
+    """Split the table into sub-tables with few values and perturb each in its own domain.
+
+    Every sub-table i keeps (ρ₁ᵢ, ρ₂) with ρ₁ᵢ the largest share of a covered value in it
+    (Equations 8 and 9). `inside` says what perturbs a sub-table: "uniform" (the thesis) or
+    "fine-grain", where each covered value x has the limit of its own share in the sub-table and
+    uncovered values have none; the better of the two is taken in each sub-table.
+
+    >>> example = Histogram("s", tuple("abcdefghij"), np.array([12, 8, 6, 5, 4, 3, 1, 1, 1, 1]))
+    >>> plan = PartitionedPerturbation().plan(
+    ...     Profile(42, {"s": example}), RhoPrivacy("1/3", "2/3"), Draws.from_seed(1))
+    >>> [part.codes for part in plan.columns["s"].operator.parts]
+    [(0, 1, 2, 3, 4, 5), (3, 5, 6, 7, 8, 9)]
+    >>> round(plan.columns["s"].bound, 2)
+    2.02
+    """
+
+    inside: str = "uniform"
+
+    name: ClassVar[str] = "partitioned"
+
+    def __post_init__(self) -> None:
+        if self.inside not in INSIDE:
+            raise UsageError(
+                f"The 'inside' parameter of {self.name} must be one of {', '.join(INSIDE)}. "
+                f"Got {self.inside!r} instead."
+            )
+
+    def keeps(self, guarantee: Guarantee) -> bool:
+        return isinstance(guarantee, RhoPrivacy)
+
+    def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> PartitionedPlan:
+        assert isinstance(guarantee, RhoPrivacy)
+        columns = {}
+        for column, histogram in profile.histograms.items():
+            guarantee.check(histogram)
+            columns[column] = cut_table(histogram, guarantee, self.inside)
+        return PartitionedPlan(columns)
+
+
+def cut_table(histogram: Histogram, guarantee: RhoPrivacy, inside: str) -> SubTables:
+    """Balance, arrange, merge; then an operator for every sub-table."""
+    protected = np.ones(len(histogram.values), np.bool_)
+    protected[guarantee.uncovered(histogram)] = False
+    groups = balanced_groups(histogram.counts, protected)
+    orders = [range(len(groups)), reverse_cuthill_mckee(groups)]
+    merging = best_merging(groups, protected, guarantee.rho2, orders)
+    assert merging.parts, "the whole table is always a feasible sub-table"
+    quotas = np.array([groups[list(part)].sum(axis=0) for part in merging.parts], np.int64)
+    parts, limits = [], list[Fraction | None]()
+    for quota in quotas:
+        codes = np.flatnonzero(quota)
+        operator, allowed = _part_operator(quota[codes], protected[codes], guarantee.rho2, inside)
+        parts.append(Part(tuple(codes.tolist()), operator))
+        limits += allowed
+    whole = Parts(len(histogram.values), tuple(parts))
+    return SubTables(histogram, quotas, whole, limits, merging.bound)
+
+
+def _part_operator(
+    counts: IntArray, protected: BoolArray, rho2: Fraction, inside: str
+) -> tuple[Uniform | FineGrain, list[Fraction | None]]:
+    """A sub-table's operator and its limits, one per value."""
+    size = int(counts.sum())
+    gamma = part_gamma(int(counts[protected].max()), size, rho2)
+    uniform = Uniform.for_amplification(len(counts), gamma)
+    same = [gamma if covered else None for covered in protected]
+    if inside == "uniform":
+        return uniform, same
+    own = [
+        part_gamma(int(count), size, rho2) if covered else None
+        for count, covered in zip(counts, protected, strict=True)
+    ]
+    floats = counts.astype(np.float64)
+    fine = best_for_counts(own, floats)
+    if fine.variances(floats).sum() < uniform.variances(floats).sum():
+        return fine, own
+    return uniform, same

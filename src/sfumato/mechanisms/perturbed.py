@@ -1,0 +1,138 @@
+"""The plan of every mechanism that draws each record's value by one operator per column."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+
+from sfumato.columns import list_some, value_text
+from sfumato.draws import Draws
+from sfumato.mechanisms.protocol import Batch, Plan, Published
+from sfumato.operators.base import FloatArray, Operator
+from sfumato.profile import Histogram
+
+Allowed = Fraction | Sequence[Fraction | None]  # one amplification for all values, or one each
+
+
+@dataclass(frozen=True, eq=False)
+class PerturbedPlan(Plan):
+    """One operator per sensitive column, drawn independently record by record.
+
+    `limits` say how much the guarantee allows any value's odds to rise (None: no limit); `rows`
+    are the records of the table; `floors` name the values that only p_min kept countable.
+    """
+
+    operators: Mapping[str, Operator]
+    limits: Mapping[str, Allowed]
+    rows: int
+    histograms: Mapping[str, Histogram] = field(default_factory=dict)
+    floors: Mapping[str, Sequence[int]] = field(default_factory=dict)
+
+    kind: ClassVar[str] = "perturbed"
+
+    def apply(self, batch: Batch, draws: Draws) -> Published:
+        return Published(
+            {
+                column: operator.apply(
+                    batch.codes[column], f"perturb {column}", batch.addresses[column], draws
+                )
+                for column, operator in self.operators.items()
+            }
+        )
+
+    def public(self) -> dict[str, Any]:
+        return {"operators": {c: operator.to_json() for c, operator in self.operators.items()}}
+
+    def caveats(self) -> list[str]:
+        sentences = [ldp_caveat(column, operator) for column, operator in self.operators.items()]
+        for column, codes in self.floors.items():
+            if codes:
+                sentences.append(floor_caveat(self.histograms[column], codes))
+        return sentences
+
+    def predicted_error(self) -> float:
+        return max(
+            relative_error(operator, self._counts(column))
+            for column, operator in self.operators.items()
+        )
+
+    def relative_errors(self, column: str) -> list[float | None]:
+        """Predicted standard error of each value's count over the whole table, relative."""
+        return relative_errors(self.operators[column], self._counts(column))
+
+    def record_utility(self, column: str) -> float:
+        """The expected share of records whose value stays as it was (thesis, Definition 7)."""
+        counts, matrix = self._counts(column), self.operators[column]
+        kept = getattr(matrix, "retentions", None)
+        if kept is None:
+            diagonal = np.diag(matrix.matrix())
+        else:
+            diagonal = kept + (1 - kept) / len(kept)
+        return float(counts @ diagonal / max(counts.sum(), 1))
+
+    def _counts(self, column: str) -> FloatArray:
+        if column in self.histograms:
+            return self.histograms[column].counts.astype(np.float64)
+        m = self.operators[column].values
+        return np.full(m, self.rows / m)
+
+    def check(self) -> None:
+        for column, operator in self.operators.items():
+            check_limits(column, operator, self.limits[column])
+
+
+def check_limits(column: str, operator: Operator, allowed: Allowed) -> None:
+    """Exactly: no published value raises any value's odds beyond its limit."""
+    if isinstance(allowed, Fraction):
+        assert operator.amplification() <= allowed, (column, operator)
+        return
+    if all(limit is None for limit in allowed):
+        return
+    for code, (gain, limit) in enumerate(zip(operator.odds_gains(), allowed, strict=True)):
+        assert limit is None or gain <= limit, (column, code, gain, limit)
+
+
+def ldp_caveat(column: str, operator: Operator) -> str:
+    """What the operator gives against every adversary, whatever they know."""
+    try:
+        epsilon = math.log(operator.amplification())
+    except ZeroDivisionError:
+        return (
+            f"Column {column!r} is not locally differentially private: some published values "
+            "exclude some true ones."
+        )
+    return (
+        f"Column {column!r} is {epsilon:.4g}-locally differentially private: every published value "
+        "is at most that many e-folds likelier under one true value than under another."
+    )
+
+
+def floor_caveat(histogram: Histogram, codes: Sequence[int]) -> str:
+    named = list_some([value_text(histogram.values[code]) for code in codes])
+    return (
+        f"Column {histogram.column!r}: counts of {named} are estimated with little precision; "
+        "these values are kept only as often as p_min says."
+    )
+
+
+def relative_error(operator: Operator, counts: FloatArray) -> float:
+    """Root mean square error of a value's count, over the mean count: √(m·Σ Var(n̂_x))/N.
+
+    The same figure for every mechanism, so that `publish` can compare them.
+    """
+    total = float(operator.variances(counts).sum())
+    return math.sqrt(operator.values * total) / max(float(counts.sum()), 1.0)
+
+
+def relative_errors(operator: Operator, counts: FloatArray) -> list[float | None]:
+    """√Var(n̂_x)/n_x per value, None where nobody has the value."""
+    deviations = np.sqrt(operator.variances(counts))
+    return [
+        float(deviation / count) if count > 0 else None
+        for deviation, count in zip(deviations, counts, strict=True)
+    ]

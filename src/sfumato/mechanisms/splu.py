@@ -1,0 +1,204 @@
+"""SPLU-Gen (paper 001, Section 3): publish a value of a hidden group of different values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from sfumato.columns import list_some, value_text
+from sfumato.draws import BoolArray, Draws, IntArray, Permutation
+from sfumato.errors import UsageError
+from sfumato.guarantees.base import Guarantee
+from sfumato.guarantees.small_sum import SmallSum
+from sfumato.mechanisms.greedy import Greedy
+from sfumato.mechanisms.mixing import Mixed
+from sfumato.mechanisms.perturbed import relative_error
+from sfumato.mechanisms.protocol import Batch, Mechanism, Plan, Published
+from sfumato.operators import Decoy
+from sfumato.operators.decoy import NEAR
+from sfumato.profile import Histogram, Profile
+
+Grouping = Literal["mixed", "anatomy"]
+
+
+@dataclass(frozen=True, eq=False)
+class DecoyGroups:
+    """The groups of one sensitive column.
+
+    A record's slot is a keyed permutation of its rank among the records with its value; slots
+    0 … grouped[x]−1 stand in groups, the others (fewer than c over all values) are *spare*.
+    """
+
+    column: str
+    size: int  # c
+    counts: IntArray  # all records by value
+    grouped: IntArray  # records by value that stand in groups
+    groups: Mixed | Greedy
+    slots: Permutation
+
+    def draw(
+        self, values: IntArray, ranks: IntArray, chosen: IntArray
+    ) -> tuple[IntArray, BoolArray | None]:
+        """What records publish that choose place `chosen` of their group; which are not spare.
+
+        A spare record borrows a group that holds its value; where none does, it stands in for the
+        first member of the group of some other value. Either way it has c different values to
+        choose from, its own among them. None instead of a mask means that no record is spare.
+        """
+        slots = self.slots(values, ranks)
+        own = slots < self.grouped[values]
+        if own.all():
+            return self.groups.mates(values, slots, chosen), None
+        hosts, lost = values.copy(), self.grouped[values] == 0
+        hosts[lost] = np.argmax(self.grouped)
+        slots = np.where(own, slots, slots % self.grouped[hosts])
+        drawn = self.groups.mates(hosts, slots, chosen)
+        np.copyto(drawn, values, where=lost & (chosen == 0))
+        return drawn, own
+
+    def group_numbers(self, values: IntArray, ranks: IntArray) -> IntArray:
+        """The group of every record, −1 for spare ones."""
+        slots = self.slots(values, ranks)
+        own = slots < self.grouped[values]
+        numbers = np.full(len(values), -1, np.int64)
+        numbers[own] = self.groups.numbers(values[own], slots[own])
+        return numbers
+
+    def check(self) -> None:
+        self.groups.check()
+        spare = self.counts - self.grouped
+        assert bool((spare >= 0).all()), (self.column, spare)
+        assert int(spare.sum()) == int(self.counts.sum()) % self.size, (self.column, spare)
+
+
+@dataclass(frozen=True, eq=False)
+class DecoyPlan(Plan):
+    """Groups per sensitive column, independent of one another.
+
+    N is made a multiple of c by withholding N mod c records, every such set equally likely: the
+    spare records of the *first* sensitive column (how many of each value is a hypergeometric
+    draw, which of them the permutation of ranks decides). The plan sees the columns' counts
+    apart, so it cannot know the withheld records' values of a further column; there other records
+    are spare, and are published from a borrowed group. So in every column every published record
+    draws from c different values, its own among them; only the law of the published counts,
+    Binomial(c·o, 1/c) in the first column, is off by at most 2(c−1) single draws in a further one.
+    """
+
+    columns: tuple[DecoyGroups, ...]
+    histograms: Mapping[str, Histogram]
+    withheld: int = 0
+
+    kind: ClassVar[str] = "perturbed"
+    needs_rank: ClassVar[bool] = True
+
+    def apply(self, batch: Batch, draws: Draws) -> Published:
+        keep: BoolArray | None = None
+        codes = {}
+        for number, column in enumerate(self.columns):
+            name = column.column
+            purpose, address = f"decoy {name}", batch.addresses[name]
+            halves = draws.words(purpose, address) >> np.uint64(32)
+            chosen = draws.below_small(purpose, address, halves, column.size)
+            codes[name], own = column.draw(batch.codes[name], batch.ranks[name], chosen)
+            if number == 0:
+                keep = own
+        return Published(codes, keep=keep)
+
+    def trace(self, batch: Batch) -> Mapping[str, IntArray]:
+        return {
+            f"{each.column} group": each.group_numbers(
+                batch.codes[each.column], batch.ranks[each.column]
+            )
+            for each in self.columns
+        }
+
+    def public(self) -> dict[str, Any]:
+        return {
+            "operators": {
+                column.column: Decoy(len(column.counts), column.size).to_json()
+                for column in self.columns
+            }
+        }
+
+    def caveats(self) -> list[str]:
+        found = [
+            "Small-sum privacy is promised for sums over one value. For a value together with "
+            "quasi columns it may not hold: people who agree in all of these and share the value "
+            "can be recognised by its frequency.",
+        ]
+        for column in self.columns:
+            share = column.counts * column.size / max(int(column.counts.sum()), 1)
+            values = self.histograms[column.column].values
+            near = [value_text(values[code]) for code in np.flatnonzero(share > NEAR)]
+            if near:
+                found.append(
+                    f"Column {column.column!r}: {list_some(near)} stand in nearly every group, so "
+                    "counts of them within a condition are very uncertain."
+                )
+        return found
+
+    def predicted_error(self) -> float:
+        operators = (Decoy(len(c.counts), c.size).observed(c.counts) for c in self.columns)
+        return max(
+            relative_error(operator, np.array(operator.counts, np.float64))
+            for operator in operators
+        )
+
+    def check(self) -> None:
+        for column in self.columns:
+            column.check()
+
+
+@dataclass(frozen=True)
+class DecoyValues(Mechanism):
+    """Groups of c records with c different values; each publishes one of them, drawn uniformly.
+
+    `grouping` is "mixed" (well-mixed blocks, methods section 1) or "anatomy" (the paper's greedy
+    groups, for comparison: its answers are biased).
+
+    >>> counts = Histogram("s", tuple("abc"), np.array([2, 2, 3]))
+    >>> plan = DecoyValues().plan(Profile(7, {"s": counts}), SmallSum(2), Draws.from_seed(1))
+    >>> plan.withheld, plan.public()
+    (1, {'operators': {'s': {'form': 'decoy', 'values': 3, 'groups': 2}}})
+    """
+
+    grouping: Grouping = "mixed"
+
+    name: ClassVar[str] = "splu"
+
+    def __post_init__(self) -> None:
+        if self.grouping not in ("mixed", "anatomy"):
+            raise UsageError(
+                f"The 'grouping' parameter of {self.name} must be mixed or anatomy. "
+                f"Got {self.grouping!r} instead."
+            )
+
+    def keeps(self, guarantee: Guarantee) -> bool:
+        return isinstance(guarantee, SmallSum)
+
+    def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> DecoyPlan:
+        assert isinstance(guarantee, SmallSum)
+        columns = []
+        for name, histogram in profile.histograms.items():
+            guarantee.check(histogram)
+            columns.append(self._groups(histogram, guarantee.size, draws.child(f"decoy {name}")))
+        withheld = profile.rows % guarantee.size
+        return DecoyPlan(tuple(columns), profile.histograms, withheld)
+
+    def _groups(self, histogram: Histogram, size: int, draws: Draws) -> DecoyGroups:
+        counts = histogram.counts
+        # eligibility survives: no count exceeds ⌊N/c⌋, the number of groups (errata S11)
+        spare = draws.hypergeometric("spare", counts, int(counts.sum()) % size)
+        grouped = counts - spare
+        made: Mixed | Greedy
+        if self.grouping == "mixed":
+            made = Mixed.plan(
+                grouped, size=size, buckets=int(grouped.sum()) // size, limits=1, draws=draws
+            )
+        else:
+            made = Greedy.plan(grouped, size=size, draws=draws)
+        permutation = draws.permutation("slots", counts)
+        return DecoyGroups(histogram.column, size, counts, grouped, made, permutation)

@@ -1,0 +1,154 @@
+"""The decoy operator of SPLU-Gen: a value drawn from the different values of a hidden group."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from sfumato.draws import Address, Draws, IntArray
+from sfumato.errors import BundleError, SingularOperator, WeakPromiseWarning
+from sfumato.operators.base import FloatArray, Operator
+
+NEAR = 0.9  # c·o_x/N from which the error bars are more than ten times as wide: warn
+_DEVIATIONS = 2  # published counts this close to the limit cannot be told from it
+
+
+@dataclass(frozen=True)
+class Decoy(Operator):
+    """Between "x" and "not x": 1/c if true x, r_x = o_x(c−1)/(c(N−o_x)) if not (errata S2).
+
+    Of the N records, o_x(c−1) of the N−o_x without x share a group with x, well mixed, and each
+    publishes it with chance 1/c. The published count of x has mean o_x, so the operator is
+    completed by the release itself: `observed`. It is exact for one value against the rest and an
+    average over the rest (errata S5), so its rows sum to 1 only up to the squares of the shares.
+
+    >>> whole = Decoy(values=3, groups=2).observed(np.array([40, 30, 30]))
+    >>> whole.decoy_rates.round(4).tolist()
+    [0.3333, 0.2143, 0.2143]
+    >>> whole.weights()[:, 1].round(2).tolist()
+    [-0.75, 2.75, -0.75]
+    """
+
+    values: int
+    groups: int  # c, the records and the different values in a group
+    counts: tuple[int, ...] | None = None  # published counts by value
+
+    form: ClassVar[str] = "decoy"
+    needs_counts: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if not 2 <= self.groups <= self.values:
+            raise BundleError(
+                f"A decoy operator needs groups of at least 2 and at most as many records as there "
+                f"are values; got groups of {self.groups} and {self.values} values."
+            )
+        if self.counts is not None and len(self.counts) != self.values:
+            raise BundleError(
+                f"A decoy operator over {self.values} values got {len(self.counts)} counts."
+            )
+
+    def observed(self, counts: IntArray) -> Decoy:
+        return replace(self, counts=tuple(int(count) for count in counts))
+
+    @property
+    def shares(self) -> FloatArray:
+        """o_x / N."""
+        if self.counts is None:
+            raise ValueError("a decoy operator is complete only with the published counts")
+        return np.array(self.counts, np.float64) / max(sum(self.counts), 1)
+
+    @property
+    def decoy_rates(self) -> FloatArray:
+        """r_x: how often a record without x publishes x."""
+        share = self.shares
+        # a column with one published value only has nobody without it
+        rest = np.where(share < 1, 1 - share, 1.0)
+        return np.asarray(share * (self.groups - 1) / (self.groups * rest))
+
+    def matrix(self) -> FloatArray:
+        matrix = np.tile(self.decoy_rates, (self.values, 1))
+        np.fill_diagonal(matrix, 1 / self.groups)
+        return matrix
+
+    def at_the_limit(self) -> IntArray:
+        """Values that stand in every group as far as the release can tell: nothing about who has
+        them can be estimated (errata S3)."""
+        share, rows = self.shares, max(sum(self.counts or ()), 1)
+        noise = self.groups * np.sqrt(share * (1 - 1 / self.groups) / rows)
+        return np.flatnonzero(1 - self.groups * share <= _DEVIATIONS * noise)
+
+    def weights(self) -> FloatArray:
+        """W[y, x] = (1{y=x} − r_x)/(1/c − r_x), in closed form.
+
+        Raises `SingularOperator` where a value cannot be told from the eligibility limit.
+        """
+        stuck = self.at_the_limit()
+        if stuck.size:
+            raise SingularOperator(
+                f"About 1/{self.groups} of the published records show value number "
+                f"{', '.join(str(place) for place in stuck[:5])} of the domain (counted from 0): "
+                "it stands in every group, so nothing tells who has it. Publish with smaller "
+                "groups."
+            )
+        share = self.shares
+        near = np.flatnonzero(self.groups * share > NEAR)
+        if near.size:
+            warnings.warn(
+                f"Value number {int(near[0])} of the domain has {share[near[0]]:.3g} of the "
+                f"records, close to the limit of 1/{self.groups}: its counts, within a condition, "
+                "have error bars more than ten times as wide as they could have with smaller "
+                "groups.",
+                WeakPromiseWarning,
+                stacklevel=2,
+            )
+        rate = self.decoy_rates
+        return np.asarray((np.eye(self.values) - rate) / (1 / self.groups - rate))
+
+    def variances(self, counts: FloatArray) -> FloatArray:
+        """Var(n̂_x) for true counts n_x within a condition, with the structure of the groups.
+
+        n̂ = (y − n_A·r)/(1/c − r) with r from the published count o = y + (the rest). Given the
+        groups, every record that has x in its group publishes it by a draw of its own. Of the
+        n_A − n_x others in the condition a hypergeometric number do (o_x(c−1) of N − o_x records
+        are spread at random), and r moves with o: a draw inside the condition counts 1 − t, one
+        outside −t, t = (dr/do)(n_A − n̂). Records taken as independent, Σz² − ΣΣWg², miss both
+        and give intervals that cover nearly always for large conditions; for a condition that
+        everybody satisfies, this is o(1 − 1/c), the variance of a binomial.
+        """
+        share, rate, c = self.shares, self.decoy_rates, self.groups
+        rows = sum(self.counts or ())
+        own, matching = np.maximum(counts, 0.0), float(np.sum(counts))
+        without = np.maximum(rows * (1 - share), 1.0)
+        others = np.clip(matching - own, 0.0, without)
+        chance = c * rate  # that a record without x has x in its group
+        held = own + others * chance
+        slope = (c - 1) * rows / (c * without**2)  # dr/do
+        tilt = slope * others
+        drawn = (1 - tilt) ** 2 * held + tilt**2 * np.maximum(c * share * rows - held, 0.0)
+        spread = others * chance * (1 - chance) * (1 - others / without)
+        variance = (drawn * (c - 1) + np.maximum(spread, 0.0)) / c**2
+        seen = (1 / c - rate) ** 2  # 0 at the eligibility limit: nothing can be told
+        return np.divide(variance, seen, out=np.full_like(variance, np.inf), where=seen > 0)
+
+    def amplification(self) -> Fraction:
+        """No bound: two values that never share a group tell each other apart for certain."""
+        raise ZeroDivisionError("decoys do not bound the amplification")
+
+    def apply(self, codes: IntArray, purpose: str, address: Address, draws: Draws) -> IntArray:
+        raise TypeError("decoys are drawn by a plan, which knows the groups")
+
+    def to_json(self) -> dict[str, Any]:
+        return {"form": self.form, "values": self.values, "groups": self.groups}
+
+    @classmethod
+    def from_json(cls, described: dict[str, Any]) -> Self:
+        try:
+            return cls(int(described["values"]), int(described["groups"]))
+        except (KeyError, ValueError, TypeError):
+            raise BundleError(
+                "The manifest's decoy operator is unreadable: expected 'values' and 'groups'."
+            ) from None

@@ -1,0 +1,187 @@
+"""Answers: numbers with their error bars, ready for Arrow, for pandas and for the eye."""
+
+from __future__ import annotations
+
+import html
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from sfumato.columns import value_to_json
+from sfumato.errors import QueryError
+
+if TYPE_CHECKING:
+    import pandas
+
+MOST_SHOWN = 60
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """The table that a question was answered with.
+
+    An aggregate `c` stands in four columns: `c`, `c_stderr`, `c_low`, `c_high`. An answer of one
+    row with one aggregate is also a number: `value`, `stderr`, `low`, `high`.
+
+    >>> row = {"count": [1204.0], "count_stderr": [61.2], "count_low": [1084.0],
+    ...        "count_high": [1324.0]}
+    >>> Answer(pa.table(row), ("count",), 0.95)
+    1,204 ± 61 (95 %: 1,084 … 1,324)
+    """
+
+    table: pa.Table
+    aggregates: tuple[str, ...]
+    confidence: float
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns, in order."""
+        return list(self.table.column_names)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The rows as dictionaries of Python values."""
+        found: list[dict[str, Any]] = self.table.to_pylist()
+        return found
+
+    def to_json(self) -> dict[str, Any]:
+        """What `--json` prints: dates and infinities as text, since JSON has neither."""
+        rows = [{name: value_to_json(v) for name, v in row.items()} for row in self.rows()]
+        return {"columns": self.columns, "rows": rows}
+
+    def to_arrow(self) -> pa.Table:
+        return self.table
+
+    def to_pandas(self) -> pandas.DataFrame:
+        frame: pandas.DataFrame = self.table.to_pandas()
+        return frame
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.table.__arrow_c_stream__(requested_schema)
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    @property
+    def value(self) -> float:
+        """The one number of the answer; not a number where SQL says NULL."""
+        return self._single("")
+
+    @property
+    def stderr(self) -> float:
+        return self._single("_stderr")
+
+    @property
+    def low(self) -> float:
+        return self._single("_low")
+
+    @property
+    def high(self) -> float:
+        return self._single("_high")
+
+    def _single(self, suffix: str) -> float:
+        if len(self) != 1 or len(self.aggregates) != 1:
+            raise QueryError(
+                f"The answer has {len(self):,} rows and {len(self.aggregates)} aggregates, so it "
+                "is not one number. Use rows(), to_arrow() or to_pandas()."
+            )
+        found = self.table.column(self.aggregates[0] + suffix)[0].as_py()
+        return math.nan if found is None else float(found)
+
+    def __repr__(self) -> str:
+        if len(self) == 1 and self.columns == self._parts(self.aggregates[0]):
+            return self._text(self.rows()[0], self.aggregates[0])
+        titles, lines = self._cells()
+        right = [name in self.aggregates for name in titles]
+        widths = [
+            max(len(title), *(len(line[place]) for line in lines), 0)
+            for place, title in enumerate(titles)
+        ]
+
+        def aligned(line: list[str]) -> str:
+            cells = [
+                cell.rjust(width) if to_right else cell.ljust(width)
+                for cell, width, to_right in zip(line, widths, right, strict=True)
+            ]
+            return "  ".join(cells).rstrip()
+
+        shown = [aligned(titles), aligned(["─" * width for width in widths])]
+        shown += [aligned(line) for line in lines]
+        return "\n".join(shown + self._rest())
+
+    __str__ = __repr__
+
+    def _repr_html_(self) -> str:
+        titles, lines = self._cells()
+        head = "".join(f"<th>{html.escape(title)}</th>" for title in titles)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in line) + "</tr>"
+            for line in lines
+        )
+        rest = "".join(f"<p>{html.escape(line)}</p>" for line in self._rest())
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{rest}"
+
+    def _text(self, row: dict[str, Any], name: str) -> str:
+        value, stderr, low, high = (row[part] for part in self._parts(name))
+        return estimate_text(value, stderr, low, high, self.confidence)
+
+    @staticmethod
+    def _parts(name: str) -> list[str]:
+        return [name, f"{name}_stderr", f"{name}_low", f"{name}_high"]
+
+    def _cells(self) -> tuple[list[str], list[list[str]]]:
+        """Titles and texts, each aggregate as one cell."""
+        inside = {part for name in self.aggregates for part in self._parts(name)[1:]}
+        titles = [name for name in self.columns if name not in inside]
+        lines = [
+            [
+                self._text(row, name) if name in self.aggregates else key_text(row[name])
+                for name in titles
+            ]
+            for row in self.table.slice(0, MOST_SHOWN).to_pylist()
+        ]
+        return titles, lines
+
+    def _rest(self) -> list[str]:
+        if not len(self):
+            return ["(no rows)"]
+        return [f"… and {len(self) - MOST_SHOWN:,} more rows"] if len(self) > MOST_SHOWN else []
+
+
+def key_text(value: object) -> str:
+    """A key for the eye: missing is `(missing)`."""
+    return "(missing)" if value is None else str(value_to_json(value))
+
+
+def estimate_text(
+    value: float | None,
+    stderr: float | None,
+    low: float | None,
+    high: float | None,
+    confidence: float,
+) -> str:
+    """Value, standard error and interval, with as many digits as the error leaves meaningful.
+
+    >>> estimate_text(41.3712, 0.1234, 41.129, 41.613, 0.95)
+    '41.37 ± 0.12 (95 %: 41.13 … 41.61)'
+    >>> estimate_text(12000.0, 0.0, 12000.0, 12000.0, 0.95)
+    '12,000'
+    """
+    if value is None:
+        return "(none)"
+    if not stderr or low is None or high is None or not math.isfinite(stderr):
+        if value == round(value, 0) and abs(value) < 1e15:
+            return f"{value:,.0f}"
+        return f"{value:,.6g}"
+    digits = min(max(1 - math.floor(math.log10(stderr)), 0), 12)
+    percent = f"{100 * confidence:.6g}"
+    return (
+        f"{_number(value, digits)} ± {_number(stderr, digits)} "
+        f"({percent} %: {_number(low, digits)} … {_number(high, digits)})"
+    )
+
+
+def _number(value: float, digits: int) -> str:
+    text = f"{value:,.{digits}f}"
+    return text[1:] if text.startswith("-") and not text.strip("-0.,") else text

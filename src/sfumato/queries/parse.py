@@ -1,0 +1,177 @@
+"""From an analyst's SQL to a `Question`, refusing by name whatever the dialect does not know."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import cast
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from sfumato.columns import Column
+from sfumato.errors import QueryError
+from sfumato.queries.dialect import LONGEST_SQL, Node, filled, refuse, unwrap
+from sfumato.queries.names import Names
+from sfumato.queries.question import Ordering, Question
+from sfumato.queries.select import Selection
+
+_EXAMPLE = "SELECT disease, COUNT(*) FROM release WHERE age > 40 GROUP BY disease"
+_FIRST_WORD = re.compile(r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?\*/|\()*([A-Za-z_]+)?", re.DOTALL)
+_CLAUSES = {
+    "with_": ("WITH", "Ask each part as a question of its own."),
+    "distinct": ("SELECT DISTINCT", "Use GROUP BY with COUNT(*)."),
+    "joins": ("a join", "A release is one table, `release`; ask it alone."),
+    "laterals": ("a lateral join", "A release is one table, `release`; ask it alone."),
+    "qualify": ("QUALIFY", "Use HAVING."),
+    "windows": ("WINDOW", "Use GROUP BY."),
+    "sample": ("SAMPLE", "Ask about all records; the answer costs the same."),
+    "into": ("SELECT INTO", "Save the answer from outside."),
+}
+_KNOWN = {"kind", "expressions", "from_", "where", "group", "having", "order", "limit", "offset"}
+
+
+def parse(sql: str, columns: Sequence[Column]) -> Question:
+    """Read `sql` as a question to a release with these columns.
+
+    >>> age = Column("age", "quasi", "numeric", "int64", None)
+    >>> flu = Column("disease", "sensitive", "categorical", "string", None)
+    >>> sql = "SELECT COUNT(*) FROM release WHERE age > 40 AND disease = 'flu'"
+    >>> question = parse(sql, [age, flu])
+    >>> [term.text for term in question.where], question.outputs[0].name
+    (['"age" > 40', '"disease" = \\'flu\\''], 'count')
+    """
+    select = _read(sql)
+    for key in filled(select):
+        if key in _CLAUSES:
+            refuse(*_CLAUSES[key])
+        if key not in _KNOWN or key == "kind":
+            refuse(key.replace("_", " ").strip().upper(), f"Write for example: {_EXAMPLE}.")
+    names = Names(columns, _table_name(select))
+    selection = Selection(names, select.expressions)
+    where = select.args.get("where")
+    conjuncts = names.conjuncts(where.this, "WHERE") if where else ()
+    selection.group(_group(select.args.get("group")))
+    having = select.args.get("having")
+    having_tree = selection.over_answer(having.this, aliases_first=False) if having else None
+    order = _order(select.args.get("order"), selection)
+    return Question(
+        outputs=tuple(selection.outputs),
+        where=conjuncts,
+        keys=tuple(selection.keys),
+        aggregates=tuple(selection.aggregates),
+        having=having_tree,
+        order=order,
+        limit=_number(select.args.get("limit"), "LIMIT"),
+        offset=_number(select.args.get("offset"), "OFFSET"),
+    )
+
+
+def _read(sql: str) -> exp.Select:
+    if len(sql) > LONGEST_SQL:
+        raise QueryError(
+            f"The SQL has {len(sql):,} characters; at most {LONGEST_SQL:,} are read. Shorten it."
+        )
+    match = _FIRST_WORD.match(sql)
+    word = (match.group(1) if match else None) or ""
+    if word.upper() not in {"SELECT", "FROM", "WITH", "VALUES", "TABLE"}:
+        what = f"a statement that starts with {word.upper()}" if word else "an empty statement"
+        refuse(what, f"Write for example: {_EXAMPLE}.")
+    try:
+        statements = [tree for tree in sqlglot.parse(sql, dialect="duckdb") if tree is not None]
+    except SqlglotError as error:
+        raise QueryError(
+            f"Cannot read the SQL: {_reason(error)} Write for example: {_EXAMPLE}."
+        ) from None
+    except RecursionError:
+        raise QueryError("Cannot read the SQL: it is nested too deeply. Flatten it.") from None
+    if len(statements) != 1:
+        refuse("several statements at once", "Ask them one by one.")
+    tree = statements[0]
+    if isinstance(tree, exp.SetOperation):
+        refuse(tree.key.upper(), "Ask each SELECT as a question of its own.")
+    if not isinstance(tree, exp.Select):
+        refuse(f"the statement {tree.key.upper()}", f"Write for example: {_EXAMPLE}.")
+    return tree
+
+
+def _reason(error: SqlglotError) -> str:
+    details = getattr(error, "errors", None)
+    if details:
+        first = details[0]
+        near = f"{first.get('start_context', '')}{first.get('highlight', '')}"[-40:].strip()
+        text = str(first.get("description", "")).rstrip(".")
+        return f"{text}, near {near!r}." if near else f"{text}."
+    return str(error).splitlines()[0].rstrip(".") + "."
+
+
+def _table_name(select: exp.Select) -> str:
+    """The name under which the SQL knows the one table, after checking that it is `release`."""
+    source = select.args.get("from_")
+    if source is None:
+        refuse("a SELECT without FROM", f"Write for example: {_EXAMPLE}.")
+    table = source.this
+    if isinstance(table, exp.Subquery):
+        refuse("a sub-query", "Ask it as a question of its own.")
+    known = isinstance(table, exp.Table) and isinstance(table.this, exp.Identifier)
+    if not known or table.args.get("db") or table.name.lower() != "release":
+        shown = source.this.sql(dialect="duckdb", comments=False)[:60]
+        raise QueryError(
+            f"There is no table {shown!r}. A question reads one table, `release`: "
+            f"write for example {_EXAMPLE}."
+        )
+    if table.args.get("joins") or table.args.get("laterals"):
+        refuse("a join", "A release is one table, `release`; ask it alone.")
+    extra = set(filled(table)) - {"this", "alias"}
+    if extra:
+        refuse(
+            f"{', '.join(sorted(extra)).replace('_', ' ').upper()} after the table",
+            "Write FROM release.",
+        )
+    alias = table.args.get("alias")
+    if alias is not None and alias.args.get("columns"):
+        refuse("column names after the table", "Use the release's own column names.")
+    return cast(str, table.alias or table.name)
+
+
+def _group(group: exp.Group | None) -> list[Node]:
+    if group is None:
+        return []
+    extra = set(filled(group)) - {"expressions"}
+    if extra:
+        what = "GROUP BY " + ", ".join(sorted(extra)).replace("_", " ").upper()
+        refuse(what, "List the keys: GROUP BY a, b.")
+    return list(group.expressions)
+
+
+def _order(order: exp.Order | None, selection: Selection) -> tuple[Ordering, ...]:
+    if order is None:
+        return ()
+    if set(filled(order)) - {"expressions"}:
+        refuse("this form of ORDER BY", "Write ORDER BY a, b DESC.")
+    found: list[Ordering] = []
+    for ordered in order.expressions:
+        if set(filled(ordered)) - {"this", "desc", "nulls_first"}:
+            refuse("WITH FILL in ORDER BY", "Use `keys` so that empty groups appear.")
+        if isinstance(ordered.this, exp.Var):
+            refuse("ORDER BY ALL", "List the columns: ORDER BY a, b.")
+        tree = selection.ordinal(ordered.this, "ORDER BY")
+        if tree is None:
+            tree = selection.over_answer(ordered.this, aliases_first=True)
+        nulls_first = bool(ordered.args.get("nulls_first"))
+        found.append(Ordering(tree, bool(ordered.args.get("desc")), nulls_first))
+    return tuple(found)
+
+
+def _number(node: exp.Limit | exp.Offset | None, clause: str) -> int | None:
+    if node is None:
+        return None
+    value = unwrap(node.expression)
+    plain = isinstance(value, exp.Literal) and not value.is_string and value.name.isdigit()
+    if not plain or set(filled(node)) - {"expression"}:
+        refuse(f"{clause} with anything but a whole number", f"Write {clause} 10.")
+    number = int(value.name)
+    if number >= 2**63:
+        refuse(f"{clause} {number}", f"Write {clause} 10.")
+    return number

@@ -1,0 +1,113 @@
+"""A question: what an analyst's SQL asks of any release, whatever its kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from sqlglot import exp
+
+from sfumato.queries.dialect import sql_text
+
+Function = Literal["count", "sum", "avg"]
+
+
+@dataclass(frozen=True, eq=False)
+class Term:
+    """A scalar expression and the columns it uses.
+
+    Every column stands in `tree` under its exact published name, quoted and unqualified. Trees
+    are never changed in place: whoever rewrites one copies it first.
+    """
+
+    tree: exp.Expr
+    quasi: frozenset[str]
+    sensitive: frozenset[str]
+
+    @cached_property
+    def text(self) -> str:
+        """The expression as DuckDB text; equal texts are equal expressions."""
+        return sql_text(self.tree)
+
+    @property
+    def column(self) -> str | None:
+        """The column's name, where the expression is a column and nothing else."""
+        return self.tree.name if isinstance(self.tree, exp.Column) else None
+
+    @property
+    def is_mixed(self) -> bool:
+        return bool(self.quasi and self.sensitive)
+
+
+@dataclass(frozen=True, eq=False)
+class Aggregate:
+    """`COUNT`, `SUM` or `AVG` of `argument` over the records that satisfy every term of `filter`.
+
+    `argument` is None for `COUNT(*)`.
+    """
+
+    function: Function
+    argument: Term | None
+    filter: tuple[Term, ...]
+
+    @cached_property
+    def text(self) -> str:
+        inside = self.argument.text if self.argument else "*"
+        condition = " AND ".join(f"({term.text})" for term in self.filter)
+        return f"{self.function}({inside})" + (f" FILTER ({condition})" if condition else "")
+
+    def terms(self) -> Iterator[Term]:
+        if self.argument is not None:
+            yield self.argument
+        yield from self.filter
+
+
+@dataclass(frozen=True)
+class Output:
+    """A column of the answer: key number `index`, or aggregate number `index` with its errors."""
+
+    name: str
+    of: Literal["key", "aggregate"]
+    index: int
+
+
+@dataclass(frozen=True, eq=False)
+class Ordering:
+    """One ORDER BY term over `k0 …` and `a0 …` (see `Question`)."""
+
+    tree: exp.Expr
+    descending: bool
+    nulls_first: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """`SELECT outputs FROM release WHERE … GROUP BY keys HAVING … ORDER BY … LIMIT … OFFSET …`.
+
+    `where` holds the conjuncts. `having` and `order` speak of the answer: `k0, k1 …` are the keys,
+    `a0, a1 …` the aggregates, `a0_stderr`, `a0_low`, `a0_high` their errors. Aggregates that only
+    HAVING or ORDER BY use are in `aggregates` but not in `outputs`.
+    """
+
+    outputs: tuple[Output, ...]
+    where: tuple[Term, ...]
+    keys: tuple[Term, ...]
+    aggregates: tuple[Aggregate, ...]
+    having: exp.Expr | None
+    order: tuple[Ordering, ...]
+    limit: int | None
+    offset: int | None
+
+    def terms(self) -> Iterator[Term]:
+        """Every scalar expression over the records."""
+        yield from self.where
+        yield from self.keys
+        for aggregate in self.aggregates:
+            yield from aggregate.terms()
+
+    @cached_property
+    def sensitive(self) -> tuple[str, ...]:
+        """The sensitive columns that the question uses, in a fixed order."""
+        return tuple(sorted({name for term in self.terms() for name in term.sensitive}))

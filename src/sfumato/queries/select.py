@@ -1,0 +1,236 @@
+"""The SELECT list, GROUP BY, HAVING and ORDER BY: what is a key, what is an aggregate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+from sqlglot import exp
+
+from sfumato.columns import list_some
+from sfumato.errors import QueryError
+from sfumato.queries.dialect import (
+    AGGREGATES,
+    SCALARS,
+    Node,
+    filled,
+    is_aggregate,
+    refuse,
+    refuse_node,
+    scalar_parts,
+    unwrap,
+)
+from sfumato.queries.names import Names
+from sfumato.queries.question import Aggregate, Function, Output, Term
+
+ERRORS = ("stderr", "low", "high")
+
+
+class Selection:
+    """Reads the SELECT list once, and then every clause that refers to it."""
+
+    def __init__(self, names: Names, items: Sequence[Node]) -> None:
+        self._names = names
+        self._items = [unwrap(item.this if isinstance(item, exp.Alias) else item) for item in items]
+        self._aliases = [item.alias if isinstance(item, exp.Alias) else "" for item in items]
+        self.keys: list[Term] = []
+        self.aggregates: list[Aggregate] = []
+        self.outputs: list[Output] = []
+
+    def group(self, nodes: Sequence[Node]) -> None:
+        """Take the GROUP BY keys, then settle what each SELECT item is."""
+        for node in nodes:
+            key = self._key(node)
+            if key.text not in self._key_texts():
+                self.keys.append(key)
+        indices = [self._settle(item) for item in self._items]
+        if not any(of == "aggregate" for of, _ in indices):
+            raise QueryError(
+                "The question selects no aggregate, so there is nothing to estimate. Add COUNT(*), "
+                "SUM(x) or AVG(x) to the SELECT."
+            )
+        self._name_outputs(indices)
+
+    def _key_texts(self) -> list[str]:
+        return [key.text for key in self.keys]
+
+    def _key(self, node: Node) -> Term:
+        node = unwrap(node)
+        if isinstance(node, exp.Literal):
+            return self._names.term(self._items[self._position(node, "GROUP BY")], "GROUP BY")
+        named = isinstance(node, exp.Column) and not node.table
+        if named and self._names.find(node.name) is None:
+            item = self._aliased(node.name)
+            if item is not None:
+                return self._names.term(self._items[item], "GROUP BY")
+        return self._names.term(node, "GROUP BY")
+
+    def _settle(self, item: Node) -> tuple[str, int]:
+        if isinstance(item, exp.Star) or (isinstance(item, exp.Column) and item.is_star):
+            refuse("SELECT *", "Name the keys and aggregates: SELECT a, COUNT(*) … GROUP BY a.")
+        if is_aggregate(item):
+            return "aggregate", self._aggregate(item)
+        if any(is_aggregate(part) for part in item.walk()):
+            self._refuse_arithmetic(item)
+        term = self._names.term(item, "SELECT")
+        if term.text in self._key_texts():
+            return "key", self._key_texts().index(term.text)
+        shown = item.sql(dialect="duckdb", comments=False)
+        raise QueryError(
+            f"{shown!r} in SELECT is neither a GROUP BY key nor an aggregate. Add it to GROUP BY, "
+            "or select COUNT(*), SUM or AVG."
+        )
+
+    def _refuse_arithmetic(self, item: Node) -> None:
+        for part in item.walk():
+            if (
+                type(part) not in SCALARS
+                and not is_aggregate(part)
+                and not part.find_ancestor(*AGGREGATES, exp.Filter)
+            ):
+                refuse_node(part)
+        refuse(
+            "arithmetic on aggregates in SELECT",
+            "Select each aggregate as a column of its own (AVG(x) for SUM(x) / COUNT(x)), because "
+            "each comes with its own error bar.",
+        )
+
+    def _aggregate(self, node: Node) -> int:
+        """The number of an aggregate, which is added where it is new."""
+        condition: tuple[Term, ...] = ()
+        call = node
+        if isinstance(node, exp.Filter):
+            call = node.this
+            condition = self._names.conjuncts(node.expression.this, "FILTER")
+        if type(call) not in AGGREGATES:
+            refuse_node(call)
+        function = cast(Function, AGGREGATES[type(call)])
+        inside = unwrap(call.this) if call.this is not None else exp.Star()
+        if isinstance(inside, exp.Distinct):
+            refuse_node(inside)
+        if set(filled(call)) - {"this", "big_int"}:
+            refuse(f"{function.upper()} with several arguments", f"Write {function.upper()}(x).")
+        argument: Term | None = None
+        if isinstance(inside, exp.Star):
+            if function != "count" or filled(inside):
+                refuse(f"{function.upper()}(*)", "Only COUNT(*) may use *; name the column.")
+        else:
+            argument = self._names.term(inside, f"{function.upper()}(…)")
+        found = Aggregate(function, argument, condition)
+        texts = [aggregate.text for aggregate in self.aggregates]
+        if found.text in texts:
+            return texts.index(found.text)
+        self.aggregates.append(found)
+        return len(texts)
+
+    def _name_outputs(self, indices: Sequence[tuple[str, int]]) -> None:
+        taken: set[str] = set()
+
+        def claim(name: str, of: str) -> bool:
+            wanted = [name] + [f"{name}_{error}" for error in ERRORS if of == "aggregate"]
+            if any(each.lower() in taken for each in wanted):
+                return False
+            taken.update(each.lower() for each in wanted)
+            return True
+
+        chosen: dict[int, str] = {}
+        for position, (of, index) in enumerate(indices):
+            given = self._aliases[position] or (self.keys[index].column if of == "key" else "")
+            if not given:
+                continue
+            if not claim(given, of):
+                raise QueryError(
+                    f"Two columns of the answer would be called {given!r} (an aggregate c also "
+                    f"brings c_stderr, c_low and c_high). Rename one with AS."
+                )
+            chosen[position] = given
+        for position, (of, index) in enumerate(indices):
+            if position in chosen:
+                continue
+            base = self._default_name(self._items[position], of, index)
+            name, number = base, 1
+            while not claim(name, of):
+                number += 1
+                name = f"{base}_{number}"
+            chosen[position] = name
+        for position, (of, index) in enumerate(indices):
+            self.outputs.append(Output(chosen[position], of, index))  # type: ignore[arg-type]
+
+    def _default_name(self, item: Node, of: str, index: int) -> str:
+        if of == "key":
+            return item.sql(dialect="duckdb", comments=False)
+        aggregate = self.aggregates[index]
+        column = aggregate.argument.column if aggregate.argument else None
+        return f"{aggregate.function}_{column}" if column else aggregate.function
+
+    def _position(self, node: exp.Literal, clause: str) -> int:
+        number = int(node.name) if not node.is_string and node.name.isdigit() else 0
+        if not 1 <= number <= len(self._items):
+            raise QueryError(
+                f"{clause} {node.sql()} names no SELECT item. Write a name, or a number from 1 to "
+                f"{len(self._items)}."
+            )
+        return number - 1
+
+    def _aliased(self, name: str) -> int | None:
+        matches = [i for i, alias in enumerate(self._aliases) if alias.lower() == name.lower()]
+        return matches[0] if matches else None
+
+    def ordinal(self, node: Node, clause: str) -> Node | None:
+        """The answer's column for `ORDER BY 2`, None where the node is no number."""
+        node = unwrap(node)
+        if not isinstance(node, exp.Literal):
+            return None
+        return self._answer_column(self.outputs[self._position(node, clause)], "")
+
+    def over_answer(self, node: Node, *, aliases_first: bool) -> Node:
+        """Rewrite a HAVING or ORDER BY expression to the answer's columns `k0 … a0 …`."""
+        if is_aggregate(node):
+            return exp.column(f"a{self._aggregate(node)}")
+        if aliases_first and (found := self._by_name(node)):
+            return found
+        if (key := self._matching_key(node)) is not None:
+            return exp.column(f"k{key}")
+        if isinstance(node, exp.Column):
+            if found := self._by_name(node):
+                return found
+            name = self._names.column(node)
+            raise QueryError(
+                f"Column {name!r} in HAVING or ORDER BY is neither a GROUP BY key nor inside an "
+                f"aggregate. Keys there are: {list_some(self._key_texts()) or 'none'}."
+            )
+        rewritten = node.copy()
+        for place, parts in scalar_parts(node).items():
+            over = [self.over_answer(part, aliases_first=aliases_first) for part in parts]
+            rewritten.set(place, over if isinstance(node.args[place], list) else over[0])
+        return rewritten
+
+    def _matching_key(self, node: Node) -> int | None:
+        inner = unwrap(node)
+        if isinstance(inner, exp.Literal | exp.Null | exp.Boolean):
+            return None
+        if any(is_aggregate(part) for part in inner.walk()):
+            return None
+        columns = list(inner.find_all(exp.Column))
+        if not columns or any(self._names.find(column.name) is None for column in columns):
+            return None
+        text = self._names.term(inner, "HAVING").text
+        return self._key_texts().index(text) if text in self._key_texts() else None
+
+    def _by_name(self, node: Node) -> Node | None:
+        """The answer's column of that name; errors of an aggregate have names too."""
+        if not isinstance(node, exp.Column) or node.table:
+            return None
+        wanted = node.name.lower()
+        for output in self.outputs:
+            if wanted == output.name.lower():
+                return self._answer_column(output, "")
+            for error in ERRORS if output.of == "aggregate" else ():
+                if wanted == f"{output.name}_{error}".lower():
+                    return self._answer_column(output, f"_{error}")
+        return None
+
+    @staticmethod
+    def _answer_column(output: Output, suffix: str) -> Node:
+        letter = "k" if output.of == "key" else "a"
+        return exp.column(f"{letter}{output.index}{suffix}")

@@ -1,0 +1,310 @@
+"""The virtual table in SQL: records with signed weights, summed with their variance.
+
+Five stages, each a small SELECT:
+
+`classes`
+    the records that satisfy the quasi-only conditions, counted by what the rest of the question
+    needs to know of them: quasi keys `k…`, quasi parts of mixed expressions `m…`, the published
+    values that the weights hang on `r…`; with counts, sums and sums of squares `s…`.
+`contributions`
+    for each (m, r) and each combination of the remaining keys: the weighted sums over the
+    possible original values `t…`.
+`groups`
+    both joined, and summed by the keys: `g…`.
+`estimates`
+    value, standard error and interval of each aggregate.
+
+With z = Σ_x W[y, x] g(x) the contribution of a record, Σ z is unbiased and its variance is
+estimated without bias by Σ z² − Σ Σ_x W[y, x] g(x)² (methods, section 1). For an indicator g the
+second sum is Σ z. An argument e of quasi columns alone is the same for all x, so that classes
+carry Σ e and Σ e² and z stays an indicator's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from sfumato.queries.decoys import DecoyLaw, Moments, decoy_variance
+from sfumato.queries.dialect import Node
+from sfumato.queries.question import Aggregate, Question, Term
+from sfumato.queries.rewrite import Stage, hoisted, over
+from sfumato.queries.session import Session, quoted
+from sfumato.queries.weights import WeightTable
+
+
+@dataclass(frozen=True)
+class Sums:
+    """An aggregate as SQL over `groups`."""
+
+    value: str
+    variance: str
+
+
+_DECOY_COLUMNS = {
+    "first": "min(w0.place)",
+    "last": "max(w0.place)",
+    "rate": "max(w0.rate)",
+    "held": "max(w0.held)",
+}
+
+
+@dataclass(frozen=True)
+class _Decoys:
+    """Columns of `groups` that name the original values of a group, and the one value's law."""
+
+    law: DecoyLaw
+    first: str
+    last: str
+    rate: str
+    held: str
+
+    def moments(self, everything: str, own: str) -> Moments:
+        """Sums of what is never negative: an estimate outside its bounds is noise."""
+        return Moments(everything, f"least(greatest({own}, 0e0), {everything})")
+
+    def spread(self, plain: str, square: Moments, first: Moments, second: Moments) -> str:
+        """The closed form where a group asks about one value, else records as if independent."""
+        closed = decoy_variance(self.law, self.rate, self.held, square, first, second)
+        return f"CASE WHEN {self.first} = {self.last} THEN {closed} ELSE {plain} END"
+
+
+class VirtualTable:
+    """Writes the stages of one question."""
+
+    def __init__(self, question: Question, session: Session) -> None:
+        self._question = question
+        self._weights: list[tuple[str, WeightTable]] = [
+            session.weights(column) for column in question.sensitive
+        ]
+        self._records = session.record_columns()
+        self._originals: dict[str, Node] = {
+            column: exp.column("original", table=f"w{place}", quoted=True)
+            for place, column in enumerate(question.sensitive)
+        }
+        self._mixed = Stage("m")
+        self._moments = Stage("s")
+        self._weighted = Stage("t")
+        self._grouped = Stage("g")
+        self._shown: dict[str, str] = {}
+        for _, weights in self._weights:
+            for column in weights.keys:
+                self._shown.setdefault(column, f"r{len(self._shown)}")
+        self._names = session.names
+        # on original values: which keys and which conditions need the weights
+        self._keys = {
+            place: self._weighed(key) for place, key in enumerate(question.keys) if key.sensitive
+        }
+        self._where = [self._weighed(term) for term in question.where if term.sensitive]
+
+    def sql(self, quantile: float, name: str = "estimates") -> str:
+        """`WITH …` up to the table `name`: `k0 …`, `a0, a0_stderr, a0_low, a0_high …`.
+
+        `quantile` is how many standard errors the interval reaches to each side.
+        """
+        # the order matters: a later stage tells the earlier ones what it needs of them
+        sums = [self._sums(aggregate) for aggregate in self._question.aggregates]
+        contributions = self._contributions() if self._weights else ""
+        return (
+            f"WITH classes AS MATERIALIZED ({self._classes()}), {contributions}"
+            f"groups AS ({self._groups()}), {name} AS ({self._estimates(sums, quantile)})"
+        )
+
+    def _classes(self) -> str:
+        split = [
+            f"{over(key, self._records)} AS k{place}"
+            for place, key in enumerate(self._question.keys)
+            if not key.sensitive
+        ]
+        split += self._mixed.listed()
+        for column, name in self._shown.items():
+            split.append(f"records.{quoted(self._names[column])} AS {name}")
+        where = [over(term, self._records) for term in self._question.where if not term.sensitive]
+        return (
+            f"SELECT {', '.join([*split, *self._moments.listed()])} FROM records"
+            f"{_where(where)}{_group_by(len(split))}"
+        )
+
+    def _contributions(self) -> str:
+        if len(self._weights) == 1 and not self._mixed.names:
+            # the weights alone know every published value: no need to look at the records
+            name, weights = self._weights[0]
+            before, source = "", f"{name} AS w0"
+            split = [f"w0.{quoted(weights.keys[c])} AS {r}" for c, r in self._shown.items()]
+        else:
+            carried = [*self._mixed.names, *self._shown.values()]
+            before = f"profiles AS (SELECT DISTINCT {', '.join(carried)} FROM classes), "
+            source = "profiles AS p"
+            split = [f"p.{name}" for name in carried]
+            for place, (name, weights) in enumerate(self._weights):
+                same = [
+                    f"p.{self._shown[column]} IS NOT DISTINCT FROM w{place}.{quoted(inside)}"
+                    for column, inside in weights.keys.items()
+                ]
+                source += f" JOIN {name} AS w{place} ON {' AND '.join(same)}"
+        split += [f"{sql} AS k{place}" for place, sql in self._keys.items()]
+        return (
+            f"{before}contributions AS (SELECT {', '.join([*split, *self._weighted.listed()])} "
+            f"FROM {source}{_where(self._where)}{_group_by(len(split))}), "
+        )
+
+    def _groups(self) -> str:
+        keys = [
+            f"{'t' if place in self._keys else 'c'}.k{place}"
+            for place in range(len(self._question.keys))
+        ]
+        source = "classes AS c"
+        if self._weights:
+            same = [
+                f"c.{name} IS NOT DISTINCT FROM t.{name}"
+                for name in (*self._mixed.names, *self._shown.values())
+            ]
+            source += f" JOIN contributions AS t ON {' AND '.join(same)}"
+        return (
+            f"SELECT {', '.join([*keys, *self._grouped.listed()])} FROM {source}"
+            f"{_group_by(len(keys))}"
+        )
+
+    def _estimates(self, sums: list[Sums], quantile: float) -> str:
+        columns = [f"k{place}" for place in range(len(self._question.keys))]
+        for place, each in enumerate(sums):
+            columns += [
+                f"CAST({each.value} AS DOUBLE) AS a{place}",
+                f"CASE WHEN a{place} IS NOT NULL THEN "
+                # rounding can leave a variance just below 0
+                f"sqrt(greatest(coalesce({each.variance}, 0e0), 0e0)) END AS a{place}_stderr",
+                f"a{place} - {quantile:.17e} * a{place}_stderr AS a{place}_low",
+                f"a{place} + {quantile:.17e} * a{place}_stderr AS a{place}_high",
+            ]
+        return f"SELECT {', '.join(columns)} FROM groups"
+
+    def _sums(self, aggregate: Aggregate) -> Sums:
+        argument = aggregate.argument
+        on_records = [over(t, self._records) for t in aggregate.filter if not t.sensitive]
+        on_originals = [self._weighed(t) for t in aggregate.filter if t.sensitive]
+        if argument is not None and argument.sensitive:
+            return self._general(aggregate.function, argument, on_records, on_originals)
+        return self._by_moments(aggregate.function, argument, on_records, on_originals)
+
+    def _by_moments(
+        self, function: str, argument: Term | None, on_records: list[str], on_originals: list[str]
+    ) -> Sums:
+        """An argument of quasi columns alone: g(r, x) = e(r) · 1{condition on x}."""
+        records = _filter(on_records)
+        known = over(argument, self._records) if argument is not None else None
+        inside = "*" if known is None else known
+        n = f"c.{self._moments.add(f'count({inside}){records}')}"
+        if not self._keys and not self._where and not on_originals:
+            # no sensitive column touches it: counted, not estimated
+            z, chosen, spread = "1e0", "", "0e0"
+        else:
+            weighted = f"coalesce(sum({self._weight()}){_filter(on_originals)}, 0e0)"
+            z = f"t.{self._weighted.add(weighted)}"
+            chosen = self._possible(on_originals, "*") if on_originals else ""
+            spread = f"({z} * {z} - {z})"
+        total = self._sum(f"{n} * {z}", chosen)
+        total_spread = self._sum(f"{n} * {spread}", chosen)
+        decoys = None if z == "1e0" else self._decoys(on_originals, chosen)
+        if decoys is not None:
+            counted = decoys.moments(self._sum(n, chosen), total)
+            total_spread = decoys.spread(total_spread, counted, counted, counted)
+        if function == "count":
+            return Sums(f"coalesce({total}, 0e0)", total_spread)
+        assert known is not None
+        e = f"CAST({known} AS DOUBLE)"
+        s = f"c.{self._moments.add(f'sum({e}){records}')}"
+        q = f"c.{self._moments.add(f'sum({e} * {e}){records}')}"
+        present = self._sum(n, chosen)
+        value = self._sum(f"{s} * {z}", chosen)
+        variance = self._sum(f"{q} * {spread}", chosen)
+        covariance = self._sum(f"{s} * {spread}", chosen)
+        if decoys is not None:
+            summed = Moments(self._sum(s, chosen), value)
+            squared = decoys.moments(self._sum(q, chosen), self._sum(f"{q} * {z}", chosen))
+            variance = decoys.spread(variance, squared, summed, summed)
+            covariance = decoys.spread(covariance, summed, summed, counted)
+        if function == "sum":
+            return Sums(f"CASE WHEN {present} > 0 THEN {value} END", variance)
+        return _ratio(present, value, total, variance, total_spread, covariance)
+
+    def _decoys(self, on_originals: list[str], chosen: str) -> _Decoys | None:
+        """What a closed-form error bar needs to know, where the one sensitive column has one."""
+        if len(self._weights) != 1 or self._weights[0][1].decoys is None:
+            return None
+        known = {}
+        for name, sql in _DECOY_COLUMNS.items():
+            inside = f"t.{self._weighted.add(f'{sql}{_filter(on_originals)}')}"
+            known[name] = self._grouped.add(f"{sql[:3]}({inside}){chosen}")
+        return _Decoys(self._weights[0][1].decoys, **known)
+
+    def _general(
+        self, function: str, argument: Term, on_records: list[str], on_originals: list[str]
+    ) -> Sums:
+        """Any argument: g(r, x) = e(r, x) · 1{condition}, null where e is null."""
+        n = f"c.{self._moments.add(f'count(*){_filter(on_records)}')}"
+        inside = self._weighed(argument)
+        known = _filter([*on_originals, f"({inside}) IS NOT NULL"])
+        weight = self._weight()
+        u = f"t.{self._weighted.add(f'coalesce(sum({weight}){known}, 0e0)')}"
+        chosen = self._possible(on_originals, inside)
+        counted = self._sum(f"{n} * {u}", chosen)
+        counted_spread = self._sum(f"{n} * ({u} * {u} - {u})", chosen)
+        if function == "count":
+            return Sums(f"coalesce({counted}, 0e0)", counted_spread)
+        e = f"CAST({inside} AS DOUBLE)"
+        z = f"t.{self._weighted.add(f'sum({weight} * {e}){known}')}"
+        v = f"t.{self._weighted.add(f'sum({weight} * {e} * {e}){known}')}"
+        present = self._sum(n, chosen)
+        value = self._sum(f"{n} * {z}", chosen)
+        variance = self._sum(f"{n} * ({z} * {z} - {v})", chosen)
+        if function == "sum":
+            return Sums(f"CASE WHEN {present} > 0 THEN {value} END", variance)
+        covariance = self._sum(f"{n} * ({z} * {u} - {z})", chosen)
+        return _ratio(present, value, counted, variance, counted_spread, covariance)
+
+    def _sum(self, inside: str, chosen: str) -> str:
+        return self._grouped.add(f"sum({inside}){chosen}")
+
+    def _possible(self, on_originals: list[str], inside: str) -> str:
+        """Leave out the rows to which no original value contributes: 0 · NaN would be NaN."""
+        count = self._weighted.add(f"count({inside}){_filter(on_originals)}")
+        return f" FILTER (WHERE t.{count} > 0)"
+
+    def _weight(self) -> str:
+        # independent operators: the weights multiply
+        return " * ".join(f"w{place}.weight" for place in range(len(self._weights)))
+
+    def _weighed(self, term: Term) -> str:
+        def carry(sql: str) -> Node:
+            return exp.column(self._mixed.add(sql), table="p")
+
+        return hoisted(term, self._records, self._originals, carry)
+
+
+def _ratio(
+    present: str, value: str, count: str, variance: str, count_variance: str, covariance: str
+) -> Sums:
+    """R = N / D with Var R ≈ (Var N − 2 R Cov + R² Var D) / D² (delta method)."""
+    ratio = f"({value} / {count})"
+    return Sums(
+        f"CASE WHEN {present} > 0 AND {count} <> 0 THEN {ratio} END",
+        f"({variance} - 2 * {ratio} * {covariance} + {ratio} * {ratio} * {count_variance}) "
+        f"/ ({count} * {count})",
+    )
+
+
+def _group_by(columns: int) -> str:
+    return f" GROUP BY {', '.join(map(str, range(1, columns + 1)))}" if columns else ""
+
+
+def _where(conditions: list[str]) -> str:
+    return f" WHERE {_all(conditions)}" if conditions else ""
+
+
+def _filter(conditions: list[str]) -> str:
+    return f" FILTER (WHERE {_all(conditions)})" if conditions else ""
+
+
+def _all(conditions: list[str]) -> str:
+    return " AND ".join(f"({condition})" for condition in conditions)

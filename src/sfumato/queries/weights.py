@@ -1,0 +1,91 @@
+"""The small tables of signed weights that turn published records into the virtual table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from sfumato.draws import IntArray
+from sfumato.errors import QueryError
+from sfumato.operators import Decoy, Parts, operator_from_json
+from sfumato.operators.base import FloatArray
+from sfumato.queries.decoys import DecoyLaw, completed, with_law
+
+if TYPE_CHECKING:
+    from sfumato.release import Release
+
+PublishedCounts = Callable[[str, pa.Array], IntArray]
+
+
+@dataclass(frozen=True, eq=False)
+class WeightTable:
+    """A record that shows `keys` counts `weight` towards the value `original`.
+
+    `keys` maps a column of the records to the column of `table` that it has to equal (missing
+    equals missing): the published column alone for one operator, and its part as well where every
+    sub-table has an operator of its own. Zero weights are left out.
+    """
+
+    keys: dict[str, str]
+    table: pa.Table
+    decoys: DecoyLaw | None = None  # where error bars follow the law of decoys
+
+
+def weight_table(release: Release, column: str, published_counts: PublishedCounts) -> WeightTable:
+    """The weights W = P⁻¹ of a sensitive column (methods, section 1). O(m²).
+
+    `published_counts` counts the release's own records by value of the domain, for operators that
+    are complete only together with what was published.
+    """
+    described = release.plan.get("operators", {}).get(column)
+    if described is None:
+        raise QueryError(
+            f"The release holds no operator for column {column!r}, so nothing can be estimated "
+            "from it. Ask about the quasi columns alone."
+        )
+    domain = release.domain(column)
+    operator = operator_from_json(described)
+    if isinstance(operator, Parts):
+        shown = release.plan.get("part_columns", {}).get(column, "part")
+        parts, published, original, weight = operator.weight_table()
+        table = long_form(domain, published, original, weight).append_column(
+            "part", pa.array(parts[weight != 0])
+        )
+        return WeightTable({column: "published", shown: "part"}, table)
+    if isinstance(operator, Decoy):
+        operator = completed(operator, published_counts(column, domain), domain, column)
+    elif operator.needs_counts:
+        operator = operator.observed(published_counts(column, domain))
+    weights = operator.weights()
+    places = np.indices(weights.shape).reshape(2, -1)
+    table = WeightTable(
+        {column: "published"}, long_form(domain, places[0], places[1], weights.reshape(-1))
+    )
+    if isinstance(operator, Decoy):
+        return with_law(table, operator, places[1][weights.reshape(-1) != 0])
+    return table
+
+
+def long_form(
+    domain: pa.Array, published: IntArray, original: IntArray, weight: FloatArray
+) -> pa.Table:
+    """Rows (published, original, weight) with values for codes, without zero weights.
+
+    >>> codes = np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])
+    >>> long_form(pa.array(["flu", "HIV"]), *codes, np.array([1.0, 0.0, -0.5, 1.5])).to_pylist()
+    [{'published': 'flu', 'original': 'flu', 'weight': 1.0},
+     {'published': 'HIV', 'original': 'flu', 'weight': -0.5},
+     {'published': 'HIV', 'original': 'HIV', 'weight': 1.5}]
+    """
+    kept = weight != 0
+    return pa.table(
+        {
+            "published": domain.take(pa.array(published[kept])),
+            "original": domain.take(pa.array(original[kept])),
+            "weight": pa.array(weight[kept]),
+        }
+    )

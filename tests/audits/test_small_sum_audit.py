@@ -1,0 +1,139 @@
+"""The audit of decoys passes honest releases and catches dishonest ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from sfumato.audits import Verdict, audit
+from sfumato.draws import Draws
+from sfumato.engines.local import publish
+from sfumato.errors import DataError, UsageError
+from sfumato.guarantees import Guarantee
+from sfumato.mechanisms import Batch, Mechanism, Published
+from sfumato.mechanisms.splu import DecoyPlan, DecoyValues
+from sfumato.profile import Profile
+from sfumato.table import Table, read
+
+GROUPS = 4
+
+
+@pytest.fixture(scope="module")
+def table() -> Table:
+    rng = np.random.default_rng(1)
+    sex = rng.integers(0, 2, 5003)
+    disease = (rng.integers(0, 10, 5003) + sex * 2) % 12
+    work = rng.integers(0, 15, 5003)
+    shown = {"age": rng.integers(0, 40, 5003), "sex": sex, "disease": disease, "work": work}
+    return read(pa.table(shown), quasi=["age", "sex"], sensitive=["disease", "work"])
+
+
+def audited(
+    table: Table, folder: Path, mechanism: Mechanism | None = None, *, traced: bool = True
+) -> dict[str, bool]:
+    """Findings by name, without the one about the seed."""
+    trace = folder / "trace" if traced else None
+    publish(
+        table,
+        f"small-sum(groups={GROUPS})",
+        to=folder / "release",
+        mechanism=mechanism,
+        seed=3,
+        trace=trace,
+    )
+    return findings(audit(table, folder / "release", trace=trace))
+
+
+def findings(verdict: Verdict) -> dict[str, bool]:
+    return {f.check: f.holds for f in verdict.findings if f.check != "randomness"}
+
+
+def test_honest_releases_pass(table: Table, tmp_path: Path) -> None:
+    found = audited(table, tmp_path)
+    assert all(found.values()), found
+    assert sum("different values" in check for check in found) == 2
+    assert any("not promised" in check for check in found)
+
+
+def test_without_a_trace_the_groups_are_not_looked_at(table: Table, tmp_path: Path) -> None:
+    found = audited(table, tmp_path, traced=False)
+    assert all(found.values())
+    assert not any("different values" in check for check in found)
+
+
+@dataclass(frozen=True)
+class Honest(DecoyValues):
+    """Publishes the truth: its counts look right, its records do not."""
+
+    def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> DecoyPlan:
+        made = super().plan(profile, guarantee, draws)
+        return TruthPlan(made.columns, made.histograms, made.withheld)
+
+
+class TruthPlan(DecoyPlan):
+    def apply(self, batch: Batch, draws: Draws) -> Published:
+        return Published(dict(batch.codes), keep=super().apply(batch, draws).keep)
+
+
+def test_true_values_are_caught_though_their_counts_are_right(table: Table, tmp_path: Path) -> None:
+    found = audited(table, tmp_path, Honest())
+    assert found["published counts of disease"]
+    assert not found["own values shown in disease"]
+    assert not found["own values shown in work"]
+
+
+class ShiftedPlan(DecoyPlan):
+    def apply(self, batch: Batch, draws: Draws) -> Published:
+        published = super().apply(batch, draws)
+        shifted = {name: np.minimum(codes, 8) for name, codes in published.codes.items()}
+        return Published(shifted, keep=published.keep)
+
+
+@dataclass(frozen=True)
+class Shifted(DecoyValues):
+    """Turns some published values into others."""
+
+    def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> DecoyPlan:
+        made = super().plan(profile, guarantee, draws)
+        return ShiftedPlan(made.columns, made.histograms, made.withheld)
+
+
+def test_wrong_counts_and_values_from_outside_a_group_are_caught(
+    table: Table, tmp_path: Path
+) -> None:
+    found = audited(table, tmp_path, Shifted())
+    assert not found["published counts of work"]
+    assert not found["values of work published from outside their group"]
+
+
+def test_a_group_with_a_repeated_value_is_caught(table: Table, tmp_path: Path) -> None:
+    audited(table, tmp_path)
+    path = tmp_path / "trace" / "trace.parquet"
+    traced = pq.read_table(path).to_pydict()
+    group = traced["disease group"]
+    places = [place for place, number in enumerate(group) if number == group[7]]
+    traced["disease"][places[0]] = traced["disease"][places[1]]
+    pq.write_table(pa.table(traced), path)
+    found = findings(audit(table, tmp_path / "release", trace=tmp_path / "trace"))
+    assert not found[f"groups of disease with {GROUPS} different values"]
+    assert found[f"groups of work with {GROUPS} different values"]
+
+
+def test_a_trace_has_its_place(table: Table, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="would lie in the release"):
+        publish(table, "small-sum(groups=4)", to=tmp_path / "r", trace=tmp_path / "r" / "trace")
+    assert not (tmp_path / "r").exists()
+    publish(table, "small-sum(groups=4)", to=tmp_path / "r")
+    with pytest.raises(DataError, match=r"no trace.parquet in"):
+        audit(table, tmp_path / "r", trace=tmp_path)
+
+
+def test_a_mechanism_without_a_trace_says_so(table: Table, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no private trace"):
+        publish(table, "rho-privacy(1/5, 1/3)", to=tmp_path / "r", trace=tmp_path / "t")
+    assert not (tmp_path / "r").exists()

@@ -1,0 +1,246 @@
+"""The documents stay true: their examples run, their tables and links match the program.
+
+In `DOCUMENTS` every fenced block with one of these languages is executed, in order, in one
+temporary folder per document:
+
+- `sh`: the whole block, by bash, which must succeed;
+- `console`: each line after `$ ` (with its `\\` continuations), whose output must be the lines that
+  follow; a command that fails must be followed by `$ echo $?`;
+- `python`: all blocks of a document share one namespace; a `text` block right after one is what
+  it must print.
+
+Outputs are compared with every number and every run of blanks made alike, because draws differ
+from run to run; a line `…` stands for any lines. `<!-- not run: why -->` before a block leaves it
+out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sfumato.guarantees import GUARANTEES
+from sfumato.mechanisms import MECHANISMS
+from sfumato.release import manifest_schema
+from sfumato.version import __version__
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = [
+    "README.md",
+    "docs/guide-steward.md",
+    "docs/guide-analyst.md",
+    "docs/release-format.md",
+    "docs/randomness.md",
+    "docs/guarantees/rho-privacy.md",
+]
+RUN = ("sh", "console", "python")
+
+
+@dataclass(frozen=True)
+class Block:
+    language: str
+    text: str
+    line: int
+    run: bool
+    prints: str | None  # what a Python block must print
+
+
+def blocks(document: Path) -> list[Block]:
+    """The fenced blocks of a document."""
+    found: list[Block] = []
+    text = document.read_text(encoding="utf-8")
+    fence = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+    matches = list(fence.finditer(text))
+    for place, match in enumerate(matches):
+        before = text[: match.start()].rstrip()
+        skipped = before.endswith("-->") and "<!-- not run:" in before[before.rfind("<!--") :]
+        prints = None
+        if place + 1 < len(matches) and matches[place + 1][1] == "text":
+            between = text[match.end() : matches[place + 1].start()]
+            prints = matches[place + 1][2] if not between.strip() else None
+        line = text.count("\n", 0, match.start()) + 1
+        found.append(Block(match[1], match[2], line, not skipped, prints))
+    return found
+
+
+def alike(text: str) -> list[str]:
+    """Lines with numbers, rules and blanks made alike."""
+    text = re.sub(r"-?\d[\d,]*(\.\d+)?(e[-+]?\d+)?", "#", text)
+    text = re.sub(r"─+", "─", text)
+    return [" ".join(line.split()) for line in text.strip().splitlines()]
+
+
+def matches(shown: str, printed: str) -> bool:
+    """Whether an output is what the document shows."""
+    pattern = "\n".join(
+        "(.*\n)*.*" if line == "…" else re.escape(line) for line in alike(shown)
+    )
+    return re.fullmatch(pattern, "\n".join(alike(printed))) is not None
+
+
+def commands(block: Block) -> Iterator[tuple[str, str]]:
+    """The commands of a console block, each with the output that is shown for it."""
+    for part in re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]:
+        lines = part.splitlines()
+        last = next(place for place, line in enumerate(lines) if not line.endswith("\\"))
+        yield "\n".join(lines[: last + 1]), "\n".join(lines[last + 1 :])
+
+
+def shell(command: str, folder: Path) -> tuple[int, str]:
+    """Exit code and output of a command, as a terminal would show it."""
+    programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-c", command],
+        cwd=folder,
+        env={**os.environ, "PATH": programs},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    return done.returncode, done.stdout
+
+
+def run_console(block: Block, folder: Path) -> None:
+    status = 0
+    for command, shown in commands(block):
+        assert status == 0 or command == "echo $?", f"the command before {command!r} failed"
+        status, printed = shell(f"(exit {status}); {command}", folder)
+        assert matches(shown, printed), f"{command}\nprinted:\n{printed}\nshown:\n{shown}"
+    assert status == 0, "the last command failed"
+
+
+def run_python(block: Block, names: dict[str, Any]) -> None:
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(block.text, "example", "exec"), names)
+    if block.prints is not None:
+        assert matches(block.prints, printed.getvalue()), printed.getvalue()
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_examples_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {"__name__": "__main__"}
+    ran = 0
+    for block in blocks(ROOT / name):
+        if block.language not in RUN or not block.run:
+            continue
+        ran += 1
+        try:
+            if block.language == "python":
+                run_python(block, names)
+            elif block.language == "console":
+                run_console(block, tmp_path)
+            else:
+                status, printed = shell(f"set -e\n{block.text}", tmp_path)
+                assert status == 0, printed
+        except Exception as error:
+            raise AssertionError(f"{name}, line {block.line}: {error}") from error
+    assert ran, f"{name} has no example that runs"
+
+
+def test_matching_compares_words_but_not_numbers() -> None:
+    assert matches("12 ± 3 (95 %: 6 … 18)", "1,204 ± 6.1 (95 %: -4 … 1e-5)\n")
+    assert matches("a\n…\nz 1", "a\nb\nc\nz 2")
+    assert not matches("12 rows", "12 records")
+    assert not matches("one line", "one line\nand another")
+
+
+def written_names(document: str, title: str) -> list[str]:
+    """The code names in the first column of the table under a heading."""
+    text = (ROOT / document).read_text(encoding="utf-8")
+    section = re.split(r"^#+ ", text.split(f"# {title}\n", 1)[1], flags=re.MULTILINE)[0]
+    return re.findall(r"^\| `([^`(]+)", section, flags=re.MULTILINE)
+
+
+def test_readme_names_the_guarantees_there_are() -> None:
+    assert sorted(written_names("README.md", "Guarantees")) == sorted(GUARANTEES)
+
+
+def test_readme_names_the_mechanisms_there_are() -> None:
+    assert sorted(written_names("README.md", "Mechanisms")) == sorted(MECHANISMS)
+
+
+def schema_fields(schema: dict[str, Any], name: str = "") -> dict[str, dict[str, Any]]:
+    """Every field of a JSON Schema by its path: `columns[].domain.values`, `files.*.bytes`."""
+    found: dict[str, dict[str, Any]] = {name: schema} if name else {}
+    for choice in schema.get("oneOf", []):
+        found |= {key: value for key, value in schema_fields(choice, name).items() if key != name}
+    if isinstance(schema.get("items"), dict) and "properties" in schema["items"]:
+        inside = schema_fields(schema["items"], f"{name}[]")
+        found |= {key: value for key, value in inside.items() if key != f"{name}[]"}
+    if isinstance(schema.get("additionalProperties"), dict):
+        inside = schema_fields(schema["additionalProperties"], f"{name}.*")
+        found |= {key: value for key, value in inside.items() if key != f"{name}.*"}
+    for key, part in schema.get("properties", {}).items():
+        found |= schema_fields(part, f"{name}.{key}" if name else key)
+    return found
+
+
+def test_release_format_lists_the_fields_of_the_schema() -> None:
+    assert sorted(written_names("docs/release-format.md", "The manifest, field by field")) == sorted(
+        schema_fields(manifest_schema())
+    )
+
+
+def test_release_format_lists_every_choice_of_the_schema() -> None:
+    text = (ROOT / "docs/release-format.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| `([^`]+)` \|(.*)$", text, flags=re.MULTILINE))
+    for name, part in schema_fields(manifest_schema()).items():
+        for choice in part.get("enum", []):
+            assert f"`{choice}`" in rows[name], f"{name} can be {choice}"
+
+
+def test_release_format_shows_a_valid_manifest() -> None:
+    import jsonschema
+
+    shown = [b for b in blocks(ROOT / "docs/release-format.md") if b.language == "json"]
+    assert shown
+    jsonschema.Draft202012Validator(manifest_schema()).validate(json.loads(shown[0].text))
+
+
+def all_documents() -> list[Path]:
+    return [
+        *(ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")),
+        *sorted((ROOT / "docs").rglob("*.md")),
+    ]
+
+
+def test_links_lead_somewhere() -> None:
+    dead = []
+    for document in all_documents():
+        text = re.sub(r"^```.*?^```$", "", document.read_text("utf-8"), flags=re.M | re.S)
+        for target in re.findall(r"\]\(([^)\s]+)\)", text):
+            path = target.partition("#")[0]
+            if "://" not in target and path and not (document.parent / path).exists():
+                dead.append(f"{document.relative_to(ROOT)}: {target}")
+    assert not dead, dead
+
+
+def test_index_links_every_document() -> None:
+    index = (ROOT / "docs/index.md").read_text(encoding="utf-8")
+    pages = [path.relative_to(ROOT / "docs") for path in sorted((ROOT / "docs").rglob("*.md"))]
+    missing = [str(p) for p in pages if f"({p})" not in index and p.name != "index.md"]
+    assert not missing, missing
+
+
+def test_version_is_the_same_everywhere() -> None:
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    assert f"\nversion: {__version__}\n" in citation
+    assert f"\n## [{__version__}]" in changes
+    assert f'\nversion = "{__version__}"\n' in project

@@ -1,0 +1,139 @@
+"""Examples 1 to 11 of the perturbation thesis, as errata.md corrects them (T2, T15)."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from sfumato.draws import Draws
+from sfumato.guarantees import FineRhoPrivacy, RhoPrivacy
+from sfumato.mechanisms.fine_grain import FineGrainPerturbation
+from sfumato.mechanisms.partitioned import PartitionedPerturbation
+from sfumato.mechanisms.partitioning import (
+    balanced_groups,
+    best_merging,
+    error_bound,
+    reverse_cuthill_mckee,
+)
+from sfumato.mechanisms.partitioning.merge import part_gamma
+from sfumato.mechanisms.uniform import UniformPerturbation
+from sfumato.operators import Uniform
+from sfumato.profile import Histogram, Profile
+
+DRAWS = Draws.from_seed(1)
+RUNNING = np.array([12, 8, 6, 5, 4, 3, 1, 1, 1, 1])  # Figure 9
+ALL = np.ones(10, np.bool_)
+THIRD = Fraction(2, 3)
+
+
+def profile(counts: np.ndarray) -> Profile:
+    values = tuple(f"x{k + 1}" for k in range(len(counts)))
+    return Profile(int(counts.sum()), {"s": Histogram("s", values, counts)})
+
+
+def test_example_1_posterior() -> None:
+    # T15: the example uses Pr[x → x] = 0.2, not Equation 1's 0.2 + 0.8/1001
+    kept, other = 0.2, 0.8 / 1000
+    posterior = 0.01 * kept / (0.01 * kept + 1000 * 0.00099 * other)
+    assert posterior == pytest.approx(0.716, abs=5e-4)
+
+
+def test_example_2_uniform_operator() -> None:
+    plan = UniformPerturbation().plan(profile(np.array([2, 2, 6])), RhoPrivacy("1/5", "1/4"), DRAWS)
+    assert RhoPrivacy("1/5", "1/4").gamma == Fraction(4, 3)
+    assert plan.operators["s"].matrix() == pytest.approx(0.3 + 0.1 * np.eye(3))
+
+
+@pytest.mark.parametrize(
+    ("observed", "expected"), [([30, 35, 35], [0, 50, 50]), ([50, 30, 20], [200, 0, -100])]
+)
+def test_example_3_inverse_reconstruction(observed: list[int], expected: list[int]) -> None:
+    operator = Uniform(3, Fraction(1, 10))
+    assert operator.weights() == pytest.approx(10 * np.eye(3) - 3)
+    assert operator.estimate(np.array(observed, float)) == pytest.approx(expected, abs=1e-9)
+
+
+def test_example_4_sub_tables() -> None:
+    assert part_gamma(12, 36, THIRD) == 4
+    assert part_gamma(1, 6, THIRD) == 10
+    first, second = (Uniform.for_amplification(6, Fraction(g)) for g in (4, 10))
+    assert (float(first.diagonal), float(second.diagonal)) == pytest.approx((4 / 9, 2 / 3))
+    whole = Uniform.for_amplification(10, RhoPrivacy("1/3", "2/3").gamma)
+    assert float(whole.diagonal) == pytest.approx(4 / 13)
+
+
+def test_example_5_good_and_bad() -> None:
+    good = 36 / 42 * error_bound(36, 6, 4.0) + 6 / 42 * error_bound(6, 6, 10.0)
+    assert good == pytest.approx(2.02, abs=5e-3)
+    assert error_bound(21, 8, 5.0) == pytest.approx(2.514, abs=1e-3)  # T2: 2.51, not 2.52
+
+
+def test_example_6_balancing() -> None:
+    assert balanced_groups(RUNNING, ALL).tolist() == [
+        [6, 6, 6, 0, 0, 0, 0, 0, 0, 0],
+        [4, 0, 0, 4, 4, 0, 0, 0, 0, 0],
+        [2, 2, 0, 0, 0, 2, 0, 0, 0, 0],
+        [0, 0, 0, 1, 0, 1, 1, 0, 0, 0],
+        [0, 0, 0, 0, 0, 0, 0, 1, 1, 1],
+    ]
+
+
+def test_example_7_balancing_a_proper_subset() -> None:
+    covered = ALL.copy()
+    covered[0] = False
+    assert balanced_groups(RUNNING, covered).tolist() == [
+        [6, 5, 5, 5, 0, 0, 0, 0, 0, 0],
+        [3, 3, 0, 0, 3, 3, 0, 0, 0, 0],
+        [1, 0, 1, 0, 1, 0, 1, 0, 0, 0],
+        [2, 0, 0, 0, 0, 0, 0, 1, 1, 1],
+    ]
+
+
+def test_example_8_arranging() -> None:
+    assert reverse_cuthill_mckee(balanced_groups(RUNNING, ALL)) == [0, 2, 1, 3, 4]
+
+
+def test_example_9_merging() -> None:
+    groups = balanced_groups(RUNNING, ALL)
+    merging = best_merging(groups, ALL, THIRD, [reverse_cuthill_mckee(groups)])
+    assert merging.parts == ((0, 2, 1), (3, 4))
+    assert merging.bound == pytest.approx(2.0196, abs=5e-5)
+    # T2: the whole table by the same rule has gamma 5 and 2.0745; 2.57 comes from gamma 4
+    assert error_bound(42, 10, float(part_gamma(12, 42, THIRD))) == pytest.approx(2.0745, abs=5e-5)
+    assert error_bound(42, 10, 4.0) == pytest.approx(2.57, abs=5e-3)
+
+
+def test_examples_4_to_9_as_a_plan() -> None:
+    plan = PartitionedPerturbation().plan(profile(RUNNING), RhoPrivacy("1/3", "2/3"), DRAWS)
+    plan.check()
+    cut = plan.columns["s"]
+    assert cut.quotas.tolist() == [
+        [12, 8, 6, 4, 4, 2, 0, 0, 0, 0],
+        [0, 0, 0, 1, 0, 1, 1, 1, 1, 1],
+    ]
+    assert [float(part.operator.amplification()) for part in cut.operator.parts] == pytest.approx(
+        [4, 10]
+    )
+
+
+def test_examples_10_and_11_fine_grain() -> None:
+    sick = profile(np.array([4, 4, 3, 2, 1]))
+    promise = FineRhoPrivacy(theta=3)
+    # T15: gamma of AIDS is 6 3/5
+    assert promise.gammas(sick.histograms["s"]) == [
+        15,
+        15,
+        Fraction(33, 5),
+        Fraction(9, 2),
+        Fraction(39, 11),
+    ]
+    plan = FineGrainPerturbation().plan(sick, promise, DRAWS)
+    plan.check()
+    matrix = plan.operators["s"].matrix()
+    assert np.diag(matrix) == pytest.approx([0.624, 0.624, 0.624, 0.424, 0.336], abs=3e-3)
+    assert matrix[0, 1] == pytest.approx(0.094, abs=1e-3)
+    assert plan.record_utility("s") == pytest.approx(0.57, abs=5e-3)
+    uniform = UniformPerturbation().plan(sick, promise, DRAWS)
+    assert uniform.record_utility("s") == pytest.approx(0.47, abs=5e-4)

@@ -1,0 +1,212 @@
+"""Answers from decoys: unbiased with honest error bars; the paper's iteration for comparison."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from sfumato.engines.local import publish
+from sfumato.errors import QueryError, SingularOperator
+from sfumato.operators import Decoy
+from sfumato.queries import OpenedRelease, open_release
+from sfumato.queries.four_states import reconstruct
+from sfumato.table import read
+
+ROWS, GROUPS = 6000, 4
+
+
+def people(seed: int) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    sex = rng.integers(0, 2, ROWS)
+    age = rng.integers(20, 80, ROWS)
+    disease = (rng.integers(0, 12, ROWS) + 3 * sex * (rng.random(ROWS) < 0.5)) % 12
+    work = (rng.integers(0, 9, ROWS) + disease * (rng.random(ROWS) < 0.3)).astype(int) % 9
+    return {"sex": sex, "age": age, "disease": disease, "work": work}
+
+
+def published(
+    folder: Path, columns: dict[str, np.ndarray], seed: int, *sensitive: str
+) -> OpenedRelease:
+    shown = {name: columns[name] for name in ("sex", "age", *sensitive)}
+    table = read(pa.table(shown), quasi=["sex", "age"], sensitive=list(sensitive))
+    publish(table, f"small-sum(groups={GROUPS})", to=folder, seed=seed)
+    return open_release(folder)
+
+
+def test_intervals_cover_for_counts_sums_and_averages(tmp_path: Path) -> None:
+    """12 values × 3 conditions × 12 publications, three aggregates: 92 to 98 % of 432 each.
+
+    The intervals of one release are dependent, hence the wide band.
+    """
+    columns = people(1)
+    conditions = {"1 = 1": slice(None), "sex = 1": columns["sex"] == 1, "age < 35": None}
+    conditions["age < 35"] = columns["age"] < 35
+    inside: dict[str, list[bool]] = {"n": [], "s": [], "a": []}
+    for seed in range(12):
+        release = published(tmp_path / str(seed), columns, seed, "disease")
+        for condition, chosen in conditions.items():
+            disease, age = columns["disease"][chosen], columns["age"][chosen]
+            rows = release.sql(
+                "SELECT disease, COUNT(*) AS n, SUM(age) AS s, AVG(age) AS a FROM release "
+                f"WHERE {condition} GROUP BY disease"
+            ).rows()
+            for row in rows:
+                ages = age[disease == row["disease"]]
+                truth = {"n": len(ages), "s": ages.sum(), "a": ages.mean()}
+                for name, value in truth.items():
+                    inside[name].append(row[f"{name}_low"] <= value <= row[f"{name}_high"])
+    for name, covered in inside.items():
+        assert len(covered) == 432
+        assert 0.92 <= np.mean(covered) <= 0.985, name
+
+
+def test_sql_error_bars_are_the_operators(tmp_path: Path) -> None:
+    columns = people(2)
+    release = published(tmp_path / "r", columns, 3, "disease")
+    everything = release.sql("SELECT disease, COUNT(*) AS n FROM release GROUP BY 1 ORDER BY 1")
+    counts = np.array([row["n"] for row in everything.rows()])
+    operator = Decoy(12, GROUPS).observed(np.round(counts).astype(np.int64))
+    # over everybody the estimate is the published count, with a binomial error
+    assert counts == pytest.approx(np.round(counts), abs=1e-6)
+    errors = np.array([row["n_stderr"] for row in everything.rows()])
+    assert errors**2 == pytest.approx(counts * (1 - 1 / GROUPS))
+    some = release.sql(
+        "SELECT disease, COUNT(*) AS n FROM release WHERE age < 50 GROUP BY 1 ORDER BY 1"
+    ).rows()
+    found = np.array([row["n"] for row in some])
+    matching = (columns["age"] < 50).sum()
+    for place, row in enumerate(some):
+        guess = np.full(12, (matching - found[place]) / 11)
+        guess[place] = found[place]
+        assert row["n_stderr"] ** 2 == pytest.approx(operator.variances(guess)[place], rel=1e-6)
+
+
+def test_two_sensitive_columns_are_unbiased(tmp_path: Path) -> None:
+    """The mean of 30 publications lies within 4 of its standard errors."""
+    columns = people(3)
+    true = int(((columns["disease"] == 3) & (columns["work"] == 3) & (columns["sex"] == 1)).sum())
+    values = [
+        published(tmp_path / str(seed), columns, seed, "disease", "work")
+        .sql("SELECT COUNT(*) FROM release WHERE disease = 3 AND work = 3 AND sex = 1")
+        .value
+        for seed in range(30)
+    ]
+    assert abs(np.mean(values) - true) < 4 * np.std(values) / np.sqrt(30)
+
+
+def test_paper_estimates_are_the_iteration(tmp_path: Path) -> None:
+    columns = people(4)
+    release = published(tmp_path / "r", columns, 5, "disease")
+    asked = "SELECT COUNT(*) FROM release WHERE disease = 5 AND sex = 1"
+    records = pa.parquet.read_table(tmp_path / "r" / "records.parquet").to_pydict()
+    sex, disease = np.array(records["sex"]), np.array(records["disease"])
+    states = [
+        int(((sex == 1) == bool(s & 2)).__and__((disease == 5) == bool(s & 1)).sum())
+        for s in range(4)
+    ]
+    expected = reconstruct([states], GROUPS)[0, 3]
+    assert release.sql(asked, estimator="paper").value == pytest.approx(expected)
+    grouped = release.sql(
+        "SELECT disease, sex, COUNT(*) AS n FROM release GROUP BY disease, sex", estimator="paper"
+    ).rows()
+    one = next(row["n"] for row in grouped if row["disease"] == 5 and row["sex"] == 1)
+    assert one == pytest.approx(expected)
+
+
+def test_paper_estimates_of_two_columns_use_eight_states(tmp_path: Path) -> None:
+    columns = people(6)
+    release = published(tmp_path / "r", columns, 7, "disease", "work")
+    records = pa.parquet.read_table(tmp_path / "r" / "records.parquet").to_pydict()
+    has = [
+        np.array(records["age"]) < 40,
+        np.array(records["disease"]) == 2,
+        np.array(records["work"]) == 2,
+    ]
+    number = has[0] * 4 + has[1] * 2 + has[2] * 1
+    expected = reconstruct([np.bincount(number, minlength=8)], GROUPS)[0, 7]
+    answer = release.sql(
+        "SELECT COUNT(*) FROM release WHERE age < 40 AND disease = 2 AND work = 2",
+        estimator="paper",
+    )
+    assert answer.value == pytest.approx(expected)
+
+
+def test_the_closed_form_is_the_fixed_point_of_the_exact_iteration() -> None:
+    """1,000 random states inside the simplex agree to 1e-6 (bar 7)."""
+    rng = np.random.default_rng(8)
+    rows, groups = 100_000, 5
+    observed, closed = [], []
+    while len(observed) < 1000:
+        matching, held = rng.integers(200, 40_000), rng.integers(500, 15_000)
+        count = rng.integers(0, min(matching, held))
+        rate = held * (groups - 1) / (groups * (rows - held))
+        inside = rng.binomial(count, 1 / groups) + rng.binomial(matching - count, rate)
+        outside = rng.binomial(held - count, 1 / groups) + rng.binomial(
+            rows - matching - held + count, rate
+        )
+        operator = Decoy(5, groups).observed(
+            np.array([inside + outside, *[(rows - inside - outside) // 4] * 4])
+        )
+        shown = inside + outside
+        r = shown * (groups - 1) / (groups * (rows - shown))
+        assert operator.decoy_rates[0] == pytest.approx(r, rel=1e-3)
+        estimate = (inside - matching * r) / (1 / groups - r)
+        whole = np.array(
+            [rows - matching - shown + estimate, shown - estimate, matching - estimate, estimate]
+        )
+        if whole.min() < 1:
+            continue
+        observed.append([rows - matching - outside, outside, matching - inside, inside])
+        closed.append(whole)
+    iterated = reconstruct(
+        observed, groups, matrix="exact", tolerance=1e-12, most=20_000, accelerated=True
+    )
+    assert np.abs(iterated / np.array(closed) - 1).max() < 1e-6
+
+
+def test_the_printed_matrix_is_biased() -> None:
+    """Errata S2: under independence its fixed point takes a large part of the count away."""
+    rows, groups, held, matching = 100_000, 5, 5000, 20_000
+    count = matching * held // rows
+    rate = held * (groups - 1) / (groups * (rows - held))
+    inside = count / groups + (matching - count) * rate
+    states = [[rows - matching - (held - inside), held - inside, matching - inside, inside]]
+    settings = {"tolerance": 1e-12, "most": 20_000, "accelerated": True}
+    exact = reconstruct(states, groups, matrix="exact", **settings)[0, 3]  # type: ignore[arg-type]
+    paper = reconstruct(states, groups, matrix="paper", **settings)[0, 3]  # type: ignore[arg-type]
+    assert exact == pytest.approx(count, rel=1e-6)
+    assert paper < 0.9 * count
+
+
+def test_a_state_that_nobody_shows_stays_empty() -> None:
+    """Errata S9: 0/0 counts as no change."""
+    assert reconstruct([[900.0, 50.0, 50.0, 0.0]], 5)[0, 3] == 0
+
+
+def test_a_value_at_the_limit_is_refused_by_name(tmp_path: Path) -> None:
+    disease = np.array(["flu"] * 500 + ["cold"] * 300 + ["HIV"] * 200)
+    table = read(
+        pa.table({"age": np.arange(1000) % 60, "disease": disease}),
+        quasi=["age"],
+        sensitive=["disease"],
+    )
+    publish(table, "small-sum(groups=2)", to=tmp_path / "r", seed=1)
+    with pytest.raises(SingularOperator, match=r"'flu' of column 'disease' .* smaller groups"):
+        open_release(tmp_path / "r").sql("SELECT COUNT(*) FROM release WHERE disease = 'flu'")
+
+
+def test_paper_is_for_decoys(tmp_path: Path) -> None:
+    columns = people(9)
+    table = read(
+        pa.table({"sex": columns["sex"], "disease": columns["disease"]}),
+        quasi=["sex"],
+        sensitive=["disease"],
+    )
+    publish(table, "rho-privacy(1/5, 1/3)", to=tmp_path / "r", seed=1)
+    with pytest.raises(QueryError, match="'paper' is for decoys"):
+        open_release(tmp_path / "r").sql(
+            "SELECT COUNT(*) FROM release WHERE disease = 1", estimator="paper"
+        )
