@@ -3,6 +3,11 @@
 A block holds p records of every bucket. Its rows come in μ classes of p: the rows of class b start
 with the records of bucket b, and every class uses every record of the block exactly once. So each
 record has μ rows, each row one record per bucket: the match graph is μ-regular.
+
+Rounds run inside `parts` of the block, which a joint k-d split made: O(p) as many pairs to look at.
+A part's buckets do not quite fit each other, so some rows take in misfits; a sweep takes each
+bucket's records out of the rows that they cost most, wherever in the block these are, and matches
+them anew.
 """
 
 from __future__ import annotations
@@ -13,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfumato.draws import IntArray
+from sfumato.mechanisms.heterogeneous.blocks import split
 from sfumato.mechanisms.heterogeneous.match import FORBIDDEN, Matcher
 from sfumato.mechanisms.heterogeneous.ncp import Axis, Cover, Floats, Scale
 
@@ -22,8 +28,8 @@ class Block:
     """The records of a block and their matches.
 
     `records[k, j]` is the j-th record of bucket k; `places[b, r, k]` the place in bucket k of the
-    match that row r of class b takes from it; `conflicts` counts the pairs that share a value
-    against the rule (none when buckets are whole, H7).
+    match that row r of class b takes from it; `conflicts` counts the matches whose value another
+    match of the row has too (none when buckets hold whole values).
     """
 
     records: IntArray
@@ -37,31 +43,49 @@ class Block:
         return np.asarray(self.records[np.arange(number), self.places])
 
 
-def match_block(
-    records: IntArray,
-    axes: Sequence[Axis],
-    scale: Scale,
-    shared: IntArray | None,
-    matcher: Matcher,
-    sweeps: int,
-) -> Block:
-    """Match the records of a block. `shared[r]` numbers the values that lie in several buckets
-    (0: not one of them); None where no pair is forbidden. O(μ² p³) for the Hungarian matcher."""
-    number, size = records.shape
-    local = [axis.localize(axis.codes[records]) for axis in axes]
-    costs = _Costs([axis for axis, _ in local], [codes for _, codes in local], scale)
-    values = None
-    if shared is not None and shared[records].any():
-        values = shared[records]
-    places = np.empty((number, size, number), np.int64)
-    conflicts = 0
-    for start in range(number):
-        rows = _Rows(costs, values, matcher, places[start], start)
-        rows.grow()
-        for _ in range(sweeps):
-            rows.sweep()
-        conflicts += rows.conflicts()
-    return Block(records, places, conflicts)
+@dataclass(frozen=True, eq=False)
+class Matching:
+    """How to match: at most `most` rows with as many records at once, None: all of a block."""
+
+    axes: Sequence[Axis]
+    scale: Scale
+    shared: IntArray | None  # per record: number of its value if several buckets have it, else 0
+    matcher: Matcher
+    sweeps: int
+    most: int | None
+
+    def block(self, records: IntArray) -> Block:
+        """Match `records[k, j]`. O(μ² p³) per part of p places for the Hungarian matcher."""
+        number, size = records.shape
+        parts = self._parts(records)
+        local = [axis.localize(axis.codes[records]) for axis in self.axes]
+        costs = _Costs([axis for axis, _ in local], [codes for _, codes in local], self.scale)
+        values = None
+        if self.shared is not None and self.shared[records].any():
+            values = self.shared[records]
+        places = np.empty((number, size, number), np.int64)
+        conflicts = 0
+        for start in range(number):
+            rows = _Rows(costs, values, self.matcher, places[start], start)
+            for part in parts:
+                rows.grow(part)
+            for _ in range(self.sweeps):
+                rows.sweep(self.most)
+            conflicts += rows.conflicts()
+        return Block(records, places, conflicts)
+
+
+    def _parts(self, records: IntArray) -> list[IntArray]:
+        """Places of the block, `parts[i][k]` those of bucket k: at most `most` in a part."""
+        size = records.shape[1]
+        whole = np.tile(np.arange(size), (len(records), 1))
+        if self.most is None or size <= self.most:
+            return [whole]
+        place = dict(zip(records.ravel().tolist(), whole.ravel().tolist(), strict=True))
+        return [
+            np.array([[place[record] for record in bucket] for bucket in part.tolist()], np.int64)
+            for part in split(records, self.axes, self.most)
+        ]
 
 
 class _Costs:
@@ -69,9 +93,6 @@ class _Costs:
 
     def __init__(self, axes: list[Axis], codes: list[IntArray], scale: Scale) -> None:
         self.axes, self.codes, self.units = axes, codes, scale.units
-        number, size = codes[0].shape
-        self._cost = np.empty((size, size))
-        self._part = np.empty((size, size))
 
     def single(self, bucket: int, places: IntArray) -> list[Cover]:
         return [
@@ -82,21 +103,27 @@ class _Costs:
     def join(self, one: list[Cover], other: list[Cover]) -> list[Cover]:
         return [axis.join(a, b) for axis, a, b in zip(self.axes, one, other, strict=True)]
 
-    def of(self, covers: list[Cover], bucket: int) -> Floats:
+    def pairs(self, covers: list[Cover], bucket: int, places: IntArray) -> Floats:
         """`cost[v, r]`: rows of memory are gathered whole, which is what makes it cheap."""
-        self._cost[:] = 0
-        for axis, codes, unit, cover in zip(
-            self.axes, self.codes, self.units, covers, strict=True
-        ):
+        shape = len(places), len(covers[0])
+        cost, part = np.zeros(shape), np.empty(shape)
+        for axis, codes, unit, cover in zip(self.axes, self.codes, self.units, covers, strict=True):
             table = axis.growth(cover)
             table *= unit
-            np.take(table, codes[bucket], axis=0, out=self._part, mode="clip")
-            self._cost += self._part
-        return self._cost
+            np.take(table, codes[bucket, places], axis=0, out=part, mode="clip")
+            cost += part
+        return cost
+
+    def size(self, covers: list[Cover]) -> IntArray:
+        """The cost of whole rows."""
+        total = np.zeros(len(covers[0]), np.int64)
+        for axis, unit, cover in zip(self.axes, self.units, covers, strict=True):
+            total += unit * axis.size(cover)
+        return total
 
 
 class _Rows:
-    """The rows of one class, with what they cover and the shared values they hold."""
+    """The rows of one class, with the shared values that they hold."""
 
     def __init__(
         self,
@@ -109,66 +136,76 @@ class _Rows:
         self.costs, self.values, self.matcher = costs, values, matcher
         self.places, self.start = places, start
         self.number = places.shape[1]
-        size = len(places)
         self.held = None
         if values is not None:
-            self.held = np.zeros((int(values.max()) + 1, size), np.int64)
-        places[:, start] = np.arange(size)
+            self.held = np.zeros((int(values.max()) + 1, len(places)), np.int64)
 
-    def grow(self) -> None:
-        """Round x takes one record of bucket `start + x` into every row."""
-        covers = self.costs.single(self.start, self.places[:, self.start])
-        self._hold(self.start, 1)
+    def grow(self, part: IntArray) -> None:
+        """Round x takes one record of bucket `start + x` into every row of the part.
+
+        Row r belongs to the r-th record of bucket `start`.
+        """
+        rows = part[self.start]
+        self.places[rows, self.start] = rows
+        covers = self.costs.single(self.start, rows)
+        self._hold(rows, self.start, 1)
         for step in range(1, self.number):
             bucket = (self.start + step) % self.number
-            cost = self.costs.of(covers, bucket)
-            self._forbid(cost, bucket)
-            self.places[:, bucket] = self.matcher(cost)
-            self._hold(bucket, 1)
-            covers = self.costs.join(covers, self.costs.single(bucket, self.places[:, bucket]))
+            cost = self.costs.pairs(covers, bucket, part[bucket])
+            self._forbid(cost, rows, bucket, part[bucket])
+            found = part[bucket][self.matcher(cost)]
+            self.places[rows, bucket] = found
+            self._hold(rows, bucket, 1)
+            covers = self.costs.join(covers, self.costs.single(bucket, found))
 
-    def sweep(self) -> None:
-        """Take each bucket's records out of all rows and match them anew with what is left."""
+    def sweep(self, most: int | None) -> None:
+        """Take each bucket's costliest records out of their rows and match them anew."""
         singles = [self.costs.single(k, self.places[:, k]) for k in range(self.number)]
         after: list[list[Cover]] = [[]] * self.number  # what the buckets behind k cover
         for bucket in range(self.number - 2, -1, -1):
-            behind = singles[bucket + 1]
-            if bucket + 2 < self.number:
-                behind = self.costs.join(behind, after[bucket + 1])
-            after[bucket] = behind
+            after[bucket] = self._joined(singles[bucket + 1], after[bucket + 1])
         before: list[Cover] = []
-        place = np.arange(len(self.places))
         for bucket in range(self.number):
-            others = before and after[bucket]
-            if before and after[bucket]:
-                others = self.costs.join(before, after[bucket])
-            else:
-                others = before or after[bucket]
-            if others:
-                cost = self.costs.of(others, bucket)
-                self._hold(bucket, -1)
-                self._forbid(cost, bucket)
-                found = self.matcher(cost)
-                old = self.places[:, bucket]
-                if cost[found, place].sum() < cost[old, place].sum():  # greedy ones may be worse
-                    self.places[:, bucket] = found
-                    singles[bucket] = self.costs.single(bucket, found)
-                self._hold(bucket, 1)
-            before = self.costs.join(before, singles[bucket]) if before else singles[bucket]
+            others = self._joined(before, after[bucket])
+            if others and self._rematch(others, singles[bucket], bucket, most):
+                singles[bucket] = self.costs.single(bucket, self.places[:, bucket])
+            before = self._joined(before, singles[bucket])
+
+    def _joined(self, one: list[Cover], other: list[Cover]) -> list[Cover]:
+        return self.costs.join(one, other) if one and other else one or other
+
+    def _rematch(
+        self, others: list[Cover], single: list[Cover], bucket: int, most: int | None
+    ) -> bool:
+        rows = np.arange(len(self.places))
+        if most is not None and len(rows) > most:
+            grown = self.costs.size(self.costs.join(others, single)) - self.costs.size(others)
+            rows = np.sort(np.argsort(-grown, kind="stable")[:most])
+        old = self.places[rows, bucket]
+        covers = [cover[rows] for cover in others]
+        cost = self.costs.pairs(covers, bucket, old)
+        self._hold(rows, bucket, -1)
+        self._forbid(cost, rows, bucket, old)
+        found = self.matcher(cost)
+        place = np.arange(len(rows))
+        better = cost[found, place].sum() < cost[place, place].sum()  # greedy ones may be worse
+        if better:
+            self.places[rows, bucket] = old[found]
+        self._hold(rows, bucket, 1)
+        return bool(better)
 
     def conflicts(self) -> int:
-        """How many pairs of the class share a value."""
+        """How many matches of the class have a value that another match of their row has."""
         if self.held is None:
             return 0
         return int(np.maximum(self.held[1:] - 1, 0).sum())
 
-    def _hold(self, bucket: int, change: int) -> None:
+    def _hold(self, rows: IntArray, bucket: int, change: int) -> None:
         if self.held is not None and self.values is not None:
-            held = self.values[bucket, self.places[:, bucket]]
-            self.held[held, np.arange(len(self.places))] += change
+            self.held[self.values[bucket, self.places[rows, bucket]], rows] += change
 
-    def _forbid(self, cost: Floats, bucket: int) -> None:
+    def _forbid(self, cost: Floats, rows: IntArray, bucket: int, places: IntArray) -> None:
         if self.held is not None and self.values is not None:
-            conflict = self.held > 0
+            conflict = self.held[:, rows] > 0
             conflict[0] = False
-            cost[conflict[self.values[bucket]]] = FORBIDDEN
+            cost[conflict[self.values[bucket, places]]] = FORBIDDEN
