@@ -83,9 +83,7 @@ def alike(text: str) -> list[str]:
 
 def matches(shown: str, printed: str) -> bool:
     """Whether an output is what the document shows."""
-    pattern = "\n".join(
-        "(.*\n)*.*" if line == "…" else re.escape(line) for line in alike(shown)
-    )
+    pattern = "\n".join("(.*\n)*.*" if line == "…" else re.escape(line) for line in alike(shown))
     return re.fullmatch(pattern, "\n".join(alike(printed))) is not None
 
 
@@ -191,9 +189,9 @@ def schema_fields(schema: dict[str, Any], name: str = "") -> dict[str, dict[str,
 
 
 def test_release_format_lists_the_fields_of_the_schema() -> None:
-    assert sorted(written_names("docs/release-format.md", "The manifest, field by field")) == sorted(
-        schema_fields(manifest_schema())
-    )
+    assert sorted(
+        written_names("docs/release-format.md", "The manifest, field by field")
+    ) == sorted(schema_fields(manifest_schema()))
 
 
 def test_release_format_lists_every_choice_of_the_schema() -> None:

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from sfumato.errors import InfeasibleGuarantee, SfumatoError, UsageError
+from sfumato.errors import SfumatoError, UsageError
 from sfumato.version import __version__
 
 app = typer.Typer(
@@ -42,14 +42,16 @@ def options(
 ) -> None:
     """Publish a table of people: totals stay sharp, single lines vanish."""
     if job is not None:
-        context.default_map = read_job(job)
+        context.default_map = read_job(job, context)
 
 
-def read_job(path: Path) -> dict[str, Any]:
+def read_job(path: Path, context: typer.Context) -> dict[str, Any]:
     """A job file: one TOML table per command, keys named like the flags.
 
-    `[publish]`, `quasi = ["age", "sex"]`, `guarantee = "rho-privacy(1/13, 1/6)"`, …
+    `[publish]`, `quasi = ["age", "sex"]`, `guarantee = "rho-privacy(1/13, 1/6)"`, … A name that no
+    command or flag has is refused: a promise must not get lost in a misspelling.
     """
+    commands: dict[str, Any] = getattr(context.command, "commands", {})
     try:
         job = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError:
@@ -63,15 +65,33 @@ def read_job(path: Path) -> dict[str, Any]:
                 f"The job file {str(path)!r} has the key {command!r} outside a table. Put it under "
                 "[publish] or another command."
             )
-        settings[command] = {
-            key.replace("-", "_"): _flag_value(key, value) for key, value in values.items()
+        if command not in commands:
+            raise UsageError(
+                f"The job file {str(path)!r} has a table [{command}], but there is no such "
+                f"command. Commands: {', '.join(sorted(commands))}."
+            )
+        flags = {
+            option.lstrip("-"): parameter
+            for parameter in commands[command].params
+            for option in parameter.opts
         }
+        settings[command] = {}
+        for key, value in values.items():
+            parameter = flags.get(key.replace("_", "-")) or flags.get(key)
+            if parameter is None:
+                raise UsageError(
+                    f"The job file {str(path)!r} sets {key!r} under [{command}], which that "
+                    f"command does not have. It has: {', '.join(sorted(flags))}."
+                )
+            settings[command][parameter.name] = _flag_value(value, bool(parameter.multiple))
     return settings
 
 
-def _flag_value(key: str, value: Any) -> Any:
-    if key in ("domain", "bins") and isinstance(value, dict):
+def _flag_value(value: Any, multiple: bool) -> Any:
+    if multiple and isinstance(value, dict):
         return [f"{column}={_joined(given)}" for column, given in value.items()]
+    if multiple:
+        return [str(part) for part in value] if isinstance(value, list) else [str(value)]
     return _joined(value) if isinstance(value, list) else value
 
 
@@ -86,9 +106,6 @@ def run() -> None:
     warnings.showwarning = _show_warning
     try:
         app()
-    except InfeasibleGuarantee as error:
-        _complain(str(error))
-        sys.exit(error.exit_code)
     except SfumatoError as error:
         _complain(str(error))
         sys.exit(error.exit_code)
@@ -98,6 +115,10 @@ def run() -> None:
     except KeyboardInterrupt:
         _complain("Stopped. Nothing was left behind.")
         sys.exit(130)
+    except OSError as error:
+        where = f" {str(error.filename)!r}" if error.filename else ""
+        _complain(f"Cannot use{where or ' a file'}: {error.strerror or error}.")
+        sys.exit(2)
     except MemoryError:
         _complain("Out of memory. Close other programs, or use a machine with more memory.")
         sys.exit(2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 import time
 from collections.abc import Callable
@@ -12,7 +13,19 @@ from typing import Any, Self
 
 def show_json(result: Any) -> None:
     """One JSON object on standard output."""
-    print(json.dumps(result, ensure_ascii=False, indent=2, default=str))
+    text = json.dumps(_strict(result), ensure_ascii=False, indent=2, default=str, allow_nan=False)
+    print(text)
+
+
+def _strict(result: Any) -> Any:
+    """JSON has no infinities: they become texts; what is not a number becomes null."""
+    if isinstance(result, dict):
+        return {key: _strict(value) for key, value in result.items()}
+    if isinstance(result, (list, tuple)):
+        return [_strict(value) for value in result]
+    if isinstance(result, float) and not math.isfinite(result):
+        return None if math.isnan(result) else repr(result)
+    return result
 
 
 class ProgressLine:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,8 +100,8 @@ def publish(
         order_draws = Draws.system() if draws.origin == "key-file" else draws
         stream = _Stream(table, profile, plan, draws, batch_rows, use_threads, progress, tracing)
         columns = _write_records(bundle.folder, stream, order, order_draws)
-        for stem, side in plan.side_tables().items():
-            _write_side(bundle.folder / f"{stem}.parquet", side)
+        for stem, pieces in plan.side_tables().items():
+            _write_side(bundle.folder / f"{stem}.parquet", pieces, stream)
         manifest = bundle.finish(
             Manifest(
                 sfumato=__version__,
@@ -189,6 +189,7 @@ class _Stream:
             column: SensitiveCoder(table, column, histogram.values)
             for column, histogram in profile.histograms.items()
         }
+        self._left = {column: h.counts.copy() for column, h in profile.histograms.items()}
         self._seen = {
             column: np.zeros(len(histogram.values), np.int64)
             for column, histogram in profile.histograms.items()
@@ -202,6 +203,7 @@ class _Stream:
         for batch in table.batches([str(c) for c in columns], self.batch_rows, self.threads):
             batch = drop_missing(table, batch)
             codes = {c: coder(batch.column(c)) for c, coder in self._coders.items()}
+            self._check_counts(codes)
             addresses: dict[str, Address] = dict.fromkeys(codes, Positions(start, batch.num_rows))
             if by_person:
                 for column, code in codes.items():
@@ -217,6 +219,12 @@ class _Stream:
                 self.tracing.add(given, outcome, plan.trace(given))
             start += batch.num_rows
             self.sensitive, self.extra = tuple(outcome.codes), tuple(outcome.extra)
+            taken = sorted(set(self.extra) & {*table.quasi, *table.sensitive})
+            if taken:
+                raise DataError(
+                    f"Column {taken[0]!r} of {table.label} has the name of a column that the "
+                    "release adds. Rename it."
+                )
             if not self.quasi:
                 self.quasi = [quasi_column(table, n, batch.column(n).type) for n in table.quasi]
             made = [*outcome.codes.values(), *outcome.extra.values()]
@@ -233,10 +241,22 @@ class _Stream:
         for quasi in self.quasi:
             quasi.check_stated()
         if start != self.profile.rows or self.published != self.expected:
-            raise DataError(
-                f"{table.label} changed while it was being published: counted "
-                f"{self.profile.rows:,} rows, then read {start:,}. Publish from a fixed copy."
-            )
+            raise self._changed(f"counted {self.profile.rows:,} rows, then read {start:,}")
+
+    def _check_counts(self, codes: Mapping[str, IntArray]) -> None:
+        """The plan fits the counted values: a table that shows others now is not published."""
+        for column, code in codes.items():
+            left = self._left[column]
+            if len(code) and int(code.min()) >= 0:
+                left -= np.bincount(code, minlength=len(left))
+            if len(code) and (int(code.min()) < 0 or int(left.min()) < 0):
+                raise self._changed(f"the values of column {column!r} are not those counted before")
+
+    def _changed(self, how: str) -> DataError:
+        return DataError(
+            f"{self.table.label} changed while it was being published: {how}. Publish from a fixed "
+            "copy."
+        )
 
     def restore(self, compact: pa.Table, *, ordered: bool) -> pa.Table:
         """Compact columns back to values."""
@@ -244,19 +264,27 @@ class _Stream:
         arrays = [
             column.restore(_chunk(compact, column.name), ordered=ordered) for column in self.quasi
         ]
-        for name in self.sensitive:
-            values = pa.array(self.profile.histograms[name].values, self.sensitive_type(name))
-            codes = _chunk(compact, name)
-            missing = values.null_count  # null, where it is a value, is the last one
-            if missing:
-                codes = pa.compute.if_else(
-                    pa.compute.equal(codes, len(values) - 1), pa.scalar(None, pa.int32()), codes
-                )
-            arrays.append(
-                pa.DictionaryArray.from_arrays(codes, values.slice(0, len(values) - missing))
-            )
+        arrays += [self._sensitive_values(_chunk(compact, name), name) for name in self.sensitive]
         arrays += [_chunk(compact, name) for name in self.extra]
         return pa.Table.from_arrays(arrays, names=names)
+
+    def restore_side(self, side: pa.Table) -> pa.Table:
+        """A piece of a side table, its sensitive columns from codes to values."""
+        for place, name in enumerate(side.schema.names):
+            if name in self.profile.histograms:
+                side = side.set_column(
+                    place, name, self._sensitive_values(_chunk(side, name), name)
+                )
+        return side
+
+    def _sensitive_values(self, codes: pa.Array, name: str) -> pa.Array:
+        values = pa.array(self.profile.histograms[name].values, self.sensitive_type(name))
+        missing = values.null_count  # null, where it is a value, is the last one
+        if missing:
+            codes = pa.compute.if_else(
+                pa.compute.equal(codes, len(values) - 1), pa.scalar(None, pa.int32()), codes
+            )
+        return pa.DictionaryArray.from_arrays(codes, values.slice(0, len(values) - missing))
 
     def sensitive_type(self, name: str) -> pa.DataType:
         return pa.string() if name in self.table.bins else self.table.type_of(name)
@@ -299,10 +327,14 @@ def _write_records(folder: Path, stream: _Stream, order: str, draws: Draws) -> t
     return stream.columns()
 
 
-def _write_side(path: Path, table: pa.Table) -> None:
-    import pyarrow.parquet as pq
-
-    pq.write_table(table, path, row_group_size=1 << 20, store_schema=False)
+def _write_side(path: Path, pieces: Iterable[pa.Table], stream: _Stream) -> None:
+    writer = RecordWriter(path, stream.restore_side)
+    try:
+        for piece in pieces:
+            writer.write(piece)
+        writer.close()
+    finally:
+        writer.stop()
 
 
 def ranks_in_value(codes: IntArray, seen: IntArray) -> IntArray:

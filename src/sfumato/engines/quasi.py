@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from dataclasses import replace
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +31,7 @@ class QuasiColumn(ABC):
         self.kind: Kind = table.kinds[name]
         self.type = table.type_of(name)
         self.stated = table.domains.get(name)
+        self.missing = False  # whether a null was published: it needs no place in a stated domain
 
     @abstractmethod
     def add(self, array: pa.Array) -> pa.Array:
@@ -49,6 +52,10 @@ class QuasiColumn(ABC):
     def column(self) -> Column:
         """What the manifest says of the column."""
         domain = self.stated if self.stated is not None else self.observed()
+        if self.missing and isinstance(self.stated, Range):
+            domain = replace(self.stated, missing=True)
+        elif self.missing and isinstance(self.stated, Values):
+            domain = Values((*self.stated.values, None))
         return Column(self.name, "quasi", self.kind, str(self.type), domain)
 
     def check_stated(self) -> None:
@@ -61,7 +68,8 @@ class QuasiColumn(ABC):
             assert seen.high is not None
             inside = self.stated.low <= seen.low and seen.high <= self.stated.high
         elif isinstance(self.stated, Values):
-            inside = isinstance(seen, Values) and set(seen.values) <= set(self.stated.values)
+            allowed = {*self.stated.values, None}
+            inside = isinstance(seen, Values) and allowed.issuperset(seen.values)
         if not inside:
             raise DataError(
                 f"Column {self.name!r} of {self.label} has values outside its stated domain. "
@@ -76,16 +84,16 @@ class PlainColumn(QuasiColumn):
         super().__init__(table, name)
         self._low: int | float | None = None
         self._high: int | float | None = None
-        self._missing = False
         self._unique: pa.Array | None = pa.array([], self.type)
+        self._listed = self.kind == "categorical" or isinstance(self.stated, Values)
 
     def add(self, array: pa.Array) -> pa.Array:
         if pa.types.is_dictionary(array.type):  # the first file was plain, a later one is not
             array = array.dictionary_decode()
-        self._missing |= array.null_count > 0
-        if self.kind == "numeric":
+        self.missing |= array.null_count > 0
+        if not self._listed:
             ends = pc.min_max(array)
-            low, high = _finite(ends["min"].as_py()), _finite(ends["max"].as_py())
+            low, high = _end(ends["min"].as_py(), -math.inf), _end(ends["max"].as_py(), math.inf)
             if low is not None and high is not None:
                 self._low = low if self._low is None else min(self._low, low)
                 self._high = high if self._high is None else max(self._high, high)
@@ -98,8 +106,8 @@ class PlainColumn(QuasiColumn):
         return compact
 
     def observed(self) -> Values | Range | None:
-        if self.kind == "numeric":
-            return Range(self._low, self._high, self._missing)
+        if not self._listed:
+            return Range(self._low, self._high, self.missing)
         return None if self._unique is None else _sorted_values(self._unique)
 
 
@@ -109,14 +117,13 @@ class CodedColumn(QuasiColumn):
     def __init__(self, table: Table, name: str) -> None:
         super().__init__(table, name)
         self._values = pa.array([], self.type)
-        self._missing = False
         self._seen: pa.Array | None = None  # the source's dictionary that `_mapping` is for
         self._mapping: pa.Array | None = None
 
     def add(self, array: pa.Array) -> pa.Array:
         if not pa.types.is_dictionary(array.type):
             array = array.dictionary_encode()
-        self._missing |= array.null_count > 0
+        self.missing |= array.null_count > 0
         if self._seen is None or not self._seen.equals(array.dictionary):
             self._seen = array.dictionary
             self._mapping = pc.index_in(self._seen, value_set=self._values, skip_nulls=True)
@@ -150,7 +157,7 @@ class CodedColumn(QuasiColumn):
     def observed(self) -> Values | Range | None:
         if len(self._values) > MOST_LISTED:
             return None
-        nulls = pa.nulls(1 if self._missing else 0, self.type)
+        nulls = pa.nulls(1 if self.missing else 0, self.type)
         return _sorted_values(pa.concat_arrays([self._values, nulls]))
 
 
@@ -165,7 +172,11 @@ def _sorted_values(values: pa.Array) -> Values:
     return Values(tuple(dict.fromkeys(ordered)))  # minus zero is zero
 
 
-def _finite(number: int | float | None) -> int | float | None:
+def _end(number: int | float | Decimal | None, outwards: float) -> int | float | None:
+    """The end of a range as JSON can say it; a decimal is rounded `outwards`."""
     if number is None or (isinstance(number, float) and math.isnan(number)):
         return None
-    return number if isinstance(number, (int, float)) else float(number)
+    if not isinstance(number, Decimal):
+        return number
+    near = float(number)
+    return near if Decimal(near) == number else math.nextafter(near, outwards)

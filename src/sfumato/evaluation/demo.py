@@ -113,7 +113,7 @@ def _with_truth(sql: str, columns: list[str], rows: list[dict[str, Any]], path: 
     import duckdb
 
     aggregates = [c for c in columns if f"{c}_stderr" in columns]
-    keys = [c for c in columns if not any(c.startswith(a) for a in aggregates)]
+    keys = _keys(columns, aggregates)
     connection = duckdb.connect()
     connection.execute(
         "CREATE VIEW release AS SELECT * FROM read_parquet('" + str(path).replace("'", "''") + "')"
@@ -128,11 +128,17 @@ def _with_truth(sql: str, columns: list[str], rows: list[dict[str, Any]], path: 
     return Asked(sql, columns, rows, truths)
 
 
+def _keys(columns: list[str], aggregates: list[str]) -> list[str]:
+    """The columns of an answer that are neither an aggregate nor its error bar."""
+    bars = {f"{name}{end}" for name in aggregates for end in ("", "_stderr", "_low", "_high")}
+    return [column for column in columns if column not in bars]
+
+
 def _beside_truth(asked: Asked) -> list[str]:
     lines = []
     aggregates = [c for c in asked.columns if f"{c}_stderr" in asked.columns]
     for row, truth in zip(asked.rows, asked.truths, strict=True):
-        keys = [str(row[c]) for c in asked.columns if not any(c.startswith(a) for a in aggregates)]
+        keys = [str(row[c]) for c in _keys(asked.columns, aggregates)]
         for name in aggregates:
             true = None if truth is None else truth[name]
             if row[name] is None:

@@ -13,6 +13,7 @@ from sfumato.draws import Draws
 from sfumato.engines.counting import drop_missing, take_profile
 from sfumato.engines.local import choose_plan
 from sfumato.engines.quasi import QuasiColumn, quasi_column
+from sfumato.evaluation.describe_small_sum import describe_small_sum
 from sfumato.evaluation.report_tables import ReportTable
 from sfumato.guarantees import Guarantee, RhoPrivacy, parse_guarantee
 from sfumato.mechanisms import Mechanism, Plan, parse_mechanism
@@ -105,7 +106,7 @@ def describe_operators(
     return tables, []
 
 
-DESCRIBERS: list[Describer] = [describe_operators]
+DESCRIBERS: list[Describer] = [describe_operators, describe_small_sum]
 
 
 def predicted_stderr(operator: Operator, counts: np.ndarray) -> np.ndarray:

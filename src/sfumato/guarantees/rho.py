@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from sfumato.columns import list_some, value_text
+from sfumato.columns import value_text
 from sfumato.errors import InfeasibleGuarantee, UsageError
 from sfumato.guarantees.base import Guarantee
 from sfumato.profile import Histogram
@@ -78,11 +78,11 @@ class RhoPrivacy(Guarantee):
         if all(shares[code] > self.rho1 for code in present):
             rarest = min(present, key=lambda code: shares[code])
             share = shares[rarest]
-            nearest = RhoPrivacy(share, self.rho2) if share < self.rho2 else None
+            nearest = self._reaching(share)
             advice = (
                 f"Nearest that protects something: '{nearest}'."
                 if nearest
-                else f"Choose rho1 of at least {float(share):.4g} and rho2 above it."
+                else "Nothing can: choose another sensitive column."
             )
             raise InfeasibleGuarantee(
                 f"'{self}' would protect nobody: every value of column {histogram.column!r} has a "
@@ -91,6 +91,15 @@ class RhoPrivacy(Guarantee):
                 witness=value_text(histogram.values[rarest]),
                 nearest=str(nearest) if nearest else None,
             )
+
+    def _reaching(self, share: Fraction) -> RhoPrivacy | None:
+        """The nearest promise that covers a value of this share; none where everybody has it."""
+        if share < self.rho2:
+            return RhoPrivacy(share, self.rho2)
+        if share >= 1:
+            return None
+        odds = self.gamma * share / (1 - share)  # the same amplification, so the same operator
+        return RhoPrivacy(share, odds / (1 + odds))
 
     def statement(self, histogram: Histogram) -> str:
         text = (
@@ -107,5 +116,5 @@ class RhoPrivacy(Guarantee):
             return ""
         return (
             f" Not covered, because more than {float(self.rho1):.4g} of the people have them: "
-            f"{list_some(uncovered, most=50)}."
+            f"{', '.join(uncovered)}."
         )

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from sfumato.errors import UsageError
 from sfumato.guarantees.base import Guarantee
+from sfumato.mechanisms.buckets import (
+    AnatomyBuckets,
+    MultiSizeBuckets,
+    OptimalBuckets,
+    TwoSizeBuckets,
+)
 from sfumato.mechanisms.fine_grain import FineGrainPerturbation
 from sfumato.mechanisms.general import GeneralPerturbation
 from sfumato.mechanisms.partitioned import PartitionedPerturbation
@@ -22,6 +28,10 @@ MECHANISMS: dict[str, type[Mechanism]] = {
         GeneralPerturbation,
         Resampling,
         DecoyValues,
+        OptimalBuckets,
+        MultiSizeBuckets,
+        TwoSizeBuckets,
+        AnatomyBuckets,
     )
 }
 

@@ -51,7 +51,7 @@ class General(Operator):
         if np.linalg.cond(matrix) > CONDITION_LIMIT:
             raise SingularOperator(
                 "The operator cannot be inverted: some values are published alike whatever they "
-                "were. Publish again with another mechanism, or ask with the 'em' estimator."
+                "were. Publish again with another mechanism or objective."
             )
         return np.asarray(np.linalg.inv(matrix))
 

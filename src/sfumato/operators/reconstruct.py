@@ -50,7 +50,7 @@ def most_likely(
     >>> most_likely(shown, [Uniform(3, Fraction(1, 10))]).counts.round().tolist()
     [[0.0, 50.0, 50.0], [100.0, 0.0, 0.0]]
     """
-    totals = published.reshape(len(published), -1).sum(axis=1)
+    totals = published.sum(axis=tuple(range(1, published.ndim)))
     shape = (len(published), *([1] * len(operators)))
     scale = np.maximum(totals, 1.0).reshape(shape)
     observed = published / scale

@@ -68,7 +68,12 @@ def ask(
         )
     question = parse(sql, release.columns)
     wishes = Wishes(confidence, keys, consistent, estimator, threads)
-    return EVALUATORS[release.kind]()(release, question, wishes)
+    try:
+        return EVALUATORS[release.kind]()(release, question, wishes)
+    except RecursionError:
+        raise QueryError(
+            "The question is nested too deeply. Use IN for long lists of values."
+        ) from None
 
 
 __all__ = ["EVALUATORS", "Answer", "Evaluator", "OpenedRelease", "ask", "open_release"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import partial
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,9 @@ from sfumato.queries.answer import Answer
 from sfumato.queries.consistent import consistent_sql
 from sfumato.queries.dialect import sql_text
 from sfumato.queries.grid import grid
-from sfumato.queries.question import Question
+from sfumato.queries.likely_cells import likely_cells
+from sfumato.queries.paper_decoys import paper_cells
+from sfumato.queries.question import ANSWER, Question
 from sfumato.queries.rewrite import over
 from sfumato.queries.select import ERRORS
 from sfumato.queries.session import Session, quoted, session_of
@@ -23,7 +26,7 @@ from sfumato.queries.virtual import VirtualTable
 if TYPE_CHECKING:
     from sfumato.release import Release
 
-ESTIMATORS = ("inverse",)
+ESTIMATORS = ("inverse", "em", "consistent", "paper")
 _NUMBERS = re.compile(r"BOOLEAN|U?(TINY|SMALL|BIG|HUGE)INT|U?INTEGER|FLOAT|DOUBLE|DECIMAL\(.*\)")
 
 
@@ -53,7 +56,10 @@ def answer_perturbed(release: Release, question: Question, wishes: Wishes) -> An
     session = session_of(release, wishes.threads)
     _check_numbers(question, session)
     tables: dict[str, pa.Table] = {}
-    if wishes.consistent:
+    if wishes.estimator in ("paper", "em"):
+        cells = partial(paper_cells if wishes.estimator == "paper" else likely_cells, release)
+        sql = consistent_sql(question, session, wishes.quantile, tables, cells)
+    elif wishes.consistent or wishes.estimator == "consistent":
         sql = consistent_sql(question, session, wishes.quantile, tables)
     else:
         sql = VirtualTable(question, session).sql(wishes.quantile)
@@ -81,8 +87,8 @@ def finish(
         letter = "k" if output.of == "key" else "a"
         for suffix in ["", *(f"_{error}" for error in ERRORS if output.of == "aggregate")]:
             named = quoted(output.name + suffix)
-            columns.append(f"o.{letter}{output.index}{suffix} AS {named}")
-    sql = f"{estimates} SELECT {', '.join(columns)} FROM {source} AS o"
+            columns.append(f"{ANSWER}.{letter}{output.index}{suffix} AS {named}")
+    sql = f"{estimates} SELECT {', '.join(columns)} FROM {source} AS {ANSWER}"
     if question.having is not None:
         sql += f" WHERE {sql_text(question.having)}"
     order = [
@@ -91,7 +97,7 @@ def finish(
         for each in question.order
     ]
     # the same question has the same answer in the same order, whatever the threads do
-    order += [f"o.k{place} NULLS LAST" for place in range(len(question.keys))]
+    order += [f"{ANSWER}.k{place} NULLS LAST" for place in range(len(question.keys))]
     if order:
         sql += f" ORDER BY {', '.join(order)}"
     if question.limit is not None:

@@ -29,6 +29,7 @@ _CLAUSES = {
     "sample": ("SAMPLE", "Ask about all records; the answer costs the same."),
     "into": ("SELECT INTO", "Save the answer from outside."),
 }
+_GROUPINGS = {exp.Rollup: "ROLLUP", exp.Cube: "CUBE", exp.GroupingSets: "GROUPING SETS"}
 _KNOWN = {"kind", "expressions", "from_", "where", "group", "having", "order", "limit", "offset"}
 
 
@@ -42,7 +43,15 @@ def parse(sql: str, columns: Sequence[Column]) -> Question:
     >>> [term.text for term in question.where], question.outputs[0].name
     (['"age" > 40', '"disease" = \\'flu\\''], 'count')
     """
-    select = _read(sql)
+    try:
+        return _question(_read(sql), columns)
+    except RecursionError:
+        raise QueryError(
+            "Cannot read the SQL: it is nested too deeply. Use IN for long lists of values."
+        ) from None
+
+
+def _question(select: exp.Select, columns: Sequence[Column]) -> Question:
     for key in filled(select):
         if key in _CLAUSES:
             refuse(*_CLAUSES[key])
@@ -84,8 +93,6 @@ def _read(sql: str) -> exp.Select:
         raise QueryError(
             f"Cannot read the SQL: {_reason(error)} Write for example: {_EXAMPLE}."
         ) from None
-    except RecursionError:
-        raise QueryError("Cannot read the SQL: it is nested too deeply. Flatten it.") from None
     if len(statements) != 1:
         refuse("several statements at once", "Ask them one by one.")
     tree = statements[0]
@@ -142,6 +149,10 @@ def _group(group: exp.Group | None) -> list[Node]:
     if extra:
         what = "GROUP BY " + ", ".join(sorted(extra)).replace("_", " ").upper()
         refuse(what, "List the keys: GROUP BY a, b.")
+    for node in group.expressions:
+        for kind, name in _GROUPINGS.items():
+            if isinstance(node, kind):
+                refuse(f"GROUP BY {name}", "Ask for each grouping on its own.")
     return list(group.expressions)
 
 

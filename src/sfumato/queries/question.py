@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from sfumato.queries.dialect import sql_text
 
+ANSWER = "o"  # the table that HAVING and ORDER BY speak of
 Function = Literal["count", "sum", "avg"]
 
 
@@ -75,7 +76,7 @@ class Output:
 
 @dataclass(frozen=True, eq=False)
 class Ordering:
-    """One ORDER BY term over `k0 …` and `a0 …` (see `Question`)."""
+    """One ORDER BY term over `o.k0 …` and `o.a0 …` (see `Question`)."""
 
     tree: exp.Expr
     descending: bool
@@ -86,9 +87,10 @@ class Ordering:
 class Question:
     """`SELECT outputs FROM release WHERE … GROUP BY keys HAVING … ORDER BY … LIMIT … OFFSET …`.
 
-    `where` holds the conjuncts. `having` and `order` speak of the answer: `k0, k1 …` are the keys,
-    `a0, a1 …` the aggregates, `a0_stderr`, `a0_low`, `a0_high` their errors. Aggregates that only
-    HAVING or ORDER BY use are in `aggregates` but not in `outputs`.
+    `where` holds the conjuncts. `having` and `order` speak of the answer: `o.k0, o.k1 …` are the
+    keys, `o.a0, o.a1 …` the aggregates, `o.a0_stderr`, `o.a0_low`, `o.a0_high` their errors (so
+    qualified that an analyst's own `a0` is another thing). Aggregates that only HAVING or ORDER BY
+    use are in `aggregates` but not in `outputs`.
     """
 
     outputs: tuple[Output, ...]

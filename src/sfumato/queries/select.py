@@ -21,7 +21,7 @@ from sfumato.queries.dialect import (
     unwrap,
 )
 from sfumato.queries.names import Names
-from sfumato.queries.question import Aggregate, Function, Output, Term
+from sfumato.queries.question import ANSWER, Aggregate, Function, Output, Term
 
 ERRORS = ("stderr", "low", "high")
 
@@ -186,11 +186,11 @@ class Selection:
     def over_answer(self, node: Node, *, aliases_first: bool) -> Node:
         """Rewrite a HAVING or ORDER BY expression to the answer's columns `k0 … a0 …`."""
         if is_aggregate(node):
-            return exp.column(f"a{self._aggregate(node)}")
+            return exp.column(f"a{self._aggregate(node)}", table=ANSWER)
         if aliases_first and (found := self._by_name(node)):
             return found
         if (key := self._matching_key(node)) is not None:
-            return exp.column(f"k{key}")
+            return exp.column(f"k{key}", table=ANSWER)
         if isinstance(node, exp.Column):
             if found := self._by_name(node):
                 return found
@@ -233,4 +233,4 @@ class Selection:
     @staticmethod
     def _answer_column(output: Output, suffix: str) -> Node:
         letter = "k" if output.of == "key" else "a"
-        return exp.column(f"{letter}{output.index}{suffix}")
+        return exp.column(f"{letter}{output.index}{suffix}", table=ANSWER)

@@ -71,9 +71,9 @@ class Session:
                     *([f"SET threads = {threads}"] if threads is not None else []),
                     f"SET memory_limit = '{MEMORY_LIMIT}'",
                     f"SET temp_directory = {literal(self._spill)}",
-                    "SET enable_progress_bar = false",
+                    "SET GLOBAL TimeZone = 'UTC'",  # answers do not depend on where they are asked
                     "SET preserve_insertion_order = false",
-                    "SET python_enable_replacements = false",
+                    "SET GLOBAL python_enable_replacements = false",
                     "SET autoinstall_known_extensions = false",
                     "SET autoload_known_extensions = false",
                     "SET allow_community_extensions = false",
@@ -131,7 +131,7 @@ class Session:
             if column not in self._weights:
                 release = self._release()
                 assert release is not None
-                found = weight_table(release, column, self._published_counts)
+                found = weight_table(release, column, self.published_counts)
                 if set(found.keys) - set(self.names):
                     raise BundleError(
                         f"The records lack {list_some(sorted(set(found.keys) - set(self.names)))}, "
@@ -144,7 +144,8 @@ class Session:
                 self._weights[column] = found
             return quoted(name), self._weights[column]
 
-    def _published_counts(self, column: str, domain: pa.Array) -> IntArray:
+    def published_counts(self, column: str, domain: pa.Array) -> IntArray:
+        """The release's own records counted by value of the domain."""
         places = pa.table({"value": domain, "place": pa.array(np.arange(len(domain)))})
         counts = self.run(
             "SELECT coalesce(r.n, 0) AS n FROM domain AS d LEFT JOIN (SELECT "

@@ -18,6 +18,7 @@ from sfumato.queries.decoys import DecoyLaw, completed, with_law
 if TYPE_CHECKING:
     from sfumato.release import Release
 
+MOST_VALUES = 4_000  # of one operator: its weights are written down as m² rows
 PublishedCounts = Callable[[str, pa.Array], IntArray]
 
 
@@ -56,6 +57,12 @@ def weight_table(release: Release, column: str, published_counts: PublishedCount
             "part", pa.array(parts[weight != 0])
         )
         return WeightTable({column: "published", shown: "part"}, table)
+    if operator.values > MOST_VALUES:
+        raise QueryError(
+            f"Column {column!r} has {operator.values:,} values; questions about a column of more "
+            f"than {MOST_VALUES:,} are not supported. Ask for a release with coarser values, or of "
+            "the mechanism 'partitioned'."
+        )
     if isinstance(operator, Decoy):
         operator = completed(operator, published_counts(column, domain), domain, column)
     elif operator.needs_counts:

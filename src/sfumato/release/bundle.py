@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import fcntl
 import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Self
+from typing import Self
 
 from sfumato.errors import DataError
 from sfumato.release.manifest import NAME, FileEntry, Manifest
@@ -20,13 +22,15 @@ class BundleWriter:
     """A hidden folder beside the place of the release, renamed to it at the very end.
 
     Its name depends on the place alone, so a killed run leaves one such folder at most, and the
-    next run to that place removes it. A lock tells a dead run from a running one.
+    next run to that place removes it. A lock on the folder itself tells a dead run from a running
+    one: a lock file would have to go before the folder appears, and leave a gap.
     """
 
     def __init__(self, place: str | Path) -> None:
         self.place = Path(place)
         self.folder = self.place.parent / f".{self.place.name}{UNFINISHED}"
-        self._lock: IO[bytes] | None = None
+        self._lock: int | None = None
+        self._made: list[Path] = []  # folders above the place that were not there before
 
     def __enter__(self) -> Self:
         if self.place.exists() or self.place.is_symlink():
@@ -34,13 +38,15 @@ class BundleWriter:
                 f"{str(self.place)!r} exists already. Choose another place, or remove it first."
             )
         try:
+            above = self.place.parent
+            self._made = [path for path in (above, *above.parents) if not path.exists()]
             self.folder.mkdir(parents=True, exist_ok=True)
-            self._lock = (self.folder / "lock").open("wb")
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._lock = _locked(self.folder)
             self._clear()
         except BlockingIOError:
             raise DataError(f"Another run is publishing to {str(self.place)!r} just now.") from None
         except OSError as error:
+            self._leave()
             raise unwritable(self.place, error) from None
         return self
 
@@ -50,16 +56,14 @@ class BundleWriter:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._lock is not None and not self._lock.closed:
-            shutil.rmtree(self.folder, ignore_errors=True)
-            self._lock.close()
+        self._leave()
         if isinstance(error, OSError):
             raise unwritable(self.place, error) from None
 
     def finish(self, manifest: Manifest) -> Manifest:
         """Hash the files, write the manifest, and let the folder appear."""
         assert self._lock is not None
-        names = sorted(path.name for path in self.folder.iterdir() if path.name != "lock")
+        names = sorted(path.name for path in self.folder.iterdir())
         files = {name: FileEntry.of(self.folder / name) for name in names}
         whole = replace(manifest, files=files)
         with (self.folder / NAME).open("w", encoding="utf-8") as file:
@@ -68,28 +72,62 @@ class BundleWriter:
             os.fsync(file.fileno())
         for name in names:
             _sync(self.folder / name)
-        (self.folder / "lock").unlink()
         _sync(self.folder)
         self.folder.rename(self.place)
+        os.close(self._lock)
+        self._lock = None
+        self._made = []
         _sync(self.place.parent)
-        self._lock.close()
         return whole
+
+    def _leave(self) -> None:
+        """Remove what this run made, unless the release has appeared."""
+        if self._lock is not None:
+            shutil.rmtree(self.folder, ignore_errors=True)
+            os.close(self._lock)
+            self._lock = None
+        for path in self._made:
+            with contextlib.suppress(OSError):  # somebody else may use it by now
+                path.rmdir()
 
     def _clear(self) -> None:
         for path in self.folder.iterdir():
             if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path)
-            elif path.name != "lock":
+            else:
                 path.unlink()
 
 
 def unwritable(place: Path, error: OSError) -> DataError:
     """One sentence for a full disk, a missing right, a read-only place."""
-    reason = error.strerror or str(error)
+    # Arrow wraps the system's words in its own
+    reason = os.strerror(error.errno) if error.errno else str(error).splitlines()[0].rstrip(".")
     return DataError(
         f"Cannot write the release to {str(place)!r}: {reason}. Nothing was left behind; free "
         "space or choose another place."
     )
+
+
+def _locked(folder: Path) -> int:
+    """A descriptor of the folder that holds its lock; BlockingIOError where another run has it."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            # network file systems may not lock folders: there, two runs at once go unnoticed
+            if error.errno not in (errno.EBADF, errno.ENOLCK, errno.EOPNOTSUPP):
+                raise
+        held, there = os.fstat(descriptor), folder.stat()
+        if (held.st_dev, held.st_ino) != (there.st_dev, there.st_ino):
+            raise BlockingIOError  # the other run finished meanwhile and took its folder away
+    except FileNotFoundError:
+        os.close(descriptor)
+        raise BlockingIOError from None
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
 
 
 def _sync(path: Path) -> None:

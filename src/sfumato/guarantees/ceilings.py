@@ -1,0 +1,62 @@
+"""Promises that are ceilings: no value becomes likelier than its limit, in any group of people."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import ClassVar
+
+from sfumato.columns import value_text
+from sfumato.errors import InfeasibleGuarantee
+from sfumato.guarantees.base import Guarantee
+from sfumato.profile import Histogram
+
+DOES_NOT_PROTECT: tuple[str, ...] = (
+    "an adversary who knows, or learns from the release itself, how quasi columns and sensitive "
+    "values hang together (negative associations, the deFinetti attack): the ceiling is the chance "
+    "for somebody who knows no such link",
+    "an adversary who already knows the values of others in the same group: ask for fake values "
+    "against that",
+    "learning that somebody is in the table",
+    "conclusions that hold for everybody alike (smoking and cancer)",
+    "several releases of the same people: the groups that a person was in can be intersected",
+)
+
+
+class CeilingGuarantee(Guarantee):
+    """A promise that says itself completely by `ceilings`."""
+
+    does_not_protect: ClassVar[tuple[str, ...]] = DOES_NOT_PROTECT
+
+    def check(self, histogram: Histogram) -> None:
+        """Lemma 1 of the F'-privacy paper: it can be kept iff no share is above its ceiling."""
+        ceilings, shares = self.ceilings(histogram), histogram.shares
+        broken = [code for code, share in enumerate(shares) if share > ceilings[code]]
+        if not broken:
+            return
+        worst = max(broken, key=lambda code: shares[code] - ceilings[code])
+        nearest = self.nearest(histogram)
+        advice = f"Nearest that can be kept: '{nearest}'." if nearest else self.advice()
+        raise InfeasibleGuarantee(
+            f"'{self}' cannot be kept: in column {histogram.column!r} the value "
+            f"{value_text(histogram.values[worst])} has a share of {float(shares[worst]):.4g}, "
+            f"above its ceiling of {float(ceilings[worst]):.4g}, so some group must hold more of "
+            f"it than is allowed. {advice}",
+            witness=value_text(histogram.values[worst]),
+            nearest=str(nearest) if nearest else None,
+        )
+
+    def nearest(self, histogram: Histogram) -> Guarantee | None:
+        """The nearest promise of this kind that the histogram allows."""
+        return None
+
+    def advice(self) -> str:
+        return "Raise its limit, or publish another column."
+
+
+def chance(ceiling: Fraction) -> str:
+    """How a statement writes a ceiling.
+
+    >>> chance(Fraction(1, 3))
+    '33.33 %'
+    """
+    return f"{float(ceiling):.2%}".replace("%", " %")

@@ -1,0 +1,23 @@
+"""Buckets under ceilings: F'-privacy, l-diversity and beta-likeness with quasi columns untouched.
+
+The records go into buckets; the release shows for each record its bucket, and for each bucket how
+often every sensitive value stands in it (F'-privacy paper, Section 3).
+"""
+
+from sfumato.mechanisms.buckets.fakes import certainty
+from sfumato.mechanisms.buckets.plan import BucketedPlan
+from sfumato.mechanisms.buckets.ways import (
+    AnatomyBuckets,
+    MultiSizeBuckets,
+    OptimalBuckets,
+    TwoSizeBuckets,
+)
+
+__all__ = [
+    "AnatomyBuckets",
+    "BucketedPlan",
+    "MultiSizeBuckets",
+    "OptimalBuckets",
+    "TwoSizeBuckets",
+    "certainty",
+]

@@ -1,0 +1,90 @@
+"""Why no setting exists, and the smallest maximum bucket size for which one does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+
+from sfumato.columns import value_text
+from sfumato.errors import InfeasibleGuarantee
+from sfumato.guarantees.base import Guarantee
+from sfumato.mechanisms.buckets.settings import Limits
+from sfumato.profile import Histogram
+
+LARGEST_TRIED = 4096
+
+Exists = Callable[[int], bool]
+
+
+def smallest_max_size(histogram: Histogram, limits: Limits, exists: Exists) -> int | None:
+    """The smallest maximum size that admits a setting, up to 4,096; None beyond.
+
+    Allowing larger buckets never hurts, so it is found by doubling and halving.
+    """
+    rows = histogram.rows
+    top = min(rows, LARGEST_TRIED)
+    low = min(limits.needed_size(histogram.counts), top)
+    high = low
+    while not exists(high):
+        if high >= top:
+            return None
+        low, high = high + 1, min(2 * high, top)
+    while low < high:
+        middle = (low + high) // 2
+        if exists(middle):
+            high = middle
+        else:
+            low = middle + 1
+    return high
+
+
+def witness(histogram: Histogram, limits: Limits, max_size: int) -> tuple[int, str]:
+    """The value that stands most in the way, and why (errata F2)."""
+    present = np.flatnonzero(histogram.counts > 0)
+    sizes = np.arange(1, min(max_size, histogram.rows) + 1)
+    allowed = limits.table(sizes)
+    fractions = np.where(sizes[:, None] > 0, allowed / sizes[:, None], 0.0)
+    best = fractions.max(axis=0)
+    pressure = histogram.counts[present] / histogram.rows / np.maximum(best[present], 1e-12)
+    worst = int(present[np.argmax(pressure)])
+    name = value_text(histogram.values[worst])
+    ceiling = limits.ceilings[worst]
+    if best[worst] == 0:
+        needed = -(-ceiling.denominator // ceiling.numerator)
+        return worst, (
+            f"the value {name} may fill at most {float(ceiling):.4g} of a bucket, so its buckets "
+            f"need at least {needed} records"
+        )
+    place = int(np.argmax(fractions[:, worst]))
+    share = Fraction(int(allowed[place, worst]), int(sizes[place]))
+    return worst, (
+        f"the value {name} has {int(histogram.counts[worst]):,} records and may fill at most "
+        f"{share} of any such bucket, and the others leave too little room around it"
+    )
+
+
+def infeasible(
+    guarantee: Guarantee,
+    mechanism: str,
+    histogram: Histogram,
+    limits: Limits,
+    max_size: int,
+    exists: Exists,
+) -> InfeasibleGuarantee:
+    """The error that says what stands in the way and which maximum size would do."""
+    value, reason = witness(histogram, limits, max_size)
+    enough = smallest_max_size(histogram, limits, exists)
+    nearest = None if enough is None else f"{mechanism}(max_size={enough})"
+    advice = (
+        f"The smallest maximum size that would do is {enough}: use '{nearest}'."
+        if nearest
+        else f"No maximum size up to {min(histogram.rows, LARGEST_TRIED):,} would do: ask for less."
+    )
+    return InfeasibleGuarantee(
+        f"'{guarantee}' cannot be kept on column {histogram.column!r} with buckets of at most "
+        f"{max_size} records: {reason}. {advice}",
+        witness=value_text(histogram.values[value]),
+        nearest=nearest,
+    )

@@ -1,0 +1,159 @@
+"""Bucket settings: how many buckets of which size, and whether records can fill them.
+
+A setting is valid when every value x can be spread over the buckets so that no bucket of size S
+holds more than ⌊f'_x S⌋ records of x, f'_x being the promise's ceiling (F'-privacy paper, Section
+3.4). All of it is decided on counts, in integers: the floors of f'·S are exact (errata F4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.draws import IntArray
+
+
+@dataclass(frozen=True, order=True)
+class Part:
+    """`buckets` buckets of `size` records each: B_j(S_j, b_j) in the paper."""
+
+    size: int
+    buckets: int
+
+    @property
+    def records(self) -> int:
+        return self.size * self.buckets
+
+    @property
+    def loss(self) -> int:
+        return self.buckets * (self.size - 1) ** 2
+
+
+Setting = tuple[Part, ...]
+
+
+def setting_of(sizes: Iterable[int], buckets: Iterable[int]) -> Setting:
+    """The setting with empty parts dropped and sizes ascending, so that equal ones compare equal.
+
+    >>> setting_of([14, 4, 7], [1, 9, 0])
+    (Part(size=4, buckets=9), Part(size=14, buckets=1))
+    """
+    return tuple(sorted(Part(int(s), int(b)) for s, b in zip(sizes, buckets, strict=True) if b > 0))
+
+
+def loss(setting: Setting) -> int:
+    """Σ b_S (S−1)² (Equation 2); the mean squared error is this over N − 1."""
+    return sum(part.loss for part in setting)
+
+
+def mean_squared_error(setting: Setting) -> Fraction:
+    """MSE of Definition 3; 0 for a single record, where the paper leaves it undefined (F16)."""
+    rows = sum(part.records for part in setting)
+    return Fraction(loss(setting), max(rows - 1, 1))
+
+
+@dataclass(frozen=True, eq=False)
+class Limits:
+    """What a promise allows inside a bucket: at most ⌊f'_x S⌋ records of x among S.
+
+    `distinct` allows each value once per bucket at most, which fake values need (Section 6).
+
+    >>> limits = Limits((Fraction(29, 100), Fraction(57, 100)))
+    >>> limits.table([100, 50]).tolist()
+    [[29, 57], [14, 28]]
+    >>> limits.smallest_size
+    2
+    """
+
+    ceilings: tuple[Fraction, ...]
+    distinct: bool = False
+
+    def table(self, sizes: Sequence[int] | IntArray) -> IntArray:
+        """⌊f'_x S⌋ for every size (rows) and value (columns), exact (errata F4)."""
+        column = [int(size) for size in sizes]
+        largest = max(column, default=0)
+        tops = [ceiling.numerator for ceiling in self.ceilings]
+        bottoms = [ceiling.denominator for ceiling in self.ceilings]
+        fits = max([*tops, *bottoms], default=0) * max(largest, 1) < 1 << 62
+        kind: type = np.int64 if fits else object  # Python integers where 64 bits do not suffice
+        products: npt.NDArray[Any] = np.array(column, kind)[:, None] * np.array(tops, kind)
+        allowed: IntArray = (products // np.array(bottoms, kind)).astype(np.int64)
+        return np.minimum(allowed, 1) if self.distinct else allowed
+
+    @property
+    def smallest_size(self) -> int:
+        """M = min over x of ⌈1/f'_x⌉: no smaller bucket can hold any record."""
+        return min((-(-c.denominator // c.numerator) for c in self.ceilings if c > 0), default=1)
+
+    def needed_size(self, counts: IntArray) -> int:
+        """max over the values present of ⌈1/f'_x⌉: no smaller maximum will do (errata F2)."""
+        return max(
+            (
+                -(-ceiling.denominator // ceiling.numerator)
+                for ceiling, count in zip(self.ceilings, counts, strict=True)
+                if count > 0
+            ),
+            default=1,
+        )
+
+    def usable_sizes(self, counts: IntArray, largest: int) -> IntArray:
+        """The sizes up to `largest` of which at least one bucket can be filled (errata F12)."""
+        sizes = np.arange(self.smallest_size, min(largest, int(counts.sum())) + 1, dtype=np.int64)
+        room = np.minimum(self.table(sizes), counts).sum(axis=1)
+        return np.asarray(sizes[room >= sizes])
+
+
+def is_valid_pair(setting: Setting, counts: IntArray, limits: Limits) -> bool:
+    """Theorem 3 for at most two sizes: privacy, fill and capacity constraints. O(m)."""
+    if len(setting) > 2:
+        raise ValueError("Theorem 3 does not extend beyond two sizes (Example 5)")
+    if sum(part.records for part in setting) != int(counts.sum()):
+        return False
+    rooms = part_rooms(setting, counts, limits)
+    fills = all(int(room.sum()) >= part.records for room, part in zip(rooms, setting, strict=True))
+    return fills and bool((rooms.sum(axis=0) >= counts).all())
+
+
+def part_rooms(setting: Setting, counts: IntArray, limits: Limits) -> IntArray:
+    """a_{xj} = min(⌊f'_x S_j⌋ b_j, o_x), parts by values (Definition 6)."""
+    buckets = np.array([part.buckets for part in setting], np.int64)
+    allowed = limits.table([part.size for part in setting]) * buckets[:, None]
+    return np.asarray(np.minimum(allowed, counts))
+
+
+def partition_pair(setting: Setting, counts: IntArray, limits: Limits) -> IntArray:
+    """Section 4.3: how many records of each value go to each of at most two valid parts.
+
+    The first part starts with all it may hold; its surplus moves to the second, value by value in
+    the order of codes, as far as the second may take it (errata F11: the order is ours).
+
+    >>> from fractions import Fraction as F
+    >>> counts = np.array([1] * 8 + [6] * 4 + [9] * 2)
+    >>> limits = Limits(tuple(2 * F(int(o), 50) + F(1, 20) for o in counts))
+    >>> partition_pair(setting_of([4, 14], [9, 1]), counts, limits)[1].tolist()
+    [1, 1, 1, 1, 1, 1, 1, 1, 4, 2, 0, 0, 0, 0]
+    """
+    rooms = part_rooms(setting, counts, limits)
+    if len(setting) == 1:
+        return counts[None, :].copy()
+    first = rooms[0].copy()
+    movable = np.minimum(rooms[1] - (counts - first), first)
+    surplus = int(first.sum()) - setting[0].records
+    before = np.concatenate([[0], np.cumsum(movable)[:-1]])
+    first -= np.clip(surplus - before, 0, movable)
+    return np.stack([first, counts - first])
+
+
+def check_parts(setting: Setting, shares: IntArray, counts: IntArray, limits: Limits) -> None:
+    """Assert that `shares` (parts by values) fills a setting within its limits."""
+    assert shares.shape == (len(setting), len(counts)), (shares.shape, setting)
+    assert bool((shares >= 0).all()), shares
+    assert bool((shares.sum(axis=0) == counts).all()), shares
+    assert bool((shares <= part_rooms(setting, counts, limits)).all()), shares
+    records = [part.records for part in setting]
+    assert shares.sum(axis=1).tolist() == records, (shares.sum(axis=1), records)

@@ -1,0 +1,63 @@
+"""Who goes to which part, spread as evenly as the ceilings let.
+
+Most settings leave a choice. A value that fills all the room it has in a part stands in every
+bucket there, and values that always stand together cannot be told apart in answers (methods,
+section 1). So records are dealt with the largest entropy: every (value, part) is filled to
+σ(a_x + b_j) of its room, σ the logistic function, which stays away from empty and from full
+wherever it can. Rounding down and a maximum flow make it whole.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.draws import IntArray
+from sfumato.mechanisms.buckets.settings import Limits, Setting, part_rooms
+from sfumato.mechanisms.buckets.transport import transport
+
+FloatArray = npt.NDArray[np.float64]
+
+_ROUNDS = 60
+_REACH = 40.0  # σ(40) is 1 to the last bit
+
+
+def spread_evenly(setting: Setting, counts: IntArray, limits: Limits) -> IntArray:
+    """Records by part and value, for a valid setting. O(rounds · parts · values), then a flow."""
+    if len(setting) < 2:
+        return counts[None, :].copy()
+    rooms = part_rooms(setting, counts, limits)
+    demands = np.array([part.records for part in setting], np.int64)
+    even = _even(rooms.astype(float), counts.astype(float), demands.astype(float))
+    by_value = counts / np.maximum(even.sum(axis=0), 1e-300)
+    by_part = demands / np.maximum(even.sum(axis=1), 1e-300)
+    scale = np.minimum(np.minimum(by_value[None, :], by_part[:, None]), 1.0)
+    start = np.minimum(np.floor(even * scale * (1 - 1e-9)).astype(np.int64), rooms)
+    flow = transport(counts, demands, rooms, start)
+    assert flow.short == 0, "the setting is not valid"
+    return flow.amounts
+
+
+def _even(rooms: FloatArray, counts: FloatArray, demands: FloatArray) -> FloatArray:
+    """rooms · σ(a_x + b_j) with row sums `demands` and column sums `counts`, nearly."""
+    parts, values = rooms.shape
+    of_part, of_value = np.zeros(parts), np.zeros(values)
+    for _ in range(_ROUNDS):
+        of_value = _level(rooms, of_part[:, None], counts)
+        of_part = _level(rooms.T, of_value[:, None], demands)
+    return rooms * _filled(of_part[:, None] + of_value[None, :])
+
+
+def _level(rooms: FloatArray, offsets: FloatArray, totals: FloatArray) -> FloatArray:
+    """For each column t with Σ rooms·σ(offset + t) = total, by halving (the sum grows with t)."""
+    low = np.full(rooms.shape[1], -2 * _REACH)
+    high = np.full(rooms.shape[1], 2 * _REACH)
+    for _ in range(40):
+        middle = (low + high) / 2
+        below = (rooms * _filled(offsets + middle[None, :])).sum(axis=0) < totals
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    return np.clip((low + high) / 2, -_REACH, _REACH)
+
+
+def _filled(level: FloatArray) -> FloatArray:
+    return np.asarray(1 / (1 + np.exp(-np.clip(level, -_REACH, _REACH))))

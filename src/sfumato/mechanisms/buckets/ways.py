@@ -1,0 +1,258 @@
+"""The bucket mechanisms: four ways to choose the sizes, one way to fill and publish."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar, Self
+
+import numpy as np
+
+from sfumato.columns import value_text
+from sfumato.draws import Draws, IntArray
+from sfumato.errors import DataError, InfeasibleGuarantee, UsageError
+from sfumato.guarantees.base import Guarantee
+from sfumato.guarantees.ceilings import CeilingGuarantee
+from sfumato.mechanisms.buckets.fakes import Fakes
+from sfumato.mechanisms.buckets.feasible import infeasible, smallest_max_size
+from sfumato.mechanisms.buckets.filling import Filling, RoundRobin
+from sfumato.mechanisms.buckets.multi_size import recursive_multi_size
+from sfumato.mechanisms.buckets.optimal import optimal_setting
+from sfumato.mechanisms.buckets.plan import BucketedPlan
+from sfumato.mechanisms.buckets.settings import (
+    Limits,
+    Setting,
+    check_parts,
+    setting_of,
+)
+from sfumato.mechanisms.buckets.spread import spread_evenly
+from sfumato.mechanisms.buckets.two_size import best_two_size
+from sfumato.mechanisms.mixing import Mixed
+from sfumato.mechanisms.protocol import Mechanism
+from sfumato.profile import Histogram, Profile
+
+USUAL_LARGEST = 50  # M' of the paper, Table 4
+_BLOCKS = 4096  # over all parts: more would not fit the cache
+_FEWEST_BLOCKS = 128
+
+# the setting, and a proven lower bound on the loss if there is one
+Choice = tuple[Setting, Fraction | None]
+
+
+@dataclass(frozen=True)
+class BucketMechanism(Mechanism):
+    """Buckets of at most `max_size` records, each listing `fakes` values that nobody in it has.
+
+    Without `max_size` it is 50, or as large as the ceilings need.
+    """
+
+    max_size: int | None = None
+    fakes: int = 0
+
+    def __post_init__(self) -> None:
+        for parameter, least in (("max_size", 1), ("fakes", 0)):
+            given = getattr(self, parameter)
+            if given is None:
+                continue
+            try:
+                number = int(str(given))
+            except ValueError:
+                number = least - 1
+            if number < least:
+                raise UsageError(
+                    f"The {parameter!r} parameter of {self.name} must be a whole number of at "
+                    f"least {least}. Got {str(given)!r} instead."
+                )
+            object.__setattr__(self, parameter, number)
+
+    def keeps(self, guarantee: Guarantee) -> bool:
+        return isinstance(guarantee, CeilingGuarantee)
+
+    def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> BucketedPlan:
+        histogram = only_histogram(profile)
+        guarantee.check(histogram)
+        limits = Limits(tuple(guarantee.ceilings(histogram)), distinct=self.fakes > 0)
+        setting, bound = self._choose(histogram, limits, guarantee)
+        shares = spread_evenly(setting, histogram.counts, limits)
+        check_parts(setting, shares, histogram.counts, limits)
+        rows = max(histogram.rows, 1)
+        fillings: list[Filling] = []
+        for number, (part, counts) in enumerate(zip(setting, shares, strict=True)):
+            fillings.append(
+                Mixed.plan(
+                    counts,
+                    size=part.size,
+                    buckets=part.buckets,
+                    limits=limits.table([part.size])[0],
+                    draws=draws.child(f"part {number}"),
+                    blocks=max(_FEWEST_BLOCKS, _BLOCKS * part.records // rows),
+                )
+            )
+        return BucketedPlan(
+            histogram,
+            limits,
+            setting,
+            tuple(fillings),
+            draws.permutation("slots", histogram.counts),
+            self._fakes(histogram, draws),
+            bound,
+        )
+
+    def _fakes(self, histogram: Histogram, draws: Draws) -> Fakes | None:
+        if not self.fakes:
+            return None
+        return Fakes(self.fakes, histogram.counts, draws.child("fakes"))
+
+    def _choose(self, histogram: Histogram, limits: Limits, guarantee: Guarantee) -> Choice:
+        """The setting, within the maximum size; grown to what is needed where none was stated."""
+        largest = self._largest(histogram, limits)
+        found = self._setting(histogram.counts, limits, largest) if largest else None
+        if found is None and self.max_size is None and not self.fakes:
+
+            def possible(size: int) -> bool:
+                return self._setting(histogram.counts, limits, size) is not None
+
+            grown = smallest_max_size(histogram, limits, possible)
+            found = self._setting(histogram.counts, limits, grown) if grown else None
+        if found is None:
+            raise self._infeasible(histogram, limits, guarantee, largest)
+        return found
+
+    def _largest(self, histogram: Histogram, limits: Limits) -> int:
+        largest = self.max_size or max(USUAL_LARGEST, limits.needed_size(histogram.counts))
+        # fakes need values of their own: |g| + σ different ones (errata F15)
+        present = int((histogram.counts > 0).sum())
+        return min(largest, present - self.fakes) if self.fakes else largest
+
+    def _infeasible(
+        self, histogram: Histogram, limits: Limits, guarantee: Guarantee, largest: int
+    ) -> InfeasibleGuarantee:
+        if self.fakes:
+            present = int((histogram.counts > 0).sum())
+            common = int(np.argmax(histogram.counts))
+            return InfeasibleGuarantee(
+                f"'{guarantee}' cannot be kept on column {histogram.column!r} with {self.fakes} "
+                f"fake values per bucket: buckets may hold each value once and at most "
+                f"{max(largest, 0)} records, because {present} different values are there. "
+                f"The commonest value, {value_text(histogram.values[common])}, has a share of "
+                f"{float(histogram.shares[common]):.4g}. Use fewer fakes, or merge rare values.",
+                witness=value_text(histogram.values[common]),
+            )
+
+        def possible(size: int) -> bool:
+            return self._setting(histogram.counts, limits, size) is not None
+
+        return infeasible(guarantee, self.name, histogram, limits, largest, possible)
+
+    @abstractmethod
+    def _setting(self, counts: IntArray, limits: Limits, max_size: int) -> Choice | None:
+        """The best setting of this kind, None where there is none."""
+
+
+@dataclass(frozen=True)
+class OptimalBuckets(BucketMechanism):
+    """Any number of sizes with the least loss, to a proven gap (see `optimal`).
+
+    >>> counts = Histogram("s", tuple("abcde"), np.array([4, 4, 3, 2, 1]))
+    >>> from sfumato.guarantees import LDiversity
+    >>> plan = OptimalBuckets().plan(
+    ...     Profile(14, {"s": counts}), LDiversity(3), Draws.from_seed(1))
+    >>> plan.setting
+    (Part(size=3, buckets=2), Part(size=4, buckets=2))
+    """
+
+    name: ClassVar[str] = "optimal"
+
+    def _setting(self, counts: IntArray, limits: Limits, max_size: int) -> Choice | None:
+        found = optimal_setting(counts, limits, max_size)
+        return None if found is None else (found.setting, found.bound)
+
+
+@dataclass(frozen=True)
+class MultiSizeBuckets(BucketMechanism):
+    """The paper's recursive heuristic (Section 5.2), for comparison with `optimal`."""
+
+    name: ClassVar[str] = "multi-size"
+
+    @classmethod
+    def candidates(cls) -> list[Self]:
+        return []  # `optimal` is never worse
+
+    def _setting(self, counts: IntArray, limits: Limits, max_size: int) -> Choice | None:
+        found = recursive_multi_size(counts, limits, max_size)
+        return None if found is None else (found[0], None)
+
+
+@dataclass(frozen=True)
+class TwoSizeBuckets(BucketMechanism):
+    """The best setting with two sizes (Section 5.1): the fastest to plan."""
+
+    name: ClassVar[str] = "two-size"
+
+    @classmethod
+    def candidates(cls) -> list[Self]:
+        return []
+
+    def _setting(self, counts: IntArray, limits: Limits, max_size: int) -> Choice | None:
+        found = best_two_size(counts, limits, max_size)
+        return None if found is None else (found, None)
+
+
+@dataclass(frozen=True)
+class AnatomyBuckets(Mechanism):
+    """Anatomy on counts: ⌊N/l⌋ buckets, dealt round robin, for comparison (errata F14).
+
+    l is the smallest that keeps every ceiling (Remark 1). The same values meet again and again,
+    so answers are worse than from mixed buckets.
+    """
+
+    name: ClassVar[str] = "anatomy"
+
+    @classmethod
+    def candidates(cls) -> list[Self]:
+        return []
+
+    def keeps(self, guarantee: Guarantee) -> bool:
+        return isinstance(guarantee, CeilingGuarantee)
+
+    def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> BucketedPlan:
+        histogram = only_histogram(profile)
+        guarantee.check(histogram)
+        limits = Limits(tuple(guarantee.ceilings(histogram)))
+        diversity = limits.needed_size(histogram.counts)
+        rows, buckets = histogram.rows, histogram.rows // diversity
+        commonest = int(np.argmax(histogram.counts))
+        if int(histogram.counts[commonest]) > buckets:
+            share = float(histogram.shares[commonest])
+            raise InfeasibleGuarantee(
+                f"Anatomy needs {diversity} different values in every bucket for '{guarantee}', "
+                f"but {value_text(histogram.values[commonest])} has a share of {share:.4g}, above "
+                f"1/{diversity}. Use the mechanism 'optimal'.",
+                witness=value_text(histogram.values[commonest]),
+                nearest=str(OptimalBuckets()),
+            )
+        size, more = divmod(rows, buckets)
+        return BucketedPlan(
+            histogram,
+            limits,
+            setting_of((size, size + 1), (buckets - more, more)),
+            (RoundRobin(histogram.counts, buckets),),
+            draws.permutation("slots", histogram.counts),
+        )
+
+
+def only_histogram(profile: Profile) -> Histogram:
+    """Buckets speak of one sensitive column."""
+    if len(profile.histograms) != 1:
+        raise UsageError(
+            f"Buckets hide one sensitive column; this table has {len(profile.histograms)} "
+            f"({', '.join(profile.histograms)}). Name one as sensitive, and drop the others."
+        )
+    (histogram,) = profile.histograms.values()
+    if histogram.column in ("bucket", "count"):
+        raise DataError(
+            f"The sensitive column {histogram.column!r} has the name of a column that the release "
+            "adds. Rename it."
+        )
+    return histogram

@@ -1,0 +1,146 @@
+"""Buckets are operators too: how often values meet in a bucket (methods, section 1).
+
+A bucketed release shows o_x(A) = Σ_g n_A(g)·c_x(g)/|g| for the records that satisfy a condition A.
+Records reach the slots of their value by a uniform permutation, so E[o_x(A)] = Σ_x' n_{A,x'}·
+M[x', x] with M[x', x] = Σ_g c_x'(g)·c_x(g)/|g| / o_x'. Everything here follows from the contents
+of the buckets, which the sensitive table shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from sfumato.draws import IntArray
+from sfumato.operators.base import FloatArray
+
+MOST_MOMENTS = 128  # values: with more, the third moments would not fit
+NEARLY_SINGULAR = 1e-4  # of the largest eigenvalue, which is 1
+
+
+@dataclass(frozen=True, eq=False)
+class BucketKinds:
+    """Buckets of equal contents: kind t occurs `times[t]` times and holds `counts` of `values`.
+
+    The entries of kind t are those with `kinds == t`; `kinds` is sorted.
+    """
+
+    times: IntArray
+    kinds: IntArray
+    values: IntArray
+    counts: IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class BucketOperator:
+    """The operator of a set of buckets, and how the observed shares scatter around it.
+
+    >>> pairs = BucketKinds(*map(np.array, ([2, 1], [0, 0, 1, 1], [0, 1, 0, 2], [1, 1, 1, 1])))
+    >>> operator = BucketOperator.of([pairs], 3)
+    >>> operator.matrix()[0].round(3).tolist()
+    [0.5, 0.333, 0.167]
+    """
+
+    counts: FloatArray  # o_x: how often a value stands in the buckets
+    together: FloatArray  # C[x, y] = Σ_g c_x(g)·c_y(g)/|g|
+    moments: FloatArray | None  # Σ_g c_x(g)·s_g·s_gᵀ by x, s_g = c(g)/|g|; None for many values
+
+    @classmethod
+    def of(cls, pieces: Iterable[BucketKinds], values: int) -> BucketOperator:
+        """Sum over buckets that come in pieces. Cost: Σ |g|³ over the kinds, sparse."""
+        from scipy.sparse import csr_array
+
+        counts = np.zeros(values)
+        together = np.zeros((values, values))
+        few = values <= MOST_MOMENTS
+        moments = np.zeros((values, values * values)) if few else None
+        for piece in pieces:
+            shape = (len(piece.times), values)
+            held = csr_array((piece.counts.astype(float), (piece.kinds, piece.values)), shape=shape)
+            sizes = held.sum(axis=1)
+            share = csr_array(held / sizes[:, None])
+            weighted = csr_array(held * piece.times[:, None])
+            counts += weighted.sum(axis=0)
+            together += (weighted.T @ share).toarray()
+            if moments is not None:
+                moments += (weighted.T @ _pairs(share)).toarray()
+        cube = None if moments is None else moments.reshape(values, values, values)
+        return cls(counts, together, cube)
+
+    def matrix(self) -> FloatArray:
+        """M; a value that no bucket holds keeps to itself."""
+        matrix = self.together / np.maximum(self.counts, 1)[:, None]
+        absent = self.counts == 0
+        matrix[absent, absent] = 1.0
+        return matrix
+
+    @cached_property
+    def spectrum(self) -> tuple[FloatArray, FloatArray]:
+        """Eigenvalues (ascending) and vectors of C scaled to o = 1: M's, which lie in [0, 1]."""
+        root = np.sqrt(np.maximum(self.counts, 1))
+        scaled = self.together / np.outer(root, root)
+        absent = self.counts == 0
+        scaled[absent, absent] = 1.0
+        values, vectors = np.linalg.eigh(scaled)
+        return values, vectors
+
+    @property
+    def condition(self) -> float:
+        """How much the inverse may amplify noise: largest over smallest eigenvalue of M."""
+        smallest = float(self.spectrum[0][0])
+        return 1 / smallest if smallest > 1e-12 else float("inf")
+
+    def confused(self) -> IntArray:
+        """Codes of the values that the buckets cannot tell apart, or hardly can."""
+        values, vectors = self.spectrum
+        weak = vectors[:, values < NEARLY_SINGULAR]
+        if not weak.shape[1]:
+            return np.empty(0, np.int64)
+        return np.asarray(np.flatnonzero(np.sqrt((weak**2).sum(axis=1)) > 0.05), np.int64)
+
+    @cached_property
+    def scatter(self) -> FloatArray:
+        """Σ_x o_x·Cov_x: how the observed o would scatter if every record were drawn anew.
+
+        Cov_x is the covariance of s_g over the slots of x; Σ_g |g|·s_g·s_gᵀ is C itself.
+        """
+        matrix = self.matrix()
+        scatter: FloatArray = self.together - matrix.T @ (self.counts[:, None] * matrix)
+        return scatter
+
+    def noise(self, spread: FloatArray) -> FloatArray:
+        """Cov(o) for Σ_x spread_x·Cov_x.
+
+        For n_{A,x} of the o_x records of x, chosen at random among the slots without replacement,
+        spread_x = n_{A,x}(1 − n_{A,x}/o_x)·o_x/(o_x − 1). With many values all Cov_x are taken as
+        their mean.
+        """
+        if self.moments is None:
+            return self.scatter * (spread.sum() / max(self.counts.sum(), 1))
+        matrix = self.matrix()
+        each = spread / np.maximum(self.counts, 1)
+        second = np.tensordot(each, self.moments, axes=1)
+        noise: FloatArray = second - matrix.T @ (spread[:, None] * matrix)
+        return noise
+
+
+def _pairs(share: csr_array) -> csr_array:  # type: ignore[name-defined]  # noqa: F821
+    """Row by row, s_g·s_gᵀ written out flat."""
+    from scipy.sparse import csr_array
+
+    rows, values = share.shape
+    lengths = np.diff(share.indptr)
+    repeat = np.repeat(lengths, lengths)  # each entry meets all entries of its row
+    first = np.repeat(np.arange(share.nnz), repeat)
+    starts = np.repeat(share.indptr[:-1], lengths**2)
+    within = np.arange(len(first)) - np.repeat(
+        np.concatenate([[0], np.cumsum(lengths**2)[:-1]]), lengths**2
+    )
+    second = starts + within % np.repeat(lengths, lengths**2)
+    column = share.indices[first].astype(np.int64) * values + share.indices[second]
+    pointers = np.concatenate([[0], np.cumsum(lengths**2)])
+    data = share.data[first] * share.data[second]
+    return csr_array((data, column, pointers), shape=(rows, values * values))

@@ -1,0 +1,129 @@
+"""What many tests share: the command line in this process, small tables, mutated releases."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import sys
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+DISEASES = ("angina", "asthma", "cancer", "diabetes", "flu", "gastritis", "hepatitis", "ulcer")
+SHARES = (0.24, 0.2, 0.16, 0.12, 0.1, 0.08, 0.06, 0.04)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run of the command line did."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """The one JSON object on standard output; fails where there is anything else."""
+        return json.loads(self.out, parse_constant=_no_constant)
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+@pytest.fixture
+def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
+    """`cli("publish", …)` runs the program as `sfumato publish …` would, in this process."""
+
+    def run(*arguments: object) -> Outcome:
+        from sfumato.cli import app
+
+        monkeypatch.setattr(sys, "argv", ["sfumato", *map(str, arguments)])
+        monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
+        capsys.readouterr()
+        code: Any = 0
+        try:
+            app.run()
+        except SystemExit as stop:
+            code = stop.code
+        captured = capsys.readouterr()
+        return Outcome(int(code or 0), captured.out, captured.err)
+
+    return run
+
+
+def make_people(rows: int, seed: int = 0) -> pa.Table:
+    """People with an age, a sex, a region and a disease that depends on the age a little."""
+    rng = np.random.default_rng(seed)
+    age = rng.integers(18, 90, rows)
+    disease = rng.choice(len(DISEASES), rows, p=SHARES)
+    older = (age > 60) & (rng.random(rows) < 0.3)
+    disease[older] = 2
+    return pa.table(
+        {
+            "age": pa.array(age, pa.int64()),
+            "sex": pa.array(np.array(["F", "M"])[rng.integers(0, 2, rows)]),
+            "region": pa.array(np.array(["north", "south", "west"])[rng.integers(0, 3, rows)]),
+            "disease": pa.array(np.array(DISEASES)[disease]),
+        }
+    )
+
+
+@pytest.fixture
+def people() -> Callable[..., pa.Table]:
+    return make_people
+
+
+@pytest.fixture
+def people_file(tmp_path: Path) -> Path:
+    path = tmp_path / "people.parquet"
+    pq.write_table(make_people(400), path)
+    return path
+
+
+@pytest.fixture
+def mutate() -> Callable[..., Path]:
+    """Copy a release with changed records or manifest, hashes made right again."""
+
+    def change(
+        release: Path,
+        to: Path,
+        *,
+        records: Callable[[pa.Table], pa.Table] | None = None,
+        manifest: Callable[[dict[str, Any]], None] | None = None,
+    ) -> Path:
+        shutil.copytree(release, to)
+        described = json.loads((to / "manifest.json").read_text("utf-8"))
+        path = to / "records.parquet"
+        if records is not None:
+            table = records(pq.read_table(path))
+            pq.write_table(table, path, store_schema=False)
+            described["rows"] = table.num_rows
+        described["files"]["records.parquet"] = {
+            "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+            "bytes": path.stat().st_size,
+        }
+        if manifest is not None:
+            manifest(described)
+        (to / "manifest.json").write_text(json.dumps(described), "utf-8")
+        return to
+
+    return change
+
+
+@pytest.fixture
+def leftovers() -> Callable[[Path], list[str]]:
+    """Everything in a folder, hidden files too."""
+
+    def listed(folder: Path) -> list[str]:
+        return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+    return listed

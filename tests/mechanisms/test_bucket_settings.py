@@ -1,0 +1,211 @@
+"""Planning on counts: golden examples, brute force and an independent checker."""
+
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from sfumato.mechanisms.buckets.multi_size import recursive_multi_size
+from sfumato.mechanisms.buckets.optimal import integer_program, optimal_setting
+from sfumato.mechanisms.buckets.settings import (
+    Limits,
+    Part,
+    is_valid_pair,
+    loss,
+    mean_squared_error,
+    part_rooms,
+    partition_pair,
+    setting_of,
+)
+from sfumato.mechanisms.buckets.transport import transport
+from sfumato.mechanisms.buckets.two_size import PairList, best_two_size
+
+
+def linear_limits(counts, theta, floor):
+    rows = int(counts.sum())
+    return Limits(
+        tuple(min(Fraction(1), theta * Fraction(int(o), rows) + Fraction(floor)) for o in counts)
+    )
+
+
+def occ_like(rows, values=50):
+    shares = np.geomspace(0.075, 0.0018, values)
+    counts = np.floor(shares / shares.sum() * rows).astype(np.int64)
+    counts[: rows - counts.sum()] += 1
+    return counts
+
+
+EXAMPLE_3 = np.array([1] * 8 + [6] * 4 + [9] * 2)
+
+
+def test_example_3():
+    limits = linear_limits(EXAMPLE_3, 2, "0.05")
+    setting = setting_of([4, 14], [9, 1])
+    rooms = part_rooms(setting, EXAMPLE_3, limits)
+    assert rooms[0].tolist() == [0] * 8 + [6] * 4 + [9] * 2
+    assert rooms[1].tolist() == [1] * 8 + [4] * 4 + [5] * 2
+    assert is_valid_pair(setting, EXAMPLE_3, limits)
+    shares = partition_pair(setting, EXAMPLE_3, limits)
+    assert int(rooms[0].sum() - shares[0].sum()) == 6  # six records move
+    checked(setting, shares, EXAMPLE_3, limits)
+
+
+def test_example_4():
+    pairs = PairList.of(2, 4, 28)
+    listed = [pairs.at(i) for i in range(pairs.last + 1)]
+    assert listed == [(14, 0), (12, 1), (10, 2), (8, 3), (6, 4), (4, 5), (2, 6), (0, 7)]
+
+
+def test_example_5_needs_more_than_pairs():
+    """Ten values fit only into the third part: pairwise sums hold, no assignment exists (F5)."""
+    counts = np.array([5] * 10 + [20])
+    rooms = np.zeros((3, 11), np.int64)
+    rooms[2, :10] = 5
+    rooms[:, 10] = 20
+    demands = np.array([20, 20, 30])
+    assert (rooms.sum(axis=0) >= counts).all()
+    assert (rooms.sum(axis=1) >= demands).all()
+    flow = transport(counts, demands, rooms)
+    assert flow.short == 20  # the first two parts get 20 of 40
+    assert flow.source_side.tolist() == [True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("ceiling", "size", "floor"),
+    [("0.29", 100, 29), ("0.57", 100, 57), ("0.58", 50, 29), ("0.58", 100, 58), ("0.70", 90, 63)],
+)
+def test_floors_are_exact(ceiling, size, floor):
+    assert Limits((Fraction(ceiling),)).table([size]).tolist() == [[floor]]
+    assert int(float(ceiling) * size) < floor  # the trap of F4: floating point is one below
+
+
+def test_smallest_size_is_exact():
+    limits = Limits((Fraction(1, 49), Fraction(1, 3)))
+    assert limits.smallest_size == 3
+    assert limits.needed_size(np.array([1, 1])) == 49
+    assert Limits((Fraction(10**30 + 1, 10**31),)).table([20]).tolist() == [[2]]
+
+
+def checked(setting, shares, counts, limits):
+    """An independent check: deal every part round robin and look into every bucket."""
+    assert sum(p.size * p.buckets for p in setting) == counts.sum()
+    assert (np.sum(shares, axis=0) == counts).all()
+    for part, part_counts in zip(setting, shares, strict=True):
+        assert part_counts.sum() == part.size * part.buckets
+        values = np.repeat(np.arange(len(counts)), part_counts)
+        bucket = np.arange(len(values)) % part.buckets
+        cells = np.bincount(values * part.buckets + bucket)
+        largest = [0] * len(counts)
+        for place in np.flatnonzero(cells):
+            x = place // part.buckets
+            largest[x] = max(largest[x], int(cells[place]))
+        for x, most in enumerate(largest):
+            assert most <= limits.ceilings[x] * part.size
+
+
+def brute_force_loss(counts, limits, max_size):
+    rows = int(counts.sum())
+    best = None
+    for small, large in itertools.combinations(range(1, max_size + 1), 2):
+        for large_buckets in range(rows // large + 1):
+            rest = rows - large * large_buckets
+            if rest % small:
+                continue
+            setting = setting_of([small, large], [rest // small, large_buckets])
+            if is_valid_pair(setting, counts, limits):
+                found = loss(setting)
+                best = found if best is None else min(best, found)
+    return best
+
+
+def random_instance(rng, most_values, most_rows):
+    values = int(rng.integers(2, most_values + 1))
+    rows = int(rng.integers(values, most_rows + 1))
+    weights = rng.dirichlet(np.full(values, rng.uniform(0.3, 3)))
+    counts = rng.multinomial(rows - values, weights) + 1
+    theta, floor = Fraction(int(rng.integers(4, 24)), 4), Fraction(int(rng.integers(0, 20)), 100)
+    return counts.astype(np.int64), linear_limits(counts, theta, floor)
+
+
+def test_two_size_equals_brute_force():
+    rng = np.random.default_rng(20)
+    found = 0
+    for _ in range(400):
+        counts, limits = random_instance(rng, 7, 60)
+        max_size = int(rng.integers(2, 13))
+        setting = best_two_size(counts, limits, max_size)
+        brute = brute_force_loss(counts, limits, max_size)
+        assert (None if setting is None else loss(setting)) == brute
+        found += brute is not None
+    assert 100 < found < 400  # both outcomes are exercised
+
+
+def test_every_plan_is_valid_and_the_order_holds():
+    rng = np.random.default_rng(21)
+    planned = 0
+    for _ in range(60):
+        counts, limits = random_instance(rng, 60, 2000)
+        pair = best_two_size(counts, limits, 40)
+        many = recursive_multi_size(counts, limits, 40)
+        best = optimal_setting(counts, limits, 40)
+        assert (pair is None) == (many is None)
+        if best is None:
+            assert pair is None
+            continue
+        planned += 1
+        checked(best.setting, best.shares, counts, limits)
+        assert best.bound <= loss(best.setting)
+        if pair is not None:
+            checked(pair, partition_pair(pair, counts, limits), counts, limits)
+            checked(*many, counts, limits)
+            assert loss(many[0]) <= loss(pair)
+            assert best.bound <= loss(many[0])
+            assert loss(best.setting) <= loss(many[0])
+    assert planned > 25
+
+
+def test_optimum_agrees_with_the_integer_program():
+    rng = np.random.default_rng(22)
+    for _ in range(25):
+        counts, limits = random_instance(rng, 6, 80)
+        best = optimal_setting(counts, limits, 12)
+        reference = integer_program(counts, limits, 12)
+        assert (best is None) == (reference is None)
+        if best is not None:
+            assert best.bound <= loss(reference) <= loss(best.setting)
+            assert loss(best.setting) <= loss(reference) * 1.01
+
+
+@pytest.mark.parametrize("theta", [2, 4, 8, 16, 32])
+def test_occ_like_is_within_a_thousandth_of_the_bound(theta):
+    counts = occ_like(300_000)
+    limits = linear_limits(counts, theta, "0.02")
+    best = optimal_setting(counts, limits, 50)
+    checked(best.setting, best.shares, counts, limits)
+    assert best.gap <= 0.001
+    if theta == 8:
+        assert mean_squared_error(best.setting) <= Fraction("5.18")
+        assert mean_squared_error(best_two_size(counts, limits, 50)) <= Fraction("9.37")
+
+
+def test_many_values_have_a_proven_gap():
+    counts = occ_like(300_000, 1600)
+    best = optimal_setting(counts, linear_limits(counts, 8, "0.02"), 50)
+    assert best.gap <= 0.01
+
+
+def test_totals_beyond_32_bits_flow():
+    counts = occ_like(5 * 10**9)
+    limits = linear_limits(counts, 8, "0.02")
+    best = optimal_setting(counts, limits, 50)
+    assert (best.shares.sum(axis=0) == counts).all()
+    assert best.gap < 1e-3
+
+
+def test_one_record_and_no_records():
+    assert best_two_size(np.array([1]), Limits((Fraction(1),)), 5) == (Part(1, 1),)
+    assert optimal_setting(np.array([0, 0]), Limits((Fraction(1, 2),) * 2), 5).setting == ()
+    assert mean_squared_error((Part(1, 1),)) == 0

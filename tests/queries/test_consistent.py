@@ -1,0 +1,157 @@
+"""Consistent tables: never negative, adding up to what is known."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import scipy.optimize
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sfumato.errors import QueryError
+from sfumato.operators import Uniform
+from sfumato.queries import OpenedRelease, ask
+from sfumato.queries.consistent import project
+
+from .conftest import MakeRelease
+
+SIZE = 60
+
+
+@pytest.fixture
+def noisy(make_release: MakeRelease) -> OpenedRelease:
+    """Three groups of 60 people; estimates of the rare values are often negative."""
+    random = np.random.default_rng(8)
+    table = pa.table(
+        {
+            "g": np.repeat(["a", "b", "c"], SIZE),
+            "age": random.integers(20, 60, 3 * SIZE),
+            "s": np.array(["v", "w", "x", "y", "z"])[random.integers(0, 5, 3 * SIZE)],
+            "t": random.integers(0, 3, 3 * SIZE),
+        }
+    )
+    operators = {"s": Uniform(5, Fraction(1, 4)), "t": Uniform(3, Fraction(1, 2))}
+    return make_release(table, ["s", "t"], operators)
+
+
+def test_groups_are_non_negative_and_add_up(noisy: OpenedRelease) -> None:
+    sql = "SELECT g, s, t, COUNT(*) AS n FROM release GROUP BY g, s, t"
+    plain, nearest = ask(noisy, sql).rows(), ask(noisy, sql, consistent=True).rows()
+    assert min(row["n"] for row in plain) < 0
+    assert min(row["n"] for row in nearest) == 0
+    for group in "abc":
+        total = sum(row["n"] for row in nearest if row["g"] == group)
+        assert total == pytest.approx(SIZE)
+    for one, other in zip(plain, nearest, strict=True):
+        assert other["n_stderr"] == pytest.approx(one["n_stderr"])
+        low = other["n"] - 1.959964 * one["n_stderr"]
+        assert other["n_low"] == pytest.approx(max(0, low), abs=1e-4)
+        assert [one["g"], one["s"], one["t"]] == [other["g"], other["s"], other["t"]]
+
+
+def test_conditions_read_the_projected_table(noisy: OpenedRelease) -> None:
+    cells = ask(
+        noisy,
+        "SELECT g, s, COUNT(*) AS n FROM release WHERE age > 30 GROUP BY g, s",
+        consistent=True,
+    ).rows()
+    asked = ask(
+        noisy,
+        "SELECT g, COUNT(*) FILTER (WHERE s = 'v') AS v, COUNT(*) AS n FROM release "
+        "WHERE age > 30 AND s IN ('v', 'w') GROUP BY g HAVING n > 0 ORDER BY g DESC",
+        consistent=True,
+    ).rows()
+    assert [row["g"] for row in asked] == ["c", "b", "a"]
+    for row in asked:
+        own = {cell["s"]: cell["n"] for cell in cells if cell["g"] == row["g"]}
+        assert row["v"] == pytest.approx(own["v"])
+        assert row["n"] == pytest.approx(own["v"] + own["w"])
+
+
+def test_one_number_and_no_sensitive_column_work_too(noisy: OpenedRelease) -> None:
+    assert ask(noisy, "SELECT COUNT(*) FROM release WHERE s = 'v'", consistent=True).value >= 0
+    assert ask(noisy, "SELECT COUNT(*) FROM release", consistent=True).value == 3 * SIZE
+    nobody = ask(noisy, "SELECT COUNT(*) FROM release WHERE s = 'v' AND age > 99", consistent=True)
+    assert (nobody.value, nobody.stderr) == (0, 0)
+
+
+def test_empty_groups_of_a_consistent_table_can_be_shown(noisy: OpenedRelease) -> None:
+    sql = "SELECT s, g, COUNT(*) FROM release WHERE g = 'a' GROUP BY s, g"
+    rows = ask(noisy, sql, consistent=True, keys=True).rows()
+    assert len(rows) == 15
+    assert all(row["count"] == 0 for row in rows if row["g"] != "a")
+
+
+def test_with_the_identity_operator_it_changes_nothing(release: OpenedRelease) -> None:
+    for sql in (
+        "SELECT disease, COUNT(*) FROM release GROUP BY disease",
+        "SELECT city, disease, COUNT(*) FROM release WHERE cost > 10 GROUP BY 1, 2",
+        "SELECT upper(disease) AS d, COUNT(*) FROM release WHERE age > 30 GROUP BY d",
+    ):
+        assert ask(release, sql, consistent=True).rows() == ask(release, sql).rows()
+
+
+@pytest.mark.parametrize(
+    ("sql", "message"),
+    [
+        (
+            "SELECT SUM(age) FROM release",
+            'A consistent answer is not possible for sum("age"): only COUNT(*) can be made '
+            "consistent. Ask for COUNT(*), or leave `consistent` out.",
+        ),
+        (
+            "SELECT COUNT(*) FROM release WHERE age > 3 OR disease = 'flu'",
+            'A consistent answer is not possible for the condition "age" > 3 OR "disease" = '
+            "'flu': it mixes quasi and sensitive columns. Join conditions on either by AND, or "
+            "leave `consistent` out.",
+        ),
+        (
+            "SELECT COUNT(*) FILTER (WHERE age > 3) FROM release",
+            'A consistent answer is not possible for the FILTER "age" > 3: it has to use '
+            "sensitive columns alone. Move it into WHERE, or leave `consistent` out.",
+        ),
+        (
+            "SELECT COUNT(*) FROM release GROUP BY age + cost",
+            'A consistent answer is not possible for the key "age" + "cost": it mixes quasi and '
+            "sensitive columns. Group by columns of either, or leave `consistent` out.",
+        ),
+    ],
+)
+def test_what_cannot_be_consistent_is_refused(
+    sql: str, message: str, release: OpenedRelease
+) -> None:
+    with pytest.raises(QueryError) as caught:
+        ask(release, sql, consistent=True)
+    assert str(caught.value) == message
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 3), st.floats(-50, 50, allow_subnormal=False)),
+        min_size=1,
+        max_size=12,
+    ),
+    st.lists(st.integers(0, 60), min_size=4, max_size=4),
+)
+def test_projection_is_the_nearest_point(cells: list[tuple[int, float]], sizes: list[int]) -> None:
+    groups = np.array([group for group, _ in cells])
+    estimates = np.array([value for _, value in cells])
+    totals = np.array(sizes, dtype=float)[groups]
+    nearest = project(estimates, totals, groups)
+    for group in set(groups.tolist()):
+        own, size = estimates[groups == group], float(sizes[group])
+        assert nearest[groups == group].min() >= 0
+        assert nearest[groups == group].sum() == pytest.approx(size, abs=1e-9)
+        if size:
+            shift = scipy.optimize.brentq(
+                lambda t, own=own, size=size: np.maximum(own - t, 0).sum() - size,
+                own.min() - size - 1,
+                own.max(),
+            )
+            np.testing.assert_allclose(
+                nearest[groups == group], np.maximum(own - shift, 0), atol=1e-6
+            )

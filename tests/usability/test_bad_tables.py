@@ -1,0 +1,320 @@
+"""Bad input tables: the message, the exit code, and nothing left behind (issue 2, bar 9)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+ROLES = ("--quasi", "age,sex,region", "--sensitive", "disease")
+PROMISE = ("--guarantee", "rho-privacy(0.3, 0.6)")
+
+
+def refused(cli: Any, tmp_path: Path, leftovers: Any, *arguments: object, code: int = 2) -> str:
+    """Publish something that must be refused; gives the message back."""
+    before = leftovers(tmp_path)
+    outcome = cli("publish", *arguments, "--out", tmp_path / "deep" / "release")
+    assert outcome.code == code, outcome.err
+    assert outcome.out == ""
+    assert leftovers(tmp_path) == before
+    lines = outcome.err.splitlines()
+    assert lines[-1].startswith("sfumato: ")
+    assert "Traceback" not in outcome.err
+    return lines[-1].removeprefix("sfumato: ")
+
+
+def test_missing_file(cli: Any, tmp_path: Path, leftovers: Any) -> None:
+    path = tmp_path / "nowhere.parquet"
+    message = refused(cli, tmp_path, leftovers, path, *ROLES, *PROMISE)
+    assert message == f"There is no file '{path}'."
+
+
+def test_no_file_matches_the_glob(cli: Any, tmp_path: Path, leftovers: Any) -> None:
+    message = refused(cli, tmp_path, leftovers, f"{tmp_path}/*.parquet", *ROLES, *PROMISE)
+    assert message == f"No file matches '{tmp_path}/*.parquet'."
+
+
+def test_folder_instead_of_a_file(cli: Any, tmp_path: Path, leftovers: Any) -> None:
+    message = refused(cli, tmp_path, leftovers, tmp_path, *ROLES, *PROMISE)
+    assert message == f"'{tmp_path}' is a folder. Name files, for example '{tmp_path}/*.parquet'."
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv", "arrow"])
+def test_empty_file(cli: Any, tmp_path: Path, leftovers: Any, ending: str) -> None:
+    path = tmp_path / f"empty.{ending}"
+    path.touch()
+    message = refused(cli, tmp_path, leftovers, path, *ROLES, *PROMISE)
+    assert message == f"The file '{path}' is empty."
+
+
+def test_not_parquet(cli: Any, tmp_path: Path, leftovers: Any) -> None:
+    path = tmp_path / "letter.parquet"
+    path.write_text("Dear all, please find attached ...", "utf-8")
+    message = refused(cli, tmp_path, leftovers, path, *ROLES, *PROMISE)
+    assert message.startswith(f"Cannot read '{path}' as Parquet: ")
+
+
+def test_truncated_parquet(cli: Any, tmp_path: Path, leftovers: Any, people_file: Path) -> None:
+    path = tmp_path / "cut.parquet"
+    path.write_bytes(people_file.read_bytes()[:-200])
+    message = refused(cli, tmp_path, leftovers, path, *ROLES, *PROMISE)
+    assert message.startswith(f"Cannot read '{path}' as Parquet: ")
+
+
+def test_not_arrow(cli: Any, tmp_path: Path, leftovers: Any) -> None:
+    path = tmp_path / "letter.arrow"
+    path.write_text("Dear all, please find attached ...", "utf-8")
+    message = refused(cli, tmp_path, leftovers, path, *ROLES, *PROMISE)
+    assert message.startswith(f"Cannot read '{path}' as an Arrow stream: ")
+
+
+def test_table_without_rows(cli: Any, tmp_path: Path, leftovers: Any, people: Any) -> None:
+    path = tmp_path / "nobody.parquet"
+    pq.write_table(people(0), path)
+    message = refused(cli, tmp_path, leftovers, path, *ROLES, *PROMISE)
+    assert message == f"{path} has no rows."
+
+
+def test_missing_column(cli: Any, tmp_path: Path, leftovers: Any, people_file: Path) -> None:
+    message = refused(
+        cli, tmp_path, leftovers, people_file,
+        "--quasi", "age,sexe,region", "--sensitive", "disease", *PROMISE,
+    )  # fmt: skip
+    assert message == (
+        f"{people_file} has no column 'sexe' (named as quasi). "
+        "The columns are: age, sex, region, disease."
+    )
+
+
+def test_duplicated_column_in_parquet(cli: Any, tmp_path: Path, leftovers: Any) -> None:
+    path = tmp_path / "twice.parquet"
+    arrays = [pa.array([1, 2]), pa.array([3, 4]), pa.array(["a", "b"])]
+    pq.write_table(pa.Table.from_arrays(arrays, names=["age", "age", "disease"]), path)
+    message = refused(
+        cli, tmp_path, leftovers, path, "--quasi", "age", "--sensitive", "disease", *PROMISE
+    )
+    assert message == (
+        f"{path} has more than one column named 'age'. "
+        "Rename them so that every column has a name of its own."
+    )
+
+
+@pytest.mark.parametrize("header", ["age,age,disease", '"age";age;disease', "age\tage\tdisease"])
+def test_duplicated_column_in_csv(cli: Any, tmp_path: Path, leftovers: Any, header: str) -> None:
+    path = tmp_path / "twice.csv"
+    separator = next(c for c in ",;\t" if c in header)
+    rows = [separator.join(row) for row in (("1", "2", "a"), ("3", "4", "b"))]
+    path.write_text("\n".join([header, *rows, ""]), "utf-8")
+    message = refused(
+        cli, tmp_path, leftovers, path, "--quasi", "age", "--sensitive", "disease", *PROMISE
+    )
+    assert message == (
+        f"{path} has more than one column named 'age'. "
+        "Rename them so that every column has a name of its own."
+    )
+
+
+def test_columns_that_differ_in_case_only(cli: Any, tmp_path: Path, leftovers: Any) -> None:
+    path = tmp_path / "case.parquet"
+    pq.write_table(pa.table({"age": [1, 2], "Age": [1, 2], "disease": ["a", "b"]}), path)
+    message = refused(
+        cli, tmp_path, leftovers, path, "--quasi", "age,Age", "--sensitive", "disease", *PROMISE
+    )
+    assert "'age' and 'Age'" in message
+    assert "apart" in message
+
+
+def test_undeclared_columns(cli: Any, tmp_path: Path, leftovers: Any, people_file: Path) -> None:
+    message = refused(
+        cli, tmp_path, leftovers, people_file, "--quasi", "age", "--sensitive", "disease", *PROMISE
+    )
+    assert message == (
+        f"{people_file} has columns without a role: sex, region. Declare each as quasi, sensitive, "
+        "key or drop; nothing is published by accident."
+    )
+
+
+def test_column_in_two_roles(cli: Any, tmp_path: Path, leftovers: Any, people_file: Path) -> None:
+    message = refused(
+        cli, tmp_path, leftovers, people_file,
+        "--quasi", "age,sex,region,disease", "--sensitive", "disease", *PROMISE,
+    )  # fmt: skip
+    assert message == (
+        "Column 'disease' is named as quasi and as sensitive. Every column has one role."
+    )
+
+
+def test_no_sensitive_column(cli: Any, tmp_path: Path, leftovers: Any, people_file: Path) -> None:
+    message = refused(
+        cli, tmp_path, leftovers, people_file, "--quasi", "age,sex,region,disease", *PROMISE
+    )
+    assert message == (
+        "Name at least one sensitive column. The columns are: age, sex, region, disease."
+    )
+
+
+def test_nested_column(cli: Any, tmp_path: Path, leftovers: Any) -> None:
+    path = tmp_path / "nested.parquet"
+    pq.write_table(pa.table({"visits": [[1], [2]], "disease": ["a", "b"]}), path)
+    message = refused(
+        cli, tmp_path, leftovers, path, "--quasi", "visits", "--sensitive", "disease", *PROMISE
+    )
+    assert message.startswith(f"Column 'visits' of {path} is list<")
+    assert message.endswith("Convert it first, or drop it.")
+
+
+def test_null_sensitive_value(cli: Any, tmp_path: Path, leftovers: Any) -> None:
+    path = tmp_path / "nulls.parquet"
+    pq.write_table(pa.table({"age": [1, 2, 3], "disease": ["a", None, "b"]}), path)
+    message = refused(
+        cli, tmp_path, leftovers, path, "--quasi", "age", "--sensitive", "disease", *PROMISE
+    )
+    assert message == (
+        f"Column 'disease' of {path} has 1 rows without a sensitive value. Choose --missing value "
+        "(missing counts as a value of its own) or --missing drop."
+    )
+
+
+def test_nan_sensitive_value_is_missing_too(cli: Any, tmp_path: Path, leftovers: Any) -> None:
+    path = tmp_path / "nan.parquet"
+    pq.write_table(pa.table({"age": [1, 2, 3], "cost": [1.0, float("nan"), 2.0]}), path)
+    message = refused(
+        cli, tmp_path, leftovers, path, "--quasi", "age", "--sensitive", "cost", *PROMISE
+    )
+    assert message.startswith(f"Column 'cost' of {path} has 1 rows without a sensitive value.")
+
+
+def test_every_sensitive_value_missing(cli: Any, tmp_path: Path, leftovers: Any) -> None:
+    path = tmp_path / "none.parquet"
+    pq.write_table(pa.table({"age": [1, 2], "disease": pa.nulls(2, pa.string())}), path)
+    message = refused(
+        cli, tmp_path, leftovers, path,
+        "--quasi", "age", "--sensitive", "disease", "--missing", "drop", *PROMISE,
+    )  # fmt: skip
+    assert message == f"No row of {path} has every sensitive value."
+
+
+def test_unknown_way_with_missing_values(
+    cli: Any, tmp_path: Path, leftovers: Any, people_file: Path
+) -> None:
+    message = refused(cli, tmp_path, leftovers, people_file, *ROLES, *PROMISE, "--missing", "guess")
+    assert message == "'missing' must be refuse, value or drop. Got 'guess' instead."
+
+
+def test_values_outside_the_stated_domain(
+    cli: Any, tmp_path: Path, leftovers: Any, people_file: Path
+) -> None:
+    message = refused(
+        cli, tmp_path, leftovers, people_file, *ROLES, *PROMISE, "--domain", "age=20..60"
+    )
+    assert message == (
+        f"Column 'age' of {people_file} has values outside its stated domain. Widen the domain "
+        "(--domain), or leave it out."
+    )
+    message = refused(
+        cli, tmp_path, leftovers, people_file, *ROLES, *PROMISE, "--domain", "disease=flu,ulcer"
+    )
+    assert message.startswith(f"Column 'disease' of {people_file} has ")
+    assert message.endswith(
+        "rows with values outside the stated domain. State them too, or drop the rows."
+    )
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (
+            ("--domain", "age"),
+            "--domain takes COLUMN=…, for example --domain age=16..93. Got 'age'.",
+        ),
+        (("--domain", "age=90..18"), "The domain '90..18' of column 'age' ends before it begins."),
+        (("--domain", "age=a..b"), "Cannot read the domain 'a..b': write for example 16..93."),
+        (
+            ("--domain", "sex=1..2"),
+            "The domain '1..2' is a range, but column 'sex' is string. List its values.",
+        ),
+        (("--domain", "sex=F,F"), "The domain stated for column 'sex' names a value twice."),
+        (
+            ("--domain", "age=young,old"),
+            "The domain stated for column 'age' does not fit its type int64.",
+        ),
+        (
+            ("--domain", "height=1..2"),
+            "A domain is stated for 'height', which is not a published column.",
+        ),
+        (("--bins", "age=0,50,100"), "Bins are for sensitive columns; 'age' is not one."),
+        (("--bins", "disease=0,1,2"), None),
+        (("--numeric", "sex"), None),
+        (("--numeric", "id"), "'id' is not a quasi or sensitive column, so it has no kind."),
+    ],
+)
+def test_bad_domains_bins_and_kinds(
+    cli: Any,
+    tmp_path: Path,
+    leftovers: Any,
+    people_file: Path,
+    flags: tuple[str, str],
+    message: str | None,
+) -> None:
+    found = refused(cli, tmp_path, leftovers, people_file, *ROLES, *PROMISE, *flags)
+    if message is None:
+        assert f"of {people_file} is string, not numeric" in found
+    else:
+        assert found == message
+
+
+@pytest.mark.parametrize(
+    ("edges", "message"),
+    [
+        ("0,1", "Bins need at least three ascending edges, for example 'cost=0,100,1000' "
+         "(inf and -inf are allowed). Got 0, 1."),
+        ("0,2,1", "Bins need at least three ascending edges, for example 'cost=0,100,1000' "
+         "(inf and -inf are allowed). Got 0, 2, 1."),
+        ("0,x,1", "Bins need numbers between commas. Got '0,x,1'."),
+    ],
+)  # fmt: skip
+def test_bad_bins(cli: Any, tmp_path: Path, leftovers: Any, edges: str, message: str) -> None:
+    path = tmp_path / "costs.parquet"
+    pq.write_table(pa.table({"cost": [1.0, 2.0]}), path)
+    flags = ("--sensitive", "cost", "--bins", f"cost={edges}")
+    assert refused(cli, tmp_path, leftovers, path, *flags, *PROMISE) == message
+
+
+def test_values_outside_the_bins(cli: Any, tmp_path: Path, leftovers: Any) -> None:
+    path = tmp_path / "costs.parquet"
+    pq.write_table(pa.table({"cost": [1.0, 20.0, 30.0]}), path)
+    flags = ("--sensitive", "cost", "--bins", "cost=0,5,10")
+    assert refused(cli, tmp_path, leftovers, path, *flags, *PROMISE) == (
+        f"Column 'cost' of {path} has 2 values outside its bins. Widen them; -inf and inf are "
+        "allowed as edges."
+    )
+
+
+def test_files_with_different_columns(
+    cli: Any, tmp_path: Path, leftovers: Any, people: Any
+) -> None:
+    pq.write_table(people(20), tmp_path / "a.parquet")
+    pq.write_table(people(20).drop_columns(["sex"]), tmp_path / "b.parquet")
+    message = refused(cli, tmp_path, leftovers, f"{tmp_path}/*.parquet", *ROLES, *PROMISE)
+    assert message == (
+        f"The files do not have the same columns: {tmp_path}/a.parquet has age int64, sex string, "
+        f"region string, disease string; {tmp_path}/b.parquet has age int64, region string, "
+        "disease string."
+    )
+
+
+@pytest.mark.parametrize("name", ["part", "bucket", "Part"])
+def test_column_names_that_a_release_uses(
+    cli: Any, tmp_path: Path, leftovers: Any, name: str
+) -> None:
+    path = tmp_path / "own.parquet"
+    pq.write_table(pa.table({name: [1, 2], "disease": ["a", "b"]}), path)
+    message = refused(
+        cli, tmp_path, leftovers, path, "--quasi", name, "--sensitive", "disease", *PROMISE
+    )
+    assert message == (
+        f"A release uses the column name {name.lower()!r} itself. Rename that column of {path}."
+    )
