@@ -12,6 +12,7 @@ from sfumato.mechanisms.buckets import (
 )
 from sfumato.mechanisms.fine_grain import FineGrainPerturbation
 from sfumato.mechanisms.general import GeneralPerturbation
+from sfumato.mechanisms.heterogeneous.mechanism import HeterogeneousGeneralization
 from sfumato.mechanisms.partitioned import PartitionedPerturbation
 from sfumato.mechanisms.protocol import Batch, Mechanism, Plan, Published
 from sfumato.mechanisms.resample import Resampling
@@ -32,6 +33,7 @@ MECHANISMS: dict[str, type[Mechanism]] = {
         MultiSizeBuckets,
         TwoSizeBuckets,
         AnatomyBuckets,
+        HeterogeneousGeneralization,
     )
 }
 

@@ -36,9 +36,7 @@ def split(records: IntArray, axes: Sequence[Axis], size: int) -> list[IntArray]:
     return blocks
 
 
-def _best_cut(
-    node: IntArray, axes: Sequence[Axis], size: int
-) -> tuple[Axis, IntArray, int]:
+def _best_cut(node: IntArray, axes: Sequence[Axis], size: int) -> tuple[Axis, IntArray, int]:
     """The column whose halves promise the smallest ranges and sets: its order and the cut."""
     places = node.shape[1]
     leaves = -(-places // size)

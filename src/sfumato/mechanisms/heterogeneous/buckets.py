@@ -79,7 +79,7 @@ def withhold(counts: IntArray, number: int) -> IntArray:
     return taken
 
 
-# -- ℓ-diversity ------------------------------------------------------------------------------------
+# -- ℓ-diversity ----------------------------------------------------------------------------
 
 
 def diversity_buckets(counts: IntArray, number: int) -> Buckets:
@@ -145,7 +145,7 @@ def whole_packing(counts: IntArray, number: int) -> Buckets | None:
     return Buckets(table, withheld)
 
 
-# -- β-likeness -------------------------------------------------------------------------------------
+# -- β-likeness -----------------------------------------------------------------------------
 
 
 def likeness_buckets(counts: IntArray, beta: Fraction) -> Buckets:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from sfumato.draws import IntArray
 from sfumato.mechanisms.heterogeneous.ncp import Floats
 
-FORBIDDEN = float(1 << 52)  # a whole matching costs less: rows × columns × scale < 2⁵²
+FORBIDDEN = float(1 << 50)  # a whole matching costs less: rows × columns × scale < 2⁵⁰
 Matcher = Callable[[Floats], IntArray]
 
 

@@ -22,7 +22,7 @@ from sfumato.draws import IntArray
 
 Floats = npt.NDArray[np.float64]
 Cover = npt.NDArray[Any]  # last axes belong to the cover, the others to rows
-EXACT = 1 << 40  # a larger common multiple is replaced by this scale: costs are then rounded
+EXACT = 1 << 36  # a larger common multiple is replaced by this scale: costs are then rounded
 
 
 class Axis(ABC):
@@ -118,7 +118,7 @@ class SetAxis(Axis):
         return np.ascontiguousarray(1 - inside.T.astype(np.float64))
 
     def size(self, cover: Cover) -> IntArray:
-        return np.bitwise_count(cover).sum(axis=-1, dtype=np.int64) - 1
+        return np.asarray(np.bitwise_count(cover).sum(axis=-1, dtype=np.int64) - 1)
 
 
 class TreeAxis(Axis):

@@ -74,7 +74,6 @@ class Matching:
             conflicts += rows.conflicts()
         return Block(records, places, conflicts)
 
-
     def _parts(self, records: IntArray) -> list[IntArray]:
         """Places of the block, `parts[i][k]` those of bucket k: at most `most` in a part."""
         size = records.shape[1]
