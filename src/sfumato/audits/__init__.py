@@ -9,6 +9,7 @@ from typing import Any
 from sfumato.audits.case import AuditCase, raw_table
 from sfumato.audits.common import check_quasi_columns, check_randomness, check_rows
 from sfumato.audits.findings import Finding, Verdict
+from sfumato.audits.generalized import check_generalized
 from sfumato.audits.perturbed import check_amplification, check_fit
 from sfumato.audits.small_sum import (
     check_group_size,
@@ -35,6 +36,7 @@ CHECKS: dict[str, list[Check]] = {
         check_traced_groups,
         check_personal_sums,
     ],
+    "generalized": [check_randomness, check_rows, check_generalized],
 }
 
 

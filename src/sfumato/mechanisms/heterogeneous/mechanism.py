@@ -6,7 +6,6 @@ import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -82,8 +81,8 @@ class HeterogeneousPlan(WholePlan):
 
         For beta-likeness nothing is forbidden: a value may be met once per bucket that has it.
         """
-        shared = np.flatnonzero(self.buckets.spread > 1)
-        if not self.distinct or not len(shared):
+        shared = self._several()
+        if not shared:
             return None
         number = np.zeros(len(self.buckets.withheld), np.int64)
         number[shared] = np.arange(1, len(shared) + 1)
@@ -93,10 +92,30 @@ class HeterogeneousPlan(WholePlan):
         return {
             "matches": self.buckets.number,
             "hand": self.hand,
-            "attained": {
-                "share": str(Fraction(int(self.buckets.spread.max()), self.buckets.number))
+            # from the histogram, which the records show anyway
+            "several": {
+                value_text(self.histogram.values[code]): int(self.buckets.spread[code])
+                for code in self._several()
             },
         }
+
+    def _several(self) -> list[int]:
+        """Values that lie in more buckets than the promise allows for."""
+        if not self.distinct:
+            return []
+        return [int(code) for code in np.flatnonzero(self.buckets.spread > 1)]
+
+    def statement(self, guarantee: Guarantee, histogram: Histogram) -> str:
+        said = guarantee.statement(histogram)
+        several = self._several()
+        if several:
+            names = [value_text(histogram.values[code]) for code in several]
+            most = int(self.buckets.spread[several].max())
+            said += (
+                f" Except {list_some(names)}: they lie in several buckets, and may have a chance "
+                f"of up to {most} in {self.buckets.number}."
+            )
+        return said
 
     def caveats(self) -> list[str]:
         said = [
@@ -106,13 +125,6 @@ class HeterogeneousPlan(WholePlan):
             "Published ranges and sets contain further people by accident, so a person fits more "
             "records than their matches, and unevenly; 'audit' reports the shares among those.",
         ]
-        shared = np.flatnonzero(self.buckets.spread > 1) if self.distinct else np.empty(0, int)
-        if len(shared):
-            names = [value_text(self.histogram.values[code]) for code in shared.tolist()]
-            said.append(
-                f"Values that lie in several buckets ({list_some(names)}) may stand twice among "
-                "somebody's matches; 'audit' with the private trace counts how often."
-            )
         if self.hand == "paper":
             said.append(
                 "hand=paper is for comparison: among the records that one person matches, a value "
