@@ -148,7 +148,7 @@ def _check_shares(
         same = ordered[:, place] == ordered[:, place - 1]
         run[:, place] = np.where(same, run[:, place - 1] + 1, 1)
     excess = run - allowed[ordered]
-    row, place = np.unravel_index(int(np.argmax(excess)), excess.shape)
+    row, place = divmod(int(np.argmax(excess)), number)
     broken = int((excess > 0).any(axis=1).sum())
     value = int(ordered[row, place])
     different = int((run.max(axis=1) == 1).sum())
@@ -180,14 +180,14 @@ def _check_groups(case: AuditCase, ranges: Ranges, trace: Trace) -> Iterator[Fin
     ceilings = _ceilings(case, ranges)
     most = np.array([[int(c * int(size)) for c in ceilings] for size in sizes])
     excess = table - most
-    where, value = np.unravel_index(int(np.argmax(excess)), excess.shape)
+    where, value = divmod(int(np.argmax(excess)), values)
     gain = (table / sizes[:, None] / np.array([float(s) or 1.0 for s in histogram.shares])).max()
     yield Finding(
         "largest share of a value in a group",
         bool((excess <= 0).all()),
         float(table[where, value] / sizes[where]),
         float(ceilings[value]),
-        f"group {int(where)} of {len(sizes):,}: {value_text(histogram.values[value])}; attained "
+        f"group {where} of {len(sizes):,}: {value_text(histogram.values[value])}; attained "
         f"beta {float(gain) - 1:.4g}",
     )
     apart = 0

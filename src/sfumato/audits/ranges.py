@@ -34,7 +34,7 @@ class Ranges:
 
     @cached_property
     def published(self) -> IntArray:
-        """The sensitive codes of the published rows; −1 for a value that the table does not have."""
+        """Sensitive codes of the published rows; −1 for a value that the table does not have."""
         values = self.case.profile.histograms[self.sensitive].values
         shown = self.records.column(self.sensitive)
         domain = pa.array(values, shown.type)
@@ -92,7 +92,8 @@ class _Sets:
         self.size = len(domain)
         self.value = np.asarray(pc.index_in(raw, value_set=domain).to_numpy(), np.int64)
         codes = np.asarray(pc.index_in(flat, value_set=domain).to_numpy(), np.int64)
-        self.lengths = np.diff(np.asarray(lists.offsets.to_numpy(), np.int64))
+        ends: IntArray = np.asarray(lists.offsets.to_numpy(), np.int64)
+        self.lengths = ends[1:] - ends[:-1]
         rows = np.repeat(np.arange(len(self.lengths)), self.lengths)
         order = np.argsort(codes, kind="stable")
         self._rows = rows[order]
@@ -108,7 +109,8 @@ class _Sets:
     def exact(self, matches: IntArray) -> npt.NDArray[np.bool_]:
         """Whether each row shows the values of all its matches (a hierarchy may add others)."""
         rows = np.repeat(np.arange(len(matches)), matches.shape[1])
-        return self.inside(rows, matches.ravel()).reshape(matches.shape).all(axis=1)
+        inside = self.inside(rows, matches.ravel()).reshape(matches.shape)
+        return np.asarray(inside.all(axis=1))
 
     def inside(self, rows: IntArray, records: IntArray) -> npt.NDArray[np.bool_]:
         wanted = rows * self.size + self.value[records]

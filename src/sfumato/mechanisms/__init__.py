@@ -10,12 +10,14 @@ from sfumato.mechanisms.buckets import (
     OptimalBuckets,
     TwoSizeBuckets,
 )
+from sfumato.mechanisms.burel import Burel
 from sfumato.mechanisms.fine_grain import FineGrainPerturbation
 from sfumato.mechanisms.general import GeneralPerturbation
 from sfumato.mechanisms.heterogeneous.mechanism import HeterogeneousGeneralization
 from sfumato.mechanisms.partitioned import PartitionedPerturbation
 from sfumato.mechanisms.protocol import Batch, Mechanism, Plan, Published
 from sfumato.mechanisms.resample import Resampling
+from sfumato.mechanisms.ring import Ring
 from sfumato.mechanisms.splu import DecoyValues
 from sfumato.mechanisms.uniform import UniformPerturbation
 from sfumato.textform import split_call
@@ -34,6 +36,8 @@ MECHANISMS: dict[str, type[Mechanism]] = {
         TwoSizeBuckets,
         AnatomyBuckets,
         HeterogeneousGeneralization,
+        Ring,
+        Burel,
     )
 }
 
