@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         WeakPromiseWarning,
     )
     from sfumato.evaluation.describe import describe
-    from sfumato.guarantees import RhoPrivacy, parse_guarantee
+    from sfumato.guarantees import RhoPrivacy, SmallSum, parse_guarantee
     from sfumato.mechanisms import parse_mechanism
     from sfumato.queries import Answer
     from sfumato.queries import open_release as open
@@ -44,6 +44,7 @@ _PLACES = {
     "QueryError": "errors",
     "RhoPrivacy": "guarantees",
     "SfumatoError": "errors",
+    "SmallSum": "guarantees",
     "Table": "table",
     "UsageError": "errors",
     "Verdict": "audits",
@@ -69,6 +70,7 @@ __all__ = [
     "QueryError",
     "RhoPrivacy",
     "SfumatoError",
+    "SmallSum",
     "Table",
     "UsageError",
     "Verdict",

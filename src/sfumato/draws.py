@@ -16,6 +16,7 @@ import hmac
 import secrets
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -247,7 +248,8 @@ class Permutation:
 
     Small sizes hold an explicit, uniformly random table (2²¹ entries in all at most). Larger ones
     run a generalized Feistel network with AES round functions on Z_a × Z_b, a·b ≥ size, walking
-    out-of-range points on: a bijection for every key, in O(1) per rank and no memory.
+    out-of-range points on: a bijection for every key, in O(1) per rank. The round functions are
+    looked up in tables of O(√size) entries where 2²³ of them are enough.
 
     >>> slots = Draws.from_seed(3).permutation("demo", [4, 3])
     >>> sorted(slots(np.array([0, 0, 0, 0]), np.array([0, 1, 2, 3])).tolist())
@@ -256,6 +258,7 @@ class Permutation:
 
     ROUNDS = 6
     TABLE_ENTRIES = 1 << 21
+    ROUND_ENTRIES = 1 << 23
 
     def __init__(self, draws: Draws, purpose: str, sizes: IntArray) -> None:
         if len(sizes) and int(sizes.min()) < 0:
@@ -273,8 +276,8 @@ class Permutation:
         self._table = shuffled - self._offset[tabled][owners]
         self._all_tabled = len(tabled) == len(sizes)
         root = np.ceil(np.sqrt(np.maximum(sizes, 1).astype(np.float64))).astype(np.int64)
-        self._left = np.maximum(root, 1).astype(np.uint64)
-        self._right = np.maximum(-(-sizes // np.maximum(root, 1)), 1).astype(np.uint64)
+        self._left = np.maximum(root, 1)
+        self._right = np.maximum(-(-sizes // np.maximum(root, 1)), 1)
 
     def __call__(self, values: npt.ArrayLike, ranks: npt.ArrayLike) -> IntArray:
         """The slot of every (value, rank). Cost: about 0.1 µs a record where a network runs."""
@@ -295,28 +298,73 @@ class Permutation:
         tabled = offset >= 0
         slots[tabled] = self._table[offset[tabled] + rank[tabled]]
         pending = np.flatnonzero(~tabled)
-        point = rank[pending].astype(np.uint64)
+        point = rank[pending]
         while pending.size:  # cycle walking: fewer than size**-0.5 of the points go round again
             point = self._network(value[pending], point)
-            inside = point < self.sizes[value[pending]].astype(np.uint64)
-            slots[pending[inside]] = point[inside].view(np.int64)
-            pending, point = pending[~inside], point[~inside]
+            inside = point < self.sizes[value[pending]]
+            slots[pending[inside]] = point[inside]
+            outside = np.flatnonzero(~inside)
+            pending, point = pending[outside], point[outside]
         return slots
 
-    def _network(self, value: IntArray, point: Words) -> Words:
+    def _network(self, value: IntArray, point: IntArray) -> IntArray:
         a, b = self._left[value], self._right[value]
-        left, right = np.divmod(point, b)
-        blocks = np.empty((len(point), 2), np.uint64)
-        tweak = value.astype(np.uint64) << np.uint64(8)
+        # exact for sizes below 2⁵³: a quotient lies at least 1/b below the next whole number
+        left = (point / b).astype(np.int64)
+        right = point - left * b
+        held = self._rounds
+        starts = None if held is None else (held.starts[0][value], held.starts[1][value])
         for number in range(self.ROUNDS):
             into_left = number % 2 == 0
             half, modulus = (left, a) if into_left else (right, b)
-            blocks[:, 0] = tweak + np.uint64(number)
-            blocks[:, 1] = right if into_left else left
-            mixed = encrypt_blocks(self._key, blocks)[:, 0]
-            half += ((mixed >> np.uint64(32)) * modulus) >> np.uint64(32)
-            np.subtract(half, modulus, out=half, where=half >= modulus)
-        return left * b + right
+            other = right if into_left else left
+            if held is None or starts is None:
+                half += self._mixed(value, number, other, modulus)
+            else:
+                half += held.tables[number][starts[number % 2] + other]
+            # modulo: of the two candidates the negative one is huge as an unsigned number
+            reduced = (half - modulus).view(np.uint64)
+            np.minimum(half.view(np.uint64), reduced, out=half.view(np.uint64))
+        left *= b
+        left += right
+        return left
+
+    def _mixed(self, value: IntArray, number: int, other: IntArray, modulus: IntArray) -> IntArray:
+        """The round function: what a half moves by, given the other half."""
+        blocks = np.empty((len(other), 2), np.uint64)
+        blocks[:, 0] = (value.astype(np.uint64) << np.uint64(8)) + np.uint64(number)
+        blocks[:, 1] = other
+        mixed = encrypt_blocks(self._key, blocks)[:, 0]
+        scaled = (mixed >> np.uint64(32)) * modulus.astype(np.uint64)
+        return (scaled >> np.uint64(32)).view(np.int64)
+
+    @cached_property
+    def _rounds(self) -> _Rounds | None:
+        """The round functions as tables, where they are small: a half has √size points only."""
+        networked = np.flatnonzero(self._offset < 0)
+        a, b = self._left[networked], self._right[networked]
+        if self.ROUNDS * int(np.maximum(a, b).sum()) > self.ROUND_ENTRIES:
+            return None
+        starts, tables = [], []
+        for inputs in (b, a):  # even rounds read the right half, odd rounds the left one
+            start = np.zeros(len(self.sizes), np.int64)
+            start[networked] = np.cumsum(inputs) - inputs
+            starts.append(start)
+        for number in range(self.ROUNDS):
+            inputs, modulus = (b, a) if number % 2 == 0 else (a, b)
+            owner = np.repeat(np.arange(len(networked)), inputs)
+            other = np.arange(len(owner)) - starts[number % 2][networked][owner]
+            mixed = self._mixed(networked[owner], number, other, modulus[owner])
+            tables.append(mixed.astype(np.int32))
+        return _Rounds((starts[0], starts[1]), tables)
+
+
+@dataclass(frozen=True, eq=False)
+class _Rounds:
+    """Where each value's inputs start in the tables of even and odd rounds, and the tables."""
+
+    starts: tuple[IntArray, IntArray]
+    tables: list[npt.NDArray[np.int32]]
 
 
 def encrypt_blocks(key: bytes, blocks: Words) -> Words:

@@ -135,5 +135,11 @@ def test_a_trace_has_its_place(table: Table, tmp_path: Path) -> None:
 
 def test_a_mechanism_without_a_trace_says_so(table: Table, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no private trace"):
-        publish(table, "rho-privacy(1/5, 1/3)", to=tmp_path / "r", trace=tmp_path / "t")
+        publish(
+            table,
+            "rho-privacy(1/5, 1/3)",
+            to=tmp_path / "r",
+            mechanism="uniform",
+            trace=tmp_path / "t",
+        )
     assert not (tmp_path / "r").exists()

@@ -42,7 +42,9 @@ DOCUMENTS = [
     "docs/guide-analyst.md",
     "docs/release-format.md",
     "docs/randomness.md",
+    "docs/sql.md",
     "docs/guarantees/rho-privacy.md",
+    "docs/guarantees/small-sum.md",
 ]
 RUN = ("sh", "console", "python")
 

@@ -59,8 +59,9 @@ def test_margins_ceilings_and_the_bijection(
     np.add.at(table, (bucket, values), 1)
     assert bool((table <= limits).all())
     assert np.allclose(mixed.co_occurrence(), table.T @ table / size)
-    others = (slots * 7 + 3) % size
-    assert np.array_equal(mixed.mates(values, slots, others), mixed.values_at(bucket, others))
+    steps = (slots * 7 + 3) % size
+    others = mixed.values_at(bucket, (place + steps) % size)
+    assert np.array_equal(mixed.mates(values, slots, steps), others)
     spelled = np.concatenate([np.repeat(c, n, axis=0) for _, n, c in mixed.runs()])
     assert np.array_equal(spelled[bucket, place], values)
 

@@ -14,11 +14,7 @@ from sfumato.draws import Draws, Positions
 from sfumato.errors import InfeasibleGuarantee, UsageError
 from sfumato.guarantees import RhoPrivacy
 from sfumato.mechanisms import mechanisms_for
-from sfumato.mechanisms.partitioned import (
-    PartitionedPerturbation,
-    PartitionedPlan,
-    parts_of_slots,
-)
+from sfumato.mechanisms.partitioned import PartitionedPerturbation, PartitionedPlan
 from sfumato.mechanisms.partitioning import balanced_groups, best_merging
 from sfumato.mechanisms.protocol import Batch
 from sfumato.mechanisms.uniform import UniformPerturbation
@@ -214,11 +210,21 @@ def test_estimates_are_unbiased_and_variances_as_predicted() -> None:
     assert found.var(axis=0) == pytest.approx(predicted, rel=0.2)
 
 
-def test_parts_of_slots_matches_the_definition() -> None:
-    quotas = np.array([[2, 0, 3], [1, 4, 0]])
-    codes = np.repeat([0, 1, 2], [3, 4, 3])
-    slots = np.array([0, 1, 2, 0, 1, 2, 3, 0, 1, 2])
-    assert parts_of_slots(codes, slots, quotas).tolist() == [0, 0, 1, 1, 1, 1, 1, 0, 0, 0]
+@settings(max_examples=60, deadline=None)
+@given(histograms, promises)
+def test_slots_fill_the_parts_in_order(counts, promise) -> None:
+    plan = plan_for(counts, promise, "uniform")
+    if plan is None:
+        return
+    cut = plan.columns["s"]
+    codes = np.repeat(np.arange(len(counts)), counts)
+    slots = np.concatenate([np.arange(count) for count in counts])
+    symbols = cut.symbols_of_slots(codes, slots)
+    assert (cut.operator.symbol_codes[symbols] == codes).all()
+    expected = np.concatenate(
+        [np.repeat(np.arange(len(cut.quotas)), cut.quotas[:, x]) for x in range(len(counts))]
+    )
+    assert (cut.operator.symbol_parts[symbols] == expected).all()
 
 
 def test_rho_privacy_picks_partitioned_where_it_is_better() -> None:

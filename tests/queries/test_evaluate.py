@@ -180,6 +180,55 @@ def test_every_outcome_agrees_with_the_formula_and_the_formula_is_unbiased(
         assert float(chances @ formula[:, 1]) == pytest.approx(variance, rel=1e-6), name
 
 
+def test_no_error_bar_is_shorter_than_the_operator_allows(make_release: MakeRelease) -> None:
+    """Nobody shown with the value: the unbiased variance is far below what any table has."""
+    retention, values, people = Fraction(1, 10), 20, 60
+    table = pa.table(
+        {
+            "age": pa.array([20 + n % 40 for n in range(people)]),
+            "s": [f"v{n % (values - 1):02}" for n in range(people)],
+        }
+    )
+    domain = pa.table({"age": [20] * values, "s": [f"v{n:02}" for n in range(values)]})
+    release = make_release(
+        domain, ["s"], {"s": Uniform(values, retention)}, published=table, verify=False
+    )
+    p, q = 0.1, 0.9 / values
+    found = ask(release, "SELECT COUNT(*) FROM release WHERE s = 'v19'")
+    assert found.value == pytest.approx(-people * q / p)
+    assert found.stderr**2 == pytest.approx(people * q * (1 - q) / p**2)
+    assert found.low < 0 < found.high
+    # of 19 values it is those who have one of them that vary least
+    rest = ask(release, "SELECT COUNT(*) FROM release WHERE s <> 'v19'")
+    assert rest.stderr == pytest.approx(found.stderr)
+    summed = ask(release, "SELECT SUM(age) FROM release WHERE s = 'v19'")
+    squares = sum(age * age for age in table["age"].to_pylist())
+    assert summed.stderr**2 == pytest.approx(squares * q * (1 - q) / p**2)
+    average = ask(release, "SELECT AVG(age) FROM release WHERE s = 'v19'")
+    residues = sum((age - average.value) ** 2 for age in table["age"].to_pylist())
+    expected = residues * q * (1 - q) / p**2 / found.value**2
+    assert average.stderr**2 == pytest.approx(expected)
+    # where the unbiased estimate is larger, it stays
+    shown = ask(release, "SELECT COUNT(*) FROM release WHERE s = 'v00'")
+    inside, outside = (1 - q) / p, -q / p
+    plain = 4 * (inside**2 - inside) + 56 * (outside**2 - outside)
+    assert shown.stderr**2 == pytest.approx(plain)
+
+
+def test_the_least_variance_is_the_least_of_all_tables() -> None:
+    """Var(z | x) by its definition, for every number of values asked about."""
+    for values, retention in ((2, 0.3), (5, 0.1), (7, 0.8)):
+        operator = Uniform(values, Fraction(retention).limit_denominator(100))
+        p, q = retention, (1 - retention) / values
+        chances, weights = operator.matrix(), operator.weights()
+        for k in range(1, values + 1):
+            g = (np.arange(values) < k).astype(float)
+            z = weights @ g
+            variances = chances @ z**2 - (chances @ z) ** 2
+            closed = min(c * (1 - c) for c in (k * q, (values - k) * q)) / p**2
+            assert variances.min() == pytest.approx(closed, abs=1e-9)
+
+
 def test_a_group_of_a_sensitive_key_is_its_filtered_count(make_release: MakeRelease) -> None:
     release, _ = every_world(make_release, OPERATORS["fine-grain"])
     grouped = {

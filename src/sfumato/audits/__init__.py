@@ -6,11 +6,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from sfumato.audits.bucketed import check_buckets
 from sfumato.audits.case import AuditCase, raw_table
 from sfumato.audits.common import check_quasi_columns, check_randomness, check_rows
 from sfumato.audits.findings import Finding, Verdict
 from sfumato.audits.generalized import check_generalized
+from sfumato.audits.parts import check_parts
 from sfumato.audits.perturbed import check_amplification, check_fit
+from sfumato.audits.resampled import check_resampled
 from sfumato.audits.small_sum import (
     check_group_size,
     check_own_share,
@@ -30,6 +33,7 @@ CHECKS: dict[str, list[Check]] = {
         check_quasi_columns,
         check_amplification,
         check_fit,
+        check_parts,
         check_group_size,
         check_published_counts,
         check_own_share,
@@ -37,6 +41,8 @@ CHECKS: dict[str, list[Check]] = {
         check_personal_sums,
     ],
     "generalized": [check_randomness, check_rows, check_generalized],
+    "bucketed": [check_randomness, check_rows, check_quasi_columns, check_buckets],
+    "synthetic": [check_randomness, check_rows, check_quasi_columns, check_resampled],
 }
 
 

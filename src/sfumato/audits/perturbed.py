@@ -12,9 +12,11 @@ from sfumato.audits.case import AuditCase, quoted
 from sfumato.audits.findings import Finding
 from sfumato.columns import value_text, value_to_json
 from sfumato.draws import IntArray
-from sfumato.guarantees import RhoPrivacy
+from sfumato.guarantees import FineRhoPrivacy, RhoPrivacy
 from sfumato.operators import Operator, operator_from_json
+from sfumato.release.reader import in_utc
 
+ENTRYWISE = ("uniform", "fine-grain", "general")  # one matrix over the column's values
 FALSE_ALARM = 1e-6  # the chance that an honest release fails the goodness of fit
 _MOST_GROUPS = 32
 _LEAST_EXPECTED = 10.0  # published values expected less often are pooled
@@ -28,30 +30,79 @@ def operators_of(case: AuditCase) -> dict[str, Operator]:
     }
 
 
+def limits_of(case: AuditCase, column: str) -> list[Fraction | None]:
+    """How much the promise lets the odds of each value rise; None where it promises nothing."""
+    histogram, guarantee = case.profile.histograms[column], case.guarantee
+    if isinstance(guarantee, RhoPrivacy):
+        uncovered = set(guarantee.uncovered(histogram))
+        codes = range(len(histogram.values))
+        return [None if code in uncovered else guarantee.gamma for code in codes]
+    if isinstance(guarantee, FineRhoPrivacy):
+        return guarantee.gammas(histogram)
+    return [None] * len(histogram.values)
+
+
 def check_amplification(case: AuditCase) -> Iterator[Finding]:
-    """No published value is likelier under one true value than the promise allows: exactly."""
-    if not isinstance(case.guarantee, RhoPrivacy):
-        return
-    limit = case.guarantee.gamma
+    """No published value raises the odds of a true one beyond its limit: exactly, value by value.
+
+    A value whose limit is infinite, or that is not covered, may rise as it will (thesis,
+    Theorem 7). Sub-tables have a check of their own.
+    """
     for column, operator in operators_of(case).items():
-        if operator.form != "uniform":
+        if operator.form not in ENTRYWISE:
             continue
+        limits = limits_of(case, column)
+        if all(limit is None for limit in limits):
+            continue
+        values = case.profile.histograms[column].values
         try:
-            worst: Fraction | None = operator.amplification()
+            gains = operator.odds_gains()
         except ZeroDivisionError:
-            worst = None
-        holds = worst is not None and worst <= limit
+            yield Finding(
+                f"amplification of {column}",
+                False,
+                "inf",
+                float(min(limit for limit in limits if limit is not None)),
+                "a published value excludes a true one",
+            )
+            continue
+        # the value that comes closest to its limit, or goes furthest beyond
+        ratios = [
+            gain / limit if limit is not None else Fraction(0)
+            for gain, limit in zip(gains, limits, strict=True)
+        ]
+        code = max(range(len(ratios)), key=ratios.__getitem__)
+        limit = limits[code]
+        assert limit is not None
+        holds = ratios[code] <= 1
         yield Finding(
             f"amplification of {column}",
             holds,
-            float("inf") if worst is None else float(worst),
+            float(gains[code]),
             float(limit),
-            None if holds else "a published value tells more than the promise allows",
+            value_text(values[code])
+            if holds
+            else f"{value_text(values[code])}: a published value tells more than the promise "
+            "allows",
         )
 
 
 def check_fit(case: AuditCase) -> Iterator[Finding]:
-    """The published values look as if the stated operator had drawn them from the raw ones.
+    """The published values look as if the stated operator had drawn them from the raw ones."""
+    for index, (column, operator) in enumerate(operators_of(case).items()):
+        if operator.form in ENTRYWISE:
+            raw, published = grouped_counts(case, index, column)
+            yield fit_finding(case, column, raw, published, operator.matrix())
+
+
+def fit_finding(
+    case: AuditCase,
+    column: str,
+    raw: IntArray,
+    published: IntArray,
+    matrix: npt.NDArray[np.float64],
+) -> Finding:
+    """Chi-square of published against raw counts by group.
 
     Records fall into groups by a hash of their quasi columns, the same on both sides. In each
     group the published counts have mean Pᵀn and covariance diag(Pᵀn) − Pᵀdiag(n)P; the squared
@@ -59,30 +110,24 @@ def check_fit(case: AuditCase) -> Iterator[Finding]:
     """
     from scipy import stats
 
-    for index, (column, operator) in enumerate(operators_of(case).items()):
-        if operator.form not in ("uniform",):
-            continue
-        raw, published = grouped_counts(case, index, column)
-        statistic, freedom, worst_group = 0.0, 0, (0.0, 0)
-        matrix = operator.matrix()
-        for group in range(len(raw)):
-            distance, df = fit_distance(raw[group], published[group], matrix)
-            statistic, freedom = statistic + distance, freedom + df
-            worst_group = max(worst_group, (distance / max(df, 1), group))
-        chance = float(stats.chi2.sf(statistic, freedom)) if freedom else 1.0
-        difference = published.sum(axis=0) - raw.sum(axis=0) @ matrix
-        value = case.profile.histograms[column].values[int(np.argmax(np.abs(difference)))]
-        holds = chance >= FALSE_ALARM
-        yield Finding(
-            f"fit of {column} to its operator",
-            holds,
-            chance,
-            FALSE_ALARM,
-            None
-            if holds
-            else f"chi-square {statistic:.0f} on {freedom} degrees of freedom; largest difference "
-            f"at {value_text(value)}",
-        )
+    statistic, freedom = 0.0, 0
+    for group in range(len(raw)):
+        distance, df = fit_distance(raw[group], published[group], matrix)
+        statistic, freedom = statistic + distance, freedom + df
+    chance = float(stats.chi2.sf(statistic, freedom)) if freedom else float(statistic == 0.0)
+    holds = chance >= FALSE_ALARM
+    witness = f"chi-square {statistic:.0f} on {freedom} degrees of freedom"
+    values = case.profile.histograms[column].values
+    if matrix.shape == (len(values), len(values)):
+        difference = np.abs(published.sum(axis=0) - raw.sum(axis=0) @ matrix)
+        witness += f"; largest difference at {value_text(values[int(difference.argmax())])}"
+    return Finding(
+        f"fit of {column} to its operator",
+        holds,
+        chance,
+        FALSE_ALARM,
+        None if holds else witness,
+    )
 
 
 def fit_distance(
@@ -129,12 +174,19 @@ def _pools(expected: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     return matrix
 
 
+def group_expression(case: AuditCase, values: int) -> tuple[str, int]:
+    """SQL for a hash group of the quasi columns, and how many groups there are."""
+    groups = int(np.clip(case.profile.rows // (20 * values), 1, _MOST_GROUPS))
+    names = ", ".join(quoted(name) for name in case.table.quasi)
+    if not names or groups == 1:
+        return "0", 1
+    return f"(hash({names}) % {groups})::INTEGER", groups
+
+
 def grouped_counts(case: AuditCase, index: int, column: str) -> tuple[IntArray, IntArray]:
     """Counts by (hash group of the quasi columns, value), raw and published."""
     values = case.profile.histograms[column].values
-    groups = int(np.clip(case.profile.rows // (20 * len(values)), 1, _MOST_GROUPS))
-    names = ", ".join(quoted(name) for name in case.table.quasi)
-    group = f"(hash({names}) % {groups})::INTEGER" if names and groups > 1 else "0"
+    group, groups = group_expression(case, len(values))
     connection = case.connect()
     raw = np.zeros((groups, len(values)), np.int64)
     query = f"SELECT {group} AS g, __code_{index} AS v, count(*) FROM raw GROUP BY ALL"
@@ -142,7 +194,11 @@ def grouped_counts(case: AuditCase, index: int, column: str) -> tuple[IntArray, 
         raw[g, code] = count
     published = np.zeros_like(raw)
     codes = {value_to_json(value): code for code, value in enumerate(values)}
-    query = f"SELECT {group} AS g, {quoted(column)} AS v, count(*) FROM published GROUP BY ALL"
-    for g, value, count in connection.execute(query).fetchall():
+    query = f"SELECT {group} AS g, {quoted(column)} AS v, count(*) AS n FROM published GROUP BY ALL"
+    # through Arrow: DuckDB's own rows need another package for instants, and tell them in a zone
+    found = connection.sql(query).to_arrow_table()
+    shown = in_utc(found.column("v")).to_pylist()
+    groups_of, counts = found.column("g").to_pylist(), found.column("n").to_pylist()
+    for g, value, count in zip(groups_of, shown, counts, strict=True):
         published[g, codes[value_to_json(value)]] += count
     return raw, published

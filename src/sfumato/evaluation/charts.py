@@ -7,7 +7,7 @@ from html import escape
 
 from sfumato.evaluation.report_tables import Points, Series
 
-WIDTH, HEIGHT = 460, 280
+WIDTH, HEIGHT, LEGEND = 460, 280, 16
 LEFT, RIGHT, TOP, BOTTOM = 58, 12, 12, 44
 COLOURS = ("#1b6ca8", "#c1440e", "#3a7d44", "#7b4b94", "#8a6d00", "#0b7a75", "#a23b72", "#555555")
 
@@ -32,14 +32,16 @@ def chart_svg(series: Series) -> str:
         y = HEIGHT - BOTTOM - (point[1] - y_low) / (y_high - y_low) * (HEIGHT - TOP - BOTTOM)
         return f"{x:.1f},{y:.1f}"
 
+    height = HEIGHT + LEGEND * ((len(drawn) + 1) // 2)
     names: dict[str, str] = {}
     marks = []
     for name, points, dashed in drawn:
         colour = names.setdefault(name.removesuffix(" (paper)"), COLOURS[len(names) % len(COLOURS)])
-        marks.append(_line([place(p) for p in points], colour, dashed, series.marks))
+        shown = [place(p) for p in points if all(map(math.isfinite, p))]
+        marks.append(_line(shown, colour, dashed, series.marks))
     return "".join(
         [
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" '
             f'aria-label="{escape(series.title, quote=True)}" font-family="sans-serif" '
             'font-size="11">',
             *_axes(series, (x_low, x_high), (y_low, y_high)),
@@ -88,14 +90,15 @@ def _axes(series: Series, x: tuple[float, float], y: tuple[float, float]) -> lis
 
 
 def _legend(drawn: list[tuple[str, Points, bool]], names: dict[str, str]) -> list[str]:
+    """Below the axes, two names a row, where they cannot hide a line."""
     parts = []
     for k, (name, _, dashed) in enumerate(drawn):
-        y = TOP + 10 + 14 * k
+        x, y = LEFT - 40 + (k % 2) * 220, HEIGHT + 8 + LEGEND * (k // 2)
         dash = ' stroke-dasharray="5 4"' if dashed else ""
         colour = names[name.removesuffix(" (paper)")]
         parts.append(
-            f'<path d="M{WIDTH - 150},{y}h18" stroke="{colour}" stroke-width="2"{dash}/>'
-            f'<text x="{WIDTH - 127}" y="{y + 4}">{escape(name)}</text>'
+            f'<path d="M{x},{y}h18" stroke="{colour}" stroke-width="2"{dash}/>'
+            f'<text x="{x + 23}" y="{y + 4}">{escape(name)}</text>'
         )
     return parts
 

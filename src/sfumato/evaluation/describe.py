@@ -13,11 +13,11 @@ from sfumato.draws import Draws
 from sfumato.engines.counting import drop_missing, take_profile
 from sfumato.engines.local import choose_plan
 from sfumato.engines.quasi import QuasiColumn, quasi_column
+from sfumato.evaluation.describe_perturbed import describe_perturbed
 from sfumato.evaluation.describe_small_sum import describe_small_sum
 from sfumato.evaluation.report_tables import ReportTable
 from sfumato.guarantees import Guarantee, RhoPrivacy, parse_guarantee
 from sfumato.mechanisms import Mechanism, Plan, parse_mechanism
-from sfumato.operators import Operator
 from sfumato.profile import Histogram, Profile
 from sfumato.table import Table
 
@@ -72,50 +72,7 @@ def describe(
     return Description(profile.rows, tables, [f"Mechanism: {way}.", *notes])
 
 
-def describe_operators(
-    profile: Profile, guarantee: Guarantee, plan: Plan
-) -> tuple[list[ReportTable], list[str]]:
-    """For perturbed releases: the predicted standard error of each value's total count."""
-    operators: dict[str, Operator] = getattr(plan, "operators", {})
-    tables = []
-    for column, operator in operators.items():
-        if operator.form != "uniform":
-            continue
-        histogram = profile.histograms[column]
-        spread = predicted_stderr(operator, histogram.counts)
-        order = np.argsort(-histogram.counts, kind="stable")
-        rows = [
-            (
-                value_text(histogram.values[code]),
-                int(histogram.counts[code]),
-                float(spread[code]),
-                float(spread[code] / histogram.counts[code]) if histogram.counts[code] else None,
-            )
-            for code in _ends(order)
-        ]
-        retention = float(getattr(operator, "retention", 0.0))
-        tables.append(
-            ReportTable(
-                "Predicted",
-                f"standard error of the count of each {column} over the whole table "
-                f"(retention {retention:.4f}, condition {operator.condition():.1f})",
-                (column, "count", "stderr", "relative"),
-                rows,
-            )
-        )
-    return tables, []
-
-
-DESCRIBERS: list[Describer] = [describe_operators, describe_small_sum]
-
-
-def predicted_stderr(operator: Operator, counts: np.ndarray) -> np.ndarray:
-    """Standard error of each value's estimated count, from the operator alone. O(m²).
-
-    Var(n̂_x) = Σ_x' n_x' Σ_y P[x', y] W[y, x]² − n_x (methods, section 1).
-    """
-    second = counts @ (operator.matrix() @ operator.weights() ** 2)
-    return np.asarray(np.sqrt(np.maximum(second - counts, 0.0)))
+DESCRIBERS: list[Describer] = [describe_perturbed, describe_small_sum]
 
 
 def _columns(table: Table, profile: Profile) -> ReportTable:

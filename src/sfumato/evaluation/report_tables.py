@@ -6,6 +6,7 @@ A `Reproduction` is plain data. `to_json` is what `--json` prints, `to_text` wha
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -42,7 +43,7 @@ class ReportTable:
             "title": self.title,
             "columns": list(self.columns),
             "paper": list(self.paper),
-            "rows": [list(row) for row in self.rows],
+            "rows": [[finite(cell) for cell in row] for row in self.rows],
             "note": self.note,
         }
 
@@ -75,8 +76,8 @@ class Series:
             "title": self.title,
             "x": self.x,
             "y": self.y,
-            "lines": {line: [list(point) for point in ps] for line, ps in self.lines.items()},
-            "paper": {line: [list(point) for point in ps] for line, ps in self.paper.items()},
+            "lines": {line: _points(points) for line, points in self.lines.items()},
+            "paper": {line: _points(points) for line, points in self.paper.items()},
             "note": self.note,
         }
 
@@ -109,6 +110,19 @@ class Reproduction:
     def table(self, name: str) -> ReportTable:
         """The table of that name, such as "Table 3"."""
         return next(table for table in self.tables if table.name == name)
+
+
+def finite(cell: Cell) -> Cell:
+    """JSON has no infinities and no NaN: they become null.
+
+    >>> finite(float("nan")), finite(1.5)
+    (None, 1.5)
+    """
+    return None if isinstance(cell, float) and not math.isfinite(cell) else cell
+
+
+def _points(points: Points) -> list[list[Cell]]:
+    return [[finite(x), finite(y)] for x, y in points]
 
 
 def cell_text(cell: Cell) -> str:

@@ -29,8 +29,8 @@ class Greedy:
     counts: IntArray
     size: int
     rows: IntArray  # the values of every group, shape (groups, size)
-    homes: IntArray  # the group of every (value, slot), values one after the other
-    starts: IntArray  # where each value's slots begin in `homes`
+    seats: IntArray  # group · size + place of every (value, slot), values one after the other
+    starts: IntArray  # where each value's slots begin in `seats`
 
     @classmethod
     def plan(cls, counts: npt.ArrayLike, *, size: int, draws: Draws) -> Greedy:
@@ -45,17 +45,21 @@ class Greedy:
             rows[number] = np.lexsort((ties, -left))[:size]
             left[rows[number]] -= 1
         flat = rows.reshape(-1)
-        homes = np.argsort(flat, kind="stable") // size
+        seats = np.argsort(flat, kind="stable")
         held = np.bincount(flat, minlength=values)
-        return cls(np.asarray(counts, np.int64), size, rows, homes, np.cumsum(held) - held)
+        return cls(np.asarray(counts, np.int64), size, rows, seats, np.cumsum(held) - held)
 
-    def mates(self, values: npt.ArrayLike, slots: npt.ArrayLike, places: npt.ArrayLike) -> IntArray:
-        """The value that stands at `places` of the record's own group."""
-        return np.asarray(self.rows[self.numbers(values, slots), np.asarray(places)])
+    def mates(self, values: npt.ArrayLike, slots: npt.ArrayLike, steps: npt.ArrayLike) -> IntArray:
+        """The value `steps` places on in the record's own group, going round."""
+        group, place = np.divmod(self._seats(values, slots), self.size)
+        return np.asarray(self.rows[group, (place + np.asarray(steps)) % self.size])
 
     def numbers(self, values: npt.ArrayLike, slots: npt.ArrayLike) -> IntArray:
         """The group of every (value, slot)."""
-        return np.asarray(self.homes[self.starts[np.asarray(values)] + np.asarray(slots)])
+        return self._seats(values, slots) // self.size
+
+    def _seats(self, values: npt.ArrayLike, slots: npt.ArrayLike) -> IntArray:
+        return np.asarray(self.seats[self.starts[np.asarray(values)] + np.asarray(slots)])
 
     def co_occurrence(self) -> FloatArray:
         """Σ over groups g of c_x(g)·c_x'(g)/size."""

@@ -44,8 +44,11 @@ def hilbert_order(axes: Sequence[Axis], records: IntArray) -> IntArray:
 def _to_transposed(point: IntArray) -> IntArray:
     """Axes to the transposed Hilbert index, in place of Skilling's `AxestoTranspose`.
 
-    >>> _to_transposed(np.array([[0, 0, 1, 1], [0, 1, 1, 0]]) << (BITS - 1))[0].tolist()
-    [0, 0, 64, 64]
+    The four quarters of a square are visited one after the other:
+
+    >>> quarters = _to_transposed(np.array([[0, 0, 1, 1], [0, 1, 1, 0]]) << (BITS - 1)) >> BITS - 1
+    >>> (2 * quarters[0] + quarters[1]).tolist()
+    [0, 1, 2, 3]
     """
     x = point.copy()
     dimensions = len(x)

@@ -62,13 +62,11 @@ class Mixed:
     block_counts: SmallArray  # h_x^k, shape (blocks, values)
     order: SmallArray  # values of a block as they stand in line, shape (blocks, values)
     edges: SmallArray  # where each of them begins, and the end; shape (blocks, values + 1)
-    class_counts: IntArray  # records of x in the smaller and in the larger blocks
-    surplus: SmallArray  # blocks that hold one more of x than its even share, by (class, x)
-    surplus_start: IntArray  # where those of (class, x) begin
     _begins: SmallArray = field(init=False, repr=False)  # where x begins in a block's line
-    _shares: IntArray = field(init=False, repr=False)  # even share of (class, x) per block
-    _guess: SmallArray = field(init=False, repr=False)  # coarse index of the lines
-    _width: int = field(init=False, repr=False)  # places per cell of that index
+    _even: IntArray = field(init=False, repr=False)  # slots of x that all blocks share evenly
+    _rest: _Rest = field(init=False, repr=False)  # where the other slots are
+    _guess: npt.NDArray[np.uint16] = field(init=False, repr=False)  # coarse index of the lines
+    _shift: int = field(init=False, repr=False)  # a cell of that index has 2^shift places
 
     # -- planning ------------------------------------------------------------------------------
 
@@ -103,21 +101,11 @@ class Mixed:
         number = min(most, buckets)
         least, larger = divmod(buckets, number)
         second = _rounded(h, (least + 1) * larger, buckets, draws.child("classes"))
-        class_counts = np.stack([h - second, second])
-        tables, surplus, surplus_start = [], [], []
-        for index, (inside, many) in enumerate(
-            zip(class_counts, (number - larger, larger), strict=True)
-        ):
-            if not many:
-                surplus_start.append(np.zeros(len(h), np.int64))
-                continue
-            share, rest = np.divmod(inside, many)
-            extra = _spread(rest, many, draws.child(f"surplus {index}"))
-            tables.append(share + extra)
-            holder, block = np.nonzero(extra.T)
-            surplus.append(block + index * (number - larger))
-            before = sum(len(s) for s in surplus[:-1])
-            surplus_start.append(before + np.searchsorted(holder, np.arange(len(h))))
+        tables = []
+        for index, (inside, many) in enumerate(((h - second, number - larger), (second, larger))):
+            if many:
+                share, rest = np.divmod(inside, many)
+                tables.append(share + _spread(rest, many, draws.child(f"surplus {index}")))
         block_counts = np.concatenate(tables).astype(np.int32)
         order, edges = _lines(block_counts, draws)
         return cls(
@@ -130,25 +118,23 @@ class Mixed:
             block_counts=block_counts,
             order=order,
             edges=edges,
-            class_counts=class_counts.reshape(-1),
-            surplus=np.concatenate(surplus).astype(np.int32),
-            surplus_start=np.concatenate(surplus_start),
         )
 
     def __post_init__(self) -> None:
         blocks, values = self.block_counts.shape
         begins = np.empty((blocks, values), np.int32)
         np.put_along_axis(begins, self.order.astype(np.int64), self.edges[:, :-1], axis=1)
-        in_class = np.repeat([blocks - self.larger, max(self.larger, 1)], values)
         longest = self.size * (self.least + (self.larger > 0))
-        # fine enough that the value at a place is found in about one step
-        width = max(1, longest // (4 * values))
-        cells = np.arange(0, longest, width)
+        # fine enough that the value at a place is mostly found at once
+        shift = max(0, (longest // (8 * values)).bit_length() - 1)
+        cells = np.arange(0, longest, 1 << shift)
         guess = [np.searchsorted(edge[1:-1], cells, side="right") for edge in self.edges]
+        share = self.block_counts.min(axis=0)
         object.__setattr__(self, "_begins", begins.reshape(-1))
-        object.__setattr__(self, "_shares", self.class_counts // in_class)
-        object.__setattr__(self, "_guess", np.stack(guess).astype(np.int32))
-        object.__setattr__(self, "_width", width)
+        object.__setattr__(self, "_even", share.astype(np.int64) * blocks)
+        object.__setattr__(self, "_rest", _Rest.of(self.block_counts, share))
+        object.__setattr__(self, "_guess", np.stack(guess).astype(np.uint16))
+        object.__setattr__(self, "_shift", shift)
 
     @property
     def blocks(self) -> int:
@@ -169,29 +155,38 @@ class Mixed:
     def place(self, values: npt.ArrayLike, slots: npt.ArrayLike) -> tuple[IntArray, IntArray]:
         """Bucket and place in the bucket of every (value, slot), slot in [0, h_x).
 
-        A bijection onto buckets × places. About 0.05 µs a record.
+        A bijection onto buckets × places. About 0.04 µs a record.
         """
         value, slot = np.asarray(values, np.int64), np.asarray(slots, np.int64)
         bucket, place = np.empty(len(value), np.int64), np.empty(len(value), np.int64)
         for low in range(0, len(value), _CHUNK):
             part = slice(low, low + _CHUNK)
-            block, _, row, column = self._locate(value[part], slot[part])
-            bucket[part] = self._first(block) + column
-            place[part] = row
+            block, position = self._locate(value[part], slot[part])
+            width = self._width(block)
+            place[part] = position // width
+            bucket[part] = self._first(block) + position - place[part] * width
         return bucket, place
 
     def numbers(self, values: npt.ArrayLike, slots: npt.ArrayLike) -> IntArray:
         """The bucket of every (value, slot)."""
         return self.place(values, slots)[0]
 
-    def mates(self, values: npt.ArrayLike, slots: npt.ArrayLike, places: npt.ArrayLike) -> IntArray:
-        """The value that stands at `places` (in [0, size)) of the record's own bucket."""
+    def mates(self, values: npt.ArrayLike, slots: npt.ArrayLike, steps: npt.ArrayLike) -> IntArray:
+        """The value `steps` (in [0, size)) places on in the record's own bucket, going round.
+
+        0 is the record itself; a uniform step is a uniform member. About 0.05 µs a record.
+        """
         value, slot = np.asarray(values, np.int64), np.asarray(slots, np.int64)
-        place, mate = np.asarray(places, np.int64), np.empty(len(value), np.int64)
+        step, mate = np.asarray(steps, np.int64), np.empty(len(value), np.int64)
         for low in range(0, len(value), _CHUNK):
             part = slice(low, low + _CHUNK)
-            block, width, _, column = self._locate(value[part], slot[part])
-            mate[part] = self._value(block, place[part] * width + column)
+            block, position = self._locate(value[part], slot[part])
+            # the places of a bucket are `width` apart in the block's line
+            width = self._width(block)
+            position += step[part] * width
+            span = self.size * width
+            np.subtract(position, span, out=position, where=position >= span)
+            mate[part] = self._value(block, position)
         return mate
 
     def values_at(self, buckets: npt.ArrayLike, places: npt.ArrayLike) -> IntArray:
@@ -209,42 +204,38 @@ class Mixed:
         column = np.where(in_larger, beyond % (self.least + 1), bucket % self.least)
         return self._value(block, place * width + column)
 
-    def _locate(
-        self, value: IntArray, slot: IntArray
-    ) -> tuple[IntArray, IntArray | int, IntArray, IntArray]:
-        """Block, its number of buckets, row and column of each record in the block's strides."""
-        few, values = self.blocks - self.larger, len(self.counts)
-        width: IntArray | int
-        if self.larger == 0:
-            owner, width = value, self.least
-            nth, turn = np.divmod(slot, few)
-            block = turn
-        else:
-            first = self.class_counts[value]
-            second = slot >= first
-            owner, width = value + second * values, self.least + second
-            local = slot - np.where(second, first, 0)
-            in_class = np.where(second, self.larger, few)
-            nth = local // in_class
-            turn = local - nth * in_class
-            block = turn + np.where(second, few, 0)
-        beyond = np.flatnonzero(nth >= self._shares[owner])
-        block[beyond] = self.surplus[self.surplus_start[owner[beyond]] + turn[beyond]]
-        position = self._begins[block * values + value] + nth
-        row = position // width
-        return block, width, row, position - row * width
+    def _locate(self, value: IntArray, slot: IntArray) -> tuple[IntArray, IntArray]:
+        """Block of each record, and its position in the block's line."""
+        nth = slot // self.blocks
+        block = slot - nth * self.blocks
+        beyond = np.flatnonzero(slot >= self._even.take(value))
+        if beyond.size:
+            owner = value[beyond]
+            entry = self._rest.starts[owner] + slot[beyond] - self._even[owner]
+            block[beyond] = self._rest.blocks[entry]
+            nth[beyond] = self._rest.nth[entry]
+        nth += self._begins.take(block * len(self.counts) + value)
+        return block, nth
+
+    def _width(self, block: IntArray) -> IntArray | int:
+        """How many buckets a block has."""
+        return self.least + (block >= self.blocks - self.larger) if self.larger else self.least
 
     def _value(self, block: IntArray, position: IntArray) -> IntArray:
-        values, (_, cells) = len(self.counts), self._guess.shape
-        nth = self._guess.reshape(-1)[block * cells + position // self._width].astype(np.int64)
-        edge = self.edges.reshape(-1)
-        late = np.flatnonzero(edge[block * (values + 1) + nth + 1] <= position)
+        values, cells = len(self.counts), self._guess.shape[1]
+        cell = position >> self._shift
+        cell += block * cells
+        nth = self._guess.take(cell).astype(np.int64)
+        following = block * (values + 1)
+        following += nth
+        following += 1
+        late = np.flatnonzero(self.edges.take(following) <= position)
         while late.size:
             nth[late] += 1
-            line = block[late]
-            late = late[edge[line * (values + 1) + nth[late] + 1] <= position[late]]
-        found: IntArray = self.order.reshape(-1)[block * values + nth].astype(np.int64)
-        return found
+            following[late] += 1
+            late = late[self.edges.take(following[late]) <= position[late]]
+        nth += block * values
+        return self.order.take(nth).astype(np.int64)
 
     # -- the whole part ------------------------------------------------------------------------
 
@@ -290,6 +281,28 @@ class Mixed:
             most = np.bincount(run.ravel(), minlength=run.shape[0] * len(self.counts))
             held_most = most.reshape(len(line), -1).max(axis=0)
             assert bool((held_most <= self.limits).all()), (first, held_most, self.limits)
+
+
+@dataclass(frozen=True, eq=False)
+class _Rest:
+    """The slots of a value beyond the even share: which block, and which place in its run."""
+
+    blocks: SmallArray
+    nth: SmallArray
+    starts: IntArray  # where those of each value begin
+
+    @staticmethod
+    def of(block_counts: SmallArray, share: SmallArray) -> _Rest:
+        extra = (block_counts - share).T
+        owners, blocks = np.nonzero(extra)
+        many = extra[owners, blocks]
+        within = np.arange(int(many.sum())) - np.repeat(np.cumsum(many) - many, many)
+        held = extra.sum(axis=1)
+        return _Rest(
+            np.repeat(blocks, many).astype(np.int32),
+            (np.repeat(share[owners], many) + within).astype(np.int32),
+            (np.cumsum(held) - held).astype(np.int64),
+        )
 
 
 def _rounded(counts: IntArray, part: int, whole: int, draws: Draws) -> IntArray:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -42,6 +43,31 @@ class SubTables:
     def symbol_counts(self) -> IntArray:
         return self.quotas[self.operator.symbol_parts, self.operator.symbol_codes]
 
+    @cached_property
+    def _line(self) -> tuple[IntArray, IntArray, IntArray, IntArray, int]:
+        """All values' slots end to end, a line of N places that the quotas cut into symbols.
+
+        Where each value starts, where each cut ends, the symbol of each cut, and, for every run of
+        2^shift places, the cut that its first place lies in.
+        """
+        order = np.lexsort((self.operator.symbol_parts, self.operator.symbol_codes))
+        ends = np.cumsum(self.symbol_counts[order])
+        counts = self.histogram.counts
+        shift = max(self.histogram.rows.bit_length() - 16, 0)
+        runs = np.arange((self.histogram.rows >> shift) + 1) << shift
+        first = np.minimum(np.searchsorted(ends, runs, side="right"), len(ends) - 1)
+        return np.cumsum(counts) - counts, ends, order, first, shift
+
+    def symbols_of_slots(self, codes: IntArray, slots: IntArray) -> IntArray:
+        """The symbol of every (value, slot): value x fills parts 0, 1, … by its quotas. O(1)."""
+        starts, ends, symbols, first, shift = self._line
+        place = starts[codes]
+        place += slots
+        cut = first[place >> shift]
+        while (behind := place >= ends[cut]).any():  # a run may span a few cuts
+            cut += behind
+        return np.asarray(symbols[cut])
+
     def total_variance(self) -> float:
         """Σ_x Var(n̂_x): the parts are independent, so their variances add up."""
         return float(self.operator.variances(self.symbol_counts.astype(np.float64)).sum())
@@ -77,9 +103,17 @@ class PartitionedPlan(Plan):
         if permutation is None or owner is not draws:  # made once per run, not per batch
             permutation = draws.permutation(f"parts {column}", cut.histogram.counts)
             self._slots[column] = (draws, permutation)
-        slots = permutation(batch.codes[column], batch.ranks[column])
-        parts = parts_of_slots(batch.codes[column], slots, cut.quotas)
-        return np.asarray(cut.operator.lookup[parts, batch.codes[column]])
+        codes = batch.codes[column]
+        return cut.symbols_of_slots(codes, permutation(codes, batch.ranks[column]))
+
+    def trace(self, batch: Batch) -> Mapping[str, IntArray]:
+        traced = {}
+        for column, cut in self.columns.items():
+            _, permutation = self._slots[column]
+            slots = permutation(batch.codes[column], batch.ranks[column])
+            symbols = cut.symbols_of_slots(batch.codes[column], slots)
+            traced[f"{column} part"] = cut.operator.symbol_parts[symbols]
+        return traced
 
     def public(self) -> dict[str, Any]:
         return {
@@ -104,16 +138,19 @@ class PartitionedPlan(Plan):
             fewest = min(cut.operator.parts, key=lambda part: len(part.codes))
             named = [value_text(cut.histogram.values[code]) for code in fewest.codes]
             epsilon = math.log(cut.operator.amplification())
-            sentences += [
-                f"The column {shown!r} is published and tells which values of {column!r} a record "
-                f"can have: in each of the {len(cut.operator.parts)} parts the others are ruled "
-                f"out. The smallest part has {len(named)} values: {list_some(named)}.",
-                f"Column {column!r}: the promise holds for a reader whose belief before seeing the "
-                "release is the share of each value in the table; who knows more about a person "
-                "may conclude more from the part. Chances that fall are not limited.",
+            if len(cut.operator.parts) > 1:
+                sentences += [
+                    f"The column {shown!r} is published and tells which values of {column!r} a "
+                    f"record can have: in each of the {len(cut.operator.parts)} parts the others "
+                    f"are ruled out. The smallest part has {len(named)} values: "
+                    f"{list_some(named)}.",
+                    f"Column {column!r}: who knows more about a person than the shares of the "
+                    "table may conclude more from the part. Chances that fall are not limited.",
+                ]
+            sentences.append(
                 f"Column {column!r} is {epsilon:.4g}-locally differentially private within each "
-                "part, not across parts.",
-            ]
+                "part, not across parts."
+            )
         return sentences
 
     def predicted_error(self) -> float:
@@ -130,19 +167,6 @@ class PartitionedPlan(Plan):
             gains = cut.operator.odds_gains()
             for symbol, (gain, limit) in enumerate(zip(gains, cut.limits, strict=True)):
                 assert limit is None or gain <= limit, (column, symbol, gain, limit)
-
-
-def parts_of_slots(codes: IntArray, slots: IntArray, quotas: IntArray) -> IntArray:
-    """The part of every (value, slot): value x fills parts 0, 1, … with quotas[0, x], …
-
-    >>> parts_of_slots(np.array([0, 0, 0, 1]), np.array([0, 1, 2, 0]), np.array([[2, 0], [1, 1]]))
-    array([0, 0, 1, 1])
-    """
-    # all values' slots end to end make one line of N places, cut by the quotas value by value
-    starts = np.concatenate([[0], np.cumsum(quotas.sum(axis=0))[:-1]])
-    edges = np.cumsum(quotas.T.reshape(-1))
-    place = np.searchsorted(edges, starts[codes] + slots, side="right")
-    return np.asarray(place - codes * len(quotas))
 
 
 @dataclass(frozen=True)

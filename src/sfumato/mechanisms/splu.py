@@ -42,11 +42,11 @@ class DecoyGroups:
     def draw(
         self, values: IntArray, ranks: IntArray, chosen: IntArray
     ) -> tuple[IntArray, BoolArray | None]:
-        """What records publish that choose place `chosen` of their group; which are not spare.
+        """What records publish that choose the value `chosen` places on; which are not spare.
 
-        A spare record borrows a group that holds its value; where none does, it stands in for the
-        first member of the group of some other value. Either way it has c different values to
-        choose from, its own among them. None instead of a mask means that no record is spare.
+        A spare record borrows a group that holds its value; where none does, it stands in for a
+        record with some other value. Either way it has c different values to choose from, its own
+        among them. None instead of a mask means that no record is spare.
         """
         slots = self.slots(values, ranks)
         own = slots < self.grouped[values]

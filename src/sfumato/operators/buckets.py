@@ -119,7 +119,7 @@ class BucketOperator:
         their mean.
         """
         if self.moments is None:
-            return self.scatter * (spread.sum() / max(self.counts.sum(), 1))
+            return np.asarray(self.scatter * (spread.sum() / max(self.counts.sum(), 1)))
         matrix = self.matrix()
         each = spread / np.maximum(self.counts, 1)
         second = np.tensordot(each, self.moments, axes=1)

@@ -109,7 +109,13 @@ class Decoy(Operator):
         return np.asarray((np.eye(self.values) - rate) / (1 / self.groups - rate))
 
     def variances(self, counts: FloatArray) -> FloatArray:
-        """Var(n̂_x) for true counts n_x within a condition, with the structure of the groups.
+        """Var(n̂_x) for true counts n_x within a condition, with the structure of the groups."""
+        return self.variances_within(np.arange(self.values), counts, float(np.sum(counts)))
+
+    def variances_within(
+        self, values: IntArray, counts: FloatArray, matching: FloatArray | float
+    ) -> FloatArray:
+        """Var(n̂_x) of `values` with true `counts` within conditions of n_A = `matching` records.
 
         n̂ = (y − n_A·r)/(1/c − r) with r from the published count o = y + (the rest). Given the
         groups, every record that has x in its group publishes it by a draw of its own. Of the
@@ -119,9 +125,9 @@ class Decoy(Operator):
         and give intervals that cover nearly always for large conditions; for a condition that
         everybody satisfies, this is o(1 − 1/c), the variance of a binomial.
         """
-        share, rate, c = self.shares, self.decoy_rates, self.groups
-        rows = sum(self.counts or ())
-        own, matching = np.maximum(counts, 0.0), float(np.sum(counts))
+        rows, c = sum(self.counts or ()), self.groups
+        share, rate = self.shares[values], self.decoy_rates[values]
+        own = np.maximum(counts, 0.0)
         without = np.maximum(rows * (1 - share), 1.0)
         others = np.clip(matching - own, 0.0, without)
         chance = c * rate  # that a record without x has x in its group
@@ -131,7 +137,8 @@ class Decoy(Operator):
         drawn = (1 - tilt) ** 2 * held + tilt**2 * np.maximum(c * share * rows - held, 0.0)
         spread = others * chance * (1 - chance) * (1 - others / without)
         variance = (drawn * (c - 1) + np.maximum(spread, 0.0)) / c**2
-        seen = (1 / c - rate) ** 2  # 0 at the eligibility limit: nothing can be told
+        seen = np.broadcast_to((1 / c - rate) ** 2, variance.shape)
+        # at the eligibility limit nothing can be told
         return np.divide(variance, seen, out=np.full_like(variance, np.inf), where=seen > 0)
 
     def amplification(self) -> Fraction:

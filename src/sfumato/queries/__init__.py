@@ -30,8 +30,20 @@ def _perturbed() -> Evaluator:
     return answer_perturbed
 
 
+def _synthetic() -> Evaluator:
+    from sfumato.queries.synthetic import answer_synthetic
+
+    return answer_synthetic
+
+
+def _bucketed() -> Evaluator:
+    from sfumato.queries.bucketed import answer_bucketed
+
+    return answer_bucketed
+
+
 # by kind of release; functions that import, because DuckDB and sqlglot are slow to load
-EVALUATORS = {"perturbed": _perturbed}
+EVALUATORS = {"synthetic": _synthetic, "perturbed": _perturbed, "bucketed": _bucketed}
 
 
 def ask(

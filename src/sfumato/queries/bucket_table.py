@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import weakref
 from collections.abc import Iterator
@@ -83,13 +84,14 @@ def _real_counts(release: Release, operator: BucketOperator) -> FloatArray:
     if not release.plan.get("fakes"):
         return operator.counts
     stated = release.plan.get("histogram")
-    whole = isinstance(stated, list) and all(isinstance(n, int) and n >= 0 for n in stated)
-    if not whole or len(stated) != len(operator.counts) or sum(stated) != release.rows:
+    listed = stated if isinstance(stated, list) else []
+    whole = all(isinstance(n, int) and n >= 0 for n in listed)
+    if not whole or len(listed) != len(operator.counts) or sum(listed) != release.rows:
         raise BundleError(
             f"{str(release.path)!r} has fake values, but its plan states no histogram of its "
             f"{release.rows:,} records."
         )
-    return np.array(stated, np.float64)
+    return np.array(listed, np.float64)
 
 
 def _integers(column: pa.ChunkedArray | pa.Array) -> IntArray:
@@ -114,7 +116,7 @@ def _kinds(
     times = np.diff(np.append(heads, len(starts)))
     work = np.cumsum(lengths[heads] ** 2)
     cuts = np.searchsorted(work, np.arange(0, int(work[-1]) + _PAIRS, _PAIRS), side="right")
-    for low, high in zip(cuts[:-1], cuts[1:], strict=True):
+    for low, high in itertools.pairwise(cuts.tolist()):
         chosen = heads[low:high]
         if len(chosen):
             many = lengths[chosen]

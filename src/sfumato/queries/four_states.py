@@ -14,6 +14,8 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.draws import IntArray
+
 FloatArray = npt.NDArray[np.float64]
 Matrix = Literal["paper", "exact"]
 
@@ -54,8 +56,24 @@ def reconstruct(
     >>> reconstruct([[700.0, 100.0, 150.0, 50.0]], 5).round(1).tolist()
     [[742.9, 57.1, 92.8, 107.2]]
     """
+    return reconstruct_counting(
+        observed, groups, matrix=matrix, tolerance=tolerance, most=most, accelerated=accelerated
+    )[0]
+
+
+def reconstruct_counting(
+    observed: npt.ArrayLike,
+    groups: int,
+    *,
+    matrix: Matrix = "paper",
+    tolerance: float = TOLERANCE,
+    most: int = MOST_ITERATIONS,
+    accelerated: bool = False,
+) -> tuple[FloatArray, IntArray]:
+    """`reconstruct`, and the rounds that each question took."""
     published = np.asarray(observed, np.float64)
     estimate = published.copy()
+    rounds = np.zeros(len(published), np.int64)
     active = np.arange(len(published))
     for _ in range(most):
         if not active.size:
@@ -68,8 +86,9 @@ def reconstruct(
         if accelerated:
             following = _extrapolated(now, following, _round(following, shown, groups, matrix))
         estimate[active] = following
+        rounds[active] += 1
         active = active[change > tolerance]
-    return estimate
+    return estimate, rounds
 
 
 def _round(now: FloatArray, shown: FloatArray, groups: int, matrix: Matrix) -> FloatArray:

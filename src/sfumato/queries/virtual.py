@@ -41,6 +41,10 @@ class Sums:
     value: str
     variance: str
 
+    def at_least(self, floor: str) -> Sums:
+        """The same value; its variance is known not to be smaller than `floor`."""
+        return Sums(self.value, f"greatest({self.variance}, {floor})")
+
 
 _DECOY_COLUMNS = {
     "first": "min(w0.place)",
@@ -197,12 +201,13 @@ class VirtualTable:
         n = f"c.{self._moments.add(f'count({inside}){records}')}"
         if not self._keys and not self._where and not on_originals:
             # no sensitive column touches it: counted, not estimated
-            z, chosen, spread = "1e0", "", "0e0"
+            z, chosen, spread, least = "1e0", "", "0e0", ""
         else:
             weighted = f"coalesce(sum({self._weight()}){_filter(on_originals)}, 0e0)"
             z = f"t.{self._weighted.add(weighted)}"
             chosen = self._possible(on_originals, "*") if on_originals else ""
             spread = f"({z} * {z} - {z})"
+            least = self._least_spread(on_originals)
         total = self._sum(f"{n} * {z}", chosen)
         total_spread = self._sum(f"{n} * {spread}", chosen)
         decoys = None if z == "1e0" else self._decoys(on_originals, chosen)
@@ -210,7 +215,8 @@ class VirtualTable:
             counted = decoys.moments(self._sum(n, chosen), total)
             total_spread = decoys.spread(total_spread, counted, counted, counted)
         if function == "count":
-            return Sums(f"coalesce({total}, 0e0)", total_spread)
+            found = Sums(f"coalesce({total}, 0e0)", total_spread)
+            return found.at_least(self._sum(f"{n} * {least}", chosen)) if least else found
         assert known is not None
         e = f"CAST({known} AS DOUBLE)"
         s = f"c.{self._moments.add(f'sum({e}){records}')}"
@@ -224,9 +230,31 @@ class VirtualTable:
             squared = decoys.moments(self._sum(q, chosen), self._sum(f"{q} * {z}", chosen))
             variance = decoys.spread(variance, squared, summed, summed)
             covariance = decoys.spread(covariance, summed, summed, counted)
+        floors = [self._sum(f"{moment} * {least}", chosen) for moment in (q, n, s)] if least else []
         if function == "sum":
-            return Sums(f"CASE WHEN {present} > 0 THEN {value} END", variance)
-        return _ratio(present, value, total, variance, total_spread, covariance)
+            found = Sums(f"CASE WHEN {present} > 0 THEN {value} END", variance)
+            return found.at_least(floors[0]) if floors else found
+        found = _ratio(present, value, total, variance, total_spread, covariance)
+        return found.at_least(_ratio(present, value, total, *floors).variance) if floors else found
+
+    def _least_spread(self, on_originals: list[str]) -> str:
+        """The smallest Var(z | x) of any true value x, where the operator has a closed form.
+
+        An indicator of k among m values shows one of the k with chance kq for a true value outside
+        them, and one of the others with chance (m−k)q for one inside, q = (1−p)/m. No table of
+        people makes the variance smaller, but an estimate from few records can be.
+        """
+        table = self._weights[0][1].table
+        if len(self._weights) != 1 or "kept" not in table.column_names:
+            return ""
+        inside = f"t.{self._weighted.add(f'count(*){_filter(on_originals)}')}"
+        if "part" in table.column_names:
+            p = f"t.{self._weighted.add('max(w0.kept)')}"
+            m = f"t.{self._weighted.add('max(w0.size)')}"
+        else:
+            p, m = f"{table['kept'][0].as_py():.17e}", f"{table['size'][0].as_py()}"
+        chances = [f"({k} * (1 - {p}) / {m})" for k in (inside, f"({m} - {inside})")]
+        return f"(least({', '.join(f'{c} * (1 - {c})' for c in chances)}) / ({p} * {p}))"
 
     def _decoys(self, on_originals: list[str], chosen: str) -> _Decoys | None:
         """What a closed-form error bar needs to know, where the one sensitive column has one."""

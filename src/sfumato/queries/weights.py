@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from sfumato.draws import IntArray
 from sfumato.errors import QueryError
-from sfumato.operators import Decoy, Parts, operator_from_json
+from sfumato.operators import Decoy, Operator, Parts, Uniform, operator_from_json
 from sfumato.operators.base import FloatArray
 from sfumato.queries.decoys import DecoyLaw, completed, with_law
 
@@ -28,7 +28,9 @@ class WeightTable:
 
     `keys` maps a column of the records to the column of `table` that it has to equal (missing
     equals missing): the published column alone for one operator, and its part as well where every
-    sub-table has an operator of its own. Zero weights are left out.
+    sub-table has an operator of its own. Zero weights are left out. Where the operator keeps every
+    value with the same probability, `table` also has that probability as `kept` and the number of
+    values as `size` (by sub-table; missing where one keeps them with several).
     """
 
     keys: dict[str, str]
@@ -43,12 +45,17 @@ def weight_table(release: Release, column: str, published_counts: PublishedCount
     are complete only together with what was published.
     """
     described = release.plan.get("operators", {}).get(column)
+    domain = release.domain(column)
+    if release.kind == "synthetic":  # a record counts as what it shows
+        codes = np.arange(len(domain))
+        return WeightTable(
+            {column: "published"}, long_form(domain, codes, codes, np.ones(len(domain)))
+        )
     if described is None:
         raise QueryError(
             f"The release holds no operator for column {column!r}, so nothing can be estimated "
             "from it. Ask about the quasi columns alone."
         )
-    domain = release.domain(column)
     operator = operator_from_json(described)
     if isinstance(operator, Parts):
         shown = release.plan.get("part_columns", {}).get(column, "part")
@@ -56,6 +63,7 @@ def weight_table(release: Release, column: str, published_counts: PublishedCount
         table = long_form(domain, published, original, weight).append_column(
             "part", pa.array(parts[weight != 0])
         )
+        table = _with_retention(table, [part.operator for part in operator.parts])
         return WeightTable({column: "published", shown: "part"}, table)
     if operator.values > MOST_VALUES:
         raise QueryError(
@@ -72,9 +80,25 @@ def weight_table(release: Release, column: str, published_counts: PublishedCount
     table = WeightTable(
         {column: "published"}, long_form(domain, places[0], places[1], weights.reshape(-1))
     )
+    if isinstance(operator, Uniform):
+        return replace(table, table=_with_retention(table.table, [operator]))
     if isinstance(operator, Decoy):
         return with_law(table, operator, places[1][weights.reshape(-1) != 0])
     return table
+
+
+def _with_retention(table: pa.Table, operators: Sequence[Operator]) -> pa.Table:
+    """`kept` and `size` of the operator that each row belongs to."""
+    of = (
+        table.column("part").to_numpy()
+        if "part" in table.column_names
+        else np.zeros(len(table), int)
+    )
+    kept = [float(each.retention) if isinstance(each, Uniform) else None for each in operators]
+    size = [each.values for each in operators]
+    return table.append_column(
+        "kept", pa.array(kept, pa.float64()).take(pa.array(of))
+    ).append_column("size", pa.array(size, pa.int64()).take(pa.array(of)))
 
 
 def long_form(

@@ -137,6 +137,7 @@ class Release:
                     f"records.parquet of {str(self.path)!r} lacks {list_some(lacking)}."
                 )
         known = {column.name for column in self.columns} | {"part", "bucket", "count"}
+        known |= {f"part_{column.name}" for column in self.columns if column.role == "sensitive"}
         for name, schema in self._schemas.items():
             if len(set(schema.names)) != len(schema.names):
                 raise BundleError(f"{name} of {str(self.path)!r} has a column twice.")
@@ -172,11 +173,7 @@ class Release:
                     found = connection.sql(
                         f"SELECT DISTINCT {quoted} AS v FROM read_parquet(?)", params=source
                     ).to_arrow_table()
-                    shown = found.column("v")
-                    if pa.types.is_timestamp(shown.type) and shown.type.tz is not None:
-                        # DuckDB tells instants in the zone of this machine
-                        shown = shown.cast(pa.timestamp(shown.type.unit, "UTC"))
-                    values = {value_to_json(v) for v in shown.to_pylist()}
+                    values = {value_to_json(v) for v in in_utc(found.column("v")).to_pylist()}
                     strangers = len(values - set(column.domain.values))
                 elif isinstance(column.domain, Range) and column.domain.low is not None:
                     row = connection.execute(
@@ -216,6 +213,14 @@ class Release:
                     f"The operator of column {name!r} in {str(self.path)!r} does not fit its "
                     "domain."
                 )
+
+
+def in_utc(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Instants as a release tells them: DuckDB gives them in the zone of this machine."""
+    kind = column.type
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        return column.cast(pa.timestamp(kind.unit, "UTC"))
+    return column
 
 
 def typed_values(values: tuple[Any, ...], kind: pa.DataType) -> pa.Array:

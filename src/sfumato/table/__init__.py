@@ -194,7 +194,7 @@ def _check_roles(roles: Mapping[str, tuple[str, ...]], names: list[str], label: 
                 "which SQL cannot tell apart. Rename one."
             )
         lower[name.lower()] = name
-    for own in ("part", "bucket"):
+    for own in ("part", "bucket", *(f"part_{name}".lower() for name in roles["sensitive"])):
         if own in lower:
             raise DataError(
                 f"A release uses the column name {own!r} itself. Rename that column of {label}."

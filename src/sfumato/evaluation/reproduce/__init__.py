@@ -22,6 +22,7 @@ Progress = Callable[[str, float], None]  # what is being done, and the share don
 # name on the command line -> module, imported only when asked for
 PAPERS: dict[str, str] = {
     "perturbation": "perturbation",
+    "splu": "splu",
 }
 
 
@@ -50,7 +51,7 @@ def reproduce(
     result = replace(result, seconds=time.perf_counter() - start)
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
-        text = json.dumps(result.to_json(), indent=1, ensure_ascii=False)
+        text = json.dumps(result.to_json(), indent=1, ensure_ascii=False, allow_nan=False)
         (out / f"{name}.json").write_text(text + "\n", encoding="utf-8")
         (out / f"{name}.html").write_text(report_html(result), encoding="utf-8")
     return result

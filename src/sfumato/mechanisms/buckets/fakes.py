@@ -18,8 +18,7 @@ def certainty(size: int, fakes: int, corrupted: int) -> Fraction:
     """How sure of a value one can be after learning `corrupted` records of a bucket.
 
     1/(|g| − q + σ) each for the values that remain (errata F15), as long as fakes cannot be told
-    from real ones: they are drawn in proportion to the histogram, which comes close (the audit
-    measures how close).
+    from real ones (`attacks.corruption` measures how nearly that is so).
 
     >>> [str(certainty(5, 2, known)) for known in range(5)]
     ['1/7', '1/6', '1/5', '1/4', '1/3']
@@ -31,14 +30,33 @@ def certainty(size: int, fakes: int, corrupted: int) -> Fraction:
 
 @dataclass(frozen=True, eq=False)
 class Fakes:
-    """σ fake values per bucket, each drawn in proportion to the histogram among those not listed.
+    """σ fake values per bucket, drawn among those that nobody in it has.
 
-    The draw is exact: integers below the sum of the counts that are left.
+    In proportion to the odds that a bucket holds the value, o_x : b − o_x. For rare values that is
+    the histogram; common values are seldom absent, so when they are they must be likelier fakes,
+    or a common value listed would be a real one (errata F15: with fakes drawn evenly a listed
+    value is real with 19 to 97 %). The draw is exact: integers below the sum of the weights left.
+    A value whose ceiling is below 1/(|g| + σ) is not listed as a fake: that alone would break the
+    ceiling.
     """
 
     number: int
     counts: IntArray
+    buckets: int
     draws: Draws
+    ceilings: tuple[Fraction, ...]
+
+    @property
+    def weights(self) -> IntArray:
+        """What fakes are drawn in proportion to: o_x/(b − o_x) in units of 2⁻²⁰."""
+        absent = np.maximum(self.buckets - self.counts, 1)
+        return np.asarray(np.maximum((self.counts << 20) // absent, self.counts > 0), np.int64)
+
+    def listable(self, size: int) -> BoolArray:
+        """Values that a bucket of `size` records may list, real or fake."""
+        least = Fraction(1, size + self.number)
+        allowed = [ceiling >= least for ceiling in self.ceilings]
+        return np.array(allowed, np.bool_) & (self.counts > 0)
 
     def add(self, first: int, held: IntArray, barred: BoolArray | None = None) -> IntArray:
         """The values of buckets `first …` with their fakes, in the order of codes.
@@ -47,7 +65,8 @@ class Fakes:
         values) that would be recognised as fake. Fewer fakes are added where nothing is left.
         """
         rows, values = len(held), len(self.counts)
-        weights = np.broadcast_to(self.counts, (rows, values)).copy()
+        possible = np.where(self.listable(held.shape[1]), self.weights, 0)
+        weights = np.broadcast_to(possible, (rows, values)).copy()
         np.put_along_axis(weights, held.astype(np.int64), 0, axis=1)
         if barred is not None:
             weights[barred] = 0

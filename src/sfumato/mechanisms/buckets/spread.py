@@ -56,7 +56,7 @@ def _level(rooms: FloatArray, offsets: FloatArray, totals: FloatArray) -> FloatA
         middle = (low + high) / 2
         below = (rooms * _filled(offsets + middle[None, :])).sum(axis=0) < totals
         low, high = np.where(below, middle, low), np.where(below, high, middle)
-    return np.clip((low + high) / 2, -_REACH, _REACH)
+    return np.asarray(np.clip((low + high) / 2, -_REACH, _REACH))
 
 
 def _filled(level: FloatArray) -> FloatArray:

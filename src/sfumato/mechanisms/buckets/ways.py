@@ -95,14 +95,29 @@ class BucketMechanism(Mechanism):
             setting,
             tuple(fillings),
             draws.permutation("slots", histogram.counts),
-            self._fakes(histogram, draws),
+            self._fakes(histogram, limits, setting, draws),
             bound,
         )
 
-    def _fakes(self, histogram: Histogram, draws: Draws) -> Fakes | None:
+    def _fakes(
+        self, histogram: Histogram, limits: Limits, setting: Setting, draws: Draws
+    ) -> Fakes | None:
         if not self.fakes:
             return None
-        return Fakes(self.fakes, histogram.counts, draws.child("fakes"))
+        buckets = sum(part.buckets for part in setting)
+        fakes = Fakes(self.fakes, histogram.counts, buckets, draws.child("fakes"), limits.ceilings)
+        for part in setting:
+            listable = int(fakes.listable(part.size).sum())
+            if listable < part.size + self.fakes:
+                present = [code for code, count in enumerate(histogram.counts) if count > 0]
+                rarest = min(present, key=lambda code: limits.ceilings[code])
+                raise InfeasibleGuarantee(
+                    f"Buckets of {part.size} records with {self.fakes} fake values would list "
+                    f"{part.size + self.fakes} values of column {histogram.column!r}, but only "
+                    f"{listable} have a ceiling that allows it. Use fewer fakes.",
+                    witness=value_text(histogram.values[rarest]),
+                )
+        return fakes
 
     def _choose(self, histogram: Histogram, limits: Limits, guarantee: Guarantee) -> Choice:
         """The setting, within the maximum size; grown to what is needed where none was stated."""

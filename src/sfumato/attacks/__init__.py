@@ -1,0 +1,1 @@
+"""Attacks: simulated adversaries, with the success that they reached."""

@@ -1,0 +1,192 @@
+"""Bucketed releases: do the buckets hold what they list, and no value above its ceiling?
+
+Everything is judged from the files alone, so any release of this kind can be audited, whoever
+made it. Ceilings are compared as fractions of integers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+from sfumato.audits.case import AuditCase, quoted
+from sfumato.audits.findings import Finding
+from sfumato.columns import value_text
+from sfumato.profile import Histogram
+
+MOST_VALUES = 100  # posteriors are listed for so many values, the closest to their ceiling first
+
+
+def check_buckets(case: AuditCase) -> Iterator[Finding]:
+    """Every check of a bucketed release, one after the other, on one connection."""
+    if len(case.table.sensitive) != 1:
+        yield Finding("one sensitive column", False, len(case.table.sensitive), 1)
+        return
+    connection = _connect(case)
+    yield _sizes(case, connection)
+    yield _histogram(case, connection)
+    yield from _members(case, connection)
+    yield from _posteriors(case, connection)
+
+
+def _connect(case: AuditCase) -> Any:
+    """`listed` has bucket, code, n; `members` how many records stand in each bucket."""
+    import pyarrow as pa
+
+    connection = case.connect()
+    (column,) = case.table.sensitive
+    domain = case.release.domain(column)
+    connection.register(
+        "domain", pa.table({"value": domain, "code": pa.array(range(len(domain)), pa.int64())})
+    )
+    path = str(case.release.file("sensitive")).replace("'", "''")
+    connection.execute(
+        f"CREATE TABLE listed AS SELECT s.bucket, d.code, sum(s.count)::BIGINT AS n FROM "
+        f"read_parquet('{path}') AS s LEFT JOIN domain AS d ON d.value IS NOT DISTINCT FROM "
+        f"s.{quoted(column)} GROUP BY ALL"
+    )
+    connection.execute(
+        "CREATE TABLE members AS SELECT bucket, count(*) AS n FROM published GROUP BY bucket"
+    )
+    return connection
+
+
+def _fakes(case: AuditCase) -> int:
+    stated = case.release.plan.get("fakes", 0)
+    return stated if isinstance(stated, int) else 0
+
+
+def _sizes(case: AuditCase, connection: Any) -> Finding:
+    """A bucket lists as many values as it has records, and the stated fakes."""
+    row = connection.execute(
+        f"""
+        SELECT count(*), any_value(bucket), any_value(listed), any_value(held) FROM (
+            SELECT coalesce(l.bucket, m.bucket) AS bucket, coalesce(l.n, 0) AS listed,
+                   coalesce(m.n, 0) AS held
+            FROM (SELECT bucket, sum(n) AS n FROM listed GROUP BY bucket) AS l
+            FULL JOIN members AS m ON m.bucket = l.bucket)
+        WHERE listed <> held + {_fakes(case)} OR held = 0
+        """
+    ).fetchall()[0]
+    wrong = int(row[0])
+    return Finding(
+        "sizes",
+        wrong == 0,
+        wrong,
+        0,
+        f"bucket {row[1]} lists {row[2]} values for {row[3]} records" if wrong else None,
+    )
+
+
+def _histogram(case: AuditCase, connection: Any) -> Finding:
+    """The buckets list every value as often as the table has it; with fakes, at least so often."""
+    histogram = _raw_histogram(case)
+    found = dict(connection.execute("SELECT code, sum(n) FROM listed GROUP BY code").fetchall())
+    fakes = _fakes(case)
+    stated = case.release.plan.get("histogram") if fakes else None
+    wrong = []
+    for code, count in enumerate(histogram.counts.tolist()):
+        shown = int(found.pop(code, 0))
+        known = stated[code] if isinstance(stated, list) and code < len(stated) else count
+        if (shown < count if fakes else shown != count) or known != count:
+            wrong.append((code, shown, count))
+    strangers = sum(int(n) for n in found.values())
+    witness = None
+    if wrong:
+        code, shown, count = wrong[0]
+        name = value_text(histogram.values[code])
+        witness = f"{name} is listed {shown:,} times, the table has {count:,}"
+    elif strangers:
+        witness = f"{strangers:,} listed values are outside the domain"
+    return Finding("histogram", not wrong and not strangers, len(wrong), 0, witness)
+
+
+def _members(case: AuditCase, connection: Any) -> Iterator[Finding]:
+    """The records of a bucket have the values that it lists.
+
+    Records are known again by their row where the order was kept, else by their quasi columns,
+    where nobody shares them.
+    """
+    names = ", ".join(quoted(name) for name in case.table.quasi)
+    if case.release.manifest.order == "kept" and not case.release.manifest.withheld:
+        matched = "SELECT p.bucket, r.__code_0 AS code FROM raw AS r POSITIONAL JOIN published AS p"
+        which = "all records, by row"
+    elif names:
+        same = " AND ".join(
+            f"r.{quoted(name)} IS NOT DISTINCT FROM p.{quoted(name)}" for name in case.table.quasi
+        )
+        matched = (
+            f"SELECT p.bucket, r.code FROM (SELECT {names}, any_value(__code_0) AS code FROM raw "
+            f"GROUP BY {names} HAVING count(*) = 1) AS r JOIN published AS p ON {same}"
+        )
+        which = "records that their quasi columns single out"
+    else:
+        return
+    row = connection.execute(
+        f"""
+        WITH matched AS MATERIALIZED ({matched}),
+             held AS (SELECT bucket, code, count(*) AS n FROM matched GROUP BY bucket, code)
+        SELECT (SELECT count(*) FROM matched), count(*), any_value(h.bucket), any_value(h.code)
+        FROM held AS h LEFT JOIN listed AS l ON l.bucket = h.bucket AND l.code = h.code
+        WHERE h.n > coalesce(l.n, 0)
+        """
+    ).fetchall()[0]
+    wrong = int(row[1])
+    witness = f"{int(row[0]):,} {which}"
+    if wrong:
+        value = value_text(_raw_histogram(case).values[int(row[3])])
+        witness = f"bucket {row[2]} holds {value} more often than it lists it; {witness}"
+    yield Finding("members", wrong == 0, wrong, 0, witness)
+
+
+def _posteriors(case: AuditCase, connection: Any) -> Iterator[Finding]:
+    """The largest share of every value in a bucket, against its ceiling, exactly."""
+    histogram = _raw_histogram(case)
+    ceilings = case.guarantee.ceilings(histogram)
+    rows = connection.execute(
+        """
+        SELECT l.code, s.size, max(l.n), arg_max(l.bucket, l.n) FROM listed AS l
+        JOIN (SELECT bucket, sum(n) AS size FROM listed GROUP BY bucket) AS s USING (bucket)
+        WHERE l.code IS NOT NULL GROUP BY l.code, s.size
+        """
+    ).fetchall()
+    largest: dict[int, tuple[Fraction, Any, int, int]] = {}
+    for code, size, count, bucket in rows:
+        share = Fraction(int(count), int(size))
+        if int(code) not in largest or share > largest[int(code)][0]:
+            largest[int(code)] = (share, bucket, int(count), int(size))
+    broken = [code for code, (share, *_) in largest.items() if share > ceilings[code]]
+
+    def pressure(code: int) -> Fraction:
+        ceiling = ceilings[code]
+        return largest[code][0] / ceiling if ceiling else Fraction(10**9)
+
+    order = sorted(largest, key=pressure, reverse=True)
+    worst = order[0] if order else None
+    yield Finding(
+        "ceilings",
+        not broken,
+        len(broken),
+        0,
+        None if worst is None else _witness(histogram, worst, largest[worst]),
+    )
+    for code in order[:MOST_VALUES]:
+        share, bucket, count, size = largest[code]
+        yield Finding(
+            f"largest posterior of {value_text(histogram.values[code])}",
+            share <= ceilings[code],
+            float(share),
+            float(ceilings[code]),
+            f"bucket {bucket}: {count} of {size}",
+        )
+
+
+def _witness(histogram: Histogram, code: int, found: tuple[Fraction, Any, int, int]) -> str:
+    _, bucket, count, size = found
+    return f"{value_text(histogram.values[code])} is {count} of {size} in bucket {bucket}"
+
+
+def _raw_histogram(case: AuditCase) -> Histogram:
+    (histogram,) = case.profile.histograms.values()
+    return histogram

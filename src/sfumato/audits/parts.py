@@ -1,0 +1,175 @@
+"""Sub-tables: does each keep the promise on its own, and what does membership tell?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+
+from sfumato.audits.case import AuditCase, quoted
+from sfumato.audits.findings import Finding
+from sfumato.audits.perturbed import fit_finding, group_expression, operators_of
+from sfumato.columns import list_some, value_text, value_to_json
+from sfumato.draws import IntArray
+from sfumato.engines.tracing import TRACE
+from sfumato.errors import DataError
+from sfumato.guarantees import RhoPrivacy
+from sfumato.mechanisms import parse_mechanism
+from sfumato.mechanisms.partitioned import PartitionedPerturbation, cut_table
+from sfumato.operators import Parts
+
+
+def check_parts(case: AuditCase) -> Iterator[Finding]:
+    """Sizes, posteriors within every part, exactly; the fit; and what the part number tells.
+
+    Counts by (part, true value) come from the private trace or, without one, from planning the
+    raw histogram again: the plan is a function of it. The posterior of a covered value within a
+    part, its share there times the largest rise of its odds, must not exceed rho2.
+    """
+    for index, (column, operator) in enumerate(operators_of(case).items()):
+        if not isinstance(operator, Parts):
+            continue
+        quotas = _quotas(case, column, operator)
+        shown = _shown_counts(case, index, column, operator)
+        if quotas is None:
+            yield Finding(
+                f"sub-tables of {column}",
+                False,
+                witness="they are not those that the mechanism makes of this table; only a "
+                "private trace (publish --trace) could show that they keep the promise",
+            )
+            continue
+        sizes = np.bincount(
+            operator.symbol_parts, shown[1].sum(axis=0), minlength=len(operator.parts)
+        )
+        off = np.abs(sizes - quotas.sum(axis=1))
+        yield Finding(
+            f"sizes of the parts of {column}",
+            not off.any(),
+            int(off.sum()),
+            0,
+            f"part {int(off.argmax())}" if off.any() else None,
+        )
+        if isinstance(case.guarantee, RhoPrivacy):
+            yield _posterior(case, column, operator, quotas, case.guarantee)
+        yield _fit(case, column, operator, quotas, *shown)
+        yield _membership(case, column, operator, quotas)
+
+
+def _quotas(case: AuditCase, column: str, operator: Parts) -> IntArray | None:
+    """Counts by (part, value)."""
+    if case.trace is not None:
+        return _traced(case, column, operator)
+    way = parse_mechanism(case.release.manifest.mechanism)
+    if not isinstance(way, PartitionedPerturbation) or not isinstance(case.guarantee, RhoPrivacy):
+        return None
+    cut = cut_table(case.profile.histograms[column], case.guarantee, way.inside)
+    return cut.quotas if cut.operator == operator else None
+
+
+def _traced(case: AuditCase, column: str, operator: Parts) -> IntArray:
+    import duckdb
+
+    path = Path(str(case.trace)) / TRACE
+    if not path.exists():
+        raise DataError(
+            f"There is no {TRACE} in {case.trace!r}. Name the folder that 'publish --trace' wrote."
+        )
+    quotas = np.zeros((len(operator.parts), operator.domain), np.int64)
+    with duckdb.connect(config={"memory_limit": "512MB"}) as connection:
+        source = "read_parquet('" + str(path).replace("'", "''") + "')"
+        part, code = quoted(f"{column} part"), quoted(column)
+        found = connection.execute(f"SELECT {part}, {code}, count(*) FROM {source} GROUP BY ALL")
+        for number, value, count in found.fetchall():
+            quotas[number, value] = count
+    return quotas
+
+
+def _shown_counts(
+    case: AuditCase, index: int, column: str, operator: Parts
+) -> tuple[IntArray, IntArray]:
+    """Counts by (hash group of the quasi columns, value), raw; and by symbol, published."""
+    values = case.profile.histograms[column].values
+    group, groups = group_expression(case, len(values))
+    shown = case.release.plan.get("part_columns", {}).get(column, "part")
+    connection = case.connect()
+    raw = np.zeros((groups, len(values)), np.int64)
+    query = f"SELECT {group} AS g, __code_{index} AS v, count(*) FROM raw GROUP BY ALL"
+    for g, code, count in connection.execute(query).fetchall():
+        raw[g, code] = count
+    published = np.zeros((groups, operator.values), np.int64)
+    codes = {value_to_json(value): code for code, value in enumerate(values)}
+    query = (
+        f"SELECT {group} AS g, {quoted(shown)} AS p, {quoted(column)} AS v, count(*) "
+        "FROM published GROUP BY ALL"
+    )
+    for g, part, value, count in connection.execute(query).fetchall():
+        inside = 0 <= part < len(operator.parts)
+        symbol = int(operator.lookup[part, codes[value_to_json(value)]]) if inside else -1
+        if symbol < 0:
+            raise DataError(
+                f"The release shows {value_text(value)} in part {part} of column {column!r}, "
+                "where its operator cannot draw it. Fetch the release again."
+            )
+        published[g, symbol] += count
+    return raw, published
+
+
+def _posterior(
+    case: AuditCase, column: str, operator: Parts, quotas: IntArray, promise: RhoPrivacy
+) -> Finding:
+    histogram = case.profile.histograms[column]
+    uncovered = set(promise.uncovered(histogram))
+    worst, witness = Fraction(0), ""
+    for number, part in enumerate(operator.parts):
+        size = int(quotas[number].sum())
+        for code, gain in zip(part.codes, part.operator.odds_gains(), strict=True):
+            count = int(quotas[number, code])
+            if code in uncovered or count == 0:
+                continue
+            odds = gain * Fraction(count, size - count) if count < size else None
+            posterior = Fraction(1) if odds is None else odds / (1 + odds)
+            if posterior > worst:
+                worst, witness = posterior, f"{value_text(histogram.values[code])} in part {number}"
+    return Finding(
+        f"chance of a value of {column} within its part",
+        worst <= promise.rho2,
+        float(worst),
+        float(promise.rho2),
+        witness,
+    )
+
+
+def _fit(
+    case: AuditCase,
+    column: str,
+    operator: Parts,
+    quotas: IntArray,
+    raw: IntArray,
+    published: IntArray,
+) -> Finding:
+    """From values to symbols: the part by its quota, then the part's operator."""
+    totals = np.maximum(quotas.sum(axis=0), 1)
+    chances = quotas[operator.symbol_parts, operator.symbol_codes] / totals[operator.symbol_codes]
+    if len(raw) == 1:  # the quotas are met exactly: look at the draws within parts alone
+        counts = quotas[operator.symbol_parts, operator.symbol_codes]
+        return fit_finding(case, column, counts[None, :], published, operator.matrix())
+    reach = np.zeros((operator.domain, operator.values))
+    reach[operator.symbol_codes, np.arange(operator.values)] = chances
+    return fit_finding(case, column, raw, published, reach @ operator.matrix())
+
+
+def _membership(case: AuditCase, column: str, operator: Parts, quotas: IntArray) -> Finding:
+    """Not a limit: a statement of what everybody learns from the part number (errata T11)."""
+    values = case.profile.histograms[column].values
+    fewest = min(range(len(operator.parts)), key=lambda n: len(operator.parts[n].codes))
+    named = [value_text(values[code]) for code in operator.parts[fewest].codes]
+    return Finding(
+        f"values of {column} that a part leaves possible",
+        True,
+        len(named),
+        None,
+        f"part {fewest}, {int(quotas[fewest].sum()):,} records, can only be {list_some(named)}",
+    )
