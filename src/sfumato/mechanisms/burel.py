@@ -43,7 +43,7 @@ def likeness_runs(
     sorted values, O(m²).
 
     >>> likeness_runs(Histogram("s", tuple("abc"), np.array([6, 7, 12])), Fraction(3))
-    [[0, 1], [2]]
+    [[0], [1, 2]]
     """
     order = [int(c) for c in np.argsort(histogram.counts, kind="stable") if histogram.counts[c]]
     counts = [int(histogram.counts[code]) for code in order]
