@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+from sqlglot import exp
 
 from sfumato.errors import QueryError, WeakPromiseWarning
 from sfumato.queries.answer import Answer
@@ -36,10 +37,11 @@ def answer_generalized(release: Release, question: Question, wishes: Wishes) -> 
         )
     session = session_of(release, wishes.threads)
     _check(question)
-    terms = {term.text: term for term in question.where}
+    weights: dict[str, Weights] = {}
     for aggregate in question.aggregates:
-        terms.update({term.text: term for term in aggregate.filter})
-    weights = {text: overlap(term, release, session) for text, term in terms.items() if term.quasi}
+        for term in _by_column((*question.where, *aggregate.filter)):
+            if term.text not in weights:
+                weights[term.text] = overlap(term, release, session)
     if weights:
         warnings.warn(
             "Ranges and sets are taken as evenly filled: answers about quasi columns have no error "
@@ -105,11 +107,24 @@ def _weighed(
     for place, aggregate in enumerate(question.aggregates):
         index = table.column_names.index(f"w{place}")
         weight = np.asarray(table.column(index).to_numpy(), np.float64).copy()
-        for term in (*question.where, *aggregate.filter):
-            if term.quasi:
-                weight *= weights[term.text]
+        for term in _by_column((*question.where, *aggregate.filter)):
+            weight *= weights[term.text]
         table = table.set_column(index, f"w{place}", pa.array(weight))
     return table
+
+
+def _by_column(terms: tuple[Term, ...]) -> list[Term]:
+    """One condition per quasi column: `age > 30 AND age < 40` is weighed as a whole."""
+    by_column: dict[frozenset[str], list[Term]] = {}
+    for term in terms:
+        if term.quasi:
+            by_column.setdefault(term.quasi, []).append(term)
+    return [
+        found[0]
+        if len(found) == 1
+        else Term(exp.and_(*(term.tree.copy() for term in found)), quasi, frozenset())
+        for quasi, found in by_column.items()
+    ]
 
 
 def _check(question: Question) -> None:

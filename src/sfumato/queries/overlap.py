@@ -112,9 +112,15 @@ def _of_interval(low: Weights, high: Weights, first: float, last: float) -> Weig
 
 def _interval(term: Term) -> tuple[float, float]:
     """The ends of a condition such as `height BETWEEN 1.5 AND 1.8` or `height > 1.5`."""
-    tree = term.tree
+    return _ends(term.tree, term)
+
+
+def _ends(tree: Node, term: Term) -> tuple[float, float]:
     while isinstance(tree, exp.Paren):
         tree = tree.this
+    if isinstance(tree, exp.And):
+        one, other = _ends(tree.left, term), _ends(tree.right, term)
+        return max(one[0], other[0]), min(one[1], other[1])
     if isinstance(tree, exp.Between) and isinstance(tree.this, exp.Column):
         return _number(tree.args["low"], term), _number(tree.args["high"], term)
     sign = _COMPARISONS.get(type(tree))
