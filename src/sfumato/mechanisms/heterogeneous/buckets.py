@@ -185,6 +185,28 @@ def _shortcut(counts: IntArray, beta: Fraction) -> Buckets | None:
     return None
 
 
+def sequential_spread(ordered: IntArray, size: int) -> IntArray:
+    """|B_x| when the values fill buckets of `size` one after the other (H14).
+
+    >>> sequential_spread(np.array([6, 7, 12]), 5).tolist()
+    [2, 2, 3]
+    """
+    before = np.cumsum(ordered) - ordered
+    return np.where(ordered > 0, (before + ordered - 1) // size - before // size + 1, 0)
+
+
+def equation_7(ordered: IntArray, size: int) -> Fraction:
+    """The beta that this order attains with buckets of `size`: c / min(n_x / |B_x|) − 1, without
+    the ceiling that Algorithm 3 takes (H10).
+
+    >>> [str(equation_7(np.array([6, 7, 12]), size)) for size in (4, 5, 6)]
+    ['5/7', '2/3', '5/7']
+    """
+    spread = sequential_spread(ordered, size)
+    pairs = zip(ordered.tolist(), spread.tolist(), strict=True)
+    return size / min(Fraction(count, buckets) for count, buckets in pairs) - 1
+
+
 def likeness_fill(
     counts: IntArray, size: int, beta: Fraction | None = None, *, descending: bool = False
 ) -> Buckets | None:
@@ -197,8 +219,7 @@ def likeness_fill(
     left = counts - withheld
     order = np.argsort(-left if descending else left, kind="stable")
     ordered = left[order]
-    before = np.cumsum(ordered) - ordered
-    spread = np.where(ordered > 0, (before + ordered - 1) // size - before // size + 1, 0)
+    spread = sequential_spread(ordered, size)
     if beta is not None and not _plausible(counts[order], ordered, spread, size, beta):
         return None
     return _kept(Buckets(_sequential(left, order.tolist(), size), withheld), beta)
