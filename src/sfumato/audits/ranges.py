@@ -71,10 +71,11 @@ class _Range:
         value = self.value[record]
         fits &= (self.low <= value) & (value <= self.high)
 
-    def exact(self, matches: IntArray) -> npt.NDArray[np.bool_]:
-        """Whether each row shows exactly the range of its matches."""
+    def exact(self, rows: IntArray, matches: IntArray) -> npt.NDArray[np.bool_]:
+        """Whether these rows show exactly the range of their matches."""
         values = self.value[matches]
-        return np.asarray((values.min(axis=1) == self.low) & (values.max(axis=1) == self.high))
+        low, high = self.low[rows], self.high[rows]
+        return np.asarray((values.min(axis=1) == low) & (values.max(axis=1) == high))
 
     def inside(self, rows: IntArray, records: IntArray) -> npt.NDArray[np.bool_]:
         value = self.value[records]
@@ -106,10 +107,10 @@ class _Sets:
         inside[self._rows[self._starts[value] : self._starts[value + 1]]] = True
         fits &= inside
 
-    def exact(self, matches: IntArray) -> npt.NDArray[np.bool_]:
-        """Whether each row shows the values of all its matches (a hierarchy may add others)."""
-        rows = np.repeat(np.arange(len(matches)), matches.shape[1])
-        inside = self.inside(rows, matches.ravel()).reshape(matches.shape)
+    def exact(self, rows: IntArray, matches: IntArray) -> npt.NDArray[np.bool_]:
+        """Whether these rows show the values of all their matches (a hierarchy may add others)."""
+        shown = np.repeat(rows, matches.shape[1])
+        inside = self.inside(shown, matches.ravel()).reshape(matches.shape)
         return np.asarray(inside.all(axis=1))
 
     def inside(self, rows: IntArray, records: IntArray) -> npt.NDArray[np.bool_]:
@@ -134,7 +135,7 @@ class Trace:
         self.group = self.matches = None
         if "matches" in table.schema.names:
             lists = pa.concat_arrays(table.column("matches").chunks)
-            flat = np.asarray(lists.flatten().to_numpy(), np.int64)
+            flat = lists.flatten().to_numpy()
             self.matches = flat.reshape(len(self.source), -1)
         if "group" in table.schema.names:
             self.group = np.asarray(table.column("group").to_numpy(), np.int64)
