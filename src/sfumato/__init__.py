@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         WeakPromiseWarning,
     )
     from sfumato.evaluation.describe import describe
-    from sfumato.guarantees import RhoPrivacy, SmallSum, parse_guarantee
+    from sfumato.guarantees import FineRhoPrivacy, RhoPrivacy, SmallSum, parse_guarantee
     from sfumato.mechanisms import parse_mechanism
     from sfumato.queries import Answer
     from sfumato.queries import open_release as open
@@ -38,6 +38,7 @@ _PLACES = {
     "BundleError": "errors",
     "DataError": "errors",
     "Draws": "draws",
+    "FineRhoPrivacy": "guarantees",
     "Finding": "audits",
     "InfeasibleGuarantee": "errors",
     "Publication": "engines.local",
@@ -65,6 +66,7 @@ __all__ = [
     "DataError",
     "Draws",
     "Finding",
+    "FineRhoPrivacy",
     "InfeasibleGuarantee",
     "Publication",
     "QueryError",

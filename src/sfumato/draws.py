@@ -270,10 +270,9 @@ class Permutation:
         tabled = np.sort(ascending[fits])
         self._offset = np.full(len(sizes), -1, np.int64)
         self._offset[tabled] = np.concatenate([[0], np.cumsum(sizes[tabled])])[: len(tabled)]
-        owners = np.repeat(np.arange(len(tabled)), sizes[tabled])
-        words = draws.words(purpose + " table", Positions(0, len(owners)))
-        shuffled = np.lexsort((words, owners))
-        self._table = shuffled - self._offset[tabled][owners]
+        self._table = _shuffled_runs(
+            draws.words(purpose + " table", Positions(0, int(sizes[tabled].sum()))), sizes[tabled]
+        )
         self._all_tabled = len(tabled) == len(sizes)
         root = np.ceil(np.sqrt(np.maximum(sizes, 1).astype(np.float64))).astype(np.int64)
         self._left = np.maximum(root, 1)
@@ -295,16 +294,15 @@ class Permutation:
             return np.asarray(self._table[self._offset[value] + rank])
         slots = np.empty(len(rank), np.int64)
         offset = self._offset[value]
-        tabled = offset >= 0
+        tabled = np.flatnonzero(offset >= 0)
         slots[tabled] = self._table[offset[tabled] + rank[tabled]]
-        pending = np.flatnonzero(~tabled)
-        point = rank[pending]
+        pending = np.flatnonzero(offset < 0)
+        held, point = value[pending], rank[pending]
         while pending.size:  # cycle walking: fewer than size**-0.5 of the points go round again
-            point = self._network(value[pending], point)
-            inside = point < self.sizes[value[pending]]
-            slots[pending[inside]] = point[inside]
-            outside = np.flatnonzero(~inside)
-            pending, point = pending[outside], point[outside]
+            point = self._network(held, point)
+            slots[pending] = point
+            outside = np.flatnonzero(point >= self.sizes[held])
+            pending, held, point = pending[outside], held[outside], point[outside]
         return slots
 
     def _network(self, value: IntArray, point: IntArray) -> IntArray:
@@ -365,6 +363,16 @@ class _Rounds:
 
     starts: tuple[IntArray, IntArray]
     tables: list[npt.NDArray[np.int32]]
+
+
+def _shuffled_runs(words: Words, sizes: IntArray) -> IntArray:
+    """The order of the words within each run of the given sizes."""
+    if len(sizes) > 1 << 15:  # many small runs: one sort of everything
+        owners = np.repeat(np.arange(len(sizes)), sizes)
+        return np.lexsort((words, owners)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    ends = np.cumsum(sizes).tolist()
+    orders = [np.argsort(words[low:high]) for low, high in zip([0, *ends], ends, strict=False)]
+    return np.concatenate(orders) if orders else np.empty(0, np.int64)
 
 
 def encrypt_blocks(key: bytes, blocks: Words) -> Words:

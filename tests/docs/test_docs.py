@@ -44,7 +44,13 @@ DOCUMENTS = [
     "docs/randomness.md",
     "docs/sql.md",
     "docs/guarantees/rho-privacy.md",
+    "docs/guarantees/fine-rho-privacy.md",
+    "docs/mechanisms/perturbation.md",
     "docs/guarantees/small-sum.md",
+    "docs/guarantees/f-privacy.md",
+    "docs/guarantees/l-diversity.md",
+    "docs/guarantees/beta-likeness.md",
+    "docs/mechanisms/buckets.md",
 ]
 RUN = ("sh", "console", "python")
 

@@ -137,3 +137,13 @@ def test_examples_10_and_11_fine_grain() -> None:
     assert plan.record_utility("s") == pytest.approx(0.57, abs=5e-3)
     uniform = UniformPerturbation().plan(sick, promise, DRAWS)
     assert uniform.record_utility("s") == pytest.approx(0.47, abs=5e-4)
+
+
+def test_example_11_odds_fall_further_than_theorem_7_says() -> None:
+    """Seeing "HD" divides the odds of H1N1 by more than its gamma: a downward breach."""
+    sick, promise = profile(np.array([4, 4, 3, 2, 1])), FineRhoPrivacy(theta=Fraction(3))
+    plan = FineGrainPerturbation().plan(sick, promise, DRAWS)
+    matrix = plan.operators["s"].matrix()
+    assert matrix[0, 0] / matrix[4, 0] > 39 / 11
+    odds = Fraction(3, 14) / (1 - Fraction(3, 14)) / Fraction(matrix[0, 0] / matrix[4, 0])
+    assert odds / (1 + odds) < Fraction(1, 14)  # rho2 before, below rho1 after

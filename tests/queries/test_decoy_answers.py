@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from sfumato.engines.local import publish
-from sfumato.errors import QueryError, SingularOperator
+from sfumato.errors import QueryError, SingularOperator, WeakPromiseWarning
 from sfumato.operators import Decoy
 from sfumato.queries import OpenedRelease, open_release
 from sfumato.queries.four_states import reconstruct
@@ -186,16 +186,42 @@ def test_a_state_that_nobody_shows_stays_empty() -> None:
     assert reconstruct([[900.0, 50.0, 50.0, 0.0]], 5)[0, 3] == 0
 
 
-def test_a_value_at_the_limit_is_refused_by_name(tmp_path: Path) -> None:
-    disease = np.array(["flu"] * 500 + ["cold"] * 300 + ["HIV"] * 200)
+def skewed(folder: Path, *counts: int, groups: int = 2) -> OpenedRelease:
+    names = ["flu", "cold", "HIV", "gout"][: len(counts)]
+    disease = np.repeat(names, counts)
     table = read(
-        pa.table({"age": np.arange(1000) % 60, "disease": disease}),
+        pa.table({"age": np.arange(len(disease)) % 60, "disease": disease}),
         quasi=["age"],
         sensitive=["disease"],
     )
-    publish(table, "small-sum(groups=2)", to=tmp_path / "r", seed=1)
-    with pytest.raises(SingularOperator, match=r"'flu' of column 'disease' .* smaller groups"):
-        open_release(tmp_path / "r").sql("SELECT COUNT(*) FROM release WHERE disease = 'flu'")
+    publish(table, f"small-sum(groups={groups})", to=folder, seed=1)
+    return open_release(folder)
+
+
+def test_a_value_at_the_limit_is_refused_by_name(tmp_path: Path) -> None:
+    release = skewed(tmp_path / "r", 500, 300, 200)
+    refusal = r"'flu' of column 'disease' .* smaller groups"
+    for sql in (
+        "SELECT COUNT(*) FROM release WHERE disease = 'flu'",
+        "SELECT disease, COUNT(*) FROM release WHERE age < 30 GROUP BY disease",
+    ):
+        with pytest.raises(SingularOperator, match=refusal):
+            release.sql(sql)
+    with pytest.raises(SingularOperator, match=refusal):
+        release.sql("SELECT COUNT(*) FROM release WHERE disease = 'flu'", consistent=True)
+
+
+def test_other_values_can_still_be_asked_about(tmp_path: Path) -> None:
+    release = skewed(tmp_path / "r", 500, 300, 200)
+    answer = release.sql("SELECT COUNT(*) FROM release WHERE disease = 'cold'")
+    assert answer.low <= 300 <= answer.high
+    assert release.sql("SELECT COUNT(*) FROM release WHERE age < 30").value == 510
+
+
+def test_a_value_near_the_limit_warns_by_name(tmp_path: Path) -> None:
+    release = skewed(tmp_path / "r", 96_000, 54_000, 50_000)
+    with pytest.warns(WeakPromiseWarning, match="'flu' of column 'disease' have nearly 1/2"):
+        release.sql("SELECT COUNT(*) FROM release WHERE disease = 'cold'")
 
 
 def test_paper_is_for_decoys(tmp_path: Path) -> None:

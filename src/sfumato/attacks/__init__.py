@@ -1,1 +1,20 @@
-"""Attacks: simulated adversaries, with the success that they reached."""
+"""Attacks: simulated adversaries, with the success that they reached. One module per adversary."""
+
+from __future__ import annotations
+
+from sfumato.attacks.intervals import Interval
+from sfumato.attacks.protocol import Attack, Guesses, Outcome, Scene
+from sfumato.attacks.registry import ATTACKS, attacks_for, parse_attack
+from sfumato.attacks.running import attack
+
+__all__ = [
+    "ATTACKS",
+    "Attack",
+    "Guesses",
+    "Interval",
+    "Outcome",
+    "Scene",
+    "attack",
+    "attacks_for",
+    "parse_attack",
+]

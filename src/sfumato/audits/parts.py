@@ -129,7 +129,8 @@ def _posterior(
             count = int(quotas[number, code])
             if code in uncovered or count == 0:
                 continue
-            odds = gain * Fraction(count, size - count) if count < size else None
+            proved = gain is None or count == size
+            odds = None if proved or gain is None else gain * Fraction(count, size - count)
             posterior = Fraction(1) if odds is None else odds / (1 + odds)
             if posterior > worst:
                 worst, witness = posterior, f"{value_text(histogram.values[code])} in part {number}"

@@ -13,6 +13,7 @@ from sfumato.audits.findings import Finding
 from sfumato.columns import value_text, value_to_json
 from sfumato.draws import IntArray
 from sfumato.guarantees import FineRhoPrivacy, RhoPrivacy
+from sfumato.mechanisms.perturbed import within
 from sfumato.operators import Operator, operator_from_json
 from sfumato.release.reader import in_utc
 
@@ -55,36 +56,29 @@ def check_amplification(case: AuditCase) -> Iterator[Finding]:
         if all(limit is None for limit in limits):
             continue
         values = case.profile.histograms[column].values
-        try:
-            gains = operator.odds_gains()
-        except ZeroDivisionError:
-            yield Finding(
-                f"amplification of {column}",
-                False,
-                "inf",
-                float(min(limit for limit in limits if limit is not None)),
-                "a published value excludes a true one",
-            )
-            continue
-        # the value that comes closest to its limit, or goes furthest beyond
-        ratios = [
-            gain / limit if limit is not None else Fraction(0)
-            for gain, limit in zip(gains, limits, strict=True)
-        ]
-        code = max(range(len(ratios)), key=ratios.__getitem__)
-        limit = limits[code]
+        gains = operator.odds_gains()
+        # a value beyond its limit, or else the one that comes closest
+        codes = [code for code, limit in enumerate(limits) if limit is not None]
+        beyond = [code for code in codes if not within(gains[code], limits[code])]
+        code = max(beyond or codes, key=lambda code: _used(gains[code], limits[code]))
+        gain, limit = gains[code], limits[code]
         assert limit is not None
-        holds = ratios[code] <= 1
+        holds = not beyond
         yield Finding(
             f"amplification of {column}",
             holds,
-            float(gains[code]),
+            "inf" if gain is None else float(gain),
             float(limit),
             value_text(values[code])
             if holds
             else f"{value_text(values[code])}: a published value tells more than the promise "
             "allows",
         )
+
+
+def _used(gain: Fraction | None, limit: Fraction | None) -> float:
+    """How much of its limit a gain uses: for choosing a witness, not for judging."""
+    return float("inf") if gain is None or limit is None else float(gain / limit)
 
 
 def check_fit(case: AuditCase) -> Iterator[Finding]:

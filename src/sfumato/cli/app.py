@@ -101,7 +101,7 @@ def _joined(value: Any) -> str:
 
 def run() -> None:
     """Run the program; every error is one message and an exit code."""
-    from sfumato.cli import commands, reproduce  # noqa: F401  registers the commands
+    from sfumato.cli import attack, check, commands, reproduce  # noqa: F401  registers them
 
     warnings.showwarning = _show_warning
     try:

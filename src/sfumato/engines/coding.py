@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sfumato.columns import Range, Value, Values, value_to_json
-from sfumato.draws import IntArray
+from sfumato.draws import BoolArray, IntArray
 from sfumato.errors import DataError
 from sfumato.table import Table
 from sfumato.table.bins import Bins
@@ -55,7 +55,8 @@ class ValueCounter:
             )
 
     def _add_binned(self, bins: Bins, array: pa.Array) -> None:
-        codes, missing = bin_codes(bins, array)
+        codes, absent = bin_codes(bins, array)
+        missing = int(absent.sum())
         outside = int((codes < 0).sum()) - missing
         if outside:
             raise DataError(
@@ -110,7 +111,10 @@ def _range_values(table: Table, column: str, stated: Range) -> tuple[Value, ...]
 
 
 class SensitiveCoder:
-    """Codes of one sensitive column: the index of each value in the domain, −1 where missing."""
+    """Codes of one sensitive column: the index of each value in the domain.
+
+    A missing value has the code of None where the domain holds it; what the domain lacks has −1.
+    """
 
     def __init__(self, table: Table, column: str, values: tuple[Value, ...]) -> None:
         self.bins = table.bins.get(column)
@@ -131,12 +135,14 @@ class SensitiveCoder:
 
     def __call__(self, array: pa.Array) -> IntArray:
         if self.bins is not None:
-            codes, _ = bin_codes(self.bins, array)
+            codes, absent = bin_codes(self.bins, array)
+            codes[absent] = self.missing
         elif pa.types.is_dictionary(array.type):
             if self._dictionary is None or not self._dictionary.equals(array.dictionary):
                 self._dictionary = array.dictionary
                 found = pc.index_in(array.dictionary, value_set=self._values)
-                self._mapping = np.append(found.fill_null(-1).to_numpy().astype(np.int64), -1)
+                known = found.fill_null(-1).to_numpy().astype(np.int64)
+                self._mapping = np.append(known, self.missing)
             # the place after the last stands for null indices
             indices = (
                 array.indices.fill_null(len(array.dictionary))
@@ -151,22 +157,23 @@ class SensitiveCoder:
             np.minimum(places, np.uint64(len(self._lookup) - 1), out=places)
             codes = self._lookup[places.view(np.int64)]
             if array.null_count:
-                codes[array.is_null().to_numpy(zero_copy_only=False)] = -1
+                codes[array.is_null().to_numpy(zero_copy_only=False)] = self.missing
         else:
-            found = pc.index_in(without_nan(array), value_set=self._values, skip_nulls=True)
+            array = without_nan(array)
+            found = pc.index_in(array, value_set=self._values, skip_nulls=True)
             codes = found.fill_null(-1).to_numpy().astype(np.int64)
-        if self.missing >= 0:
-            codes[codes < 0] = self.missing
+            if array.null_count:
+                codes[array.is_null().to_numpy(zero_copy_only=False)] = self.missing
         return codes
 
 
-def bin_codes(bins: Bins, array: pa.Array) -> tuple[IntArray, int]:
-    """Bin codes with −1 for missing or outside, and how many are missing (null or NaN)."""
+def bin_codes(bins: Bins, array: pa.Array) -> tuple[IntArray, BoolArray]:
+    """Bin codes with −1 for missing or outside, and which are missing (null or NaN)."""
     numbers = pc.cast(array, pa.float64(), safe=False).fill_null(float("nan")).to_numpy()
     absent = np.isnan(numbers)
     codes = bins.codes(numbers)
     codes[absent] = -1
-    return codes, int(absent.sum())
+    return codes, absent
 
 
 def without_nan(array: pa.Array) -> pa.Array:

@@ -144,7 +144,8 @@ def count_cells(table: Table, column: str, values: tuple[Value, ...]) -> Cells:
 def quasi_domains(table: Table) -> list[pa.Array]:
     """The sorted values of every quasi column, a null last where one occurs."""
     found: list[pa.Array | None] = [None] * len(table.quasi)
-    for batch in table.batches(table.quasi):
+    for batch in table.batches((*table.quasi, *table.sensitive)):
+        batch = drop_missing(table, batch)  # people who are left out leave no trace
         for index, name in enumerate(table.quasi):
             array = batch.column(name)
             if pa.types.is_dictionary(array.type):
@@ -156,8 +157,7 @@ def quasi_domains(table: Table) -> list[pa.Array]:
     for name, values in zip(table.quasi, found, strict=True):
         if values is None:
             values = pa.array([], table.type_of(name))
-        order = pa.compute.sort_indices(values, null_placement="at_end")
-        domains.append(values.take(order))
+        domains.append(values.take(pa.compute.sort_indices(values)))  # a null comes last
     return domains
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -110,7 +110,8 @@ def publish(
             )
             columns = _write_records(bundle.folder, stream, order, order_draws)
             rows = stream.published
-            for stem, pieces in plan.side_tables().items():
+            records = _published_records(bundle.folder / "records.parquet")
+            for stem, pieces in plan.side_tables(records).items():
                 _write_side(bundle.folder / f"{stem}.parquet", pieces, stream)
         manifest = bundle.finish(
             Manifest(
@@ -335,6 +336,16 @@ def _write_records(folder: Path, stream: _Stream, order: str, draws: Draws) -> t
         way.close()
         writer.stop()
     return stream.columns()
+
+
+def _published_records(path: Path) -> Callable[[], Iterator[pa.RecordBatch]]:
+    def read() -> Iterator[pa.RecordBatch]:
+        import pyarrow.parquet as pq
+
+        with pq.ParquetFile(path) as file:
+            yield from file.iter_batches()
+
+    return read
 
 
 def _write_side(path: Path, pieces: Iterable[pa.Table], stream: _Stream) -> None:

@@ -144,12 +144,12 @@ def _beside_truth(asked: Asked) -> list[str]:
             if row[name] is None:
                 lines.append(f"{' '.join(keys) + ': ' if keys else ''}no estimate; truth {true}")
                 continue
-            half = (row[f"{name}_high"] - row[f"{name}_low"]) / 2
             inside = true is not None and row[f"{name}_low"] <= true <= row[f"{name}_high"]
+            name_text = f"{' '.join(keys)}: " if keys else ""
+            stderr, low, high = (row[f"{name}_{error}"] for error in ("stderr", "low", "high"))
             lines.append(
-                f"{' '.join(keys) + ': ' if keys else ''}{row[name]:,.6g} ± {half:,.3g} "
-                f"(95 %: {row[f'{name}_low']:,.6g} … {row[f'{name}_high']:,.6g}); truth "
-                f"{0 if true is None else true:,.6g}, {'inside' if inside else 'outside'}"
+                f"{name_text}{row[name]:,.6g} ± {stderr:,.3g} (95 %: {low:,.6g} … {high:,.6g}); "
+                f"truth {0 if true is None else true:,.6g}, {'inside' if inside else 'outside'}"
             )
     return lines
 

@@ -243,19 +243,20 @@ class FineRhoPrivacy(Guarantee):
 
     def gammas(self, histogram: Histogram) -> list[Fraction | None]:
         """How much each value's odds may be raised; None where nothing is promised."""
-        rows = self._rows(histogram)
         if self.theta is None:
-            return [row.gamma for row in rows]
+            return [row.gamma for row in self._rows(histogram)]
+        # Equation 66 with rho1 = f and rho2 = θf is θ(1−f)/(1−θf): good for f = 0 too
+        above, below, rows = self.theta.numerator, self.theta.denominator, histogram.rows
         gammas: list[Fraction | None] = []
-        for row in rows:
-            if row.rho1 is None or row.rho2 is None:
-                gammas.append(None)
-            else:  # Equation 66 with rho2 = theta·rho1, the share cancelled: good for share 0 too
-                gammas.append(self.theta * (1 - row.rho1) / (1 - row.rho2))
+        for count in histogram.counts.tolist():
+            room = below * rows - above * count
+            gammas.append(Fraction(above * (rows - count), room) if room > 0 else None)
         return gammas
 
     def weights(self, histogram: Histogram) -> list[Fraction]:
         """What each value counts in the objective: its stated weight, else its share."""
+        if self.theta is not None:
+            return histogram.shares
         return [
             share if row.weight is None else row.weight
             for row, share in zip(self._rows(histogram), histogram.shares, strict=True)

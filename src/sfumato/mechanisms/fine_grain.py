@@ -35,6 +35,7 @@ from sfumato.textform import decimal_text, rational
 
 Gammas = Sequence[Fraction | None]
 OBJECTIVES = ("records", "counts")
+NOTHING = 1e-4  # a value kept less often than this part of the uniform retention is lost
 
 
 @dataclass(frozen=True)
@@ -98,14 +99,21 @@ class FineGrainPerturbation(Mechanism):
                 operator = best_for_records(gammas, objective_weights(guarantee, histogram), p_min)
                 operators[column] = operator
                 floors[column] = _at_floor(operator, p_min)
-                self._report_floor(histogram, operator, floors[column])
+                self._report_floor(histogram, operator, floors[column], uniform_retention(gammas))
             limits[column] = gammas
         return PerturbedPlan(operators, limits, profile.rows, profile.histograms, floors)
 
     def _report_floor(
-        self, histogram: Histogram, operator: FineGrain, codes: Sequence[int]
+        self,
+        histogram: Histogram,
+        operator: FineGrain,
+        codes: Sequence[int],
+        uniform: Fraction,
     ) -> None:
-        lost = [code for code, kept in enumerate(operator.kept) if kept == 0]
+        least = float(uniform) * NOTHING
+        lost = [code for code, kept in enumerate(operator.retentions) if kept <= least]
+        if not lost and (not codes or self.p_min == 1):
+            return
         named = list_some([value_text(histogram.values[code]) for code in lost or codes])
         if lost:
             raise UsageError(
@@ -113,15 +121,14 @@ class FineGrainPerturbation(Mechanism):
                 "counts could not be estimated. Choose a p_min above 0, such as 0.25, or "
                 "objective=counts."
             )
-        if codes and self.p_min < 1:
-            warnings.warn(
-                f"Column {histogram.column!r}: keeping most records would leave nothing of "
-                f"{named}; p_min keeps them at {decimal_text(self.p_min)} of the uniform "
-                "retention, and their counts are estimated with little precision. "
-                "objective=counts serves counts better.",
-                WeakPromiseWarning,
-                stacklevel=3,
-            )
+        warnings.warn(
+            f"Column {histogram.column!r}: keeping most records would leave nothing of "
+            f"{named}; p_min keeps them at {decimal_text(self.p_min)} of the uniform "
+            "retention, and their counts are estimated with little precision. "
+            "objective=counts serves counts better.",
+            WeakPromiseWarning,
+            stacklevel=3,
+        )
 
 
 def limits_of(guarantee: Guarantee, histogram: Histogram) -> list[Fraction | None]:
@@ -137,10 +144,9 @@ def limits_of(guarantee: Guarantee, histogram: Histogram) -> list[Fraction | Non
 
 def objective_weights(guarantee: Guarantee, histogram: Histogram) -> FloatArray:
     """What keeping a record of each value is worth: the stated weights, else the shares."""
-    shares = (
-        guarantee.weights(histogram) if isinstance(guarantee, FineRhoPrivacy) else histogram.shares
-    )
-    return np.array([float(share) for share in shares])
+    if isinstance(guarantee, FineRhoPrivacy) and guarantee.limits is not None:
+        return np.array([float(weight) for weight in guarantee.weights(histogram)])
+    return np.asarray(histogram.counts / max(histogram.rows, 1))
 
 
 def best_for_records(gammas: Gammas, weights: FloatArray, p_min: Fraction) -> FineGrain:

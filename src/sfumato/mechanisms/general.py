@@ -229,7 +229,7 @@ def exact_operator(matrix: FloatArray, gammas: Gammas, *, both: bool) -> General
         operator = General(tuple(tuple(row) for row in rows.tolist()))
         if _keeps(operator, gammas, both=both):
             return operator
-        share *= 4
+        share *= 2
     raise UsageError(
         "The limits are too tight for an operator with 32-bit probabilities. Use 'uniform'."
     )

@@ -91,10 +91,13 @@ def check_limits(column: str, operator: Operator, allowed: Allowed) -> None:
     if isinstance(allowed, Fraction):
         assert operator.amplification() <= allowed, (column, operator)
         return
-    if all(limit is None for limit in allowed):
-        return
     for code, (gain, limit) in enumerate(zip(operator.odds_gains(), allowed, strict=True)):
-        assert limit is None or gain <= limit, (column, code, gain, limit)
+        assert within(gain, limit), (column, code, gain, limit)
+
+
+def within(gain: Fraction | None, limit: Fraction | None) -> bool:
+    """Whether a gain (None: without bound) keeps a limit (None: there is none)."""
+    return limit is None or (gain is not None and gain <= limit)
 
 
 def ldp_caveat(column: str, operator: Operator) -> str:

@@ -7,7 +7,7 @@ memory of the others. `Plan.public` is all that the world learns of the plan.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -78,10 +78,13 @@ class Plan(ABC):
         """Sentences that belong beside the promise."""
         return []
 
-    def side_tables(self) -> Mapping[str, Iterable[pa.Table]]:
+    def side_tables(
+        self, records: Callable[[], Iterable[pa.RecordBatch]]
+    ) -> Mapping[str, Iterable[pa.Table]]:
         """Further files of the release by stem, such as `sensitive` for buckets, in pieces.
 
-        A sensitive column holds codes, under its name: the engine puts the values in.
+        A sensitive column holds codes, under its name: the engine puts the values in. `records`
+        reads the records as they were published, for plans that look at them again.
         """
         return {}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, ClassVar, Self
 
@@ -57,10 +58,11 @@ class Operator(ABC):
     def from_json(cls, described: dict[str, Any]) -> Self:
         """Undo `to_json`; raises `BundleError` where the description is no stochastic operator."""
 
-    def odds_gains(self) -> list[Fraction]:
+    def odds_gains(self) -> list[Fraction | None]:
         """Per true value x, max over y and x' ≠ x of P[x, y] / P[x', y], exactly.
 
-        So much can any published value raise the odds of x (thesis, Theorem 7).
+        So much can any published value raise the odds of x (thesis, Theorem 7); None means
+        without bound: some published value proves x.
         """
         return [self.amplification()] * self.values
 
@@ -88,6 +90,14 @@ class Operator(ABC):
     def condition(self) -> float:
         """The 2-norm condition number of P: how much noise the inverse may add."""
         return float(np.linalg.cond(self.matrix()))
+
+
+def largest(gains: Sequence[Fraction | None]) -> Fraction:
+    """The largest of the gains; raises ZeroDivisionError where one has no bound."""
+    bounded = [gain for gain in gains if gain is not None]
+    if len(bounded) < len(gains):
+        raise ZeroDivisionError("a published value proves a true one")
+    return max(bounded)
 
 
 def dyadic_floor(probability: Fraction) -> Fraction:

@@ -72,6 +72,10 @@ class BucketOperator:
 
     def matrix(self) -> FloatArray:
         """M; a value that no bucket holds keeps to itself."""
+        return self._matrix
+
+    @cached_property
+    def _matrix(self) -> FloatArray:
         matrix = self.together / np.maximum(self.counts, 1)[:, None]
         absent = self.counts == 0
         matrix[absent, absent] = 1.0

@@ -94,19 +94,29 @@ class Decoy(Operator):
                 "it stands in every group, so nothing tells who has it. Publish with smaller "
                 "groups."
             )
-        share = self.shares
-        near = np.flatnonzero(self.groups * share > NEAR)
+        near = self.near_the_limit()
         if near.size:
             warnings.warn(
-                f"Value number {int(near[0])} of the domain has {share[near[0]]:.3g} of the "
+                f"Value number {int(near[0])} of the domain has {self.shares[near[0]]:.3g} of the "
                 f"records, close to the limit of 1/{self.groups}: its counts, within a condition, "
                 "have error bars more than ten times as wide as they could have with smaller "
                 "groups.",
                 WeakPromiseWarning,
                 stacklevel=2,
             )
+        return self.columns()
+
+    def columns(self) -> FloatArray:
+        """`weights`, without judgement: a column for a value at the limit is not a number."""
         rate = self.decoy_rates
-        return np.asarray((np.eye(self.values) - rate) / (1 / self.groups - rate))
+        seen = 1 / self.groups - rate
+        seen[self.at_the_limit()] = np.nan
+        return np.asarray((np.eye(self.values) - rate) / seen)
+
+    def near_the_limit(self) -> IntArray:
+        """Values whose counts within a condition have error bars ten times as wide as others'."""
+        near = np.flatnonzero(self.groups * self.shares > NEAR)
+        return np.setdiff1d(near, self.at_the_limit())
 
     def variances(self, counts: FloatArray) -> FloatArray:
         """Var(n̂_x) for true counts n_x within a condition, with the structure of the groups."""

@@ -12,7 +12,7 @@ import numpy as np
 from sfumato.draws import Address, Draws, IntArray
 from sfumato.errors import BundleError
 from sfumato.operators import retention
-from sfumato.operators.base import DYADIC, FloatArray, Operator
+from sfumato.operators.base import DYADIC, FloatArray, Operator, largest
 
 
 @dataclass(frozen=True)
@@ -73,21 +73,22 @@ class FineGrain(Operator):
     def condition(self) -> float:
         return retention.condition(self.retentions)
 
-    def odds_gains(self) -> list[Fraction]:
+    def odds_gains(self) -> list[Fraction | None]:
         # Lemma 6: P[x, x] is the largest entry of its row and of its column, and the smallest
         # entry of column x belongs to the value that is kept most often
         if self.values == 1:
             return [Fraction(1)]
         ordered = sorted(range(self.values), key=lambda x: self.kept[x])
         most, second = ordered[-1], ordered[-2]
-        gains = []
+        gains: list[Fraction | None] = []
         for x, kept in enumerate(self.kept):
             other = self.kept[second if x == most else most]
-            gains.append(Fraction(DYADIC + (self.values - 1) * kept, DYADIC - other))
+            above = DYADIC + (self.values - 1) * kept
+            gains.append(Fraction(above, DYADIC - other) if other < DYADIC else None)
         return gains
 
     def amplification(self) -> Fraction:
-        return max(self.odds_gains())
+        return largest(self.odds_gains())
 
     def apply(self, codes: IntArray, purpose: str, address: Address, draws: Draws) -> IntArray:
         words = draws.words(purpose, address)

@@ -10,7 +10,7 @@ import numpy as np
 
 from sfumato.draws import Address, Draws, IntArray
 from sfumato.errors import BundleError, SingularOperator
-from sfumato.operators.base import DYADIC, FloatArray, Operator
+from sfumato.operators.base import DYADIC, FloatArray, Operator, largest
 
 CONDITION_LIMIT = 1e9  # beyond it float64 weights have lost their meaning
 
@@ -55,30 +55,27 @@ class General(Operator):
             )
         return np.asarray(np.linalg.inv(matrix))
 
-    def odds_gains(self) -> list[Fraction]:
-        """Exact; raises ZeroDivisionError where a published value excludes a true one. O(m²)."""
-        gains = [Fraction(1)] * self.values
+    def odds_gains(self) -> list[Fraction | None]:
+        gains: list[Fraction | None] = [Fraction(1)] * self.values
         for column in zip(*self.rows, strict=True):
             lowest, second = sorted(column)[:2] if self.values > 1 else (column[0], column[0])
             for x, entry in enumerate(column):
                 other = second if entry == lowest else lowest
-                if entry:
-                    gains[x] = max(gains[x], Fraction(entry, other))
+                gains[x] = _larger(gains[x], entry, other)
         return gains
 
-    def odds_losses(self) -> list[Fraction]:
-        """Per true value x, max over y and x' ≠ x of P[x', y] / P[x, y], exactly."""
-        losses = [Fraction(1)] * self.values
+    def odds_losses(self) -> list[Fraction | None]:
+        """Per true value x, max over y and x' ≠ x of P[x', y] / P[x, y]; None without bound."""
+        losses: list[Fraction | None] = [Fraction(1)] * self.values
         for column in zip(*self.rows, strict=True):
             second, highest = sorted(column)[-2:] if self.values > 1 else (column[0], column[0])
             for x, entry in enumerate(column):
                 other = second if entry == highest else highest
-                if other:
-                    losses[x] = max(losses[x], Fraction(other, entry))
+                losses[x] = _larger(losses[x], other, entry)
         return losses
 
     def amplification(self) -> Fraction:
-        return max(self.odds_gains())
+        return largest(self.odds_gains())
 
     def apply(self, codes: IntArray, purpose: str, address: Address, draws: Draws) -> IntArray:
         # row x of the cumulative table lies in [x·2³², (x+1)·2³²): one search serves all rows
@@ -110,3 +107,10 @@ class General(Operator):
             )
         assert isinstance(listed, list)
         return cls(tuple(tuple(row) for row in listed))
+
+
+def _larger(known: Fraction | None, above: int, below: int) -> Fraction | None:
+    """The larger of a known ratio and above/below; None, without bound, wins."""
+    if known is None or above == 0:
+        return known
+    return max(known, Fraction(above, below)) if below else None

@@ -151,7 +151,7 @@ class Parts(Operator):
         """Within a part; across parts the part number itself tells them apart (errata T11)."""
         return max(part.operator.amplification() for part in self.parts)
 
-    def odds_gains(self) -> list[Fraction]:
+    def odds_gains(self) -> list[Fraction | None]:
         return [gain for part in self.parts for gain in part.operator.odds_gains()]
 
     def condition(self) -> float:

@@ -51,7 +51,7 @@ def estimate(published: FloatArray, retentions: FloatArray) -> FloatArray:
     >>> estimate(np.array([30.0, 35.0, 35.0]), np.full(3, 0.1)).round(6).tolist()
     [0.0, 50.0, 50.0]
     """
-    background = float(published @ spread(retentions))
+    background = float((published * spread(retentions)).sum())  # no BLAS: its threads cost more
     if len(retentions) == 1:
         return published.astype(np.float64)
     return np.asarray((published - background) / retentions)
@@ -79,7 +79,7 @@ def variances(counts: FloatArray, retentions: FloatArray) -> FloatArray:
         return np.zeros(1)
     background = float((counts * (1 - retentions)).sum()) / len(retentions)
     published = retentions * counts + background
-    common = float(published @ share**2)
+    common = float((published * share**2).sum())
     raw = (published * (1 - 2 * share) + common) / retentions**2 - counts
     return np.asarray(np.maximum(raw, 0.0))
 
@@ -99,12 +99,12 @@ def condition(retentions: FloatArray, rounds: int = 200) -> float:
 
     def forward(v: FloatArray) -> FloatArray:  # PᵀP v
         image = retentions * v + background * v.sum()
-        return np.asarray(retentions * image + background @ image)
+        return np.asarray(retentions * image + (background * image).sum())
 
     def backward(v: FloatArray) -> FloatArray:  # WᵀW v
         scaled = v / retentions
         image = scaled - share * scaled.sum()
-        return np.asarray((image - share @ image) / retentions)
+        return np.asarray((image - (share * image).sum()) / retentions)
 
     norms = []
     for step in (forward, backward):

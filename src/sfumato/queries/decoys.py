@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from sfumato.columns import list_some, value_text
 from sfumato.draws import IntArray
-from sfumato.errors import SingularOperator
+from sfumato.errors import SingularOperator, WeakPromiseWarning
 from sfumato.operators import Decoy
 
 if TYPE_CHECKING:
@@ -27,6 +29,7 @@ class DecoyLaw:
 
     groups: int
     rows: int
+    stuck: tuple[str, ...] = ()  # values of which nothing can be told, by name
 
 
 @dataclass(frozen=True)
@@ -38,20 +41,42 @@ class Moments:
 
 
 def completed(operator: Decoy, counts: IntArray, domain: pa.Array, column: str) -> Decoy:
-    """The operator with the release's published counts; refuses, by name, values at the limit."""
+    """The operator with the release's published counts; warns, by name, near the limit."""
     found = operator.observed(counts)
-    stuck = found.at_the_limit()
-    if stuck.size:
-        names = [value_text(domain[int(place)].as_py()) for place in stuck]
-        raise SingularOperator(
-            f"{list_some(names)} of column {column!r} have as many records as there are groups of "
-            f"{operator.groups}, as far as the release shows: they stand in every group, so "
-            "nothing tells who has them. Ask for a release with smaller groups."
+    near = names_of(found.near_the_limit(), domain)
+    if near:
+        warnings.warn(
+            f"{list_some(near)} of column {column!r} have nearly 1/{operator.groups} of the "
+            "records, so that they stand in nearly every group: within a condition, their counts "
+            "are very uncertain, as their error bars show.",
+            WeakPromiseWarning,
+            stacklevel=2,
         )
     return found
 
 
-def with_law(weights: WeightTable, operator: Decoy, original: IntArray) -> WeightTable:
+def names_of(places: IntArray, domain: pa.Array) -> list[str]:
+    return [value_text(domain[int(place)].as_py()) for place in places]
+
+
+def refuse_stuck(answer: pa.Table, column: str, law: DecoyLaw | None) -> None:
+    """Raise where an answer is about a value at the eligibility limit (errata S3)."""
+    if law is None or not law.stuck:
+        return
+    for shown in answer.columns:
+        if pa.types.is_floating(shown.type) and pc.any(pc.is_nan(shown)).as_py():
+            names = list_some(law.stuck)
+            raise SingularOperator(
+                f"{names} of column {column!r} have as many records as there are groups of "
+                f"{law.groups}, as far as the release shows: they stand in every group, so nothing "
+                "tells who has them. Leave them out of the question, or ask for a release with "
+                "smaller groups."
+            )
+
+
+def with_law(
+    weights: WeightTable, operator: Decoy, original: IntArray, domain: pa.Array
+) -> WeightTable:
     """The weight table with the columns that `decoy_variance` reads."""
     from sfumato.queries.weights import WeightTable
 
@@ -61,7 +86,8 @@ def with_law(weights: WeightTable, operator: Decoy, original: IntArray) -> Weigh
         .append_column("rate", pa.array(operator.decoy_rates[original]))
         .append_column("held", pa.array(counts[original]))
     )
-    return WeightTable(weights.keys, table, DecoyLaw(operator.groups, int(counts.sum())))
+    stuck = tuple(names_of(operator.at_the_limit(), domain))
+    return WeightTable(weights.keys, table, DecoyLaw(operator.groups, int(counts.sum()), stuck))
 
 
 def decoy_variance(

@@ -13,6 +13,7 @@ import pyarrow as pa
 from sfumato.errors import QueryError
 from sfumato.queries.answer import Answer
 from sfumato.queries.consistent import consistent_sql
+from sfumato.queries.decoys import refuse_stuck
 from sfumato.queries.dialect import sql_text
 from sfumato.queries.grid import grid
 from sfumato.queries.likely_cells import likely_cells
@@ -64,6 +65,8 @@ def answer_perturbed(release: Release, question: Question, wishes: Wishes) -> An
     else:
         sql = VirtualTable(question, session).sql(wishes.quantile)
     table = finish(release, question, session, sql, tables, keys=wishes.keys)
+    for column in question.sensitive:
+        refuse_stuck(table, column, session.weights(column)[1].decoys)
     aggregates = [output.name for output in question.outputs if output.of == "aggregate"]
     return Answer(table, tuple(aggregates), wishes.confidence)
 

@@ -149,14 +149,13 @@ ESTIMATORS: dict[str, Estimator] = {"shrunk": shrunk, "inverse": inverse, "unifo
 
 def _solve(whole: FloatArray, right: FloatArray) -> FloatArray:
     """whole⁻¹·right for a positive semi-definite matrix, rounded towards definite."""
+    from scipy.linalg import cho_solve
+
     scale = max(float(np.trace(whole)) / len(whole), 1e-300)
     ridge = 1e-11
     while True:
         try:
             factor = np.linalg.cholesky(whole + ridge * scale * np.eye(len(whole)))
+            return np.asarray(cho_solve((factor, True), right, check_finite=False))
         except np.linalg.LinAlgError:
             ridge *= 100
-            continue
-        from scipy.linalg import cho_solve
-
-        return np.asarray(cho_solve((factor, True), right))

@@ -75,7 +75,7 @@ def weight_table(release: Release, column: str, published_counts: PublishedCount
         operator = completed(operator, published_counts(column, domain), domain, column)
     elif operator.needs_counts:
         operator = operator.observed(published_counts(column, domain))
-    weights = operator.weights()
+    weights = operator.columns() if isinstance(operator, Decoy) else operator.weights()
     places = np.indices(weights.shape).reshape(2, -1)
     table = WeightTable(
         {column: "published"}, long_form(domain, places[0], places[1], weights.reshape(-1))
@@ -83,7 +83,7 @@ def weight_table(release: Release, column: str, published_counts: PublishedCount
     if isinstance(operator, Uniform):
         return replace(table, table=_with_retention(table.table, [operator]))
     if isinstance(operator, Decoy):
-        return with_law(table, operator, places[1][weights.reshape(-1) != 0])
+        return with_law(table, operator, places[1][weights.reshape(-1) != 0], domain)
     return table
 
 

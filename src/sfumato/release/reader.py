@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import time
+from datetime import datetime, time
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +114,9 @@ class Release:
                     rows = file.metadata.num_rows
             except (pa.ArrowException, OSError):
                 raise BundleError(f"{name} of {str(self.path)!r} is not Parquet.") from None
+            names = self._schemas[name].names
+            if len(set(names)) != len(names):
+                raise BundleError(f"{name} of {str(self.path)!r} has a column twice.")
             if name == "records.parquet" and rows != self.rows:
                 raise BundleError(
                     f"records.parquet of {str(self.path)!r} has {rows:,} rows; the manifest says "
@@ -129,6 +132,14 @@ class Release:
                     f"Column {column.name!r} of {str(self.path)!r} has type {found}; the manifest "
                     f"says {column.type}."
                 )
+            try:
+                if isinstance(column.domain, Values):
+                    typed_values(column.domain.values, found)
+            except (pa.ArrowException, ValueError, TypeError, OverflowError):
+                raise BundleError(
+                    f"The domain of column {column.name!r} in the manifest of {str(self.path)!r} "
+                    f"does not fit its type {column.type}."
+                ) from None
         if self.kind == "perturbed":
             shown = set(self._schemas["records.parquet"].names)
             lacking = [column.name for column in self.columns if column.name not in shown]
@@ -139,8 +150,6 @@ class Release:
         known = {column.name for column in self.columns} | {"part", "bucket", "count"}
         known |= {f"part_{column.name}" for column in self.columns if column.role == "sensitive"}
         for name, schema in self._schemas.items():
-            if len(set(schema.names)) != len(schema.names):
-                raise BundleError(f"{name} of {str(self.path)!r} has a column twice.")
             strangers = sorted(set(schema.names) - known)
             if strangers:
                 raise BundleError(
@@ -232,6 +241,7 @@ def typed_values(values: tuple[Any, ...], kind: pa.DataType) -> pa.Array:
         return pa.array([None if v is None else bytes.fromhex(v) for v in values], kind)
     if pa.types.is_integer(kind) or pa.types.is_floating(kind):
         return pa.array([float(v) if isinstance(v, str) else v for v in values], kind)
-    if pa.types.is_time(kind):
-        return pa.array([None if t is None else time.fromisoformat(t) for t in texts], kind)
+    if pa.types.is_time(kind) or pa.types.is_timestamp(kind):
+        read = (time if pa.types.is_time(kind) else datetime).fromisoformat
+        return pa.array([None if text is None else read(text) for text in texts], kind)
     return pa.array(texts, pa.string()).cast(kind)

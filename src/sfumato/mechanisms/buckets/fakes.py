@@ -62,22 +62,21 @@ class Fakes:
         """The values of buckets `first …` with their fakes, in the order of codes.
 
         `held` is buckets by places, all different in a row; `barred` marks values (buckets by
-        values) that would be recognised as fake. Fewer fakes are added where nothing is left.
+        values) that would be recognised as fake: they are drawn only where no others are left.
         """
         rows, values = len(held), len(self.counts)
         possible = np.where(self.listable(held.shape[1]), self.weights, 0)
         weights = np.broadcast_to(possible, (rows, values)).copy()
         np.put_along_axis(weights, held.astype(np.int64), 0, axis=1)
-        if barred is not None:
-            weights[barred] = 0
         listed = [held.astype(np.int64)]
         for number in range(self.number):
-            running = np.cumsum(weights, axis=1)
-            total = running[:, -1]
+            free = weights if barred is None else np.where(barred, 0, weights)
+            exhausted = free.sum(axis=1) == 0
+            free = np.where(exhausted[:, None], weights, free)
+            running = np.cumsum(free, axis=1)
             place = Positions(first, rows)
-            drawn = self.draws.below(f"fake {number}", place, np.maximum(total, 1))
-            chosen = (running <= drawn[:, None]).sum(axis=1)
-            chosen[total == 0] = -1
-            listed.append(chosen[:, None])
-            np.put_along_axis(weights, np.maximum(chosen, 0)[:, None], 0, axis=1)
+            drawn = self.draws.below(f"fake {number}", place, running[:, -1])
+            chosen = (running <= drawn[:, None]).sum(axis=1)[:, None]
+            listed.append(chosen)
+            np.put_along_axis(weights, chosen, 0, axis=1)
         return np.sort(np.concatenate(listed, axis=1), axis=1)

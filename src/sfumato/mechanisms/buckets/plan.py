@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from sfumato.columns import list_some, value_text
-from sfumato.draws import Draws, IntArray, Permutation
+from sfumato.draws import BoolArray, Draws, IntArray, Permutation
+from sfumato.mechanisms.buckets.association import BucketContents, Records, barred_values
 from sfumato.mechanisms.buckets.fakes import Fakes, certainty
 from sfumato.mechanisms.buckets.filling import Filling, kinds_of
 from sfumato.mechanisms.buckets.settings import Limits, Setting, loss, mean_squared_error
@@ -45,6 +46,7 @@ class BucketedPlan(Plan):
     slots: Permutation
     fakes: Fakes | None = None
     bound: Fraction | None = None  # a proven lower bound on the loss, where there is one
+    association: Fraction | None = None  # fakes avoid what is ruled out at this threshold
     _edges: IntArray = field(init=False, repr=False)  # flat slots at which fillings begin
     _starts: IntArray = field(init=False, repr=False)  # flat slots at which values begin
     _first: IntArray = field(init=False, repr=False)  # first bucket of each filling
@@ -105,7 +107,7 @@ class BucketedPlan(Plan):
             for begin, lengths, held in filling.runs():
                 yield int(first) + begin, lengths, held.astype(np.int64)
 
-    def listed(self) -> Iterator[tuple[int, IntArray]]:
+    def listed(self, barred: BoolArray | None = None) -> Iterator[tuple[int, IntArray]]:
         """What the sensitive table lists: (first bucket, values by place), fakes among them."""
         for first, lengths, held in self.contents():
             begin = first
@@ -114,22 +116,36 @@ class BucketedPlan(Plan):
             rows = np.repeat(np.arange(len(held)), lengths)
             for low in range(0, len(rows), most):
                 piece = held[rows[low : low + most]]
-                yield begin + low, self.fakes.add(begin + low, piece) if self.fakes else piece
+                if self.fakes:
+                    first_row = begin + low
+                    here = None if barred is None else barred[first_row : first_row + len(piece)]
+                    piece = self.fakes.add(first_row, piece, here)
+                yield begin + low, piece
 
-    def side_tables(self) -> Mapping[str, Iterator[pa.Table]]:
-        return {"sensitive": self._sensitive()}
+    def side_tables(self, records: Records) -> Mapping[str, Iterator[pa.Table]]:
+        return {"sensitive": self._sensitive(records)}
 
-    def _sensitive(self) -> Iterator[pa.Table]:
+    def _barred(self, records: Records) -> BoolArray | None:
+        if self.association is None or self.fakes is None:
+            return None
+        sizes, values = [], []
+        for _, lengths, held in self.contents():
+            sizes.append(np.full(int(lengths.sum()), held.shape[1]))
+            values.append(np.repeat(held, lengths, axis=0).reshape(-1))
+        starts = np.concatenate([[0], np.cumsum(np.concatenate(sizes))])
+        contents = BucketContents(starts, np.concatenate(values))
+        return barred_values(records, contents, self.operator, self.association)
+
+    def _sensitive(self, records: Records) -> Iterator[pa.Table]:
         """Rows (bucket, value, count), in the order of buckets and codes."""
         import pyarrow as pa
 
         values = len(self.histogram.values)
         waiting: list[tuple[IntArray, IntArray]] = []
         size = 0
-        for first, held in self.listed():
+        for first, held in self.listed(self._barred(records)):
             rows = np.repeat(np.arange(first, first + len(held)), held.shape[1])
-            real = held.reshape(-1) >= 0
-            keys = (rows * values + held.reshape(-1))[real]
+            keys = rows * values + held.reshape(-1)
             waiting.append(np.unique(keys, return_counts=True))
             size += len(waiting[-1][0])
             if size >= _ROWS:
@@ -153,6 +169,8 @@ class BucketedPlan(Plan):
         if self.fakes:
             # the certainty below is stated for an adversary who has it, so the analyst may too
             described["histogram"] = self.histogram.counts.tolist()
+        if self.association is not None:
+            described["association"] = str(self.association)
         return described
 
     def caveats(self) -> list[str]:

@@ -31,6 +31,7 @@ from sfumato.mechanisms.buckets.two_size import best_two_size
 from sfumato.mechanisms.mixing import Mixed
 from sfumato.mechanisms.protocol import Mechanism
 from sfumato.profile import Histogram, Profile
+from sfumato.textform import rational
 
 USUAL_LARGEST = 50  # M' of the paper, Table 4
 _BLOCKS = 4096  # over all parts: more would not fit the cache
@@ -44,11 +45,14 @@ Choice = tuple[Setting, Fraction | None]
 class BucketMechanism(Mechanism):
     """Buckets of at most `max_size` records, each listing `fakes` values that nobody in it has.
 
-    Without `max_size` it is 50, or as large as the ceilings need.
+    Without `max_size` it is 50, or as large as the ceilings need. With `association` fakes are
+    values that no record of the bucket rules out: x is ruled out by a quasi value whose holders
+    have it at most `association` times as often as everybody (see `association`).
     """
 
     max_size: int | None = None
     fakes: int = 0
+    association: Fraction | None = None
 
     def __post_init__(self) -> None:
         for parameter, least in (("max_size", 1), ("fakes", 0)):
@@ -65,6 +69,14 @@ class BucketMechanism(Mechanism):
                     f"least {least}. Got {str(given)!r} instead."
                 )
             object.__setattr__(self, parameter, number)
+        if self.association is not None:
+            threshold = rational(self.association, "association")
+            if not 0 < threshold < 1 or self.fakes == 0:
+                raise UsageError(
+                    f"The 'association' parameter of {self.name} must lie between 0 and 1 and "
+                    f"needs fakes: write {self.name}(fakes=2, association=0.1)."
+                )
+            object.__setattr__(self, "association", threshold)
 
     def keeps(self, guarantee: Guarantee) -> bool:
         return isinstance(guarantee, CeilingGuarantee)
@@ -97,6 +109,7 @@ class BucketMechanism(Mechanism):
             draws.permutation("slots", histogram.counts),
             self._fakes(histogram, limits, setting, draws),
             bound,
+            self.association,
         )
 
     def _fakes(

@@ -19,8 +19,7 @@ def reverse_cuthill_mckee(groups: IntArray) -> list[int]:
     >>> reverse_cuthill_mckee(example)
     [0, 2, 1, 3]
     """
-    holds = (groups > 0).astype(np.float64)
-    linked: BoolArray = (holds @ holds.T) > 0
+    linked = _linked(groups > 0)
     np.fill_diagonal(linked, False)
     degrees = linked.sum(axis=1)
     neighbours = [
@@ -35,6 +34,17 @@ def reverse_cuthill_mckee(groups: IntArray) -> list[int]:
             seen.update(component)
             order += reversed(component)
     return order
+
+
+def _linked(holds: BoolArray) -> BoolArray:
+    """Which groups share a value: the non-zeros of A·Aᵀ."""
+    if holds.size < 1 << 20:
+        dense = holds.astype(np.float32)
+        return np.asarray((dense @ dense.T) > 0)
+    from scipy.sparse import csr_array
+
+    sparse = csr_array(holds.astype(np.int32))
+    return np.asarray((sparse @ sparse.T).toarray() > 0)
 
 
 def _breadth_first(root: int, neighbours: list[list[int]]) -> tuple[list[int], list[int]]:

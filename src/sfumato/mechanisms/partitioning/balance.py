@@ -24,8 +24,11 @@ def balanced_groups(counts: IntArray, protected: BoolArray) -> IntArray:
         raise ValueError("no covered record: there is nothing to balance")
     theta = covered // int(left.max())
     groups: list[IntArray] = []
+    m = len(left)
+    order = np.arange(m)
     while int(left.sum()) > 0:
-        order = np.argsort(-left, kind="stable")
+        # count down, then index; nearly sorted from the round before, which a merge sort likes
+        order = order[np.argsort((order - left[order] * m), kind="stable")]
         ranked = left[order]
         following = int(ranked[theta]) if theta < len(ranked) else 0
         h = min(int(ranked[theta - 1]), int(left.sum()) // theta - following)

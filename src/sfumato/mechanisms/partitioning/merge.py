@@ -10,6 +10,7 @@ from fractions import Fraction
 import numpy as np
 
 from sfumato.draws import BoolArray, IntArray
+from sfumato.operators.base import FloatArray
 
 DELTA = 0.05
 
@@ -37,45 +38,94 @@ def error_bound(size: int, values: int, gamma: float, delta: float = DELTA) -> f
 def best_merging(
     groups: IntArray, protected: BoolArray, rho2: Fraction, orders: Sequence[Sequence[int]]
 ) -> Merging:
-    """The best cut of the best of the given orders (T8); all groups together always compete.
-
-    t² sub-tables are scored per order, each from the one before it: only the values of the group
-    that joins are touched.
-    """
+    """The best cut of the best of the given orders (T8); all groups together always compete."""
     return min(
         (_cut(groups, protected, rho2, order) for order in orders), key=lambda found: found.bound
     )
 
 
 def _cut(groups: IntArray, protected: BoolArray, rho2: Fraction, order: Sequence[int]) -> Merging:
-    total, t = int(groups.sum()), len(order)
-    members = [np.flatnonzero(groups[g]) for g in order]
-    amounts = [groups[g][held] for g, held in zip(order, members, strict=True)]
-    best = [0.0] + [math.inf] * t
-    came_from = [0] * (t + 1)
+    """Dynamic programming over t groups: O(t·h) for h non-empty (group, value) pairs.
+
+    All sub-tables that start at one group are scored at once, from statistics that only grow with
+    each further group: size, number of values, count of the commonest covered value.
+    """
+    arranged = groups[list(order)]
+    sizes = np.concatenate([[0], np.cumsum(arranged.sum(axis=1))])
+    pairs = _Pairs.of(arranged, protected)
+    t = len(arranged)
+    best = np.full(t + 1, math.inf)
+    best[0] = 0.0
+    came_from = np.zeros(t + 1, np.int64)
     for first in range(t):
-        if math.isinf(best[first]):
-            continue
-        counts = np.zeros(groups.shape[1], np.int64)
-        size = values = commonest = 0
-        for last in range(first, t):
-            held, amount = members[last], amounts[last]
-            values += int((counts[held] == 0).sum())
-            counts[held] += amount
-            size += int(amount.sum())
-            covered = held[protected[held]]
-            if len(covered):
-                commonest = max(commonest, int(counts[covered].max()))
-            gamma = part_gamma(commonest, size, rho2)
-            cost = best[first] + size / total * error_bound(size, values, float(gamma))
-            if cost < best[last + 1]:
-                best[last + 1], came_from[last + 1] = cost, first
+        values, commonest = pairs.statistics(first)
+        size = sizes[first + 1 :] - sizes[first]
+        cost = best[first] + size / sizes[-1] * _bounds(size, values, commonest, rho2)
+        better = np.flatnonzero(cost < best[first + 1 :])
+        best[first + 1 + better] = cost[better]
+        came_from[first + 1 + better] = first
+        pairs.leave(first)
     parts: list[tuple[int, ...]] = []
     end = t
     while end > 0 and not math.isinf(best[t]):
-        parts.append(tuple(order[came_from[end] : end]))
-        end = came_from[end]
-    return Merging(tuple(reversed(parts)), best[t])
+        parts.append(tuple(order[int(came_from[end]) : end]))
+        end = int(came_from[end])
+    return Merging(tuple(reversed(parts)), float(best[t]))
+
+
+@dataclass(frozen=True, eq=False)
+class _Pairs:
+    """The non-empty (group, value) pairs, group by group."""
+
+    start: IntArray  # first pair of each group
+    group: IntArray
+    value: IntArray
+    amount: IntArray
+    covered: BoolArray
+    before: IntArray  # the previous group with the value, −1 if there is none
+    running: IntArray  # records of the value up to and including the group
+    left_behind: IntArray  # records of each value in the groups before the first
+
+    @classmethod
+    def of(cls, arranged: IntArray, protected: BoolArray) -> _Pairs:
+        group, value = np.nonzero(arranged)
+        amount = arranged[group, value]
+        by_value = np.lexsort((group, value))
+        v, g = value[by_value], group[by_value]
+        same = np.concatenate([[False], v[1:] == v[:-1]])
+        before = np.empty(len(value), np.int64)
+        before[by_value] = np.where(same, np.concatenate([[-1], g[:-1]]), -1)
+        running = np.cumsum(arranged, axis=0)[group, value]
+        start = np.searchsorted(group, np.arange(len(arranged)))
+        behind = np.zeros(arranged.shape[1], np.int64)
+        return cls(start, group, value, amount, protected[value], before, running, behind)
+
+    def statistics(self, first: int) -> tuple[IntArray, IntArray]:
+        """For every last group: how many values, and the commonest covered value's records."""
+        here = slice(int(self.start[first]), None)
+        new = self.group[here][self.before[here] < first]
+        values = np.cumsum(np.bincount(new - first, minlength=len(self.start) - first))
+        held = self.running[here] - self.left_behind[self.value[here]]
+        held = np.where(self.covered[here], held, 0)
+        largest = np.maximum.reduceat(held, self.start[first:] - self.start[first])
+        return values, np.maximum.accumulate(largest)
+
+    def leave(self, first: int) -> None:
+        end = self.start[first + 1] if first + 1 < len(self.start) else len(self.group)
+        here = slice(int(self.start[first]), int(end))
+        self.left_behind[self.value[here]] += self.amount[here]
+
+
+def _bounds(size: IntArray, values: IntArray, commonest: IntArray, rho2: Fraction) -> FloatArray:
+    """`error_bound` for many sub-tables; infinite where γ ≤ 1, decided in exact arithmetic (T9)."""
+    above, below = rho2.numerator, rho2.denominator
+    # γ − 1 = (ρ₂·|T| − c)/(c·(1 − ρ₂)) for c records of the commonest covered value
+    exact = object if below * int(size.max()) >= 1 << 62 else np.int64
+    room = above * size.astype(exact) - below * commonest.astype(exact)
+    with np.errstate(divide="ignore"):
+        excess = room.astype(np.float64) / (commonest * float(below - above))
+        bound = 2 * math.sqrt(math.log(2 / DELTA)) / np.sqrt(size) * (values / excess + 1)
+    return np.where(excess > 0, bound, math.inf)
 
 
 def part_gamma(commonest: int, size: int, rho2: Fraction) -> Fraction:

@@ -32,6 +32,7 @@ def run(*, quick: bool, data_dir: Path | None, progress: Progress) -> Reproducti
     steps: list[Callable[[], Outcome]] = [
         lambda: chapter4.retention_tables(occupations, sizes),
         lambda: chapter4.zipf_tables(setting),
+        lambda: chapter4.inside_table(occupations, educations),
         lambda: chapter4.occupation_queries(occupations, sizes, setting),
         lambda: chapter4.education_queries(educations, sizes, setting),
         lambda: chapter4.runtimes(occupations, sizes, setting),

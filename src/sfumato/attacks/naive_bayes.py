@@ -1,0 +1,157 @@
+"""Naive Bayes: learn from the release how quasi and sensitive columns hang together, then guess.
+
+Cormode's attack as `004_…` runs it (Figure 11): v̂(t) = argmax Pr[v] Π Pr[t_j | v] with
+Pr[t_j | v] = (count(t_j, v) + α)/(count(v) + α|QI_j|), α = 0 in the classic form and 1 with
+Laplace's correction. It uses no knowledge of which published record is the person's, so what it
+reaches is mostly what a rule learned from others reaches: the fresh baseline tells.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+import numpy as np
+
+from sfumato.attacks.people import People, pick
+from sfumato.attacks.protocol import Attack, Guesses, Scene
+from sfumato.attacks.sights import BucketsSight, RangesSight, RecordsSight
+from sfumato.draws import Draws
+from sfumato.errors import SingularOperator, UsageError
+from sfumato.operators.base import FloatArray
+from sfumato.textform import rational
+
+_CHUNK = 1 << 16
+
+
+@dataclass(frozen=True)
+class NaiveBayes(Attack):
+    """Counts come from the release as its kind allows: published counts or, with
+    `counts="estimated"`, their unbiased estimates, cut off at 0, for perturbed records; shares of
+    the bucket for bucketed ones; ranges and sets that hold the value for generalized ones;
+    `delta` counts numbers within that share of their range, for synthetic records.
+
+    >>> str(NaiveBayes(alpha=0))
+    'naive-bayes(alpha=0)'
+    """
+
+    alpha: float = 1.0
+    counts: str = "estimated"
+    delta: float = 0.0
+
+    name: ClassVar[str] = "naive-bayes"
+    kinds: ClassVar[frozenset[str]] = frozenset(
+        {"perturbed", "bucketed", "generalized", "synthetic", "raw"}
+    )
+
+    def __post_init__(self) -> None:
+        for parameter in ("alpha", "delta"):
+            number = rational(getattr(self, parameter), parameter)
+            if number < 0:
+                raise UsageError(
+                    f"The {parameter!r} parameter of {self.name} must be at least 0. "
+                    f"Got {number} instead."
+                )
+            object.__setattr__(
+                self, parameter, int(number) if number.denominator == 1 else float(number)
+            )
+        if self.counts not in ("estimated", "published"):
+            raise UsageError(
+                f"The 'counts' parameter of {self.name} must be estimated or published. "
+                f"Got {self.counts!r} instead."
+            )
+
+    @classmethod
+    def forms(cls) -> list[Self]:
+        return [cls(), cls(alpha=0)]
+
+    def guess(self, scene: Scene, targets: People, draws: Draws) -> Guesses:
+        tables, prior = self.learn(scene)
+        with np.errstate(divide="ignore"):
+            scores = np.tile(np.log(prior), (len(targets), 1))
+            for table, codes in zip(tables, targets.codes, strict=True):
+                total = table.sum(axis=0)
+                size = len(table) - 1  # the last row stands for values that nobody has
+                chance = (table + self.alpha) / np.maximum(total + self.alpha * size, 1e-300)
+                scores += np.log(chance)[codes]
+        values = pick(scores, prior, draws, "naive bayes ties")
+        return Guesses(values, confidence(scores, values))
+
+    def learn(self, scene: Scene) -> tuple[list[FloatArray], FloatArray]:
+        """Counts by (quasi value, sensitive value) per quasi column, and the prior."""
+        sight = scene.sight
+        sizes = scene.people.domains.sizes
+        if isinstance(sight, RecordsSight):
+            tables = [
+                self._record_counts(sight, codes, size)
+                for codes, size in zip(sight.codes, sizes, strict=True)
+            ]
+            prior = sight.prior
+            if sight.operator is not None and self.counts == "published":
+                prior = (sight.counts / max(len(sight.shown), 1)) @ sight.to_values
+        elif isinstance(sight, BucketsSight):
+            tables = [
+                bucket_counts(sight, codes, size)
+                for codes, size in zip(sight.codes, sizes, strict=True)
+            ]
+            prior = sight.prior
+        else:
+            tables = [range_counts(sight, holds) for holds in sight.holds]
+            prior = sight.prior
+        if self.delta:
+            tables = [
+                _window(scene.people, k, self.delta) @ table if numeric else table
+                for k, (table, numeric) in enumerate(zip(tables, scene.numeric, strict=True))
+            ]
+        return tables, prior
+
+    def _record_counts(self, sight: RecordsSight, codes: np.ndarray, size: int) -> FloatArray:
+        flat = np.bincount(codes * sight.symbols + sight.shown, minlength=size * sight.symbols)
+        shown = flat.reshape(size, sight.symbols).astype(np.float64)
+        if sight.operator is not None and self.counts == "estimated":
+            try:
+                weights = sight.operator.observed(sight.counts).weights()
+            except SingularOperator:
+                weights = np.eye(sight.symbols)  # nothing better than what is shown
+            return np.asarray(np.maximum(shown @ weights @ sight.to_values, 0.0))
+        return np.asarray(shown @ sight.to_values)
+
+
+def bucket_counts(sight: BucketsSight, codes: np.ndarray, size: int) -> FloatArray:
+    """Every record counts for its bucket's values by their share."""
+    from scipy.sparse import csr_array
+
+    ones = np.ones(len(codes))
+    standing = csr_array((ones, (codes, sight.bucket)), shape=(size, len(sight.listed)))
+    return np.asarray((standing @ sight.shares).todense())
+
+
+def range_counts(sight: RangesSight, holds: np.ndarray) -> FloatArray:
+    """Every record counts for all values that its range or set holds."""
+    table = np.zeros((holds.shape[1], sight.values))
+    for start in range(0, len(sight.shown), _CHUNK):
+        shown = sight.shown[start : start + _CHUNK]
+        single = np.zeros((len(shown), sight.values), np.float32)
+        single[np.arange(len(shown)), shown] = 1.0
+        table += holds[start : start + _CHUNK].T.astype(np.float32) @ single
+    return table
+
+
+def confidence(scores: FloatArray, values: np.ndarray) -> FloatArray:
+    """The chance that log scores give to the chosen values."""
+    if not len(scores):
+        return np.empty(0)
+    top = scores.max(axis=1, keepdims=True)
+    known = np.isfinite(top)
+    odds = np.exp(np.where(known, scores - np.where(known, top, 0.0), 0.0))
+    return np.asarray(odds[np.arange(len(odds)), values] / odds.sum(axis=1))
+
+
+def _window(people: People, column: int, delta: float) -> FloatArray:
+    """Which values of a numeric column are within `delta` of its range from each other."""
+    numbers = np.array(people.domains.values[column].to_pylist(), np.float64)
+    reach = delta * float(np.nanmax(numbers) - np.nanmin(numbers)) * (1 + 1e-12)
+    near = np.abs(numbers[:, None] - numbers[None, :]) <= reach
+    window = np.eye(len(numbers) + 1)
+    window[:-1, :-1] = near
+    return window

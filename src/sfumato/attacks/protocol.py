@@ -1,0 +1,190 @@
+"""The shape of every attack: what it applies to, how it guesses, and how the guesses are judged.
+
+An attack sees a release and the quasi columns of some people, and names a sensitive value for each.
+What it reaches is judged beside two baselines: the best guess without any release, and the same
+attack on a release of a fresh table without those people.
+"""
+
+from __future__ import annotations
+
+import html
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from sfumato.attacks.intervals import Interval, above_constant, paired_difference, wilson
+from sfumato.attacks.people import People
+from sfumato.attacks.sights import Sight
+from sfumato.draws import BoolArray, Draws, IntArray
+from sfumato.operators.base import FloatArray
+from sfumato.textform import TextForm
+
+EXPOSED = 10  # people that an outcome names
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """A release as the adversary sees it, and the raw records behind it.
+
+    The records are there for attacks whose adversary knows some of them, and for nothing else.
+    `fakes` is how many of the values that a bucket lists are not real.
+    """
+
+    sight: Sight
+    people: People
+    kind: str  # of the release; "raw" for the table itself
+    fakes: int = 0
+    numeric: tuple[bool, ...] = ()  # which quasi columns are numeric
+
+
+@dataclass(frozen=True, eq=False)
+class Guesses:
+    """A value per person, and how sure the adversary is of it; further figures of the attack."""
+
+    values: IntArray
+    confidence: FloatArray
+    figures: Mapping[str, float] = field(default_factory=dict)
+
+
+class Attack(TextForm, ABC):
+    """A simulated adversary. Frozen dataclass; parameters have a text form."""
+
+    what: ClassVar[str] = "attack"
+    kinds: ClassVar[frozenset[str]]  # the release kinds that it applies to; "raw" is the table
+
+    @classmethod
+    def forms(cls) -> list[Self]:
+        """The forms of this attack that `all` runs."""
+        return [cls()]
+
+    @abstractmethod
+    def guess(self, scene: Scene, targets: People, draws: Draws) -> Guesses:
+        """Name a value for each target, from the scene and the targets' quasi columns alone.
+
+        `targets.truth` is there for the judge; an attack that reads it cheats.
+        """
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What an attack reached.
+
+    `advantage` is over the same attack without the person where that could be had, else over the
+    prior. A learned rule that holds for everybody raises `over_prior` and not `over_fresh`; what
+    the release tells about the very person raises both.
+    """
+
+    attack: str
+    column: str
+    targets: int
+    success: Interval
+    prior: float
+    fresh: Interval | None
+    over_prior: Interval
+    over_fresh: Interval | None
+    exposed: tuple[tuple[int, float], ...]  # (row, the adversary's confidence), guessed right
+    figures: Mapping[str, float] = field(default_factory=dict)
+    note: str | None = None
+
+    @property
+    def advantage(self) -> Interval:
+        return self.over_prior if self.over_fresh is None else self.over_fresh
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "attack": self.attack,
+            "column": self.column,
+            "targets": self.targets,
+            "success": self.success.to_json(),
+            "prior": self.prior,
+            "fresh": None if self.fresh is None else self.fresh.to_json(),
+            "over_prior": self.over_prior.to_json(),
+            "over_fresh": None if self.over_fresh is None else self.over_fresh.to_json(),
+            "advantage": self.advantage.to_json(),
+            "exposed": [{"row": row, "confidence": sure} for row, sure in self.exposed],
+            "figures": dict(self.figures),
+            "note": self.note,
+        }
+
+    def rows(self) -> list[tuple[str, str]]:
+        lines = [
+            ("right guesses", str(self.success)),
+            ("best guess without any release", f"{100 * self.prior:.1f} %"),
+        ]
+        if self.fresh is not None and self.over_fresh is not None:
+            lines.append(("the same attack without the person", str(self.fresh)))
+            lines.append(("advantage from the person's own record", str(self.over_fresh)))
+        lines.append(("advantage over no release", str(self.over_prior)))
+        lines += [(name, f"{figure:.4g}") for name, figure in self.figures.items()]
+        if self.exposed:
+            people = ", ".join(f"{row:,} ({sure:.0%})" for row, sure in self.exposed)
+            lines.append(("most exposed rows, and how sure", people))
+        if self.note:
+            lines.append(("note", self.note))
+        return lines
+
+    def __str__(self) -> str:
+        head = f"{self.attack} on {self.column!r}, {self.targets:,} people"
+        return "\n".join([head, *(f"  {name:<40}{text}" for name, text in self.rows())])
+
+    def _repr_html_(self) -> str:
+        body = "".join(
+            f"<tr><td>{html.escape(name)}</td><td>{html.escape(text)}</td></tr>"
+            for name, text in self.rows()
+        )
+        return f"<table><caption>{html.escape(self.attack)}</caption>{body}</table>"
+
+
+def judge(
+    attack: Attack,
+    targets: People,
+    prior: float,
+    guesses: Guesses,
+    fresh: BoolArray | None,
+    note: str | None = None,
+) -> Outcome:
+    """Compare guesses with the truth; `fresh` says for whom the attack without them was right.
+
+    The intervals take the targets as drawn from a population: their truths are independent, the
+    rule that guesses them is given.
+    """
+    right = guesses.values == targets.truth
+    count, trials = int(right.sum()), len(targets)
+    order = np.lexsort((targets.rows, -guesses.confidence))
+    top = [k for k in order.tolist() if right[k]][:EXPOSED]
+    return Outcome(
+        attack=str(attack),
+        column=targets.column,
+        targets=trials,
+        success=wilson(count, trials),
+        prior=prior,
+        fresh=None if fresh is None else wilson(int(fresh.sum()), trials),
+        over_prior=above_constant(count, trials, prior),
+        over_fresh=None if fresh is None else paired_difference(right, fresh),
+        exposed=tuple((int(targets.rows[k]), float(guesses.confidence[k])) for k in top),
+        figures=guesses.figures,
+        note=note,
+    )
+
+
+def guess_without(
+    attack: Attack,
+    targets: People,
+    half: IntArray,
+    scenes: Sequence[Scene],
+    draws: Draws,
+) -> BoolArray:
+    """For whom the attack is right on the fresh release that does not know them.
+
+    `half` is the half that each target is in; `scenes[h]` knows nobody of half h.
+    """
+    right = np.zeros(len(targets), np.bool_)
+    for side, scene in enumerate(scenes):
+        inside = np.flatnonzero(half == side)
+        those = targets.take(inside)
+        guesses = attack.guess(scene, those, draws.child(f"fresh {side}"))
+        right[inside] = guesses.values == those.truth
+    return right

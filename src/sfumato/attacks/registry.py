@@ -1,0 +1,40 @@
+"""The attacks by name."""
+
+from __future__ import annotations
+
+from sfumato.attacks.corrupted import Corruption
+from sfumato.attacks.definetti import DeFinetti
+from sfumato.attacks.linkage import Linkage
+from sfumato.attacks.naive_bayes import NaiveBayes
+from sfumato.attacks.protocol import Attack
+from sfumato.errors import UsageError
+from sfumato.textform import split_call
+
+ATTACKS: dict[str, type[Attack]] = {
+    cls.name: cls for cls in (NaiveBayes, DeFinetti, Corruption, Linkage)
+}
+ALL = "all"
+
+
+def parse_attack(text: str) -> Attack:
+    """Read an attack from its text form.
+
+    >>> parse_attack("naive-bayes(alpha=0)")
+    NaiveBayes(alpha=0, counts='estimated', delta=0)
+    """
+    name, positional, keywords = split_call(text, "attack")
+    if name not in ATTACKS:
+        raise UsageError(
+            f"There is no attack {name!r}. Choose one of: {ALL}, {', '.join(sorted(ATTACKS))}."
+        )
+    return ATTACKS[name].from_arguments(positional, keywords)
+
+
+def attacks_for(kind: str) -> list[Attack]:
+    """Every attack, in the forms that `all` means, that applies to a kind of release.
+
+    >>> [str(attack) for attack in attacks_for("synthetic")]
+    ['naive-bayes', 'naive-bayes(alpha=0)', 'linkage']
+    """
+    found = [form for cls in ATTACKS.values() for form in cls.forms()]
+    return [attack for attack in found if kind in attack.kinds]

@@ -1,0 +1,137 @@
+"""Run attacks on a release, beside their baselines."""
+
+from __future__ import annotations
+
+import tempfile
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sfumato.attacks.people import People, other_halves, read_people
+from sfumato.attacks.protocol import Attack, Outcome, Scene, guess_without, judge
+from sfumato.attacks.registry import ALL, attacks_for, parse_attack
+from sfumato.attacks.sights import look, raw_sight
+from sfumato.audits.case import raw_table
+from sfumato.draws import Draws, IntArray
+from sfumato.engines.local import publish
+from sfumato.errors import SfumatoError, UsageError
+from sfumato.release import Release
+from sfumato.table import Table
+
+MOST_TARGETS = 10_000
+
+
+def attack(
+    table: Any,
+    release: Release | str | Path | None,
+    *,
+    attacks: str | Attack | Sequence[str | Attack] = ALL,
+    column: str | None = None,
+    targets: int = MOST_TARGETS,
+    fresh: bool = True,
+    seed: int = 0,
+) -> list[Outcome]:
+    """Attack a release and judge the guesses by the raw table.
+
+    `table` is a `Table` or anything that `sfumato.read` takes; `release` None attacks the raw
+    `Table` itself, as if it had been given out. At most `targets` people, drawn at random, are
+    attacked. `fresh` False leaves out the baseline without the person, which publishes two tables
+    of the same size. The seed decides targets and ties; it protects nobody and need not.
+    """
+    if targets < 1:
+        raise UsageError(f"'targets' must be at least 1. Got {targets} instead.")
+    if release is None:
+        if not isinstance(table, Table):
+            raise UsageError("To attack a raw table, declare its columns first with sfumato.read.")
+        opened, source, kind = None, table, "raw"
+    else:
+        opened = release if isinstance(release, Release) else Release(release)
+        source, kind = raw_table(table, opened), opened.kind
+    chosen = _chosen(attacks, kind)
+    if column is not None and column not in source.sensitive:
+        raise UsageError(
+            f"{column!r} is not a sensitive column. Those are: {', '.join(source.sensitive)}."
+        )
+    outcomes = []
+    for name in (column,) if column is not None else source.sensitive:
+        draws = Draws.from_seed(seed).child(name)
+        people = read_people(source, name)
+        scene = scene_of(people, opened, source)
+        aim = draws.choose("targets", len(people), min(targets, len(people)))
+        without = Without.of(people, opened, source, draws) if fresh else Without(None)
+        outcomes += [_run(way, people, scene, aim, without, draws) for way in chosen]
+    return outcomes
+
+
+def scene_of(people: People, release: Release | None, table: Table) -> Scene:
+    """What the adversary sees."""
+    numeric = tuple(table.kinds.get(name) == "numeric" for name in people.domains.names)
+    if release is None:
+        return Scene(raw_sight(people), people, "raw", numeric=numeric)
+    fakes = release.plan.get("fakes", 0)
+    count = fakes if isinstance(fakes, int) else 0
+    return Scene(look(release, people), people, release.kind, count, numeric)
+
+
+@dataclass(frozen=True, eq=False)
+class Without:
+    """The halves of the people and the fresh releases that know nobody of each half."""
+
+    half: IntArray | None
+    scenes: tuple[Scene, ...] = ()
+    note: str | None = None
+
+    @classmethod
+    def of(cls, people: People, release: Release | None, table: Table, draws: Draws) -> Without:
+        half, tables = other_halves(people, draws)
+        try:
+            scenes = tuple(
+                _fresh_scene(people.take(rows), release, table, number)
+                for number, rows in enumerate(tables)
+            )
+        except SfumatoError as error:
+            return cls(None, note=f"No release of a fresh table to compare with: {error}")
+        return cls(half, scenes)
+
+
+def _fresh_scene(people: People, release: Release | None, table: Table, number: int) -> Scene:
+    if release is None:
+        return scene_of(people, None, table)
+    manifest = release.manifest
+    again = raw_table(people.records, release)
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what it warns of was said when the release was made
+        to = Path(folder) / "release"
+        publish(again, manifest.guarantee, to=to, mechanism=manifest.mechanism, seed=number)
+        return scene_of(people, Release(to, verify=False), table)
+
+
+def _run(
+    way: Attack, people: People, scene: Scene, aim: IntArray, without: Without, draws: Draws
+) -> Outcome:
+    targets = people.take(aim)
+    own = draws.child(str(way))
+    guesses = way.guess(scene, targets, own)
+    right = None
+    if without.half is not None:
+        right = guess_without(way, targets, without.half[aim], without.scenes, own)
+    return judge(way, targets, people.prior, guesses, right, without.note)
+
+
+def _chosen(attacks: str | Attack | Sequence[str | Attack], kind: str) -> list[Attack]:
+    given = [attacks] if isinstance(attacks, (str, Attack)) else list(attacks)
+    found: list[Attack] = []
+    for wanted in given:
+        if wanted == ALL:
+            found += attacks_for(kind)
+            continue
+        way = parse_attack(wanted) if isinstance(wanted, str) else wanted
+        if kind not in way.kinds:
+            raise UsageError(
+                f"The attack '{way}' does not apply to a {kind} release. Those that do: "
+                f"{', '.join(str(other) for other in attacks_for(kind))}."
+            )
+        found.append(way)
+    return found

@@ -1,0 +1,203 @@
+"""Checks: what any table promises as it stands, whoever anonymized it.
+
+Records with equal quasi columns form a class. Nulls are values, an index is not data, and the
+order of rows means nothing. See `docs/check.md` for every measure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from sfumato.checks import measures
+from sfumato.checks.counting import (
+    Cells,
+    class_ids,
+    count_cells,
+    factor,
+    raw_codes,
+    read_columns,
+)
+from sfumato.checks.report import Check, ColumnCheck, Measure, Posterior
+from sfumato.checks.requirements import (
+    REQUIREMENTS,
+    Held,
+    Requirement,
+    WithinCeilings,
+    parse_requirement,
+)
+from sfumato.columns import list_some
+from sfumato.errors import DataError
+from sfumato.table.sources import Source, find_source
+
+MOST_RECURSIVE = 100  # recursive diversity is listed up to this l
+
+
+def check(
+    origin: Any,
+    *,
+    quasi: Sequence[str] | str,
+    sensitive: Sequence[str] | str,
+    drop: Sequence[str] | str = (),
+    domain: Mapping[str, str | Sequence[Any]] | None = None,
+    require: Sequence[str | Requirement | WithinCeilings] = (),
+) -> Check:
+    """Every measure of a table at once. One pass over the source, O(rows log rows).
+
+    `origin` is a path or a frame. `domain` states the order of a sensitive column that has none of
+    its own, for the ordered distance. `require` are limits in text form.
+
+    >>> people = pa.table({"zip": [1, 1, 2, 2], "disease": ["flu", "flu", "flu", "HIV"]})
+    >>> found = check(people, quasi="zip", sensitive="disease", require=["l-diversity(2)"])
+    >>> found["disease"]["k-anonymity"], found["disease"]["distinct l-diversity"], found.holds
+    (2, 1, False)
+    """
+    limits = [parse_requirement(text) if isinstance(text, str) else text for text in require]
+    source = find_source(origin)
+    quasi, sensitive = _names(quasi), _names(sensitive)
+    _check_names(source, quasi, sensitive, _names(drop))
+    read = read_columns(source, (*quasi, *sensitive))
+    rows = len(next(iter(read.values())))
+    if rows == 0:
+        raise DataError(f"{source.label} has no rows: there is nothing to check.")
+    coded = []
+    for name in quasi:
+        codes, values = raw_codes(read.pop(name))
+        coded.append((codes, len(values)))
+    ids, first = class_ids(coded, rows)
+    del coded
+    orders = _orders(domain or {}, sensitive)
+    columns, held = [], []
+    for name in sensitive:
+        order = orders.get(name)
+        has_order = order is not None or _is_ordered(source.schema.field(name).type)
+        cells = count_cells(name, _factor(read.pop(name), order, name), has_order, ids, first)
+        columns.append(_measure(cells))
+        held += [limit.held(cells) for limit in limits]
+    alone = int((np.bincount(ids) == 1).sum())
+    return Check(source.label, rows, quasi, len(first), alone, tuple(columns), tuple(held))
+
+
+def _measure(cells: Cells) -> ColumnCheck:
+    def whole(name: str, worst: measures.Worst) -> Measure:
+        return Measure(name, int(worst.figure), worst.row)
+
+    def real(name: str, worst: measures.Worst | None, note: str = "") -> Measure:
+        return Measure(name, None, None) if worst is None else Measure(name, *_pair(worst), note)
+
+    distinct = measures.distinct_l(cells)
+    lists = (
+        whole("k-anonymity", measures.k_anonymity(cells)),
+        whole("distinct l-diversity", distinct),
+        real("entropy l-diversity", measures.entropy_l(cells)),
+        real("l-diversity", measures.frequency_l(cells), "1 / the largest share in a class"),
+        real("beta-likeness", measures.basic_beta(cells)),
+        real("enhanced beta-likeness", measures.enhanced_beta(cells)),
+        real("t-closeness, equal distance", measures.t_equal(cells)),
+        real("t-closeness, ordered distance", measures.t_ordered(cells)),
+        real("delta-disclosure", measures.delta_disclosure(cells)),
+        real(
+            "delta-disclosure, values present",
+            measures.delta_disclosure_present(cells),
+        ),
+    )
+    recursive = measures.recursive_all(cells, min(int(distinct.figure), MOST_RECURSIVE))
+    priors = (cells.totals / cells.totals.sum()).tolist()
+    posteriors = tuple(
+        Posterior(value, prior, float(share), row)
+        for value, prior, (share, row) in zip(
+            cells.values, priors, measures.largest_posteriors(cells), strict=True
+        )
+    )
+    return ColumnCheck(cells.column, lists, recursive, posteriors)
+
+
+def _pair(worst: measures.Worst) -> tuple[float, int | None]:
+    return worst.figure, worst.row
+
+
+def _factor(column: pa.ChunkedArray, order: Sequence[Any] | None, name: str) -> Any:
+    if order is None:
+        return factor(column)
+    _, values = raw_codes(column)
+    kind = type(next((v for v in values if v is not None), ""))
+    try:
+        stated = [kind(value) for value in order]
+        return factor(column, stated)
+    except (KeyError, TypeError, ValueError):
+        raise DataError(
+            f"The domain stated for column {name!r} does not list all of its values."
+        ) from None
+
+
+def _orders(domain: Mapping[str, Any], sensitive: tuple[str, ...]) -> dict[str, list[Any]]:
+    orders = {}
+    for column, given in domain.items():
+        if column not in sensitive:
+            raise DataError(f"A domain is stated for {column!r}, which is not a sensitive column.")
+        parts = given.split(",") if isinstance(given, str) else given
+        orders[column] = [part.strip() if isinstance(part, str) else part for part in parts]
+    return orders
+
+
+def _is_ordered(kind: pa.DataType) -> bool:
+    types = pa.types
+    return bool(
+        types.is_integer(kind)
+        or types.is_floating(kind)
+        or types.is_decimal(kind)
+        or types.is_boolean(kind)
+        or types.is_temporal(kind)
+        or types.is_null(kind)
+    )
+
+
+def _names(given: Sequence[str] | str) -> tuple[str, ...]:
+    parts = given.split(",") if isinstance(given, str) else given
+    return tuple(part.strip() for part in parts if part.strip())
+
+
+def _check_names(
+    source: Source, quasi: tuple[str, ...], sensitive: tuple[str, ...], drop: tuple[str, ...]
+) -> None:
+    names = source.schema.names
+    available = f"The columns are: {list_some(names, most=50)}."
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise DataError(f"{source.label} has more than one column named {list_some(twice)}.")
+    if not sensitive:
+        raise DataError(f"Name at least one sensitive column. {available}")
+    declared = [*quasi, *sensitive, *drop]
+    for name in declared:
+        if name not in names:
+            raise DataError(f"{source.label} has no column {name!r}. {available}")
+        if declared.count(name) > 1:
+            raise DataError(f"Column {name!r} is named twice. Every column has one role.")
+    left = [name for name in names if name not in declared]
+    if left:
+        raise DataError(
+            f"{source.label} has columns without a role: {list_some(left, most=50)}. Declare each "
+            "as quasi or sensitive, or drop it: people may be known by a column that was forgotten."
+        )
+    for name in (*quasi, *sensitive):
+        kind = source.schema.field(name).type
+        if pa.types.is_nested(kind):
+            raise DataError(
+                f"Column {name!r} of {source.label} is {kind}. Write ranges and sets as text first."
+            )
+
+
+__all__ = [
+    "REQUIREMENTS",
+    "Cells",
+    "Check",
+    "ColumnCheck",
+    "Held",
+    "Measure",
+    "Posterior",
+    "check",
+    "parse_requirement",
+]

@@ -1,0 +1,251 @@
+"""Limits to hold a table to: `--require 'l-diversity(3)'`, read in the language of promises.
+
+The promises of sfumato that are ceilings (`l-diversity`, `beta-likeness`, `f-privacy`) mean here
+what they mean everywhere: no value's share in a class of people who look alike exceeds its
+ceiling. The other names are the measures of the literature.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from sfumato.checks import measures
+from sfumato.checks.counting import Cells
+from sfumato.columns import value_text
+from sfumato.errors import UsageError
+from sfumato.guarantees import GUARANTEES, CeilingGuarantee, Guarantee, parse_guarantee
+from sfumato.profile import Histogram
+from sfumato.textform import TextForm, decimal_text, rational, split_call
+
+ROUNDING = 1e-9  # entropies and distances are floats: so much may be missing
+
+
+@dataclass(frozen=True)
+class Held:
+    """Whether one column keeps one requirement; `row` is the first row of the worst class."""
+
+    requirement: str
+    column: str
+    holds: bool
+    measured: float
+    limit: float
+    row: int | None
+    note: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "requirement": self.requirement,
+            "column": self.column,
+            "holds": self.holds,
+            "measured": self.measured,
+            "limit": self.limit,
+            "row": self.row,
+            "note": self.note,
+        }
+
+
+class Requirement(TextForm, ABC):
+    """A limit on a measure. Frozen dataclass with a text form."""
+
+    what: ClassVar[str] = "requirement"
+
+    @abstractmethod
+    def held(self, cells: Cells) -> Held:
+        """Measure the column and compare."""
+
+    def _held(self, cells: Cells, holds: bool, worst: measures.Worst, limit: float) -> Held:
+        return Held(str(self), cells.column, holds, worst.figure, limit, worst.row)
+
+
+def _at_least_one(value: object, name: str, requirement: str) -> int:
+    text = str(value).strip()
+    if not text.isdecimal() or int(text) < 1:
+        raise UsageError(
+            f"The {name!r} parameter of {requirement} must be a whole number of at least 1. "
+            f"Got {text!r} instead."
+        )
+    return int(text)
+
+
+def _positive(value: object, name: str, requirement: str, zero: bool = False) -> Fraction:
+    number = rational(value, name)
+    if number < 0 or (number == 0 and not zero):
+        raise UsageError(
+            f"The {name!r} parameter of {requirement} must be "
+            f"{'at least' if zero else 'above'} 0. Got {decimal_text(number)} instead."
+        )
+    return number
+
+
+@dataclass(frozen=True)
+class KAnonymity(Requirement):
+    """Every class has at least k records."""
+
+    k: int
+    name: ClassVar[str] = "k-anonymity"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "k", _at_least_one(self.k, "k", self.name))
+
+    def held(self, cells: Cells) -> Held:
+        worst = measures.k_anonymity(cells)
+        return self._held(cells, worst.figure >= self.k, worst, self.k)
+
+
+@dataclass(frozen=True)
+class DistinctLDiversity(Requirement):
+    """Every class has at least l different values."""
+
+    l: int  # noqa: E741 - the requirement is called after it
+    name: ClassVar[str] = "distinct-l-diversity"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "l", _at_least_one(self.l, "l", self.name))
+
+    def held(self, cells: Cells) -> Held:
+        worst = measures.distinct_l(cells)
+        return self._held(cells, worst.figure >= self.l, worst, self.l)
+
+
+@dataclass(frozen=True)
+class EntropyLDiversity(Requirement):
+    """Every class has an entropy of at least ln l."""
+
+    l: Fraction  # noqa: E741
+    name: ClassVar[str] = "entropy-l-diversity"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "l", _positive(self.l, "l", self.name))
+
+    def held(self, cells: Cells) -> Held:
+        worst = measures.entropy_l(cells)
+        holds = worst.figure >= float(self.l) * (1 - ROUNDING)
+        return self._held(cells, holds, worst, float(self.l))
+
+
+@dataclass(frozen=True)
+class RecursiveLDiversity(Requirement):
+    """In every class r₁ < c·(r_l + … + r_m): strictly."""
+
+    c: Fraction
+    l: int  # noqa: E741
+    name: ClassVar[str] = "recursive-l-diversity"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "c", _positive(self.c, "c", self.name))
+        object.__setattr__(self, "l", _at_least_one(self.l, "l", self.name))
+
+    def held(self, cells: Cells) -> Held:
+        least, row = measures.recursive_c(cells, self.l)
+        measured = float("inf") if least is None else float(least)
+        holds = least is not None and least < self.c
+        return self._held(cells, holds, measures.Worst(measured, row), float(self.c))
+
+
+@dataclass(frozen=True)
+class EnhancedBetaLikeness(Requirement):
+    """(q − p)/p ≤ min(beta, −ln p) for every value that a class has more often than the table."""
+
+    beta: Fraction
+    name: ClassVar[str] = "enhanced-beta-likeness"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "beta", _positive(self.beta, "beta", self.name))
+
+    def held(self, cells: Cells) -> Held:
+        worst = measures.enhanced_beta(cells)
+        holds = worst.figure <= float(self.beta) * (1 + ROUNDING)
+        return self._held(cells, holds, worst, float(self.beta))
+
+
+@dataclass(frozen=True)
+class TCloseness(Requirement):
+    """No class is further than t from the table; `distance` is equal or ordered."""
+
+    t: Fraction
+    distance: str = "equal"
+    name: ClassVar[str] = "t-closeness"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "t", _positive(self.t, "t", self.name, zero=True))
+        if self.distance not in ("equal", "ordered"):
+            raise UsageError(
+                f"The 'distance' parameter of {self.name} must be equal or ordered. "
+                f"Got {self.distance!r} instead."
+            )
+
+    def held(self, cells: Cells) -> Held:
+        worst = measures.t_equal(cells) if self.distance == "equal" else measures.t_ordered(cells)
+        if worst is None:
+            raise UsageError(
+                f"The values of column {cells.column!r} have no order, so '{self}' means nothing. "
+                f"State the order with --domain {cells.column}=…, or ask for the equal distance."
+            )
+        return self._held(cells, worst.figure <= float(self.t) + ROUNDING, worst, float(self.t))
+
+
+@dataclass(frozen=True)
+class DeltaDisclosure(Requirement):
+    """|ln(q/p)| < delta for every class and every value."""
+
+    delta: Fraction
+    name: ClassVar[str] = "delta-disclosure"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "delta", _positive(self.delta, "delta", self.name))
+
+    def held(self, cells: Cells) -> Held:
+        worst = measures.delta_disclosure(cells)
+        return self._held(cells, worst.figure < float(self.delta), worst, float(self.delta))
+
+
+@dataclass(frozen=True)
+class WithinCeilings:
+    """A promise of sfumato, held against the shares of every class, exactly."""
+
+    guarantee: Guarantee
+
+    def held(self, cells: Cells) -> Held:
+        histogram = Histogram(cells.column, cells.values, cells.totals)
+        ceilings = self.guarantee.ceilings(histogram)
+        found = measures.largest_posteriors(cells)
+        code = max(range(len(found)), key=lambda k: found[k][0] / ceilings[k])
+        (share, row), ceiling = found[code], ceilings[code]
+        note = f"the share of {value_text(cells.values[code])}"
+        holds = share <= ceiling
+        return Held(
+            str(self.guarantee), cells.column, holds, float(share), float(ceiling), row, note
+        )
+
+
+REQUIREMENTS: dict[str, type[Requirement]] = {
+    cls.name: cls
+    for cls in (
+        KAnonymity,
+        DistinctLDiversity,
+        EntropyLDiversity,
+        RecursiveLDiversity,
+        EnhancedBetaLikeness,
+        TCloseness,
+        DeltaDisclosure,
+    )
+}
+
+
+def parse_requirement(text: str) -> Requirement | WithinCeilings:
+    """Read a requirement from its text form.
+
+    >>> parse_requirement("recursive-l-diversity(3, 2)")
+    RecursiveLDiversity(c=Fraction(3, 1), l=2)
+    """
+    name, positional, keywords = split_call(text, "requirement")
+    if name in REQUIREMENTS:
+        return REQUIREMENTS[name].from_arguments(positional, keywords)
+    ceilings = [key for key, cls in GUARANTEES.items() if issubclass(cls, CeilingGuarantee)]
+    if name in ceilings:
+        return WithinCeilings(parse_guarantee(text))
+    known = ", ".join(sorted([*REQUIREMENTS, *ceilings]))
+    raise UsageError(f"There is no requirement {name!r}. Choose one of: {known}.")

@@ -1,0 +1,116 @@
+"""Negative associations: values that a quasi value all but rules out (F'-privacy paper, Section 6).
+
+An adversary who reads the release like any analyst may learn that people with some quasi value z
+hardly ever have x, and strike x from the list of their bucket. A fake that can be struck protects
+nobody. So the steward mines the same associations from the same release, and draws fakes that no
+record of the bucket rules out. x is ruled out by z where, with 95 % confidence, people with z have
+x at most `threshold` times as often as everybody: n̂_{z,x} + 1.645·error ≤ threshold·n_z·f_x.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sfumato.draws import BoolArray, IntArray
+from sfumato.operators.base import FloatArray
+from sfumato.operators.buckets import BucketOperator
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_CONFIDENCE = 1.645  # standard errors: 95 % on one side
+_CHUNK = 1 << 16
+
+Records = Callable[[], Iterable["pa.RecordBatch"]]
+
+
+@dataclass(frozen=True, eq=False)
+class BucketContents:
+    """The values of bucket b stand at `values[starts[b] : starts[b + 1]]`."""
+
+    starts: IntArray
+    values: IntArray
+
+    def beside(self, buckets: IntArray) -> tuple[IntArray, IntArray, FloatArray]:
+        """For each bucket and each value in it: (place in `buckets`, value, share)."""
+        sizes = self.starts[buckets + 1] - self.starts[buckets]
+        place = np.repeat(np.arange(len(buckets)), sizes)
+        offset = np.arange(len(place)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        return place, self.values[self.starts[buckets][place] + offset], 1 / sizes[place]
+
+
+def barred_values(
+    records: Records, contents: BucketContents, operator: BucketOperator, threshold: Fraction
+) -> BoolArray:
+    """Buckets by values: what some record of the bucket rules out. Two passes over the records."""
+    values = len(operator.counts)
+    shown = _shown(records, contents, values)
+    ruled_out = {
+        column: {
+            value: _ruled_out(number, beside, operator, float(threshold))
+            for value, (number, beside) in seen.items()
+        }
+        for column, seen in shown.items()
+    }
+    barred = np.zeros((len(contents.starts) - 1, values), np.bool_)
+    for batch in records():
+        buckets = np.asarray(batch.column("bucket").to_numpy(), np.int64)
+        for column, by_value in ruled_out.items():
+            encoded = _encoded(batch.column(column))
+            masks = np.stack([by_value[value] for value in encoded.dictionary.to_pylist()])
+            codes = encoded.indices.to_numpy()
+            for code in np.flatnonzero(masks.any(axis=1)):
+                barred[buckets[codes == code]] |= masks[code]
+    return barred
+
+
+def _shown(
+    records: Records, contents: BucketContents, values: int
+) -> dict[str, dict[object, tuple[int, FloatArray]]]:
+    """By quasi column and value: how many records, and what their buckets show."""
+    found: dict[str, dict[object, tuple[int, FloatArray]]] = {}
+    for batch in records():
+        buckets = np.asarray(batch.column("bucket").to_numpy(), np.int64)
+        for column in batch.schema.names:
+            if column == "bucket":
+                continue
+            encoded = _encoded(batch.column(column))
+            names = encoded.dictionary.to_pylist()
+            codes = np.asarray(encoded.indices.to_numpy(), np.int64)
+            numbers = np.bincount(codes, minlength=len(names))
+            sums = np.zeros(len(names) * values)
+            for low in range(0, len(codes), _CHUNK):
+                place, value, share = contents.beside(buckets[low : low + _CHUNK])
+                cell = codes[low : low + _CHUNK][place] * values + value
+                sums += np.bincount(cell, share, minlength=len(sums))
+            known = found.setdefault(column, {})
+            for code, name in enumerate(names):
+                before, beside = known.get(name, (0, np.zeros(values)))
+                more = sums[code * values : (code + 1) * values]
+                known[name] = (before + int(numbers[code]), beside + more)
+    return found
+
+
+def _ruled_out(
+    number: int, shown: FloatArray, operator: BucketOperator, threshold: float
+) -> BoolArray:
+    weights = np.linalg.pinv(operator.matrix())
+    mean = weights.T @ shown
+    inside = np.clip(mean, 0.0, operator.counts)
+    spread = inside * (1 - inside / np.maximum(operator.counts, 1.0))
+    error = np.sqrt(np.maximum(np.diag(weights.T @ operator.noise(spread) @ weights), 0.0))
+    usual = number * operator.counts / max(float(operator.counts.sum()), 1.0)
+    return np.asarray(mean + _CONFIDENCE * error <= threshold * usual, np.bool_)
+
+
+def _encoded(array: pa.Array) -> pa.DictionaryArray:
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    return array.dictionary_encode(null_encoding="encode")

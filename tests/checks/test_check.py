@@ -1,0 +1,293 @@
+"""Every measure against its definition, and right where a well-known checker is wrong."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from collections import Counter, defaultdict
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sfumato.checks import check, parse_requirement
+from sfumato.errors import DataError, UsageError
+
+
+def by_definition(quasi: list[Any], sensitive: list[Any]) -> dict[str, float]:
+    """The measures, written down as the papers define them."""
+    rows = len(sensitive)
+    prior = {x: Fraction(n, rows) for x, n in Counter(sensitive).items()}
+    classes: dict[Any, Counter[Any]] = defaultdict(Counter)
+    for key, value in zip(quasi, sensitive, strict=True):
+        classes[key][value] += 1
+    values = sorted(prior)
+    found: dict[str, list[float]] = defaultdict(list)
+    for counts in classes.values():
+        size = sum(counts.values())
+        share = {x: Fraction(counts[x], size) for x in values}
+        found["k-anonymity"].append(-size)
+        found["distinct l-diversity"].append(-len(counts))
+        entropy = -sum(float(q) * math.log(q) for q in share.values() if q)
+        found["entropy l-diversity"].append(-math.exp(entropy))
+        found["l-diversity"].append(-1 / float(max(share.values())))
+        gains = {x: (share[x] - prior[x]) / prior[x] for x in values if share[x] > prior[x]}
+        found["beta-likeness"].append(float(max(gains.values(), default=0)))
+        enhanced = [math.inf if g > -math.log(prior[x]) else float(g) for x, g in gains.items()]
+        found["enhanced beta-likeness"].append(max(enhanced, default=0.0))
+        distance = sum(abs(share[x] - prior[x]) for x in values) / 2
+        found["t-closeness, equal distance"].append(float(distance))
+        steps = list(itertools.accumulate(share[x] - prior[x] for x in values))
+        ordered = sum(abs(s) for s in steps) / (len(values) - 1) if len(values) > 1 else 0
+        found["t-closeness, ordered distance"].append(float(ordered))
+        logs = [abs(math.log(q / prior[x])) if q else math.inf for x, q in share.items()]
+        found["delta-disclosure"].append(max(logs))
+        found["delta-disclosure, values present"].append(max(v for v in logs if v < math.inf))
+    return {name: abs(max(figures)) for name, figures in found.items()}
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4)), min_size=1, max_size=40))
+@settings(max_examples=150, deadline=None)
+def test_measures_follow_their_definitions(rows: list[tuple[int, int]]) -> None:
+    table = pa.table({"q": [q for q, _ in rows], "s": [s for _, s in rows]})
+    found = check(table, quasi="q", sensitive="s")["s"]
+    for name, figure in by_definition([q for q, _ in rows], [s for _, s in rows]).items():
+        assert found[name] == pytest.approx(figure, abs=1e-12), name
+
+
+@given(
+    st.lists(st.integers(1, 9), min_size=1, max_size=6),
+    st.lists(st.integers(1, 9), min_size=1, max_size=6),
+)
+@settings(max_examples=80, deadline=None)
+def test_recursive_diversity_is_strict(first: list[int], second: list[int]) -> None:
+    quasi, values = [], []
+    for key, counts in enumerate((first, second)):
+        for value, count in enumerate(counts):
+            quasi += [key] * count
+            values += [value] * count
+    table = pa.table({"q": quasi, "s": values})
+    most = min(len(first), len(second))
+    needed = {
+        size: max(Fraction(max(c), sum(sorted(c)[::-1][size - 1 :])) for c in (first, second))
+        for size in range(2, most + 1)
+    }
+    found = check(table, quasi="q", sensitive="s")
+    assert found["s"].recursive == {size: pytest.approx(float(c)) for size, c in needed.items()}
+    for size, c in needed.items():
+        at = check(table, quasi="q", sensitive="s", require=[f"recursive-l-diversity({c}, {size})"])
+        above = c + Fraction(1, 1000)
+        over = check(
+            table, quasi="q", sensitive="s", require=[f"recursive-l-diversity({above}, {size})"]
+        )
+        assert (at.holds, over.holds) == (False, True)
+
+
+# -- where a well-known checker is wrong ------------------------------------------------------
+
+
+def four_rows() -> pd.DataFrame:
+    """Two classes; in the first everybody has the same value."""
+    return pd.DataFrame({"q": ["a", "a", "b", "b"], "s": ["x", "x", "x", "y"]})
+
+
+def test_shuffled_frame() -> None:
+    """Labels of a shuffled index must not be taken for positions."""
+    for order in itertools.permutations(range(4)):
+        found = check(four_rows().iloc[list(order)], quasi="q", sensitive="s")["s"]
+        assert found["distinct l-diversity"] == 1
+        assert found["beta-likeness"] == 1.0  # y: 1/2 in b, 1/4 in the table
+
+
+def test_shuffled_frame_of_four_different_rows() -> None:
+    """Four different rows, 997 records; x is 500 of them and alone in classes a and c: .994.
+
+    Four records cannot have that beta: all shares are then multiples of 1/4.
+    """
+    frame = pd.DataFrame(
+        {
+            "q": ["a"] * 2 + ["c"] * 3 + ["b"] * 992,
+            "s": ["x"] * 500 + ["y"] * 497,
+        }
+    )
+    assert len(frame.drop_duplicates()) == 4
+    found = check(frame.sample(frac=1, random_state=5), quasi="q", sensitive="s")["s"]
+    assert found["distinct l-diversity"] == 1
+    assert found["beta-likeness"] == pytest.approx(0.994)
+
+
+@pytest.mark.parametrize("index", [[7, 7, 7, 7], ["q", "s", "a", "b"], [3.5, -1, 9, 2]])
+def test_odd_index(index: list[Any]) -> None:
+    frame = four_rows().set_axis(index, axis=0)
+    found = check(frame, quasi="q", sensitive="s")["s"]
+    assert (found["k-anonymity"], found["distinct l-diversity"]) == (2, 1)
+
+
+def test_named_index_is_not_data() -> None:
+    frame = four_rows().rename_axis("person")
+    assert check(frame, quasi="q", sensitive="s").classes == 2
+
+
+def test_null_in_a_quasi_column_is_a_class_of_its_own() -> None:
+    frame = pd.DataFrame({"q": ["a", "a", None, "a"], "s": ["x", "y", "x", "y"]})
+    found = check(frame, quasi="q", sensitive="s")
+    assert (found.classes, found.alone) == (2, 1)
+    assert found["s"]["k-anonymity"] == 1
+    assert found["s"]["distinct l-diversity"] == 1
+
+
+def test_null_and_nan_are_one_sensitive_value() -> None:
+    table = pa.table({"q": [1, 1, 1], "s": pa.array([None, float("nan"), 2.0])})
+    assert check(table, quasi="q", sensitive="s")["s"]["distinct l-diversity"] == 2
+
+
+def test_categorical_with_an_unused_level() -> None:
+    quasi = pd.Categorical(["a", "a", "b", "b"], categories=["a", "b", "nobody"])
+    sensitive = pd.Categorical(["x", "y", "x", "y"], categories=["never", "x", "y"])
+    found = check(pd.DataFrame({"q": quasi, "s": sensitive}), quasi="q", sensitive="s")
+    assert found.classes == 2
+    assert found["s"]["k-anonymity"] == 2
+    assert found["s"]["delta-disclosure"] == 0.0
+    assert [p.value for p in found["s"].posteriors] == ["x", "y"]
+
+
+def test_recursive_with_counts_8_1_1_needs_c_above_8() -> None:
+    table = pa.table({"q": [0] * 10, "s": ["a"] * 8 + ["b", "c"]})
+    found = check(table, quasi="q", sensitive="s")["s"]
+    assert found.recursive == {2: 4.0, 3: 8.0}
+    for c, holds in (("8", False), ("8.001", True)):
+        require = [f"recursive-l-diversity({c}, 3)"]
+        assert check(table, quasi="q", sensitive="s", require=require).holds is holds
+    # a fourth value does not exist
+    require = ["recursive-l-diversity(1000, 4)"]
+    assert not check(table, quasi="q", sensitive="s", require=require).holds
+
+
+def test_enhanced_beta_of_a_homogeneous_class_is_infinite() -> None:
+    """Prior .99: (1 − .99)/.99 = .0101 exceeds −ln .99 = .01005, whatever beta is."""
+    table = pa.table({"q": [0] + [1] * 99, "s": ["x"] * 99 + ["y"]})
+    found = check(table, quasi="q", sensitive="s")["s"]
+    assert found["enhanced beta-likeness"] == math.inf
+    assert found["beta-likeness"] < 0.02
+    for beta in ("0.02", "5", "1000000"):
+        require = [f"enhanced-beta-likeness({beta})"]
+        assert not check(table, quasi="q", sensitive="s", require=require).holds
+
+
+@pytest.mark.parametrize("value", [3, 2.5])
+def test_constant_numeric_column(value: float) -> None:
+    table = pa.table({"q": [0, 0, 1], "s": [value] * 3})
+    found = check(table, quasi="q", sensitive="s", require=["t-closeness(0, ordered)"])
+    assert found["s"]["t-closeness, ordered distance"] == 0
+    assert found["s"]["t-closeness, equal distance"] == 0
+    assert found.holds
+
+
+# -- requirements, forms and edges --------------------------------------------------------------
+
+
+def test_requirements_are_exact_at_the_limit() -> None:
+    table = pa.table({"q": [0, 0, 0, 1, 1, 1], "s": ["a", "b", "c"] * 2})
+    for text in (
+        "k-anonymity(3)",
+        "l-diversity(3)",
+        "distinct-l-diversity(3)",
+        "entropy-l-diversity(3)",
+        "beta-likeness(1/1000000)",
+        "t-closeness(0)",
+    ):
+        assert check(table, quasi="q", sensitive="s", require=[text]).holds, text
+    for text in ("k-anonymity(4)", "l-diversity(4)", "distinct-l-diversity(4)"):
+        assert not check(table, quasi="q", sensitive="s", require=[text]).holds, text
+
+
+def test_sfumato_l_diversity_is_about_shares() -> None:
+    """Three different values, but one of them has half of the class."""
+    table = pa.table({"q": [0] * 4, "s": ["a", "a", "b", "c"]})
+    found = check(
+        table, quasi="q", sensitive="s", require=["distinct-l-diversity(3)", "l-diversity(3)"]
+    )
+    assert [held.holds for held in found.requirements] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("k-anonymity(0)", "at least 1"),
+        ("rho-privacy(1/13, 1/6)", "no requirement 'rho-privacy'"),
+        ("t-closeness(-1)", "at least 0"),
+        ("t-closeness(0.1, far)", "equal or ordered"),
+        ("l-diversity", "needs l"),
+    ],
+)
+def test_bad_requirements(text: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said.replace("(", r"\(")):
+        parse_requirement(text)
+
+
+def test_ordered_distance_needs_an_order() -> None:
+    table = pa.table({"q": [0, 0, 1, 1], "s": ["low", "high", "low", "low"]})
+    assert check(table, quasi="q", sensitive="s")["s"]["t-closeness, ordered distance"] is None
+    with pytest.raises(UsageError, match="have no order"):
+        check(table, quasi="q", sensitive="s", require=["t-closeness(1, ordered)"])
+    stated = check(table, quasi="q", sensitive="s", domain={"s": "low,high"})
+    assert stated["s"]["t-closeness, ordered distance"] == pytest.approx(0.25)
+    with pytest.raises(DataError, match="does not list"):
+        check(table, quasi="q", sensitive="s", domain={"s": "low,medium"})
+
+
+def test_several_sensitive_columns_and_no_quasi_column() -> None:
+    table = pa.table({"a": [1, 2], "b": [1, 1]})
+    found = check(table, quasi="", sensitive="a,b")
+    assert found["a"]["distinct l-diversity"] == 2
+    assert found["b"]["distinct l-diversity"] == 1
+    assert found.classes == 1
+
+
+def test_columns_must_have_a_role() -> None:
+    table = pa.table({"a": [1], "b": [1], "c": [1]})
+    with pytest.raises(DataError, match="without a role: c"):
+        check(table, quasi="a", sensitive="b")
+    with pytest.raises(DataError, match="no column 'z'"):
+        check(table, quasi="z", sensitive="b")
+    with pytest.raises(DataError, match="no rows"):
+        check(table.slice(0, 0), quasi="a", sensitive="b", drop="c")
+
+
+def test_many_wide_columns_do_not_overflow() -> None:
+    rng = np.random.default_rng(3)
+    rows = 3000
+    columns = {f"q{k}": rng.integers(0, 2**62, rows) for k in range(8)}
+    table = pa.table({**columns, "s": rng.integers(0, 3, rows)})
+    found = check(table, quasi=list(columns), sensitive="s")
+    assert (found.classes, found.alone) == (rows, rows)
+
+
+def test_dictionary_with_repeated_values() -> None:
+    coded = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2]), pa.array(["a", "a", "b"]))
+    table = pa.table({"q": coded, "s": [1, 2, 3]})
+    assert check(table, quasi="q", sensitive="s").classes == 2
+
+
+def test_command_line(cli: Any, tmp_path: Any) -> None:
+    path, page = tmp_path / "t.parquet", tmp_path / "page.html"
+    pq.write_table(pa.table({"q": [1, 1, 2], "s": ["<b>", "y", "y"]}), path)
+    base = ("check", path, "--quasi", "q", "--sensitive", "s")
+    ran = cli(*base, "--html", page)
+    assert ran.code == 0
+    assert "k-anonymity" in ran.out
+    assert "&lt;b&gt;" in page.read_text("utf-8")
+    failed = cli(*base, "--require", "l-diversity(2)", "--json")
+    assert failed.code == 4
+    assert failed.json["holds"] is False
+    assert failed.json["columns"][0]["measures"][8]["figure"] == "inf"
+    assert cli(*base, "--require", "k-anonymity(1)").code == 0
+    assert cli(*base, "--require", "nonsense(1)").code == 2
+    json.dumps(failed.json, allow_nan=False)

@@ -1,0 +1,233 @@
+"""Counts and codes against slow twins; tables that change between the passes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import sfumato as sf
+from sfumato.engines.coding import SensitiveCoder, person_keys
+from sfumato.engines.counting import check_keys, count_cells, take_profile
+from sfumato.engines.local import ranks_in_value
+from sfumato.errors import DataError
+from sfumato.table.sources import Source
+
+
+@given(
+    codes=st.lists(st.integers(0, 5), max_size=60),
+    cut=st.integers(0, 60),
+    wide=st.booleans(),
+)
+def test_ranks_in_value(codes: list[int], cut: int, wide: bool) -> None:
+    """Ranks count earlier records with the same value, across batches."""
+    values = 70_000 if wide else 6
+    seen = np.zeros(values, np.int64)
+    array = np.array(codes, np.int64) * (10_000 if wide else 1)
+    found = [
+        *ranks_in_value(array[:cut], seen).tolist(),
+        *ranks_in_value(array[cut:], seen).tolist(),
+    ]
+    assert found == [codes[:i].count(code) for i, code in enumerate(codes)]
+    assert seen.sum() == len(codes)
+
+
+quasi_values = st.one_of(st.none(), st.sampled_from(["a", "b", "c"]))
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    rows=st.lists(
+        st.tuples(quasi_values, st.one_of(st.none(), st.integers(-2, 2)), st.sampled_from("xyz")),
+        min_size=1,
+        max_size=40,
+    ),
+    coded=st.booleans(),
+)
+def test_cells_against_a_slow_twin(rows: list[tuple[Any, Any, str]], coded: bool) -> None:
+    text = pa.array([row[0] for row in rows], pa.string())
+    data = pa.table(
+        {
+            "t": text.dictionary_encode() if coded else text,
+            "n": pa.array([row[1] for row in rows], pa.int64()),
+            "s": [row[2] for row in rows],
+        }
+    )
+    table = sf.read(data, quasi=["t", "n"], sensitive="s")
+    values = take_profile(table).histograms["s"].values
+    cells = count_cells(table, "s", values)
+    codes = cells.quasi_codes()
+    found = {
+        (
+            cells.domains[0][codes["t"][i]],
+            cells.domains[1][codes["n"][i]],
+            values[cells.values[i]],
+        ): int(cells.counts[i])
+        for i in range(len(cells.counts))
+    }
+    assert found == Counter(rows)
+    order = list(zip(cells.keys.tolist(), cells.values.tolist(), strict=True))
+    assert order == sorted(set(order))
+
+
+def test_too_many_combinations() -> None:
+    data = pa.table({**{f"q{i}": range(2000) for i in range(6)}, "s": ["a", "b"] * 1000})
+    table = sf.read(data, quasi=[f"q{i}" for i in range(6)], sensitive="s")
+    with pytest.raises(DataError, match="too many combinations"):
+        count_cells(table, "s", ("a", "b"))
+
+
+sensitive_arrays = st.one_of(
+    st.lists(st.one_of(st.none(), st.integers(-(2**63), 2**63 - 1)), min_size=1).map(
+        lambda v: pa.array(v, pa.int64())
+    ),
+    st.lists(st.one_of(st.none(), st.integers(2**63 - 3, 2**63 + 3)), min_size=1).map(
+        lambda v: pa.array(v, pa.uint64())
+    ),
+    st.lists(st.one_of(st.none(), st.integers(-3, 3)), min_size=1).map(
+        lambda v: pa.array(v, pa.int8())
+    ),
+    st.lists(st.one_of(st.none(), st.floats()), min_size=1).map(
+        lambda v: pa.array(v, pa.float64())
+    ),
+    st.lists(st.one_of(st.none(), st.text(max_size=3)), min_size=1).map(
+        lambda v: pa.array(v, pa.string())
+    ),
+    st.lists(st.one_of(st.none(), st.text(max_size=3)), min_size=1).map(
+        lambda v: pa.array(v, pa.string()).dictionary_encode()
+    ),
+    st.lists(st.one_of(st.none(), st.booleans()), min_size=1).map(
+        lambda v: pa.array(v, pa.bool_())
+    ),
+)
+
+
+@settings(deadline=None)
+@given(array=sensitive_arrays)
+def test_codes_find_their_values(array: pa.Array) -> None:
+    """The value at a record's code is the record's value; counts are those of the codes."""
+    table = sf.read(pa.table({"s": array}), quasi=[], sensitive="s", missing="value")
+    histogram = take_profile(table).histograms["s"]
+    codes = SensitiveCoder(table, "s", histogram.values)(next(table.batches(["s"])).column("s"))
+    for value, code in zip(array.to_pylist(), codes.tolist(), strict=True):
+        if value is None or value != value:
+            assert histogram.values[code] is None
+        else:
+            assert histogram.values[code] == value
+    assert np.bincount(codes, minlength=len(histogram.values)).tolist() == histogram.counts.tolist()
+
+
+def test_numbers_outside_the_domain_have_no_code() -> None:
+    table = sf.read(pa.table({"s": [10, 12]}), quasi=[], sensitive="s")
+    coder = SensitiveCoder(table, "s", (10, 12))
+    array = pa.array([10, 11, 12, 13, 9, -(2**63), 2**63 - 1, None])
+    assert coder(array).tolist() == [0, -1, 1, -1, -1, -1, -1, -1]
+
+
+def test_person_keys_tell_people_and_values_apart() -> None:
+    keys = pa.array(["a", "a", "b", "a\x00'x'"])
+    found = person_keys(keys, np.array([0, 1, 0, 0]), ("x", None))
+    assert len(set(found)) == 4
+
+
+def test_check_keys_counts_repetitions() -> None:
+    data = pa.table({"id": pa.array(["a", "b", "a", "a"]).dictionary_encode(), "s": list("xyzx")})
+    assert check_keys(sf.read(data, quasi=[], sensitive="s", key="id")) == 2
+    assert check_keys(sf.read(data, quasi=[], sensitive="s", drop="id")) == 0
+
+
+class Changing(Source):
+    """A source that shows other records each time it is read."""
+
+    label = "a table in use"
+
+    def __init__(self, versions: list[pa.Table]) -> None:
+        self.versions, self.schema = versions, versions[0].schema
+        self.reads = 0
+
+    def batches(
+        self, columns: Sequence[str], rows: int, threads: bool = True
+    ) -> Iterator[pa.RecordBatch]:
+        table = self.versions[min(self.reads, len(self.versions) - 1)]
+        self.reads += 1
+        yield from table.select(list(columns)).to_batches(max_chunksize=7)
+
+
+def changed(values: list[Any], kind: Any = None) -> pa.Table:
+    return pa.table({"x": list(range(len(values))), "s": pa.array(values, kind)})
+
+
+BEFORE = ["a", "b", "c", "d"] * 6
+NUMBERS = [1, 2, 3, 4] * 6
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "missing"),
+    [
+        (BEFORE, BEFORE[:-1], "refuse"),
+        (BEFORE, [*BEFORE, "a"], "refuse"),
+        (BEFORE, [*BEFORE[:-1], "new"], "refuse"),
+        (BEFORE, [*BEFORE[:-1], "a"], "refuse"),
+        (BEFORE, [*BEFORE[:-1], None], "refuse"),
+        ([*BEFORE, None], [*BEFORE, "new"], "value"),
+        ([*BEFORE, None], [None, *BEFORE[1:], None], "value"),
+        (NUMBERS, [*NUMBERS[:-1], 0], "refuse"),
+        (NUMBERS, [*NUMBERS[:-1], 999], "refuse"),
+        (NUMBERS, [*NUMBERS[:-1], -(2**63)], "refuse"),
+        ([float(n) for n in NUMBERS], [*map(float, NUMBERS[:-1]), 0.5], "refuse"),
+        (BEFORE, [], "refuse"),
+    ],
+)
+@pytest.mark.parametrize("mechanism", ["uniform", None])
+def test_a_table_that_changes_between_the_passes(
+    tmp_path: Path,
+    leftovers: Any,
+    before: list[Any],
+    after: list[Any],
+    missing: Any,
+    mechanism: str | None,
+) -> None:
+    first = changed(before)
+    source = Changing([first, changed(after, first.schema.field("s").type)])
+    table = sf.read(source, quasi="x", sensitive="s", missing=missing)
+    with pytest.raises(DataError, match="changed while it was being published"):
+        sf.publish(table, "rho-privacy(0.3, 0.6)", to=tmp_path / "release", mechanism=mechanism)
+    assert leftovers(tmp_path) == []
+
+
+def test_a_source_that_fails_midway(tmp_path: Path, leftovers: Any) -> None:
+    class Failing(Changing):
+        def batches(self, columns: Sequence[str], rows: int, threads: bool = True) -> Any:
+            for batch in super().batches(columns, rows, threads):
+                yield batch
+                if self.reads > 1:
+                    raise DataError("the wire was cut")
+
+    table = sf.read(Failing([changed(BEFORE)]), quasi="x", sensitive="s")
+    for order in ("keep", "shuffle"):
+        with pytest.raises(DataError, match="the wire was cut"):
+            sf.publish(table, "rho-privacy(0.3, 0.6)", to=tmp_path / "release", order=order)
+        assert leftovers(tmp_path) == []
+
+
+def test_too_many_sensitive_values() -> None:
+    from sfumato.engines import coding
+
+    data = pa.table({"s": range(coding.MOST_VALUES + 1)})
+    with pytest.raises(DataError, match="more than 100,000 different values"):
+        take_profile(sf.read(data, quasi=[], sensitive="s"))
+
+
+def test_first_batches_without_anybody(tmp_path: Path) -> None:
+    """Batches in which every record is left out come first."""
+    data = changed([None] * 20 + BEFORE, pa.string())
+    table = sf.read(Changing([data]), quasi="x", sensitive="s", missing="drop")
+    sf.publish(table, "rho-privacy(0.3, 0.6)", to=tmp_path / "release")
+    assert sf.open(tmp_path / "release").manifest.rows == 24

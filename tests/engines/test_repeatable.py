@@ -1,0 +1,214 @@
+"""Same seed, same bytes; other key, other draws (issue 2, bar 7); draws that belong to people."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import sfumato as sf
+from sfumato.engines import order as order_module
+
+ROWS = 60_000
+
+
+@pytest.fixture(scope="module")
+def wide_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Codes, texts, numbers, dates and nulls, over several row groups."""
+    rng = np.random.default_rng(5)
+    age = rng.integers(18, 90, ROWS)
+    words = np.array([f"word {i}" for i in range(3000)])[rng.integers(0, 3000, ROWS)]
+    few = np.array(["F", "M", "X"])[rng.integers(0, 3, ROWS)]
+    data = pa.table(
+        {
+            "age": age,
+            "few": pa.array(few, mask=rng.random(ROWS) < 0.01),
+            "words": words,
+            "weight": rng.random(ROWS).astype(np.float32),
+            "day": pa.array(rng.integers(0, 20_000, ROWS), pa.int32()).cast(pa.date32()),
+            "disease": np.array([f"d{i:02d}" for i in range(20)])[rng.integers(0, 20, ROWS)],
+        }
+    )
+    path = tmp_path_factory.mktemp("wide") / "people.parquet"
+    pq.write_table(data, path, row_group_size=17_000)
+    return path
+
+
+def digest(folder: Path) -> str:
+    content = hashlib.sha256()
+    for path in sorted(folder.iterdir()):
+        content.update(path.name.encode() + b"\0" + path.read_bytes())
+    return content.hexdigest()
+
+
+def published(path: Path, to: Path, **options: Any) -> Path:
+    table = sf.read(path, quasi="age,few,words,weight,day", sensitive="disease")
+    sf.publish(table, "rho-privacy(0.1, 0.3)", to=to, mechanism="uniform", **options)
+    return to
+
+
+@pytest.mark.parametrize("order", ["keep", "shuffle"])
+@pytest.mark.parametrize("piles", [1, 7])
+def test_same_seed_same_bytes(
+    tmp_path: Path, wide_file: Path, monkeypatch: pytest.MonkeyPatch, order: str, piles: int
+) -> None:
+    if piles > 1:
+        monkeypatch.setattr(order_module, "_PILE", ROWS // piles)
+        monkeypatch.setattr(order_module, "_SCATTER", 13_001)
+        monkeypatch.setattr(order_module, "ROW_GROUP", 25_000)
+    digests = set()
+    for number, (batch_rows, threads) in enumerate(
+        [(10_000, 1), (10_000, 2), (1_000_000, 1), (1_000_000, 2), (777, 1)]
+    ):
+        place = published(
+            wide_file, tmp_path / f"release{number}", seed=11, order=order,
+            batch_rows=batch_rows, threads=threads,
+        )  # fmt: skip
+        digests.add(digest(place))
+    assert len(digests) == 1
+    other = published(wide_file, tmp_path / "other", seed=12, order=order)
+    assert digest(other) not in digests
+    assert sorted(path.name for path in other.iterdir()) == ["manifest.json", "records.parquet"]
+
+
+def test_the_source_does_not_matter(tmp_path: Path, wide_file: Path) -> None:
+    """The same records from a file or a frame give the same values under the same seed."""
+    one = published(wide_file, tmp_path / "file", seed=1)
+    table = sf.read(pq.read_table(wide_file), quasi="age,few,words,weight,day", sensitive="disease")
+    sf.publish(table, "rho-privacy(0.1, 0.3)", to=tmp_path / "frame", mechanism="uniform", seed=1)
+    found = [pq.read_table(place / "records.parquet") for place in (one, tmp_path / "frame")]
+    assert found[0].equals(found[1])
+
+
+def disease(place: Path) -> np.ndarray:
+    return pq.read_table(place / "records.parquet").column("disease").to_numpy()
+
+
+def test_different_keys_are_independent(tmp_path: Path, wide_file: Path) -> None:
+    """Two releases agree as often as two independent draws do, given the true value.
+
+    5.5 standard deviations: a false alarm of 4e-8 each.
+    """
+    truth = pq.read_table(wide_file).column("disease").to_numpy()
+    releases = [
+        published(wide_file, tmp_path / "seed1", seed=1, order="keep"),
+        published(wide_file, tmp_path / "seed2", seed=2, order="keep"),
+        published(wide_file, tmp_path / "system1", order="keep"),
+        published(wide_file, tmp_path / "system2", order="keep"),
+    ]
+    shown = [disease(place) for place in releases]
+    manifest = sf.open(releases[0]).manifest
+    numerator, denominator = manifest.plan["operators"]["disease"]["retention"].split("/")
+    p = int(numerator) / int(denominator)
+    m = 20
+    kept = p + (1 - p) / m
+    both = kept**2 + (m - 1) * ((1 - p) / m) ** 2
+    for i, one in enumerate(shown):
+        assert abs((one == truth).mean() - kept) < 5.5 * np.sqrt(kept * (1 - kept) / ROWS)
+        for other in shown[:i]:
+            agree = (one == other).mean()
+            assert abs(agree - both) < 5.5 * np.sqrt(both * (1 - both) / ROWS)
+
+
+# -- key files: a person is published alike each time ---------------------------------------------
+
+
+@pytest.fixture
+def key_file(tmp_path: Path) -> Path:
+    path = tmp_path / "steward.key"
+    path.write_text(secrets.token_hex(32) + "\n")
+    return path
+
+
+def by_person(place: Path) -> dict[int, str]:
+    records = pq.read_table(place / "records.parquet")
+    return dict(
+        zip(records.column("id_copy").to_pylist(), records.column("s").to_pylist(), strict=True)
+    )
+
+
+def people_with_key(ids: list[int], values: list[str], kind: Any = None) -> pa.Table:
+    # the copy of the key stands for quasi columns that tell people apart
+    return pa.table({"id": pa.array(ids, kind), "id_copy": ids, "s": values})
+
+
+def keyed(data: pa.Table, to: Path, key_file: Path, **options: Any) -> dict[int, str]:
+    table = sf.read(data, quasi="id_copy", sensitive="s", key="id")
+    sf.publish(
+        table, "rho-privacy(0.15, 0.4)", to=to, mechanism="uniform", key_file=key_file, **options
+    )
+    assert sf.open(to).manifest.randomness == "key-file"
+    return by_person(to)
+
+
+def test_a_person_is_published_alike_each_time(tmp_path: Path, key_file: Path) -> None:
+    rows = 6_000
+    rng = np.random.default_rng(1)
+    values = [f"v{i}" for i in rng.integers(0, 10, rows)]
+    first = keyed(people_with_key(list(range(rows)), values), tmp_path / "one", key_file)
+    # a year later: another order, newcomers, some left, and some have another value
+    stay = rng.permutation(rows)[:5000].tolist()
+    changed = set(stay[:1000])
+    now = [f"v{(int(values[i][1:]) + 1) % 10}" if i in changed else values[i] for i in stay]
+    new = list(range(rows, rows + 1000))
+    data = people_with_key(stay + new, now + [f"v{i % 10}" for i in new])
+    second = keyed(data, tmp_path / "two", key_file, batch_rows=999)
+    same = [i for i in stay if i not in changed]
+    assert all(first[i] == second[i] for i in same)
+    # who changed gets a fresh draw: agreement as of independent draws, 5 sigma (6e-7)
+    manifest = sf.open(tmp_path / "one").manifest
+    numerator, denominator = manifest.plan["operators"]["s"]["retention"].split("/")
+    p = int(numerator) / int(denominator)
+    q = (1 - p) / 10
+    agree = np.mean([first[i] == second[i] for i in changed])
+    expected = 2 * (p + q) * q + 8 * q * q
+    assert abs(agree - expected) < 5 * np.sqrt(expected * (1 - expected) / len(changed))
+
+
+def test_another_key_file_draws_afresh(tmp_path: Path, key_file: Path) -> None:
+    data = people_with_key(list(range(4000)), [f"v{i % 10}" for i in range(4000)])
+    first = keyed(data, tmp_path / "one", key_file)
+    other = tmp_path / "other.key"
+    other.write_text("ab" * 32)
+    second = keyed(data, tmp_path / "two", other)
+    agree = np.mean([first[i] == second[i] for i in range(4000)])
+    assert 0.05 < agree < 0.5
+
+
+def test_key_file_draws_are_uniform_over_people(tmp_path: Path, key_file: Path) -> None:
+    """The audit's goodness of fit accepts draws that belong to people."""
+    key_file.write_text("cd" * 32)
+    data = people_with_key(list(range(8000)), [f"v{i % 10}" for i in range(8000)])
+    keyed(data, tmp_path / "one", key_file)
+    assert sf.audit(data, tmp_path / "one").holds
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.int32()])
+def test_the_type_of_the_key_does_not_matter(
+    tmp_path: Path, key_file: Path, kind: pa.DataType
+) -> None:
+    ids = list(range(500))
+    values = [f"v{i % 10}" for i in ids]
+    plain = keyed(people_with_key(ids, values), tmp_path / "one", key_file)
+    data = people_with_key(ids, values)
+    data = data.set_column(0, "id", pa.array(ids).cast(kind))
+    assert keyed(data, tmp_path / "two", key_file) == plain
+
+
+def test_the_order_under_a_key_file_is_fresh(tmp_path: Path, key_file: Path) -> None:
+    """Were the order keyed too, two releases of one table would show the same row order."""
+    data = people_with_key(list(range(300)), [f"v{i % 10}" for i in range(300)])
+    keyed(data, tmp_path / "one", key_file)
+    keyed(data, tmp_path / "two", key_file)
+    orders = [
+        pq.read_table(tmp_path / name / "records.parquet").column("id_copy").to_pylist()
+        for name in ("one", "two")
+    ]
+    assert orders[0] != orders[1]
+    assert sorted(orders[0]) == sorted(orders[1])

@@ -1,0 +1,105 @@
+"""Ceiling promises: exact ceilings, text forms, refusals."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from sfumato.errors import DataError, InfeasibleGuarantee, UsageError
+from sfumato.guarantees import BetaLikeness, FPrivacy, LDiversity, parse_guarantee
+from sfumato.profile import Histogram
+
+DISEASES = Histogram("disease", ("flu", "HIV", None), np.array([6, 1, 3]))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "l-diversity(5)",
+        "beta-likeness(3)",
+        "beta-likeness(0.5)",
+        "f-privacy(theta=8, floor=0.02)",
+        "f-privacy(theta=2)",
+        "f-privacy(limits=HIV:0.05;a%20b%3Bc:1/3;*:1)",
+    ],
+)
+def test_text_forms_round_trip(text):
+    promise = parse_guarantee(text)
+    assert str(promise) == text
+    assert parse_guarantee(str(promise)) == promise
+
+
+def test_ceilings_are_exact():
+    assert LDiversity(3).ceilings(DISEASES) == [Fraction(1, 3)] * 3
+    assert BetaLikeness("1/3").ceilings(DISEASES) == [
+        Fraction(4, 5),
+        Fraction(2, 15),
+        Fraction(2, 5),
+    ]
+    assert FPrivacy(theta=2, floor="0.05").ceilings(DISEASES)[1:] == [
+        Fraction(1, 4),
+        Fraction(13, 20),
+    ]
+
+
+def test_limits_come_from_a_file_and_the_path_stays_out(tmp_path):
+    path = tmp_path / "limits.csv"
+    path.write_text("value,limit\nHIV,0.3\n(missing),2/5\n*,1\n", encoding="utf-8")
+    promise = parse_guarantee(f"f-privacy(@{path})")
+    assert promise.ceilings(DISEASES) == [Fraction(1), Fraction(3, 10), Fraction(2, 5)]
+    assert str(tmp_path) not in str(promise)
+    assert parse_guarantee(str(promise)) == promise
+    assert "'HIV' 30.00 %" in promise.statement(DISEASES)
+    assert "Nothing is promised about: 'flu'" in promise.statement(DISEASES)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("value,limit\nHIV,0.3\n", "no row for 'flu', (missing)"),
+        ("value,limit\nHIV,0.3\nape,1\n*,1\n", "name 'ape'"),
+        ("value,limit\nHIV,0.3\nHIV,1\n*,1\n", "stands twice"),
+        ("value\nHIV\n", "needs the columns value and limit"),
+        ("value,limit\n", "no rows"),
+    ],
+)
+def test_wrong_limit_files_are_refused(tmp_path, text, message):
+    path = tmp_path / "limits.csv"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(DataError, match=message.replace("(", r"\(").replace(")", r"\)")):
+        parse_guarantee(f"f-privacy(@{path})").ceilings(DISEASES)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "l-diversity(1)",
+        "l-diversity(2.5)",
+        "beta-likeness(0)",
+        "f-privacy(theta=-1)",
+        "f-privacy(floor=0.1)",
+        "f-privacy(theta=1, limits=a:1)",
+        "f-privacy(limits=a:0)",
+        "f-privacy(limits=a)",
+    ],
+)
+def test_nonsense_is_refused(text):
+    with pytest.raises(UsageError):
+        parse_guarantee(text)
+
+
+def test_infeasible_names_witness_and_nearest():
+    with pytest.raises(InfeasibleGuarantee) as caught:
+        LDiversity(2).check(DISEASES)
+    assert caught.value.witness == "'flu'"
+    assert caught.value.nearest is None
+    counts = Histogram("s", ("a", "b", "c"), np.array([4, 4, 2]))
+    with pytest.raises(InfeasibleGuarantee) as caught:
+        LDiversity(3).check(counts)
+    assert caught.value.nearest == "l-diversity(2)"
+    with pytest.raises(InfeasibleGuarantee) as caught:
+        FPrivacy(theta="1/2", floor="0.1").check(counts)
+    parse_guarantee(caught.value.nearest).check(counts)
+    BetaLikeness("0.001").check(counts)  # any beta above 0 leaves room

@@ -1,0 +1,165 @@
+"""fine-rho-privacy: text form, limits files, exact limits, messages."""
+
+from __future__ import annotations
+
+import datetime
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sfumato.errors import DataError, InfeasibleGuarantee, UsageError
+from sfumato.guarantees import FineRhoPrivacy, parse_guarantee
+from sfumato.guarantees.fine_rho import Limit, Limits
+from sfumato.profile import Histogram
+
+
+def histogram(*counts: int, values: tuple[object, ...] | None = None) -> Histogram:
+    named = values or tuple(f"v{k}" for k in range(len(counts)))
+    return Histogram("s", named, np.array(counts, np.int64))
+
+
+def write(path: Path, text: str) -> str:
+    path.write_text(text, encoding="utf-8")
+    return f"fine-rho-privacy(@{path})"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "fine-rho-privacy(theta=20)",
+        "fine-rho-privacy(theta=3.5)",
+        "fine-rho-privacy(limits=HIV:0.01:0.05;flu:1/3:0.5:2;*)",
+        "fine-rho-privacy(limits=a%2Cb%28%29%3B%3A%40:0.1:0.2)",
+    ],
+)
+def test_text_form_round_trips(text: str) -> None:
+    promise = parse_guarantee(text)
+    assert str(promise) == text
+    assert parse_guarantee(str(promise)) == promise
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.text(min_size=1, max_size=8).filter(lambda t: t.strip() == t and t != "*"),
+            st.fractions(Fraction(1, 1000), Fraction(1, 2)),
+            st.one_of(st.none(), st.fractions(0, 100)),
+        ),
+        min_size=1,
+        max_size=5,
+        unique_by=lambda row: row[0],
+    )
+)
+def test_any_value_survives_the_text_form(rows) -> None:
+    limits = Limits(tuple(Limit(v, rho, (rho + 1) / 2, weight) for v, rho, weight in rows))
+    promise = FineRhoPrivacy(limits=limits)
+    assert parse_guarantee(str(promise)) == promise
+
+
+def test_theta_limits() -> None:
+    promise = FineRhoPrivacy(theta=Fraction(3))
+    gammas = promise.gammas(histogram(40, 40, 15, 5, 0))
+    assert gammas[:2] == [None, None]  # 3 · 0.4 ≥ 1: nothing is promised (T13)
+    assert gammas[2] == Fraction(45, 100) * Fraction(85, 100) / (
+        Fraction(15, 100) * Fraction(55, 100)
+    )
+    assert gammas[4] == 3  # the limit as the share goes to 0 (T17)
+    assert promise.ceilings(histogram(40, 40, 15, 5, 0))[2:] == [
+        Fraction(45, 100),
+        Fraction(15, 100),
+        0,
+    ]
+
+
+def test_limits_file(tmp_path: Path) -> None:
+    text = write(
+        tmp_path / "limits.csv",
+        "value, rho1 ,rho2,weight\n1,0.1,0.3,2\n(missing),1/13,1/6,\n*,,,0.5\n",
+    )
+    promise = parse_guarantee(text)
+    assert isinstance(promise, FineRhoPrivacy)
+    counts = histogram(5, 80, 10, values=(1, 2, None))
+    assert promise.gammas(counts)[1] is None
+    assert promise.gammas(counts)[2] == Fraction(12, 5)
+    assert promise.weights(counts) == [2, Fraction(1, 2), Fraction(10, 95)]
+    assert str(tmp_path) not in str(promise)
+
+
+def test_dates_are_named_by_their_text() -> None:
+    promise = FineRhoPrivacy(limits=Limits.from_text("2026-11-15:0.5:0.9;*:0.6:0.9"))
+    day = datetime.date(2026, 11, 15)
+    assert promise.gammas(histogram(1, 1, values=(day, None)))[0] == 9
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("value,rho1\na,0.1\n", r"needs the columns value, rho1, rho2 .* found value, rho1"),
+        ("value,rho1,rho2\n", r"has no rows"),
+        ("value,rho1,rho2\na,0.3,0.2\n", r"'a' needs 0 < rho1 < rho2 < 1"),
+        ("value,rho1,rho2\na,0.3,\n", r"only one of rho1 and rho2"),
+        ("value,rho1,rho2\na,x,0.2\n", r"'rho1' parameter must be a number"),
+        ("value,rho1,rho2\na,.1,.2\na,.1,.2\n", r"'a' stands twice"),
+        ("value,rho1,rho2,weight\na,.1,.2,-1\n", r"weights are not negative"),
+    ],
+)
+def test_bad_limits_files(content: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=message):
+        parse_guarantee(write(tmp_path / "limits.csv", content))
+
+
+def test_absent_limits_file(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"Cannot read the limits file .*none\.csv"):
+        parse_guarantee(f"fine-rho-privacy(@{tmp_path / 'none.csv'})")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("fine-rho-privacy", "needs either theta or limits"),
+        ("fine-rho-privacy(theta=1)", "must be above 1. Got 1"),
+        ("fine-rho-privacy(theta=2, limits=a:.1:.2)", "either theta or limits"),
+        ("fine-rho-privacy(limits=a:.1:.2:3:4)", "Write value:rho1:rho2:weight"),
+        ("fine-rho-privacy(@a.csv, 3)", "takes one file"),
+    ],
+)
+def test_bad_texts(text: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        parse_guarantee(text)
+
+
+def test_values_without_a_row_are_not_silently_unprotected() -> None:
+    promise = FineRhoPrivacy(limits=Limits.from_text("v0:0.1:0.2"))
+    with pytest.raises(DataError, match=r"have no row for 'v1'.*add a row for '\*'"):
+        promise.check(histogram(1, 1))
+
+
+def test_values_that_the_column_does_not_have_are_named() -> None:
+    promise = FineRhoPrivacy(limits=Limits.from_text("v0:0.1:0.2;typo:0.1:0.2;*"))
+    with pytest.raises(DataError, match=r"name 'typo', which the column does not have"):
+        promise.check(histogram(1, 1))
+
+
+def test_infeasible_promises_have_a_witness_and_a_nearest() -> None:
+    with pytest.raises(InfeasibleGuarantee, match="would protect nobody") as caught:
+        FineRhoPrivacy(theta=Fraction(5)).check(histogram(6, 4))
+    assert caught.value.witness == "'v1'"
+    assert caught.value.nearest is not None
+    parse_guarantee(caught.value.nearest).check(histogram(6, 4))
+    with pytest.raises(InfeasibleGuarantee, match="only one value"):
+        FineRhoPrivacy(theta=Fraction(5)).check(histogram(6))
+
+
+def test_statements_name_what_is_not_covered() -> None:
+    counts = histogram(90, 9, 1)
+    text = FineRhoPrivacy(theta=Fraction(4)).statement(counts)
+    assert "at most 4 times that share" in text
+    assert "Nothing is promised about: 'v0'." in text
+    stated = FineRhoPrivacy(limits=Limits.from_text("v2:0.02:0.1;*")).statement(counts)
+    assert "'v2' 0.02 → 0.1" in stated
+    assert "Nothing is promised about: 'v0', 'v1'." in stated

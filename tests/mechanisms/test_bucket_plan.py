@@ -1,0 +1,214 @@
+"""Buckets as they are published: filled, numbered, listed, with and without fakes."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from sfumato.draws import Draws
+from sfumato.errors import DataError, InfeasibleGuarantee, UsageError
+from sfumato.guarantees import BetaLikeness, FPrivacy, LDiversity
+from sfumato.mechanisms import parse_mechanism
+from sfumato.mechanisms.buckets import (
+    AnatomyBuckets,
+    MultiSizeBuckets,
+    OptimalBuckets,
+    TwoSizeBuckets,
+    certainty,
+)
+from sfumato.mechanisms.buckets.filling import RoundRobin
+from sfumato.mechanisms.buckets.settings import Limits, setting_of
+from sfumato.mechanisms.buckets.spread import spread_evenly
+from sfumato.profile import Histogram, Profile
+
+COUNTS = np.array([70, 60, 50, 40, 40, 30, 30, 20, 20, 20, 10, 10])
+
+
+def profile_of(counts, column="s"):
+    histogram = Histogram(column, tuple(range(len(counts))), np.asarray(counts, np.int64))
+    return Profile(int(histogram.counts.sum()), {column: histogram})
+
+
+def all_records(counts, rng):
+    codes = rng.permutation(np.repeat(np.arange(len(counts)), counts))
+    ranks = np.zeros(len(codes), np.int64)
+    for value in range(len(counts)):
+        here = codes == value
+        ranks[here] = np.arange(here.sum())
+    return codes, ranks
+
+
+WAYS = [OptimalBuckets(), MultiSizeBuckets(), TwoSizeBuckets(), AnatomyBuckets()]
+
+
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.name)
+@pytest.mark.parametrize(
+    "promise", [LDiversity(4), BetaLikeness(3), FPrivacy(theta=3, floor="0.05")], ids=str
+)
+def test_records_and_sensitive_table_agree(way, promise):
+    counts = COUNTS
+    if way.name == "anatomy" and promise != LDiversity(4):
+        with pytest.raises(InfeasibleGuarantee, match="optimal"):
+            way.plan(profile_of(counts), promise, Draws.from_seed(1))
+        return
+    plan = way.plan(profile_of(counts), promise, Draws.from_seed(1))
+    plan.check()
+    codes, ranks = all_records(counts, np.random.default_rng(1))
+    bucket = plan.bucket_of(codes, ranks)
+    held = np.zeros((plan.buckets, len(counts)), np.int64)
+    np.add.at(held, (bucket, codes), 1)
+    table = pa.concat_tables(plan.side_tables(list)["sensitive"])
+    listed = np.zeros_like(held)
+    listed[table.column("bucket").to_numpy(), table.column("s").to_numpy()] = table.column(
+        "count"
+    ).to_numpy()
+    assert (held == listed).all()
+    ceilings = promise.ceilings(profile_of(counts).histograms["s"])
+    for g in range(plan.buckets):
+        size = int(held[g].sum())
+        for x, count in enumerate(held[g].tolist()):
+            assert Fraction(count, size) <= ceilings[x]
+
+
+def test_batches_do_not_matter():
+    plan = OptimalBuckets().plan(profile_of(COUNTS), FPrivacy(theta=3), Draws.from_seed(2))
+    codes, ranks = all_records(COUNTS, np.random.default_rng(2))
+    whole = plan.bucket_of(codes, ranks)
+    pieces = [plan.bucket_of(codes[i : i + 7], ranks[i : i + 7]) for i in range(0, len(codes), 7)]
+    assert (np.concatenate(pieces) == whole).all()
+
+
+def test_every_slot_of_a_value_is_equally_likely():
+    """χ² over 400 keys for one record of a value with 10: false alarm 1e-4."""
+    from scipy.stats import chi2
+
+    counts = np.array([10, 10, 10, 10])
+    hits = np.zeros(10)
+    for seed in range(400):
+        plan = TwoSizeBuckets().plan(profile_of(counts), LDiversity(4), Draws.from_seed(seed))
+        hits[plan.bucket_of(np.array([2]), np.array([3]))[0]] += 1
+    assert ((hits - 40) ** 2 / 40).sum() < chi2.ppf(1 - 1e-4, 9)
+
+
+def test_fakes_are_listed_once_and_belong_to_nobody():
+    plan = OptimalBuckets(fakes=2).plan(profile_of(COUNTS), LDiversity(4), Draws.from_seed(3))
+    plan.check()
+    codes, ranks = all_records(COUNTS, np.random.default_rng(3))
+    bucket = plan.bucket_of(codes, ranks)
+    real = [set(codes[bucket == g].tolist()) for g in range(plan.buckets)]
+    table = pa.concat_tables(plan.side_tables(list)["sensitive"])
+    assert set(table.column("count").to_pylist()) == {1}
+    listed = [set() for _ in real]
+    for g, x in zip(table.column("bucket").to_pylist(), table.column("s").to_pylist(), strict=True):
+        listed[g].add(x)
+    for g, values in enumerate(real):
+        assert values < listed[g]
+        assert len(listed[g]) == len(values) + 2
+    again = pa.concat_tables(plan.side_tables(list)["sensitive"])
+    assert again.equals(table)  # drawn by address: asking twice does not draw twice
+    assert plan.public()["histogram"] == COUNTS.tolist()
+
+
+def test_certainty_function():
+    assert certainty(5, 0, 4) == 1
+    assert certainty(5, 4, 4) == Fraction(1, 5)
+    with pytest.raises(ValueError, match="cannot be known"):
+        certainty(5, 2, 5)
+
+
+def test_too_many_fakes_are_refused():
+    with pytest.raises(InfeasibleGuarantee, match="fewer fakes"):
+        OptimalBuckets(fakes=9).plan(profile_of(COUNTS), LDiversity(4), Draws.from_seed(1))
+
+
+def test_a_maximum_size_that_is_too_small_is_refused_with_the_one_that_would_do():
+    way = OptimalBuckets(max_size=20)
+    with pytest.raises(InfeasibleGuarantee) as caught:
+        way.plan(profile_of([90, 60, 49, 1]), BetaLikeness(3), Draws.from_seed(1))
+    assert caught.value.witness == "3"
+    enough = parse_mechanism(caught.value.nearest)
+    plan = enough.plan(profile_of([90, 60, 49, 1]), BetaLikeness(3), Draws.from_seed(1))
+    plan.check()
+    smaller = OptimalBuckets(max_size=enough.max_size - 1)
+    with pytest.raises(InfeasibleGuarantee):
+        smaller.plan(profile_of([90, 60, 49, 1]), BetaLikeness(3), Draws.from_seed(1))
+
+
+def test_without_a_maximum_the_buckets_grow():
+    plan = OptimalBuckets().plan(
+        profile_of([900, 600, 499, 1]), BetaLikeness(3), Draws.from_seed(1)
+    )
+    plan.check()
+    assert plan.setting[-1].size >= 500
+
+
+def test_several_sensitive_columns_and_reserved_names_are_refused():
+    one = profile_of(COUNTS).histograms["s"]
+    two = Profile(int(COUNTS.sum()), {"a": one, "b": one})
+    with pytest.raises(UsageError, match="one sensitive column"):
+        OptimalBuckets().plan(two, LDiversity(2), Draws.from_seed(1))
+    with pytest.raises(DataError, match="Rename"):
+        OptimalBuckets().plan(profile_of(COUNTS, "count"), LDiversity(2), Draws.from_seed(1))
+
+
+def test_text_forms():
+    assert str(parse_mechanism("optimal(max_size=50, fakes=2)")) == "optimal(max_size=50, fakes=2)"
+    with pytest.raises(UsageError, match="at least 0"):
+        parse_mechanism("two-size(fakes=-1)")
+
+
+def test_round_robin_reproduces_figure_1():
+    """The nine rows of Figure 1, Example 3 (errata F3: up to the names of buckets)."""
+    counts = np.array([0] * 8 + [5] * 4 + [8] * 2)
+    rows = []
+    for _, lengths, held in RoundRobin(counts, 9).runs():
+        rows += [sorted((row + 1).tolist()) for row in np.repeat(held, lengths, axis=0)]
+    printed = [
+        [9, 10, 12, 13],
+        [9, 11, 12, 14],
+        *[[9, 11, 13, 14]] * 3,
+        [10, 11, 13, 14],
+        *[[10, 12, 13, 14]] * 3,
+    ]
+    assert sorted(rows) == sorted(printed)
+
+
+def test_spreading_keeps_away_from_full_where_it_can():
+    counts = np.array([30, 30, 30, 30])
+    limits = Limits((Fraction(1, 2),) * 4)
+    setting = setting_of([4, 6], [15, 10])
+    shares = spread_evenly(setting, counts, limits)
+    assert (np.abs(shares - 15) <= 1).all()  # half of the room of 30, and not 30 and 0
+
+
+def test_fakes_avoid_what_the_records_of_a_bucket_rule_out(tmp_path):
+    """Nobody of type B has value 0 or 1: no bucket with a B in it lists them as fakes."""
+    import pyarrow.parquet as pq
+
+    from sfumato.engines.local import publish
+    from sfumato.table import read
+
+    rng = np.random.default_rng(6)
+    kind = np.where(rng.random(6000) < 0.5, "A", "B")
+    value = np.where(kind == "A", rng.integers(0, 10, 6000), rng.integers(2, 10, 6000))
+    table = read(pa.table({"kind": kind, "v": value}), quasi="kind", sensitive="v")
+
+    def recognisable(mechanism):
+        place = tmp_path / mechanism
+        publish(table, "l-diversity(3)", to=place, mechanism=mechanism, seed=1, order="keep")
+        bucket = pq.read_table(place / "records.parquet")["bucket"].to_numpy()
+        listed = pq.read_table(place / "sensitive.parquet")
+        real = set(zip(bucket.tolist(), value.tolist(), strict=True))
+        with_b = set(bucket[kind == "B"].tolist())
+        pairs = zip(listed["bucket"].to_pylist(), listed["v"].to_pylist(), strict=True)
+        fakes = [(g, v) for g, v in pairs if (g, v) not in real]
+        assert len(fakes) == 2 * (int(bucket.max()) + 1)
+        return sum(v < 2 and g in with_b for g, v in fakes)
+
+    assert recognisable("optimal(fakes=2)") > 50
+    assert recognisable("optimal(fakes=2, association=0.1)") == 0
+    with pytest.raises(UsageError, match="needs fakes"):
+        OptimalBuckets(association="0.1")

@@ -1,0 +1,195 @@
+"""Fine-grain and general planning: the traps of errata T12, weights, and what is never worse."""
+
+from __future__ import annotations
+
+import warnings
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sfumato.draws import Draws
+from sfumato.errors import InfeasibleGuarantee, UsageError, WeakPromiseWarning
+from sfumato.guarantees import FineRhoPrivacy, RhoPrivacy
+from sfumato.guarantees.fine_rho import Limits
+from sfumato.mechanisms import mechanisms_for, parse_mechanism
+from sfumato.mechanisms.fine_grain import FineGrainPerturbation, limits_of
+from sfumato.mechanisms.general import GeneralPerturbation, exact_operator, total_variance
+from sfumato.mechanisms.perturbed import within
+from sfumato.mechanisms.uniform import UniformPerturbation
+from sfumato.profile import Histogram, Profile
+
+DRAWS = Draws.from_seed(1)
+T12 = (60, 25, 11, 2, 2)
+
+
+def profile(*counts: int) -> Profile:
+    histogram = Histogram("s", tuple("abcdefghijkl"[: len(counts)]), np.array(counts, np.int64))
+    return Profile(histogram.rows, {"s": histogram})
+
+
+def theta(value: int) -> FineRhoPrivacy:
+    return FineRhoPrivacy(theta=Fraction(value))
+
+
+def test_t12_tied_rare_values_get_p_min_and_a_warning_that_names_them() -> None:
+    with pytest.warns(WeakPromiseWarning, match=r"leave nothing of 'd', 'e'; p_min keeps them"):
+        plan = FineGrainPerturbation().plan(profile(*T12), theta(15), DRAWS)
+    plan.check()
+    operator = plan.operators["s"]
+    assert np.isfinite(operator.weights()).all()
+    assert np.isfinite(operator.condition())
+    assert plan.floors["s"] == [3, 4]
+    assert any("'d', 'e'" in sentence for sentence in plan.caveats())
+    assert all(error is not None and np.isfinite(error) for error in plan.relative_errors("s"))
+
+
+def test_t12_without_p_min_is_refused_by_name() -> None:
+    with pytest.raises(UsageError, match=r"keeps nothing of 'd', 'e' .* Choose a p_min above 0"):
+        FineGrainPerturbation(p_min=Fraction(0)).plan(profile(*T12), theta(15), DRAWS)
+
+
+def test_p_min_1_is_uniform_or_better_for_every_value() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        plan = FineGrainPerturbation(p_min=Fraction(1)).plan(profile(*T12), theta(15), DRAWS)
+    uniform = UniformPerturbation().plan(profile(*T12), theta(15), DRAWS)
+    assert min(plan.operators["s"].retentions) >= float(uniform.operators["s"].retention) - 1e-9
+
+
+histograms = st.lists(st.integers(1, 500), min_size=2, max_size=12)
+
+
+@settings(max_examples=80, deadline=None)
+@given(histograms, st.integers(2, 40), st.sampled_from(["records", "counts"]))
+def test_every_plan_keeps_its_limits_exactly(counts, times, objective) -> None:
+    promise, table = theta(times), profile(*counts)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", WeakPromiseWarning)
+            plan = FineGrainPerturbation(objective=objective).plan(table, promise, DRAWS)
+    except InfeasibleGuarantee:
+        return
+    plan.check()
+    assert np.isfinite(plan.operators["s"].weights()).all()
+    histogram = table.histograms["s"]
+    gains = plan.operators["s"].odds_gains()
+    for gain, share, ceiling in zip(
+        gains, histogram.shares, promise.ceilings(histogram), strict=True
+    ):
+        if ceiling < 1:
+            assert gain is not None
+            odds = gain * share / (1 - share)
+            assert odds / (1 + odds) <= ceiling
+    if objective == "counts":
+        uniform = UniformPerturbation().plan(table, promise, DRAWS)
+        assert plan.predicted_error() <= uniform.predicted_error() * (1 + 1e-6)
+
+
+def test_rho_privacy_frees_values_that_it_does_not_cover() -> None:
+    promise = RhoPrivacy(Fraction(1, 10), Fraction(1, 2))
+    limits = limits_of(promise, profile(50, 30, 12, 5, 3).histograms["s"])
+    assert limits == [None, None, None, 9, 9]
+
+
+def test_stated_weights_move_the_optimum() -> None:
+    limits = "a:0.4:0.8{};b:0.4:0.8{};c:0.2:0.5"
+    tables = profile(40, 40, 20)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", WeakPromiseWarning)
+        plain, weighted = (
+            FineGrainPerturbation(p_min=Fraction(1, 100)).plan(
+                tables,
+                FineRhoPrivacy(limits=Limits.from_text(limits.format(*stated))),
+                DRAWS,
+            )
+            for stated in (("", ""), (":0", ":0"))
+        )
+    assert weighted.operators["s"].retentions[2] > plain.operators["s"].retentions[2]
+
+
+def test_automatic_choice_takes_fine_grain_for_counts() -> None:
+    promise, table = theta(15), profile(*T12)
+    plans = {str(way): way.plan(table, promise, DRAWS) for way in mechanisms_for(promise)}
+    assert set(plans) == {"uniform", "fine-grain(objective=counts)"}
+    best = min(plans, key=lambda name: plans[name].predicted_error())
+    assert best == "fine-grain(objective=counts)"
+
+
+@pytest.mark.parametrize("breaches", ["up", "both"])
+@pytest.mark.parametrize("counts", [T12, (4, 4, 3, 2, 1), (30, 5, 5, 5, 5, 2)])
+def test_general_operators_keep_both_limits_exactly(counts, breaches: str) -> None:
+    promise, table = theta(3 if max(counts) < 10 else 15), profile(*counts)
+    mechanism = GeneralPerturbation(breaches=breaches)
+    plan = mechanism.plan(table, promise, DRAWS)
+    plan.check()
+    operator = plan.operators["s"]
+    gammas = promise.gammas(table.histograms["s"])
+    for gain, loss, gamma in zip(
+        operator.odds_gains(), operator.odds_losses(), gammas, strict=True
+    ):
+        assert within(gain, gamma)
+        assert breaches == "up" or within(loss, gamma)
+    uniform = UniformPerturbation().plan(table, promise, DRAWS)
+    assert plan.predicted_error() <= uniform.predicted_error() * (1 + 1e-6)
+    if breaches == "up":  # every fine-grain operator is a general one
+        fine = FineGrainPerturbation(objective="counts").plan(table, promise, DRAWS)
+        assert plan.predicted_error() <= fine.predicted_error() * 1.02
+
+
+def test_general_for_records_beats_fine_grain_and_warns_where_it_cannot_be_inverted() -> None:
+    table, promise = profile(4, 4, 3, 2, 1), theta(3)
+    fine = FineGrainPerturbation().plan(table, promise, DRAWS)
+    with pytest.warns(WeakPromiseWarning, match="of the uniform operator is mixed in"):
+        plan = GeneralPerturbation("records", "up").plan(table, promise, DRAWS)
+    assert plan.record_utility("s") > fine.record_utility("s")
+    assert np.isfinite(plan.operators["s"].weights()).all()
+
+
+def test_exact_operator_repairs_rounding() -> None:
+    gammas = [Fraction(2), Fraction(2)]
+    operator = exact_operator(np.array([[2 / 3, 1 / 3], [1 / 3, 2 / 3]]), gammas, both=True)
+    assert operator.amplification() <= 2
+    assert operator.matrix() == pytest.approx(np.array([[2, 1], [1, 2]]) / 3, abs=1e-6)
+
+
+def test_exact_operator_holds_falling_odds_too_where_it_must() -> None:
+    matrix = np.array([[0.6, 0.2, 0.2], [0.2, 0.4, 0.4], [0.2, 0.2, 0.6]])
+    gammas = [None, Fraction(2), None]
+    up, both = (exact_operator(matrix, gammas, both=way) for way in (False, True))
+    assert within(up.odds_gains()[1], Fraction(2))
+    assert not within(up.odds_losses()[1], Fraction(2))
+    assert within(both.odds_losses()[1], Fraction(2))
+
+
+def test_total_variance_is_the_operators() -> None:
+    plan = GeneralPerturbation().plan(profile(5, 3, 2), theta(2), DRAWS)
+    counts = np.array([5.0, 3.0, 2.0])
+    operator = plan.operators["s"]
+    assert total_variance(operator.matrix(), counts) == pytest.approx(
+        operator.variances(counts).sum()
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("fine-grain(objective=x)", "'objective' parameter of fine-grain must be one of"),
+        ("fine-grain(p_min=2)", "'p_min' parameter of fine-grain must lie between 0 and 1"),
+        ("general(breaches=down)", "'breaches' parameter of general must be one of"),
+        ("general(objective=x)", "'objective' parameter of general must be one of"),
+    ],
+)
+def test_bad_parameters(text: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        parse_mechanism(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["fine-grain", "fine-grain(objective=counts, p_min=0.5)", "general(breaches=up)", "resample"],
+)
+def test_text_forms_round_trip(text: str) -> None:
+    assert str(parse_mechanism(text)) == text

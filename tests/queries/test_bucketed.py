@@ -1,0 +1,252 @@
+"""Answers from buckets: unbiased, calibrated, refused where nothing can be told."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from sfumato.engines.local import publish
+from sfumato.errors import QueryError, SingularOperator
+from sfumato.queries import ask
+from sfumato.queries.bucket_table import read_bucket_table
+from sfumato.queries.shrunk import ESTIMATORS, Moments, inverse, shrunk
+from sfumato.release import Release
+from sfumato.table import read
+
+DATA = Path(os.environ.get("SFUMATO_DATA", Path(__file__).parents[3] / "shared" / "data"))
+
+
+def people(rows=6000, values=8, seed=1):
+    rng = np.random.default_rng(seed)
+    sex = rng.integers(0, 2, rows)
+    age = rng.integers(20, 80, rows)
+    shift = (sex + (age > 50)) % 3
+    disease = (rng.integers(0, values, rows) // (1 + rng.integers(0, 2, rows)) + shift) % values
+    names = np.array([f"d{i}" for i in range(values)])
+    return pa.table({"sex": np.where(sex, "F", "M"), "age": age, "disease": names[disease]})
+
+
+def released(table, to, promise="l-diversity(3)", mechanism="optimal", seed=5):
+    publish(
+        read(table, quasi=["sex", "age"], sensitive="disease"),
+        promise,
+        to=to,
+        mechanism=mechanism,
+        seed=seed,
+    )
+    return Release(to)
+
+
+@pytest.fixture(scope="module")
+def table():
+    return people()
+
+
+@pytest.fixture(scope="module")
+def release(table, tmp_path_factory):
+    return released(table, tmp_path_factory.mktemp("bucketed") / "release")
+
+
+QUESTIONS = [
+    "SELECT COUNT(*) AS n FROM release WHERE sex = 'F' AND disease = 'd1'",
+    "SELECT COUNT(*) AS n FROM release WHERE age > 50 OR disease = 'd1'",
+    "SELECT disease, COUNT(*) AS n FROM release WHERE sex = 'F' GROUP BY disease",
+    "SELECT sex, disease, COUNT(*) AS n FROM release GROUP BY sex, disease",
+    "SELECT sex, disease IN ('d1', 'd2') AS hit, COUNT(*) AS n FROM release GROUP BY ALL".replace(
+        "ALL", "sex, disease IN ('d1', 'd2')"
+    ),
+    "SELECT SUM(age) AS n FROM release WHERE disease = 'd1'",
+    "SELECT sex, AVG(age) AS n FROM release WHERE disease = 'd1' GROUP BY sex",
+    "SELECT COUNT(*) FILTER (WHERE sex = 'F' AND disease = 'd2') AS n FROM release",
+    "SELECT SUM(CASE WHEN disease = 'd1' THEN age ELSE 0 END) AS n FROM release WHERE sex = 'M'",
+    "SELECT AVG(CASE WHEN disease = 'd1' THEN 1 ELSE 0 END) AS n FROM release WHERE sex = 'M'",
+]
+
+
+@pytest.mark.parametrize("estimator", ["shrunk", "inverse"])
+@pytest.mark.parametrize("sql", QUESTIONS)
+def test_answers_are_near_the_truth(release, table, sql, estimator):
+    """Within 4.5 standard errors everywhere: a false alarm has a chance below 1e-3 in all."""
+    connection = duckdb.connect()
+    connection.register("release", table)
+    truth = connection.sql(sql).to_arrow_table().to_pylist()
+    answer = ask(release, sql, estimator=estimator).table.to_pylist()
+    keys = [name for name in truth[0] if name != "n"]
+    found = {tuple(row[key] for key in keys): row for row in answer}
+    assert len(found) == len(truth)
+    for row in truth:
+        got = found[tuple(row[key] for key in keys)]
+        assert got["n_stderr"] > 0
+        assert abs(got["n"] - float(row["n"])) <= 4.5 * got["n_stderr"]
+        assert got["n_stderr"] < 0.5 * abs(float(row["n"])) + 60
+
+
+def test_questions_about_quasi_columns_are_exact(release, table):
+    answer = ask(release, "SELECT COUNT(*) AS n, AVG(age) AS a FROM release WHERE sex = 'F'")
+    (row,) = answer.table.to_pylist()
+    ages = table.filter(pa.compute.equal(table["sex"], "F"))["age"].to_numpy()
+    assert (row["n"], row["n_stderr"]) == (len(ages), 0)
+    assert row["a"] == pytest.approx(ages.mean())
+
+
+def test_totals_are_kept_and_empty_groups_count_nothing(release):
+    answer = ask(release, "SELECT disease, COUNT(*) AS n FROM release WHERE age < 30 GROUP BY 1")
+    known = ask(release, "SELECT COUNT(*) AS n FROM release WHERE age < 30").table.to_pylist()
+    assert sum(answer.table.column("n").to_pylist()) == pytest.approx(known[0]["n"])
+    (row,) = ask(
+        release,
+        "SELECT COUNT(*) AS n, SUM(age) AS s FROM release WHERE age > 900 AND disease = 'd1'",
+    ).table.to_pylist()
+    assert (row["n"], row["n_stderr"], row["s"]) == (0, 0, None)
+    empty = ask(release, "SELECT sex, COUNT(*) AS n FROM release WHERE disease = 'no' GROUP BY sex")
+    assert empty.table.num_rows == 0
+
+
+def test_the_whole_table_is_known_exactly(release, table):
+    answer = ask(release, "SELECT disease, COUNT(*) AS n FROM release GROUP BY disease")
+    raw = table["disease"].to_pylist()
+    for row in answer.table.to_pylist():
+        assert row["n"] == pytest.approx(raw.count(row["disease"]), abs=1e-3)
+        assert row["n_stderr"] < 1
+
+
+def test_consistent_answers_are_not_negative(release):
+    sql = "SELECT disease, COUNT(*) AS n FROM release WHERE age = 33 AND sex = 'F' GROUP BY 1"
+    answer = ask(release, sql, estimator="inverse", consistent=True)
+    counts = answer.table.column("n").to_pylist()
+    assert min(counts) >= 0
+    known = ask(release, "SELECT COUNT(*) AS n FROM release WHERE age = 33 AND sex = 'F'")
+    assert sum(counts) == pytest.approx(known.table.to_pylist()[0]["n"])
+    with pytest.raises(QueryError, match="COUNT"):
+        ask(release, "SELECT SUM(age) FROM release WHERE disease = 'd1'", consistent=True)
+
+
+def test_keys_show_every_group(release):
+    sql = "SELECT sex, disease, COUNT(*) AS n FROM release WHERE age = 33 GROUP BY sex, disease"
+    assert ask(release, sql, keys=True).table.num_rows == 16
+
+
+def test_unknown_estimators_and_sums_of_texts_are_refused(release):
+    with pytest.raises(QueryError, match="shrunk, inverse, uniform"):
+        ask(release, "SELECT COUNT(*) FROM release WHERE disease = 'd1'", estimator="guess")
+    with pytest.raises(QueryError, match="SUM needs a number"):
+        ask(release, "SELECT SUM(disease) FROM release")
+    with pytest.raises(QueryError, match="AVG needs a number"):
+        ask(release, "SELECT AVG(sex) FROM release WHERE disease = 'd1'")
+
+
+def test_inverse_refuses_values_that_always_travel_together(tmp_path):
+    """d6 and d7 stand in every bucket, once each: nothing tells them apart."""
+    rng = np.random.default_rng(4)
+    disease = np.repeat([f"d{i}" for i in range(8)], [100] * 6 + [200, 200])
+    sex = np.where(rng.random(1000) < 0.5, "F", "M")
+    table = pa.table({"sex": sex, "age": rng.integers(20, 30, 1000), "disease": disease})
+    release = released(table, tmp_path / "r", "l-diversity(5)")
+    assert release.plan["condition"] is None or release.plan["condition"] > 1e4
+    sql = "SELECT COUNT(*) AS n FROM release WHERE sex = 'F' AND disease = 'd6'"
+    with pytest.raises(SingularOperator, match="'d6', 'd7'"):
+        ask(release, sql, estimator="inverse")
+    (row,) = ask(release, sql).table.to_pylist()
+    truth = ((disease == "d6") & (sex == "F")).sum()
+    assert abs(row["n"] - truth) <= 4 * row["n_stderr"]
+
+
+def test_fakes_are_corrected_for(table, tmp_path):
+    release = released(table, tmp_path / "r", "l-diversity(3)", "optimal(fakes=2)")
+    sql = "SELECT disease, COUNT(*) AS n FROM release WHERE sex = 'F' GROUP BY disease"
+    raw = table.filter(pa.compute.equal(table["sex"], "F"))["disease"].to_pylist()
+    for estimator in ("shrunk", "inverse"):
+        for row in ask(release, sql, estimator=estimator).table.to_pylist():
+            assert abs(row["n"] - raw.count(row["disease"])) <= 5 * row["n_stderr"] + 15
+
+
+def test_inverse_is_unbiased_and_its_error_bar_true():
+    """400 random placements, 8 values: means within 4.5 errors, variances within 35 %."""
+    import tempfile
+
+    table = people(1200, seed=9)
+    codes = np.unique(table["disease"].to_pylist(), return_inverse=True)[1]
+    mask = (table["sex"].to_numpy() == "F") & (table["age"].to_numpy() > 40)
+    with tempfile.TemporaryDirectory() as folder:
+        publish(
+            read(table, quasi=["sex", "age"], sensitive="disease"),
+            "l-diversity(3)",
+            to=Path(folder) / "r",
+            seed=1,
+            order="keep",
+        )
+        release = Release(Path(folder) / "r")
+        buckets = read_bucket_table(release)
+        bucket = pq.read_table(release.records[0]).column("bucket").to_numpy()
+    shares = np.zeros((int(bucket.max()) + 1, 8))
+    listed = buckets.listed
+    shares[listed["bucket"].to_numpy(), listed["code"].to_numpy()] = listed["share"].to_numpy()
+    rng = np.random.default_rng(2)
+    found, errors = [], []
+    for _ in range(400):
+        placed = np.empty_like(bucket)  # the same buckets, records to slots at random
+        for x in range(8):
+            here = np.flatnonzero(codes == x)
+            placed[here] = bucket[rng.permutation(here)]
+        shown = np.bincount(placed[mask], minlength=len(shares)) @ shares
+        estimate = inverse(buckets.law, Moments.count(float(mask.sum()), shown))
+        found.append(estimate.mean)
+        errors.append(np.diag(estimate.covariance))
+    true = np.bincount(codes[mask], minlength=8)
+    spread = np.std(found, axis=0)
+    assert (np.abs(np.mean(found, axis=0) - true) <= 4.5 * spread / 20).all()
+    assert np.allclose(np.mean(errors, axis=0), spread**2, rtol=0.35)
+
+
+def test_shrunk_stands_between_independence_and_inverse(release):
+    law = read_bucket_table(release).law
+    n = np.array([300.0, 10, 10, 200, 10, 10, 50, 10])
+    shown = law.operator.matrix().T @ n
+    near = shrunk(law, Moments.count(600, shown)).mean
+    assert np.abs(near - n).sum() < 0.2 * np.abs(600 * law.shares - n).sum()
+    assert near.sum() == pytest.approx(600)
+    flat = shrunk(law, Moments.count(600, law.operator.matrix().T @ (600 * law.shares))).mean
+    assert np.allclose(flat, 600 * law.shares)
+
+
+@pytest.mark.skipif(not (DATA / "occ100k.parquet").is_file(), reason="occ100k.parquet is not here")
+def test_accuracy_on_occ100k(tmp_path):
+    """The bar on one release and 60 conditions; benchmarks/buckets.py has the whole of it."""
+    table = pq.read_table(DATA / "occ100k.parquet")
+    quasi = [name for name in table.column_names if name != "occupation"]
+    publish(
+        read(table, quasi=quasi, sensitive="occupation"),
+        "l-diversity(5)",
+        to=tmp_path / "r",
+        seed=1,
+        order="keep",
+    )
+    release = Release(tmp_path / "r")
+    buckets = read_bucket_table(release)
+    bucket = pq.read_table(release.records[0]).column("bucket").to_numpy()
+    listed = buckets.listed
+    shares = np.zeros((int(bucket.max()) + 1, len(buckets.domain)))
+    shares[listed["bucket"].to_numpy(), listed["code"].to_numpy()] = listed["share"].to_numpy()
+    codes = np.unique(table["occupation"].to_numpy(), return_inverse=True)[1]
+    columns = {name: table[name].to_numpy() for name in quasi}
+    rng = np.random.default_rng(6)
+    errors = {name: [] for name in ESTIMATORS}
+    while len(errors["shrunk"]) < 300:
+        mask = np.ones(len(codes), bool)
+        for name in rng.choice(quasi, rng.integers(1, 4), replace=False):
+            mask &= columns[name] == rng.choice(columns[name])
+        true = np.bincount(codes[mask], minlength=50)
+        middle = (true >= 500) & (true < 2000)
+        shown = np.bincount(bucket[mask], minlength=len(shares)) @ shares
+        for name, estimator in ESTIMATORS.items():
+            mean = estimator(buckets.law, Moments.count(float(mask.sum()), shown)).mean
+            errors[name] += (np.abs(mean - true) / np.maximum(true, 1))[middle].tolist()
+    assert np.mean(errors["inverse"]) <= 0.045
+    assert np.mean(errors["shrunk"]) <= 1.05 * np.mean(errors["inverse"])
+    assert np.mean(errors["uniform"]) > 0.1

@@ -1,0 +1,207 @@
+"""A folder appears whole or not at all: locks, kills, leftovers (issue 2, bar 6)."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import sfumato as sf
+from sfumato.errors import BundleError, DataError
+from sfumato.release import BundleWriter, Release
+from sfumato.release.bundle import UNFINISHED
+
+# forks from a process that has everything loaded, so that a kill hits the run and not the imports
+SERVER = """
+import os, sys, time
+import sfumato as sf
+import sfumato.engines.local, sfumato.release, scipy.stats, duckdb
+from sfumato.engines import order
+order._PILE = 25_000
+table = sf.read(sys.argv[1], quasi="x,y", sensitive="s")
+for line in sys.stdin:
+    place, way, seconds = line.split()
+    child = os.fork()
+    if child == 0:
+        try:
+            sf.publish(table, "rho-privacy(0.15, 0.4)", to=place, order=way, mechanism="uniform",
+                       batch_rows=5_000)
+        finally:
+            os._exit(0)
+    if float(seconds):
+        time.sleep(float(seconds))
+        os.kill(child, 9)  # a zombie at worst: nobody else has this number before waitpid
+    os.waitpid(child, 0)
+    print("done", flush=True)
+"""
+
+
+def test_killed_runs_leave_nothing_that_opens(tmp_path: Path, leftovers: Any) -> None:
+    """kill -9 at 20 random moments, in both orders; then a run that finishes."""
+    rng = np.random.default_rng(3)
+    rows = 120_000
+    data = pa.table(
+        {
+            "x": rng.integers(0, 1000, rows),
+            "y": rng.random(rows),
+            "s": np.array([f"v{i}" for i in range(10)])[rng.integers(0, 10, rows)],
+        }
+    )
+    pq.write_table(data, tmp_path / "people.parquet")
+    moments = random.Random(5)
+    folder = tmp_path / "places"
+    folder.mkdir()
+    # one worker that forks a child per run, in this environment
+    with subprocess.Popen(
+        [sys.executable, "-W", "ignore", "-c", SERVER, str(tmp_path / "people.parquet")],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    ) as server:  # fmt: skip
+        assert server.stdin is not None
+        assert server.stdout is not None
+
+        def run(way: str, seconds: float = 0.0) -> float:
+            began = time.monotonic()
+            print(f"{folder}/release {way} {seconds}", file=server.stdin, flush=True)
+            assert server.stdout.readline() == "done\n"
+            return time.monotonic() - began
+
+        run("shuffle")
+        Release(folder / "release")
+        _remove(folder / "release")
+        whole = run("shuffle")
+        killed = unfinished = 0
+        for number in range(20):
+            if (folder / "release").exists():
+                Release(folder / "release")  # what is there is whole
+                _remove(folder / "release")
+            run(("shuffle", "keep")[number % 2], 0.001 + moments.random() * whole)
+            left = sorted(path.name for path in folder.iterdir())
+            hidden = [name for name in left if name.startswith(".")]
+            assert len(hidden) <= 1
+            assert set(left) <= {f".release{UNFINISHED}", "release"}
+            unfinished += len(hidden)
+            killed += not (folder / "release").exists()
+            for name in hidden:
+                with pytest.raises(BundleError, match=r"did not finish|is not a release"):
+                    Release(folder / name)
+        assert killed >= 5  # otherwise this test tells nothing
+        assert unfinished >= 3
+        if (folder / "release").exists():
+            _remove(folder / "release")
+        run("shuffle")
+        server.stdin.close()
+    assert leftovers(folder) == ["release", "release/manifest.json", "release/records.parquet"]
+    Release(folder / "release")
+
+
+def _remove(place: Path) -> None:
+    for path in place.iterdir():
+        path.unlink()
+    place.rmdir()
+
+
+def test_two_runs_at_once(tmp_path: Path) -> None:
+    place = tmp_path / "release"
+    with BundleWriter(place) as first:
+        (first.folder / "records.parquet").write_bytes(b"x")
+        with pytest.raises(DataError, match="Another run is publishing to"), BundleWriter(place):
+            pass
+        # the second run took nothing away from the first
+        assert (first.folder / "records.parquet").exists()
+    assert not first.folder.exists()
+
+
+def test_another_process_at_once(tmp_path: Path) -> None:
+    code = (
+        "import sys, time; from sfumato.release import BundleWriter\n"
+        "with BundleWriter(sys.argv[1]):\n"
+        "    print('locked', flush=True); sys.stdin.readline()\n"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "release")]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as other:
+        assert other.stdout is not None
+        assert other.stdin is not None
+        assert other.stdout.readline() == "locked\n"
+        with pytest.raises(DataError, match="just now"), BundleWriter(tmp_path / "release"):
+            pass
+        other.stdin.close()
+    with BundleWriter(tmp_path / "release") as bundle:
+        assert list(bundle.folder.iterdir()) == []
+
+
+def test_leftovers_of_a_dead_run_are_removed(tmp_path: Path, people: Any, leftovers: Any) -> None:
+    dead = tmp_path / f".release{UNFINISHED}"
+    (dead / "piles").mkdir(parents=True)
+    (dead / "piles" / "0.arrow").write_bytes(b"x")
+    (dead / "manifest.json").write_text("{}")
+    (dead / "link").symlink_to(tmp_path)
+    keep = tmp_path / "precious"
+    keep.touch()
+    table = sf.read(people(100), quasi="age,sex,region", sensitive="disease")
+    sf.publish(table, "rho-privacy(0.3, 0.6)", to=tmp_path / "release", mechanism="uniform")
+    assert leftovers(tmp_path) == [
+        "precious", "release", "release/manifest.json", "release/records.parquet",
+    ]  # fmt: skip
+
+
+def test_a_link_in_place_of_the_hidden_folder(tmp_path: Path) -> None:
+    """Somebody else's folder is not emptied through a link."""
+    (tmp_path / "victim").mkdir()
+    (tmp_path / "victim" / "data").touch()
+    (tmp_path / f".release{UNFINISHED}").symlink_to(tmp_path / "victim")
+    with pytest.raises(DataError, match="Cannot write"), BundleWriter(tmp_path / "release"):
+        pass
+    assert (tmp_path / "victim" / "data").exists()
+
+
+def test_folders_above_the_place(tmp_path: Path, people: Any, leftovers: Any) -> None:
+    table = sf.read(people(100), quasi="age,sex,region", sensitive="disease")
+    place = tmp_path / "a" / "b" / "release"
+    with pytest.raises(sf.InfeasibleGuarantee):
+        sf.publish(table, "rho-privacy(0.0001, 0.6)", to=place)
+    assert leftovers(tmp_path) == []
+    sf.publish(table, "rho-privacy(0.3, 0.6)", to=place, mechanism="uniform")
+    Release(place)
+
+
+def test_an_interrupted_run_leaves_nothing(tmp_path: Path, people: Any, leftovers: Any) -> None:
+    table = sf.read(people(2000), quasi="age,sex,region", sensitive="disease")
+
+    def stop(stage: str, done: int, total: int) -> None:
+        if stage == "publishing":
+            raise KeyboardInterrupt
+
+    threads = threading.active_count()
+    for order in ("keep", "shuffle"):
+        with pytest.raises(KeyboardInterrupt):
+            sf.publish(
+                table, "rho-privacy(0.3, 0.6)", to=tmp_path / "r", order=order, progress=stop,
+                mechanism="uniform", batch_rows=100,
+            )  # fmt: skip
+        assert leftovers(tmp_path) == []
+        assert threading.active_count() == threads
+
+
+def test_the_place_is_taken_at_the_last_moment(tmp_path: Path, people: Any, leftovers: Any) -> None:
+    table = sf.read(people(2000), quasi="age,sex,region", sensitive="disease")
+    place = tmp_path / "release"
+
+    def take(stage: str, done: int, total: int) -> None:
+        if stage == "publishing" and not place.exists():
+            place.mkdir()
+            (place / "theirs").touch()
+
+    with pytest.raises(DataError, match="Cannot write the release to"):
+        sf.publish(table, "rho-privacy(0.3, 0.6)", to=place, progress=take, mechanism="uniform")
+    assert leftovers(tmp_path) == ["release", "release/theirs"]

@@ -1,0 +1,398 @@
+"""Opening folders that nobody vouches for: every way to be wrong ends in one sentence."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import sfumato as sf
+from sfumato.errors import BundleError
+from sfumato.release import Release, manifest_schema, typed_values
+from sfumato.release.bundle import UNFINISHED
+
+
+@pytest.fixture(scope="module")
+def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    data = pa.table(
+        {
+            "age": [20 + i % 50 for i in range(300)],
+            "sex": ["FM"[i % 2] for i in range(300)],
+            "disease": [f"d{i % 6}" for i in range(300)],
+        }
+    )
+    place = tmp_path_factory.mktemp("good") / "release"
+    table = sf.read(data, quasi="age,sex", sensitive="disease")
+    sf.publish(table, "rho-privacy(0.2, 0.5)", to=place, mechanism="uniform")
+    return place
+
+
+def refuse(place: Path, words: str) -> None:
+    with pytest.raises(BundleError, match=words):
+        Release(place)
+
+
+def test_a_good_release_opens(release: Path) -> None:
+    opened = Release(release)
+    assert opened.kind == "perturbed"
+    assert opened.rows == 300
+    assert [column.name for column in opened.columns] == ["age", "sex", "disease"]
+    assert opened.domain("disease").to_pylist() == [f"d{i}" for i in range(6)]
+    with pytest.raises(BundleError, match="no listed domain"):
+        opened.domain("age")
+    with pytest.raises(BundleError, match="has no column 'height'"):
+        opened.column("height")
+    with pytest.raises(BundleError, match="has no file sensitive"):
+        opened.file("sensitive")
+
+
+def test_the_manifest_fits_its_published_schema(release: Path) -> None:
+    described = json.loads((release / "manifest.json").read_text())
+    schema = manifest_schema()
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.validate(described, schema, cls=jsonschema.Draft202012Validator)
+
+
+def test_missing_file(tmp_path: Path, release: Path) -> None:
+    place = shutil.copytree(release, tmp_path / "r")
+    (place / "records.parquet").unlink()
+    refuse(place, r"lacks records\.parquet\. The release is incomplete")
+
+
+def test_extra_file(tmp_path: Path, release: Path) -> None:
+    place = shutil.copytree(release, tmp_path / "r")
+    (place / "notes.txt").write_text("hello")
+    refuse(place, r"holds files that the manifest does not name: notes\.txt")
+
+
+def test_extra_folder(tmp_path: Path, release: Path) -> None:
+    place = shutil.copytree(release, tmp_path / "r")
+    (place / "more").mkdir()
+    refuse(place, "does not name: more")
+
+
+@pytest.mark.parametrize("where", [10, -10, 500])
+def test_changed_byte(tmp_path: Path, release: Path, where: int) -> None:
+    place = shutil.copytree(release, tmp_path / "r")
+    data = bytearray((place / "records.parquet").read_bytes())
+    data[where] ^= 64
+    (place / "records.parquet").write_bytes(bytes(data))
+    refuse(place, "is not the file that was published")
+
+
+def test_link_instead_of_a_file(tmp_path: Path, release: Path) -> None:
+    place = shutil.copytree(release, tmp_path / "r")
+    (place / "records.parquet").unlink()
+    (place / "records.parquet").symlink_to(release / "records.parquet")
+    refuse(place, "is not a plain file")
+    other = shutil.copytree(release, tmp_path / "s")
+    (other / "manifest.json").unlink()
+    (other / "manifest.json").symlink_to(release / "manifest.json")
+    refuse(other, "is not a release")
+
+
+def test_unfinished_folder(tmp_path: Path, release: Path) -> None:
+    place = shutil.copytree(release, tmp_path / f".release{UNFINISHED}")
+    refuse(place, "was left by a run that did not finish")
+    link = tmp_path / "link"
+    link.symlink_to(place)
+    refuse(link, "was left by a run that did not finish")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "not json",
+        "[" * 100_000,
+        '{"rows": NaN}',
+        '{"rows": ' + "9" * 10_000 + "}",
+        "\ud800".encode("utf-8", "surrogatepass"),
+        b"\xff\xfe",
+    ],
+    ids=["empty", "words", "deep", "nan", "long number", "surrogate", "bytes"],
+)
+def test_unreadable_json(tmp_path: Path, release: Path, text: str | bytes) -> None:
+    place = shutil.copytree(release, tmp_path / "r")
+    data = text if isinstance(text, bytes) else text.encode()
+    (place / "manifest.json").write_bytes(data)
+    refuse(place, "is not readable JSON")
+
+
+def test_huge_manifest(tmp_path: Path, release: Path) -> None:
+    place = shutil.copytree(release, tmp_path / "r")
+    with (place / "manifest.json").open("r+b") as file:
+        file.truncate(1 << 40)  # sparse: takes no room
+    refuse(place, "is larger than")
+
+
+@pytest.mark.parametrize("described", ["[]", "3", "null", '"x"', "{}"])
+def test_json_that_is_no_manifest(tmp_path: Path, release: Path, described: str) -> None:
+    place = shutil.copytree(release, tmp_path / "r")
+    (place / "manifest.json").write_text(described)
+    refuse(place, "is wrong at top level")
+
+
+Change = Callable[[dict[str, Any]], None]
+
+
+def put(*path: Any, value: Any) -> Change:
+    def change(described: dict[str, Any]) -> None:
+        inside: Any = described
+        for step in path[:-1]:
+            inside = inside[step]
+        inside[path[-1]] = value
+
+    return change
+
+
+def drop(*path: Any) -> Change:
+    def change(described: dict[str, Any]) -> None:
+        inside: Any = described
+        for step in path[:-1]:
+            inside = inside[step]
+        del inside[path[-1]]
+
+    return change
+
+
+OPERATOR = ("plan", "operators", "disease")
+HASH = {"sha256": "0" * 64, "bytes": 1}
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (put("format", value=2), "has release format 2; this sfumato reads up to 1. Update"),
+        (put("format", value=0), "is wrong at format"),
+        (put("format", value=True), "is wrong at format"),
+        (put("kind", value="magic"), "is wrong at kind"),
+        (put("rows", value=-1), "is wrong at rows"),
+        (put("rows", value=299), "has 300 rows; the manifest says 299"),
+        (put("rows", value="300"), "is wrong at rows"),
+        (put("randomness", value="dice"), "is wrong at randomness"),
+        (put("seed", value=7), "is wrong at top level"),
+        (drop("statement"), "is wrong at top level"),
+        (put("columns", 0, "name", value=""), "is wrong at columns/0/name"),
+        (put("columns", 0, "role", value="key"), "is wrong at columns/0/role"),
+        (put("columns", 0, "name", value="sex"), "names a column twice"),
+        (put("columns", 0, "name", value="height"), "No file of .* holds the column 'height'"),
+        (put("columns", 0, "type", value="string"), "has type int64; the manifest says string"),
+        (drop("columns", 0), "has columns that the manifest does not name: age"),
+        (put("columns", 0, "domain", "low", value=30), "values outside the domain"),
+        (put("columns", 0, "domain", "low", value="very low"), "an unreadable number"),
+        (put("columns", 0, "bins", value=[0, "x", 3]), "an unreadable number"),
+        (put("columns", 1, "domain", "values", value=["F"]), "values outside the domain"),
+        (put("columns", 1, "domain", "values", value=["F", "M", "F"]), "names a value of column"),
+        (put("columns", 1, "domain", "values", value=[["F"], "M"]), "is wrong at columns/1/domain"),
+        (put("columns", 2, "domain", "values", value=["d0"]), "values outside the domain"),
+        (put("columns", 0, "domain", value={"values": [20, "x"]}), "does not fit its type int64"),
+        (put("columns", 0, "domain", value={"values": [20, 2**70]}), "does not fit its type int64"),
+        (put("columns", 2, "domain", value={"low": 0, "high": 1, "missing": False}), "."),
+        (drop("columns", 2, "domain"), "does not fit its domain"),
+        (put("plan", value={}), "names no operator"),
+        (put("plan", value=[]), "is wrong at plan"),
+        (put("plan", "operators", value=[1]), "are not an object"),
+        (put("plan", "operators", value=None), "are not an object"),
+        (put(*OPERATOR, value=3), "is not an object"),
+        (put(*OPERATOR, value={"form": "magic"}), "operator of the form 'magic'"),
+        (put(*OPERATOR, value={"form": ["uniform"]}), "operator of the form"),
+        (put(*OPERATOR, value={"form": "uniform"}), "uniform operator is unreadable"),
+        (put(*OPERATOR, "retention", value="3/2"), "retention in .0, 1."),
+        (put(*OPERATOR, "retention", value="-1/2"), "is unreadable"),
+        (put(*OPERATOR, "retention", value="1/0"), "is unreadable"),
+        (put(*OPERATOR, "retention", value="1e999999999"), "is unreadable"),
+        (put(*OPERATOR, "retention", value=0.5), "is unreadable"),
+        (put(*OPERATOR, "retention", value=None), "is unreadable"),
+        (put(*OPERATOR, "values", value=7), "does not fit its domain"),
+        (put(*OPERATOR, "values", value=10**18), "does not fit its domain"),
+        (put(*OPERATOR, "values", value="6"), "is unreadable"),
+        (put(*OPERATOR, "values", value=-6), "at least one value"),
+        (put("plan", "operators", "sex", value={"form": "uniform", "values": 2,
+             "retention": "1/2"}), "has operators for disease, sex; the sensitive columns are"),
+        (put("files", "../people.parquet", value=HASH), "is wrong at files"),
+        (put("files", "/etc/passwd", value=HASH), "is wrong at files"),
+        (put("files", "sub/records.parquet", value=HASH), "is wrong at files"),
+        (put("files", "records.parquet", "sha256", value="x"), "is wrong at files"),
+        (put("files", "records.parquet", "bytes", value=5), "is not the file that was published"),
+        (drop("files", "records.parquet"), "is wrong at files"),
+    ],
+)  # fmt: skip
+def test_wrong_manifests(
+    tmp_path: Path, release: Path, mutate: Any, change: Change, words: str
+) -> None:
+    refuse(mutate(release, tmp_path / "r", manifest=change), words)
+
+
+Records = Callable[[pa.Table], pa.Table]
+
+
+def replaced(name: str, array: Any) -> Records:
+    def change(table: pa.Table) -> pa.Table:
+        return table.set_column(table.schema.get_field_index(name), name, array(table))
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("records", "words"),
+    [
+        (lambda t: t.drop_columns(["sex"]), "No file of .* holds the column 'sex'"),
+        (lambda t: t.append_column("name", t.column("sex")), "does not name: name"),
+        (replaced("age", lambda t: t.column("age").cast(pa.string())), "has type string"),
+        (replaced("age", lambda t: pc.add(t.column("age"), 100)), "300 values outside the domain"),
+        (replaced("disease", lambda t: pa.array(["plague"] * 300)), "1 values outside the domain"),
+        (replaced("disease", lambda t: pa.nulls(300, pa.string())), "1 values outside the domain"),
+        (lambda t: t.rename_columns(["age", "age", "disease"]), "has a column twice"),
+    ],
+)
+def test_wrong_records(
+    tmp_path: Path, release: Path, mutate: Any, records: Records, words: str
+) -> None:
+    refuse(mutate(release, tmp_path / "r", records=records), words)
+
+
+def test_files_that_are_not_parquet(tmp_path: Path, release: Path, mutate: Any) -> None:
+    import hashlib
+
+    for data in (b"", b"PAR1PAR1", b"hello world, this is no Parquet file"):
+        place = tmp_path / f"r{len(data)}"
+        shutil.copytree(release, place)
+        (place / "records.parquet").write_bytes(data)
+        described = json.loads((place / "manifest.json").read_text())
+        entry = {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
+        described["files"]["records.parquet"] = entry
+        (place / "manifest.json").write_text(json.dumps(described))
+        refuse(place, r"records\.parquet of .* is not Parquet")
+
+
+def test_damaged_pages_with_right_hashes(tmp_path: Path, release: Path) -> None:
+    """A footer that reads well and pages that do not: one sentence, no traceback."""
+    import hashlib
+
+    place = shutil.copytree(release, tmp_path / "r")
+    path = place / "records.parquet"
+    data = bytearray(path.read_bytes())
+    data[4:200] = bytes(196)
+    path.write_bytes(bytes(data))
+    described = json.loads((place / "manifest.json").read_text())
+    described["files"]["records.parquet"]["sha256"] = hashlib.sha256(bytes(data)).hexdigest()
+    (place / "manifest.json").write_text(json.dumps(described))
+    with pytest.raises(BundleError):
+        Release(place)
+
+
+json_values = st.recursive(
+    st.one_of(
+        st.none(), st.booleans(), st.integers(-(10**20), 10**20), st.floats(allow_nan=False,
+        allow_infinity=False), st.text(max_size=8),
+    ),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=8), inner, max_size=3)
+    ),
+    max_leaves=6,
+)  # fmt: skip
+
+
+@settings(
+    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(data=st.data())
+def test_any_change_of_the_manifest_opens_or_is_refused(
+    tmp_path_factory: pytest.TempPathFactory, release: Path, data: Any
+) -> None:
+    """Replace a random place of the manifest by random JSON: never another kind of error."""
+    described = json.loads((release / "manifest.json").read_text())
+    inside: Any = described
+    while True:
+        keys = list(inside) if isinstance(inside, dict) else list(range(len(inside)))
+        key = data.draw(st.sampled_from(keys))
+        deeper = inside[key]
+        if not isinstance(deeper, (dict, list)) or not deeper or data.draw(st.booleans()):
+            inside[key] = data.draw(json_values)
+            break
+        inside = deeper
+    place = tmp_path_factory.mktemp("any") / "r"
+    place.mkdir()
+    os.link(release / "records.parquet", place / "records.parquet")
+    (place / "manifest.json").write_text(json.dumps(described))
+    try:
+        Release(place)
+    except BundleError:
+        return
+
+
+def test_typed_values_round_trip() -> None:
+    """JSON and back, for every type that a listed domain may have."""
+    import datetime
+    import decimal
+
+    from sfumato.columns import value_to_json
+
+    noon = datetime.datetime(2024, 2, 29, 12, 30, 15, 250_000)
+    arrays = [
+        pa.array([True, False, None]),
+        pa.array([1, -5, None], pa.int16()),
+        pa.array([2**64 - 1, None], pa.uint64()),
+        pa.array([0.5, float("inf"), float("-inf"), None]),
+        pa.array(["a", "", "inf", None]),
+        pa.array([b"\x00\xff", b"", None]),
+        pa.array([noon.date(), None]),
+        pa.array([noon, None], pa.timestamp("us")),
+        pa.array([noon, None], pa.timestamp("ms")),
+        pa.array([noon, None], pa.timestamp("us", "UTC")),
+        pa.array([noon.time(), None], pa.time64("us")),
+        pa.array([decimal.Decimal("1.50"), None], pa.decimal128(9, 2)),
+    ]
+    for array in arrays:
+        values = tuple(value_to_json(value) for value in array.to_pylist())
+        again = json.loads(json.dumps(values))
+        assert typed_values(tuple(again), array.type).equals(array), array.type
+
+
+SECRETS = ("20261115", "patients-of-ward-7")
+
+
+def test_the_manifest_tells_no_secret(tmp_path: Path) -> None:
+    """No seed, no path, no key, no column that is not published, and no true count."""
+    rows = 9973
+    counts = [3989, 2711, 1777, 997, 499]
+    values = [f"d{i}" for i, count in enumerate(counts) for _ in range(count)]
+    assert len(values) == rows
+    folder = tmp_path / SECRETS[1]
+    folder.mkdir()
+    data = pa.table({"name": [f"n{i}" for i in range(rows)], "sex": (["F", "M"] * rows)[:rows],
+                     "hidden": [3] * rows, "disease": values})  # fmt: skip
+    pq.write_table(data, folder / "raw.parquet")
+    key = folder / "steward.key"
+    key.write_text("5eed" * 16)
+    for number, options in enumerate(({"seed": int(SECRETS[0])}, {"key_file": key}, {})):
+        table = sf.read(
+            folder / "raw.parquet", quasi="sex", sensitive="disease", key="name", drop="hidden"
+        )
+        place = tmp_path / f"release{number}"
+        sf.publish(
+            table, "rho-privacy(0.3, 0.6)", to=place, mechanism="uniform", order="keep",
+            **options,  # type: ignore[arg-type]
+        )  # fmt: skip
+        text = (place / "manifest.json").read_text()
+        for secret in (*SECRETS, "raw.parquet", "steward", "5eed", "hidden", str(tmp_path), "n17"):
+            assert secret not in text, secret
+        assert '"name": "name"' not in text
+        for count in counts:
+            assert not re.search(rf"(?<!\d){count}(?!\d)", text), count
+        records = (place / "records.parquet").read_bytes()
+        for secret in (b"hidden", b"n17", b"ARROW:schema", b"pandas"):
+            assert secret not in records
