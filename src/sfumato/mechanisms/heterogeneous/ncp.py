@@ -11,9 +11,10 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -40,6 +41,16 @@ class Axis(ABC):
     def localize(self, codes: IntArray) -> tuple[Axis, IntArray]:
         """The axis for a few records only, and their codes on it: tables stay small."""
         return self, codes
+
+    def with_codes(self, codes: IntArray) -> Self:
+        """The same axis for other records."""
+        other = copy(self)
+        other.codes = codes
+        return other
+
+    @abstractmethod
+    def landmark(self, cover: Cover) -> IntArray:
+        """A value that stands for each cover when rows are grouped by likeness."""
 
     @abstractmethod
     def single(self, codes: IntArray) -> Cover:
@@ -82,6 +93,11 @@ class NumericAxis(Axis):
         low = np.minimum(one[..., 0], other[..., 0])
         return np.stack([low, np.maximum(one[..., 1], other[..., 1])], axis=-1)
 
+    def landmark(self, cover: Cover) -> IntArray:
+        """The middle of the range."""
+        middle = (cover[:, 0] + cover[:, 1]) // 2
+        return np.minimum(np.searchsorted(self.positions, middle), len(self.positions) - 1)
+
     def growth(self, cover: Cover) -> Floats:
         place = self.positions[:, None]
         grown = np.maximum(cover[:, 0] - place, 0) + np.maximum(place - cover[:, 1], 0)
@@ -112,6 +128,12 @@ class SetAxis(Axis):
 
     def join(self, one: Cover, other: Cover) -> Cover:
         return np.bitwise_or(one, other)
+
+    def landmark(self, cover: Cover) -> IntArray:
+        """The rarest value of the set: rows with the same odd value can exchange it."""
+        inside = np.unpackbits(cover, axis=-1, count=self._values)
+        rarity = np.argsort(np.argsort(inside.sum(axis=0), kind="stable"), kind="stable")
+        return np.asarray(np.where(inside > 0, rarity, self._values).argmin(axis=1), np.int64)
 
     def growth(self, cover: Cover) -> Floats:
         inside = np.unpackbits(cover, axis=-1, count=self._values)
@@ -148,6 +170,10 @@ class TreeAxis(Axis):
 
     def join(self, one: Cover, other: Cover) -> Cover:
         return np.asarray(self.lowest[one, other])
+
+    def landmark(self, cover: Cover) -> IntArray:
+        """The first leaf below the node."""
+        return np.asarray((self.lowest[: self.leaves][:, cover] == cover).argmax(axis=0), np.int64)
 
     def growth(self, cover: Cover) -> Floats:
         joined = self.lowest[: self.leaves][:, cover]

@@ -5,9 +5,9 @@ with the records of bucket b, and every class uses every record of the block exa
 record has μ rows, each row one record per bucket: the match graph is μ-regular.
 
 Rounds run inside `parts` of the block, which a joint k-d split made: O(p) as many pairs to look at.
-A part's buckets do not quite fit each other, so some rows take in misfits; a sweep takes each
-bucket's records out of the rows that they cost most, wherever in the block these are, and matches
-them anew.
+A part's buckets do not quite fit each other, so some rows take in misfits. A sweep takes each
+bucket's records out of their rows and matches them anew, in groups that cut across the parts: odd
+sweeps the rows that their records cost most, even sweeps rows that cover the same region.
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ class Matching:
             rows = _Rows(costs, values, self.matcher, places[start], start)
             for part in parts:
                 rows.grow(part)
-            for _ in range(self.sweeps):
-                rows.sweep(self.most)
+            for number_of_sweep in range(self.sweeps):
+                rows.sweep(self.most, misfits=number_of_sweep % 2 == 0)
             conflicts += rows.conflicts()
         return Block(records, places, conflicts)
 
@@ -157,8 +157,8 @@ class _Rows:
             self._hold(rows, bucket, 1)
             covers = self.costs.join(covers, self.costs.single(bucket, found))
 
-    def sweep(self, most: int | None) -> None:
-        """Take each bucket's costliest records out of their rows and match them anew."""
+    def sweep(self, most: int | None, *, misfits: bool) -> None:
+        """Take each bucket's records out of their rows and match them anew, group by group."""
         singles = [self.costs.single(k, self.places[:, k]) for k in range(self.number)]
         after: list[list[Cover]] = [[]] * self.number  # what the buckets behind k cover
         for bucket in range(self.number - 2, -1, -1):
@@ -166,23 +166,36 @@ class _Rows:
         before: list[Cover] = []
         for bucket in range(self.number):
             others = self._joined(before, after[bucket])
-            if others and self._rematch(others, singles[bucket], bucket, most):
+            groups: list[IntArray] = []
+            if others and (most is None or len(self.places) <= most):
+                groups = [np.arange(len(self.places))]
+            elif others and most is not None:
+                groups = self._groups(others, singles[bucket], most, misfits)
+            changed = [self._rematch(others, bucket, rows) for rows in groups]
+            if any(changed):
                 singles[bucket] = self.costs.single(bucket, self.places[:, bucket])
             before = self._joined(before, singles[bucket])
 
     def _joined(self, one: list[Cover], other: list[Cover]) -> list[Cover]:
         return self.costs.join(one, other) if one and other else one or other
 
-    def _rematch(
-        self, others: list[Cover], single: list[Cover], bucket: int, most: int | None
-    ) -> bool:
-        rows = np.arange(len(self.places))
-        if most is not None and len(rows) > most:
+    def _groups(
+        self, others: list[Cover], single: list[Cover], most: int, misfits: bool
+    ) -> list[IntArray]:
+        """Rows that may exchange records: the costliest ones, or regions without rows left out."""
+        if misfits:
             grown = self.costs.size(self.costs.join(others, single)) - self.costs.size(others)
-            rows = np.sort(np.argsort(-grown, kind="stable")[:most])
+            return [np.sort(np.argsort(-grown, kind="stable")[:most])]
+        views = [
+            axis.with_codes(axis.landmark(cover))
+            for axis, cover in zip(self.costs.axes, others, strict=True)
+        ]
+        return [group[0] for group in split(np.arange(len(self.places))[None, :], views, most)]
+
+    def _rematch(self, others: list[Cover], bucket: int, rows: IntArray) -> bool:
+        """Match these rows and the records that they hold anew; whether that was better."""
         old = self.places[rows, bucket]
-        covers = [cover[rows] for cover in others]
-        cost = self.costs.pairs(covers, bucket, old)
+        cost = self.costs.pairs([cover[rows] for cover in others], bucket, old)
         self._hold(rows, bucket, -1)
         self._forbid(cost, rows, bucket, old)
         found = self.matcher(cost)
