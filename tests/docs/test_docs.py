@@ -51,6 +51,7 @@ DOCUMENTS = [
     "docs/guarantees/l-diversity.md",
     "docs/guarantees/beta-likeness.md",
     "docs/mechanisms/buckets.md",
+    "docs/mechanisms/heterogeneous.md",
 ]
 RUN = ("sh", "console", "python")
 
