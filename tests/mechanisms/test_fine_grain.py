@@ -15,8 +15,9 @@ from sfumato.errors import InfeasibleGuarantee, UsageError, WeakPromiseWarning
 from sfumato.guarantees import FineRhoPrivacy, RhoPrivacy
 from sfumato.guarantees.fine_rho import Limits
 from sfumato.mechanisms import mechanisms_for, parse_mechanism
-from sfumato.mechanisms.fine_grain import FineGrainPerturbation, limits_of
+from sfumato.mechanisms.fine_grain import FineGrainPerturbation
 from sfumato.mechanisms.general import GeneralPerturbation, exact_operator, total_variance
+from sfumato.mechanisms.limits import limits_of, planning_limits, round_down
 from sfumato.mechanisms.perturbed import within
 from sfumato.mechanisms.uniform import UniformPerturbation
 from sfumato.profile import Histogram, Profile
@@ -193,3 +194,44 @@ def test_bad_parameters(text: str, message: str) -> None:
 )
 def test_text_forms_round_trip(text: str) -> None:
     assert str(parse_mechanism(text)) == text
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.fractions(Fraction(1, 10**9), 10**9).filter(lambda number: number > 0))
+def test_rounding_down_keeps_six_digits(number: Fraction) -> None:
+    rounded = round_down(number, 6)
+    assert rounded <= number < rounded * Fraction(33, 32)
+    digits = rounded
+    while digits.denominator > 1:
+        digits *= 2
+    whole = digits.numerator
+    while whole % 2 == 0:
+        whole //= 2
+    assert whole < 64
+
+
+@pytest.mark.parametrize("way", ["uniform", "fine-grain(objective=counts)", "general"])
+def test_a_plan_hardly_ever_tells_what_one_record_was(way: str) -> None:
+    """Of 40 tables that differ from another in one record, nearly all have the same plan."""
+    rng = np.random.default_rng(6)
+    different = 0
+    for _ in range(40):
+        counts = rng.integers(200, 5000, 8)
+        moved = counts.copy()
+        moved[0] -= 1
+        moved[int(rng.integers(1, 8))] += 1
+        plans = [
+            parse_mechanism(way).plan(profile(*each.tolist()), theta(6), DRAWS)
+            for each in (counts, moved)
+        ]
+        different += plans[0].public() != plans[1].public()
+    assert different <= 4
+
+
+def test_planning_limits_are_on_the_safe_side() -> None:
+    histogram = profile(40, 20, 9, 1).histograms["s"]
+    for exact, rough in zip(
+        limits_of(theta(4), histogram), planning_limits(theta(4), histogram), strict=True
+    ):
+        assert (exact is None) == (rough is None)
+        assert exact is None or rough is None or rough <= exact

@@ -83,7 +83,7 @@ def test_killed_runs_leave_nothing_that_opens(tmp_path: Path, leftovers: Any) ->
             if (folder / "release").exists():
                 Release(folder / "release")  # what is there is whole
                 _remove(folder / "release")
-            run(("shuffle", "keep")[number % 2], 0.001 + moments.random() * whole)
+            run(("shuffle", "keep")[number % 2], 0.001 + moments.random() * min(whole, 1.0))
             left = sorted(path.name for path in folder.iterdir())
             hidden = [name for name in left if name.startswith(".")]
             assert len(hidden) <= 1

@@ -74,7 +74,8 @@ def _contents(plan: BucketedPlan) -> list[tuple[int, IntArray, IntArray]]:
         real[first] = np.repeat(held, lengths, axis=0)
     begins = sorted(real)
     found = []
-    for first, listed in plan.listed():
+    for first, lengths, values in plan.listed():
+        listed = np.repeat(values, lengths, axis=0)
         begin = begins[int(np.searchsorted(begins, first, side="right")) - 1]
         rows = real[begin][first - begin : first - begin + len(listed)]
         found.append((first, listed, rows))

@@ -15,7 +15,7 @@ import numpy as np
 
 from sfumato.attacks.people import People, common_keys, pick
 from sfumato.attacks.protocol import Attack, Guesses, Scene
-from sfumato.attacks.sights import BucketsSight, RangesSight, RecordsSight
+from sfumato.attacks.sights import BucketsSight, CountsSight, RangesSight, RecordsSight
 from sfumato.draws import Draws, IntArray
 from sfumato.operators.base import FloatArray
 
@@ -33,6 +33,7 @@ class Linkage(Attack):
 
     def guess(self, scene: Scene, targets: People, draws: Draws) -> Guesses:
         sight = scene.sight
+        assert not isinstance(sight, CountsSight)  # it has no records to link with
         if isinstance(sight, RangesSight):
             matches, shares = _in_ranges(sight, targets)
         else:

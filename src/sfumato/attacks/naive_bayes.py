@@ -41,7 +41,7 @@ class NaiveBayes(Attack):
 
     name: ClassVar[str] = "naive-bayes"
     kinds: ClassVar[frozenset[str]] = frozenset(
-        {"perturbed", "bucketed", "generalized", "synthetic", "raw"}
+        {"perturbed", "bucketed", "generalized", "synthetic", "raw", "counts"}
     )
 
     def __post_init__(self) -> None:
@@ -95,9 +95,11 @@ class NaiveBayes(Attack):
                 for codes, size in zip(sight.codes, sizes, strict=True)
             ]
             prior = sight.prior
-        else:
+        elif isinstance(sight, RangesSight):
             tables = [range_counts(sight, holds) for holds in sight.holds]
             prior = sight.prior
+        else:
+            tables, prior = list(sight.tables), sight.prior
         if self.delta:
             tables = [
                 _window(scene.people, k, self.delta) @ table if numeric else table

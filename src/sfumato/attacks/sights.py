@@ -119,7 +119,20 @@ class RangesSight:
         return np.bincount(self.shown, minlength=self.values) / max(len(self.shown), 1)
 
 
-Sight = RecordsSight | BucketsSight | RangesSight
+@dataclass(frozen=True, eq=False)
+class CountsSight:
+    """No records, but answered counts: by (quasi value, sensitive value) per quasi column."""
+
+    tables: list[FloatArray]
+    totals: FloatArray
+    values: int
+
+    @cached_property
+    def prior(self) -> FloatArray:
+        return np.asarray(self.totals / max(float(self.totals.sum()), 1e-300))
+
+
+Sight = RecordsSight | BucketsSight | RangesSight | CountsSight
 
 
 def look(release: Release, people: People) -> Sight:
@@ -152,6 +165,19 @@ def look(release: Release, people: People) -> Sight:
         part = np.asarray(records.column(name).to_numpy(), np.int64)
         shown = operator.lookup[part, shown]
     return RecordsSight(codes, shown, people.values, operator)
+
+
+def records_sight(records: pa.Table, people: People, values: pa.Array) -> RecordsSight:
+    """Synthetic records that somebody else made; `values` is the sensitive column's domain.
+
+    Records with a value from outside the domain are left out.
+    """
+    shown = pc.index_in(records.column(people.column).cast(values.type), value_set=values)
+    known = records.filter(pc.is_valid(shown))
+    codes = [
+        people.domains.codes(k, known.column(name)) for k, name in enumerate(people.domains.names)
+    ]
+    return RecordsSight(codes, np.asarray(shown.drop_null().to_numpy(), np.int64), people.values)
 
 
 def raw_sight(people: People) -> RecordsSight:

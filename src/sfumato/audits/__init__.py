@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from sfumato.audits.agreement import check_agreement
 from sfumato.audits.bucketed import check_buckets
 from sfumato.audits.case import AuditCase, raw_table
 from sfumato.audits.common import check_quasi_columns, check_randomness, check_rows
@@ -21,6 +22,7 @@ from sfumato.audits.small_sum import (
     check_published_counts,
     check_traced_groups,
 )
+from sfumato.guarantees import CeilingGuarantee
 from sfumato.release import Release
 
 Check = Callable[[AuditCase], Iterator[Finding]]
@@ -33,6 +35,7 @@ CHECKS: dict[str, list[Check]] = {
         check_quasi_columns,
         check_amplification,
         check_fit,
+        check_agreement,
         check_parts,
         check_group_size,
         check_published_counts,
@@ -42,7 +45,22 @@ CHECKS: dict[str, list[Check]] = {
     ],
     "generalized": [check_randomness, check_rows, check_generalized],
     "bucketed": [check_randomness, check_rows, check_quasi_columns, check_buckets],
-    "synthetic": [check_randomness, check_rows, check_quasi_columns, check_resampled],
+    "synthetic": [
+        check_randomness,
+        check_rows,
+        check_quasi_columns,
+        check_resampled,
+        check_agreement,
+    ],
+}
+
+# the checks that hold a release to its guarantee; the others see whether it is what it says
+PROMISES: set[Check] = {
+    check_amplification,
+    check_parts,
+    check_group_size,
+    check_buckets,
+    check_resampled,
 }
 
 
@@ -54,8 +72,33 @@ def audit(table: Any, release: Release | str | Path, *, trace: str | Path | None
     """
     opened = release if isinstance(release, Release) else Release(release)
     case = AuditCase(raw_table(table, opened), opened, None if trace is None else str(trace))
-    checks = CHECKS[opened.kind]
-    return Verdict(tuple(finding for check in checks for finding in check(case)))
+    found = [(check, finding) for check in CHECKS.get(opened.kind, []) for finding in check(case)]
+    judged = [finding for check, finding in found if check in PROMISES]
+    return Verdict((*(finding for _, finding in found), *_unjudged(case, judged)))
+
+
+def _unjudged(case: AuditCase, judged: list[Finding]) -> Iterator[Finding]:
+    """An audit never passes in silence: a column whose promise nothing looked at fails.
+
+    So does a promise that buckets cannot be held to, because it states no ceilings.
+    """
+    release, columns = case.release, case.table.sensitive
+    ceilings = isinstance(case.guarantee, CeilingGuarantee)
+    for column in columns:
+        named = [f for f in judged if f"{f.check} ".endswith(f" of {column} ")]
+        named += [f for f in judged if f" of {column} " in f.check]
+        if not (judged if len(columns) == 1 else named) or (
+            release.kind == "bucketed" and not ceilings
+        ):
+            forms = release.plan.get("operators", {}).get(column, {})
+            form = f" with the operator '{forms['form']}'" if "form" in forms else ""
+            yield Finding(
+                f"promise about {column}",
+                False,
+                release.manifest.guarantee,
+                None,
+                f"no audit knows how to hold a {release.kind} release{form} to this promise",
+            )
 
 
 __all__ = ["CHECKS", "AuditCase", "Finding", "Verdict", "audit"]

@@ -27,6 +27,7 @@ def check_buckets(case: AuditCase) -> Iterator[Finding]:
     yield _sizes(case, connection)
     yield _histogram(case, connection)
     yield from _members(case, connection)
+    yield from _room(case, connection)
     yield from _posteriors(case, connection)
 
 
@@ -138,6 +139,37 @@ def _members(case: AuditCase, connection: Any) -> Iterator[Finding]:
         value = value_text(_raw_histogram(case).values[int(row[3])])
         witness = f"bucket {row[2]} holds {value} more often than it lists it; {witness}"
     yield Finding("members", wrong == 0, wrong, 0, witness)
+
+
+def _room(case: AuditCase, connection: Any) -> Iterator[Finding]:
+    """People who share their quasi columns fit into their buckets, value by value.
+
+    n of them have x in the table; their buckets must list x for n of them at least.
+    """
+    if not case.table.quasi:
+        return
+    names = [quoted(name) for name in case.table.quasi]
+    listed = ", ".join(names)
+    same = " AND ".join(f"r.{name} IS NOT DISTINCT FROM n.{name}" for name in names)
+    connection.register("raw_again", case.raw_reader())
+    row = connection.execute(
+        f"""
+        WITH held AS (SELECT {listed}, bucket, count(*) AS n FROM published GROUP BY ALL),
+             room AS (SELECT {listed}, l.code, sum(least(h.n, l.n)) AS n
+                      FROM held AS h JOIN listed AS l ON l.bucket = h.bucket GROUP BY ALL),
+             needed AS (SELECT {listed}, __code_0 AS code, count(*) AS n FROM raw_again
+                        GROUP BY ALL)
+        SELECT count(*), any_value(n.code), any_value(n.n), any_value(coalesce(r.n, 0))
+        FROM needed AS n LEFT JOIN room AS r ON r.code = n.code AND {same}
+        WHERE n.n > coalesce(r.n, 0)
+        """
+    ).fetchall()[0]
+    wrong = int(row[0])
+    witness = None
+    if wrong:
+        value = value_text(_raw_histogram(case).values[int(row[1])])
+        witness = f"{row[2]} people alike have {value}, their buckets list it for {row[3]} of them"
+    yield Finding("room", wrong == 0, wrong, 0, witness)
 
 
 def _posteriors(case: AuditCase, connection: Any) -> Iterator[Finding]:

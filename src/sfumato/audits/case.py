@@ -15,10 +15,9 @@ from sfumato.errors import DataError
 from sfumato.guarantees import Guarantee, parse_guarantee
 from sfumato.profile import Profile
 from sfumato.release import Release
+from sfumato.scratch import scratch_database
 from sfumato.table import Missing, Table, read
 from sfumato.table.sources import find_source
-
-MEMORY_LIMIT = "512MB"
 
 
 class AuditCase:
@@ -26,6 +25,7 @@ class AuditCase:
 
     def __init__(self, table: Table, release: Release, trace: str | None = None) -> None:
         self.table, self.release, self.trace = table, release, trace
+        self._connections: list[Any] = []  # what a result is read from must outlive it
 
     @cached_property
     def guarantee(self) -> Guarantee:
@@ -60,9 +60,8 @@ class AuditCase:
 
     def connect(self) -> Any:
         """A DuckDB connection with the raw stream as `raw` and the records as `published`."""
-        import duckdb
-
-        connection = duckdb.connect(config={"memory_limit": MEMORY_LIMIT})
+        connection = scratch_database()
+        self._connections.append(connection)
         connection.register("raw", self.raw_reader())
         files = ", ".join(_literal(str(path)) for path in self.release.records)
         connection.execute(f"CREATE VIEW published AS SELECT * FROM read_parquet([{files}])")

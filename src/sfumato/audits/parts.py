@@ -19,6 +19,7 @@ from sfumato.guarantees import RhoPrivacy
 from sfumato.mechanisms import parse_mechanism
 from sfumato.mechanisms.partitioned import PartitionedPerturbation, cut_table
 from sfumato.operators import Parts
+from sfumato.scratch import scratch_database
 
 
 def check_parts(case: AuditCase) -> Iterator[Finding]:
@@ -31,7 +32,7 @@ def check_parts(case: AuditCase) -> Iterator[Finding]:
     for index, (column, operator) in enumerate(operators_of(case).items()):
         if not isinstance(operator, Parts):
             continue
-        quotas = _quotas(case, column, operator)
+        quotas = quotas_of(case, column, operator)
         shown = _shown_counts(case, index, column, operator)
         if quotas is None:
             yield Finding(
@@ -58,7 +59,7 @@ def check_parts(case: AuditCase) -> Iterator[Finding]:
         yield _membership(case, column, operator, quotas)
 
 
-def _quotas(case: AuditCase, column: str, operator: Parts) -> IntArray | None:
+def quotas_of(case: AuditCase, column: str, operator: Parts) -> IntArray | None:
     """Counts by (part, value)."""
     if case.trace is not None:
         return _traced(case, column, operator)
@@ -70,15 +71,13 @@ def _quotas(case: AuditCase, column: str, operator: Parts) -> IntArray | None:
 
 
 def _traced(case: AuditCase, column: str, operator: Parts) -> IntArray:
-    import duckdb
-
     path = Path(str(case.trace)) / TRACE
     if not path.exists():
         raise DataError(
             f"There is no {TRACE} in {case.trace!r}. Name the folder that 'publish --trace' wrote."
         )
     quotas = np.zeros((len(operator.parts), operator.domain), np.int64)
-    with duckdb.connect(config={"memory_limit": "512MB"}) as connection:
+    with scratch_database() as connection:
         source = "read_parquet('" + str(path).replace("'", "''") + "')"
         part, code = quoted(f"{column} part"), quoted(column)
         found = connection.execute(f"SELECT {part}, {code}, count(*) FROM {source} GROUP BY ALL")

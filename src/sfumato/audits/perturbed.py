@@ -20,7 +20,7 @@ from sfumato.release.reader import in_utc
 ENTRYWISE = ("uniform", "fine-grain", "general")  # one matrix over the column's values
 FALSE_ALARM = 1e-6  # the chance that an honest release fails the goodness of fit
 _MOST_GROUPS = 32
-_LEAST_EXPECTED = 10.0  # published values expected less often are pooled
+_LEAST_VARIANCE = 10.0  # published values that vary less are pooled
 
 
 def operators_of(case: AuditCase) -> dict[str, Operator]:
@@ -104,11 +104,10 @@ def fit_finding(
     """
     from scipy import stats
 
-    statistic, freedom = 0.0, 0
-    for group in range(len(raw)):
-        distance, df = fit_distance(raw[group], published[group], matrix)
-        statistic, freedom = statistic + distance, freedom + df
+    statistic, freedom = _total_distance(raw, published, matrix)
     chance = float(stats.chi2.sf(statistic, freedom)) if freedom else float(statistic == 0.0)
+    if not freedom and chance:
+        chance = _bounded_chance(raw.sum(axis=0), published.sum(axis=0), matrix)
     holds = chance >= FALSE_ALARM
     witness = f"chi-square {statistic:.0f} on {freedom} degrees of freedom"
     values = case.profile.histograms[column].values
@@ -124,6 +123,30 @@ def fit_finding(
     )
 
 
+def _total_distance(
+    raw: IntArray, published: IntArray, matrix: npt.NDArray[np.float64]
+) -> tuple[float, int]:
+    """Distances added up over the groups; groups in which too little varies are joined."""
+    pairs = [fit_distance(*group, matrix) for group in zip(raw, published, strict=True)]
+    statistic, freedom = sum(pair[0] for pair in pairs), sum(pair[1] for pair in pairs)
+    if len(raw) == 1 or freedom >= len(raw) or statistic == float("inf"):
+        return statistic, freedom
+    starts = np.arange(0, len(raw), 2)  # every group with its neighbour
+    return _total_distance(np.add.reduceat(raw, starts), np.add.reduceat(published, starts), matrix)
+
+
+def _bounded_chance(raw: IntArray, published: IntArray, matrix: npt.NDArray[np.float64]) -> float:
+    """At most this chance have counts so far from their means, where too little varies for a law.
+
+    Bernstein's inequality for each value, and Bonferroni's for all of them.
+    """
+    expected = raw @ matrix
+    variances = np.maximum(expected - raw @ matrix**2, 0.0)
+    gaps = np.maximum(np.abs(published - expected) - 1e-6, 0.0)
+    exponents = gaps**2 / (2 * (variances + gaps / 3) + 1e-12)
+    return float(min(1.0, 2 * len(gaps) * np.exp(-exponents.max())))
+
+
 def fit_distance(
     raw: IntArray, published: IntArray, matrix: npt.NDArray[np.float64]
 ) -> tuple[float, int]:
@@ -136,12 +159,16 @@ def fit_distance(
     if raw.sum() == 0:
         return float(published.sum()), 0
     covariance = np.diag(expected) - matrix.T @ (raw[:, None] * matrix)
-    pools = _pools(expected)
+    variances = np.diag(covariance)
+    fixed = variances <= 1e-9 * raw.sum()
+    if np.abs((published - expected)[fixed]).max(initial=0.0) > 0.5:
+        return float("inf"), 0  # nothing is random here, so nothing may differ
+    pools = _pools(variances)
     difference = pools @ (published - expected)
     pooled = pools @ covariance @ pools.T
     inverse = np.linalg.pinv(pooled, rcond=1e-9, hermitian=True)
-    freedom = int(np.linalg.matrix_rank(pooled, tol=1e-9 * np.abs(pooled).max(), hermitian=True))
-    if freedom == 0:  # nothing is random here, so nothing may differ
+    freedom = int(np.linalg.matrix_rank(pooled, tol=1e-9 * raw.sum(), hermitian=True))
+    if freedom == 0:
         return (0.0 if np.abs(difference).max() < 0.5 else float("inf")), 0
     # a difference outside the covariance's range can not come from the operator at all
     outside = difference - pooled @ (inverse @ difference)
@@ -150,21 +177,25 @@ def fit_distance(
     return float(difference @ inverse @ difference), freedom
 
 
-def _pools(expected: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """A 0/1 matrix that sums rare values, so that chi-square is a fair law for the distance."""
-    order = np.argsort(-expected, kind="stable")
-    pool = np.empty(len(expected), np.int64)
+def _pools(variances: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """A 0/1 matrix that sums values, so that chi-square is a fair law for the distance.
+
+    What counts is how much varies, not how much is expected: with a retention near 1 even a common
+    value gains or loses a record seldom, and far from normally.
+    """
+    order = np.argsort(-variances, kind="stable")
+    pool = np.empty(len(variances), np.int64)
     number, held = 0, 0.0
     for value in order:
         pool[value] = number
-        held += expected[value]
-        if held >= _LEAST_EXPECTED:
+        held += variances[value]
+        if held >= _LEAST_VARIANCE:
             number, held = number + 1, 0.0
     if held and number:  # what is left joins the last full pool
         pool[pool == number] = number - 1
     count = int(pool.max()) + 1
-    matrix = np.zeros((count, len(expected)))
-    matrix[pool, np.arange(len(expected))] = 1.0
+    matrix = np.zeros((count, len(variances)))
+    matrix[pool, np.arange(len(variances))] = 1.0
     return matrix
 
 

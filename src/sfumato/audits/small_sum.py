@@ -18,6 +18,7 @@ from sfumato.guarantees import SmallSum
 from sfumato.guarantees.small_sum import USUAL_ERROR, USUAL_UP_TO
 from sfumato.guarantees.small_sum_tails import small_sum_privacy, wrong_condition_sum
 from sfumato.operators import Decoy
+from sfumato.scratch import scratch_database
 
 _MOST_TAILS = 4000  # different (group, value) sizes whose tails are computed
 
@@ -126,9 +127,7 @@ def check_traced_groups(case: AuditCase) -> Iterator[Finding]:
         raise DataError(
             f"There is no {TRACE} in {case.trace!r}. Name the folder that 'publish --trace' wrote."
         )
-    import duckdb
-
-    with duckdb.connect(config={"memory_limit": "512MB"}) as connection:
+    with scratch_database() as connection:
         source = "read_parquet('" + str(path).replace("'", "''") + "')"
         for number, (column, operator) in enumerate(decoys):
             group, code = quoted(f"{column} group"), quoted(column)

@@ -7,12 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from sfumato.columns import Value
 from sfumato.draws import IntArray
 from sfumato.table.sources import Source
+
+SmallCodes = npt.NDArray[np.signedinteger[Any]]
 
 _BATCH_ROWS = 1 << 17
 _RADIX_LIMIT = 1 << 62
@@ -99,7 +102,7 @@ def factor(column: pa.ChunkedArray, order: Sequence[Value] | None = None) -> Fac
     return Factor(mapping[raw], (*kept, None) if lacking else kept)
 
 
-def raw_codes(column: pa.ChunkedArray) -> tuple[IntArray, list[Any]]:
+def raw_codes(column: pa.ChunkedArray) -> tuple[SmallCodes, list[Any]]:
     """Codes into the list of values, which has None at its end; unordered."""
     chunks = column.chunks
     values = chunks[0].dictionary.to_pylist() if chunks else []
@@ -107,10 +110,10 @@ def raw_codes(column: pa.ChunkedArray) -> tuple[IntArray, list[Any]]:
         chunk.indices.fill_null(len(values)).to_numpy(zero_copy_only=False) for chunk in chunks
     ]
     whole = np.concatenate(codes) if codes else np.empty(0, np.int32)
-    return whole.astype(np.int64), [*values, None]
+    return whole, [*values, None]
 
 
-def class_ids(columns: Sequence[tuple[IntArray, int]], rows: int) -> tuple[IntArray, IntArray]:
+def class_ids(columns: Sequence[tuple[SmallCodes, int]], rows: int) -> tuple[IntArray, IntArray]:
     """The class of every row and the first row of every class.
 
     `columns` are codes with the number of their values: one mixed-radix key, made dense where it
@@ -125,7 +128,8 @@ def class_ids(columns: Sequence[tuple[IntArray, int]], rows: int) -> tuple[IntAr
         if radix * values >= _RADIX_LIMIT:
             _, key = np.unique(key, return_inverse=True)
             radix = int(key.max()) + 1
-        key = key * values + codes
+        key *= values
+        key += codes
         radix *= values
     order = np.argsort(key, kind="stable")
     ranked = key[order]

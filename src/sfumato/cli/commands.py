@@ -12,6 +12,7 @@ from sfumato.cli.show import ProgressLine, show_json
 from sfumato.errors import DataError, UsageError
 
 if TYPE_CHECKING:
+    from sfumato.mechanisms import Mechanism
     from sfumato.table import Table
 
 Origin = Annotated[str, typer.Argument(help="Parquet, CSV or Arrow file; a glob takes many.")]
@@ -124,6 +125,16 @@ def publish(
     mechanism: Annotated[
         str | None, typer.Option(help="The way to keep it; the most accurate one by default.")
     ] = None,
+    fakes: Annotated[
+        int, typer.Option(min=0, help="Values per bucket that nobody in it has, against insiders.")
+    ] = 0,
+    fakes_resist_association: Annotated[
+        bool,
+        typer.Option(
+            "--fakes-resist-association",
+            help="Only fakes that no record of the bucket all but rules out.",
+        ),
+    ] = False,
     key: Key = None,
     drop: Drop = "",
     numeric: Numeric = "",
@@ -168,7 +179,7 @@ def publish(
             declared,
             guarantee,
             to=out,
-            mechanism=mechanism,
+            mechanism=_with_fakes(mechanism, fakes, fakes_resist_association),
             seed=seed,
             key_file=key_file,
             order=order,
@@ -187,6 +198,15 @@ def publish(
     print(f"  mechanism  {manifest.mechanism}")
     for sentence in (*manifest.statement, *manifest.caveats):
         print(f"  {sentence}")
+
+
+def _with_fakes(mechanism: str | None, fakes: int, resist: bool) -> Mechanism | str | None:
+    if not fakes and not resist:
+        return mechanism
+    from sfumato.mechanisms import parse_mechanism
+    from sfumato.mechanisms.buckets import with_fakes
+
+    return with_fakes(parse_mechanism(mechanism or "optimal"), fakes, resist_association=resist)
 
 
 @app.command()

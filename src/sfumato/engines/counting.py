@@ -12,10 +12,10 @@ from sfumato.draws import IntArray
 from sfumato.engines.coding import SensitiveCoder, ValueCounter, sensitive_domain
 from sfumato.errors import DataError
 from sfumato.profile import Cells, Histogram, Profile
+from sfumato.scratch import scratch_database
 from sfumato.table import Table
 
 Progress = Callable[[str, int, int], None]
-MEMORY_LIMIT = "512MB"
 
 
 def no_progress(stage: str, done: int, total: int) -> None:
@@ -67,15 +67,13 @@ def drop_missing(table: Table, batch: pa.RecordBatch) -> pa.RecordBatch:
 
 def check_keys(table: Table) -> int:
     """How many rows repeat the key of another row; a missing key is refused."""
-    import duckdb
-
     if table.key is None:
         return 0
     reader = pa.RecordBatchReader.from_batches(
         pa.schema([pa.field(table.key, table.type_of(table.key))]),
         (_plain(batch) for batch in table.batches([table.key])),
     )
-    connection = duckdb.connect(config={"memory_limit": MEMORY_LIMIT})
+    connection = scratch_database()
     connection.register("people", reader)
     name = '"' + table.key.replace('"', '""') + '"'
     row = connection.execute(
@@ -104,8 +102,6 @@ def count_cells(table: Table, column: str, values: tuple[Value, ...]) -> Cells:
     memory limit): three times faster than grouping by the columns themselves. Two passes: the
     domains, then the keys.
     """
-    import duckdb
-
     domains = quasi_domains(table)
     radix = np.array([len(domain) for domain in domains], dtype=object)
     if int(np.prod(radix)) * len(values) >= 1 << 63:
@@ -125,7 +121,7 @@ def count_cells(table: Table, column: str, values: tuple[Value, ...]) -> Cells:
             yield pa.RecordBatch.from_arrays([pa.array(code)], names=["code"])
 
     schema = pa.schema([("code", pa.int64())])
-    connection = duckdb.connect(config={"memory_limit": MEMORY_LIMIT})
+    connection = scratch_database()
     connection.register("coded", pa.RecordBatchReader.from_batches(schema, keyed()))
     counted = connection.sql(
         "SELECT code, count(*) AS n FROM coded GROUP BY code ORDER BY code"

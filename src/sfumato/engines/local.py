@@ -128,7 +128,7 @@ def publish(
                 plan=plan.public(),
                 statement=tuple(plan.statement(promise, h) for h in profile.histograms.values()),
                 does_not_protect=promise.does_not_protect,
-                caveats=(*plan.caveats(), *caveats, *_drop_caveats(table)),
+                caveats=(*plan.caveats(), *caveats, *_table_caveats(table)),
             )
         )
     return Publication(Path(to), manifest, profile.rows, time.perf_counter() - began)
@@ -398,7 +398,16 @@ def _key_caveats(table: Table, repeated_keys: str) -> list[str]:
     ]
 
 
-def _drop_caveats(table: Table) -> list[str]:
-    if table.missing != "drop":
-        return []
-    return ["Records without a sensitive value were left out; the counts do not include them."]
+def _table_caveats(table: Table) -> list[str]:
+    found = []
+    if len(table.sensitive) > 1:
+        found.append(
+            f"The promise holds for each of the columns {', '.join(table.sensitive)} by itself. "
+            "Where they depend on one another, the published values of one tell about another, "
+            "and together they may tell more than the promise about one allows."
+        )
+    if table.missing == "drop":
+        found.append(
+            "Records without a sensitive value were left out; the counts do not include them."
+        )
+    return found

@@ -294,16 +294,16 @@ class FineRhoPrivacy(Guarantee):
         rows = self._rows(histogram)
         if self.theta is not None:
             text = (
-                f"Column {histogram.column!r}: whoever believes, from anything but this release, "
-                "that a person has some value with a chance of at most that value's share in the "
-                f"table still gives it at most {float(self.theta):.4g} times that share after "
-                "seeing the release."
+                f"Column {histogram.column!r}: whoever believes, from anything but a person's own "
+                "record, that the person has some value with a chance of at most that value's "
+                f"share in the table still gives it at most {float(self.theta):.4g} times that "
+                "share after seeing that record."
             )
         else:
             text = (
                 f"Column {histogram.column!r}: every value has its own limits. Whoever believes, "
-                "from anything but this release, that a person has the value with a chance of at "
-                "most rho1 still gives it at most rho2 after seeing the release."
+                "from anything but a person's own record, that the person has the value with a "
+                "chance of at most rho1 still gives it at most rho2 after seeing that record."
             )
             stated = [
                 f"{value_text(value)} {float(row.rho1):.4g} → {float(row.rho2):.4g}"

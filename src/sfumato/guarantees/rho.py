@@ -103,9 +103,10 @@ class RhoPrivacy(Guarantee):
 
     def statement(self, histogram: Histogram) -> str:
         text = (
-            f"Column {histogram.column!r}: whoever believes, from anything but this release, that "
-            f"a person has some value with a chance of at most {float(self.rho1):.4g} still gives "
-            f"it a chance of at most {float(self.rho2):.4g} after seeing the release."
+            f"Column {histogram.column!r}: whoever believes, from anything but a person's own "
+            "record, that the person has some value with a chance of at most "
+            f"{float(self.rho1):.4g} still gives it a chance of at most {float(self.rho2):.4g} "
+            "after seeing that record."
         )
         return text + self.uncovered_text(histogram)
 

@@ -16,6 +16,12 @@ from sfumato.errors import UsageError, WeakPromiseWarning
 from sfumato.guarantees.base import Guarantee
 from sfumato.guarantees.fine_rho import FineRhoPrivacy
 from sfumato.guarantees.rho import RhoPrivacy
+from sfumato.mechanisms.limits import (
+    limits_of,
+    objective_weights,
+    planning_counts,
+    planning_limits,
+)
 from sfumato.mechanisms.perturbed import PerturbedPlan
 from sfumato.mechanisms.protocol import Mechanism
 from sfumato.mechanisms.retentions import (
@@ -89,19 +95,23 @@ class FineGrainPerturbation(Mechanism):
         operators, limits, floors = {}, {}, {}
         for column, histogram in profile.histograms.items():
             guarantee.check(histogram)
-            gammas = limits_of(guarantee, histogram)
-            counts = histogram.counts.astype(np.float64)
-            p_min = self.p_min * uniform_retention(gammas)
+            gammas = planning_limits(guarantee, histogram)
+            uniform = uniform_retention(gammas)
+            floors[column] = list[int]()
             if self.objective == "counts":
-                operators[column] = best_for_counts(gammas, counts)
-                floors[column] = list[int]()
+                operators[column] = _never_worse(
+                    best_for_counts(gammas, planning_counts(histogram)), uniform, histogram
+                )
             else:
-                operator = best_for_records(gammas, objective_weights(guarantee, histogram), p_min)
+                weights = objective_weights(guarantee, histogram)
+                operator = best_for_records(gammas, weights, self.p_min * uniform)
                 operators[column] = operator
-                floors[column] = _at_floor(operator, p_min)
-                self._report_floor(histogram, operator, floors[column], uniform_retention(gammas))
-            limits[column] = gammas
-        return PerturbedPlan(operators, limits, profile.rows, profile.histograms, floors)
+                floors[column] = _at_floor(operator, self.p_min * uniform)
+                self._report_floor(histogram, operator, floors[column], uniform)
+            limits[column] = limits_of(guarantee, histogram)
+        return PerturbedPlan(
+            operators, limits, profile.rows, profile.histograms, floors, fitted=True
+        )
 
     def _report_floor(
         self,
@@ -131,24 +141,6 @@ class FineGrainPerturbation(Mechanism):
         )
 
 
-def limits_of(guarantee: Guarantee, histogram: Histogram) -> list[Fraction | None]:
-    """How much the guarantee lets each value's odds rise; None where it promises nothing."""
-    if isinstance(guarantee, RhoPrivacy):
-        uncovered = set(guarantee.uncovered(histogram))
-        return [
-            None if code in uncovered else guarantee.gamma for code in range(len(histogram.values))
-        ]
-    assert isinstance(guarantee, FineRhoPrivacy)
-    return guarantee.gammas(histogram)
-
-
-def objective_weights(guarantee: Guarantee, histogram: Histogram) -> FloatArray:
-    """What keeping a record of each value is worth: the stated weights, else the shares."""
-    if isinstance(guarantee, FineRhoPrivacy) and guarantee.limits is not None:
-        return np.array([float(weight) for weight in guarantee.weights(histogram)])
-    return np.asarray(histogram.counts / max(histogram.rows, 1))
-
-
 def best_for_records(gammas: Gammas, weights: FloatArray, p_min: Fraction) -> FineGrain:
     """The thesis's optimum above p_min, rounded so that every limit holds exactly."""
     top = best_top(as_floats(gammas), weights, float(p_min))
@@ -158,8 +150,8 @@ def best_for_records(gammas: Gammas, weights: FloatArray, p_min: Fraction) -> Fi
 def best_for_counts(gammas: Gammas, counts: FloatArray) -> FineGrain:
     """The smallest total variance Σ Var(n̂_x) along t, from uniform retention to the largest t.
 
-    A grid finds the valley and golden sections its bottom: uniform retention is one end of the
-    grid, so the result is never worse than uniform.
+    A grid finds the valley and a finer one its bottom; both follow from the limits alone, so t
+    tells little about the counts. Uniform retention is one end, so the result is never worse.
     """
     floats = as_floats(gammas)
     value = int(np.argmax(floats))
@@ -171,19 +163,17 @@ def best_for_counts(gammas: Gammas, counts: FloatArray) -> FineGrain:
         return float(closed.variances(counts, p).sum()) if float(p.min()) > 0 else float("inf")
 
     grid = np.linspace(low, max(high, low), 65)
-    losses = [loss(float(t)) for t in grid]
-    at = int(np.argmin(losses))
-    left, right = float(grid[max(at - 1, 0)]), float(grid[min(at + 1, 64)])
-    ratio = (5**0.5 - 1) / 2
-    for _ in range(40):
-        width = (right - left) * ratio
-        if loss(right - width) <= loss(left + width):
-            right = left + width
-        else:
-            left = right - width
-    middle = (left + right) / 2
-    best = middle if loss(middle) < losses[at] else float(grid[at])
+    at = int(np.argmin([loss(t) for t in grid.tolist()]))
+    finer = np.linspace(grid[max(at - 1, 0)], grid[min(at + 1, 64)], 17)
+    best = min([float(grid[at]), *finer.tolist()], key=loss)
     return FineGrain(drawable(gammas, Top(value, best), Fraction(0)))
+
+
+def _never_worse(operator: FineGrain, uniform: Fraction, histogram: Histogram) -> FineGrain:
+    """Planning saw rounded counts: by the true ones, uniform retention may be the better."""
+    counts = histogram.counts.astype(np.float64)
+    same = FineGrain.of([uniform] * operator.values)
+    return same if same.variances(counts).sum() < operator.variances(counts).sum() else operator
 
 
 def _at_floor(operator: FineGrain, p_min: Fraction) -> list[int]:

@@ -16,7 +16,12 @@ from sfumato.errors import UsageError, WeakPromiseWarning
 from sfumato.guarantees.base import Guarantee
 from sfumato.guarantees.fine_rho import FineRhoPrivacy
 from sfumato.guarantees.rho import RhoPrivacy
-from sfumato.mechanisms.fine_grain import limits_of, objective_weights
+from sfumato.mechanisms.limits import (
+    limits_of,
+    objective_weights,
+    planning_counts,
+    planning_limits,
+)
 from sfumato.mechanisms.perturbed import Allowed, PerturbedPlan
 from sfumato.mechanisms.protocol import Mechanism
 from sfumato.mechanisms.retentions import uniform_retention
@@ -82,11 +87,11 @@ class GeneralPerturbation(Mechanism):
                     f"column {column!r} has {len(histogram.values)}, the most is {MOST_VALUES}. "
                     "Use 'fine-grain' or 'partitioned'."
                 )
-            gammas = limits_of(guarantee, histogram)
+            gammas = planning_limits(guarantee, histogram)
             weights = objective_weights(guarantee, histogram)
             operators[column] = self._solve(histogram, gammas, weights)
-            limits[column] = gammas
-        return PerturbedPlan(operators, limits, profile.rows, profile.histograms)
+            limits[column] = limits_of(guarantee, histogram)
+        return PerturbedPlan(operators, limits, profile.rows, profile.histograms, fitted=True)
 
     def _solve(self, histogram: Histogram, gammas: Gammas, weights: FloatArray) -> General:
         program = _Program(gammas, both=self.breaches == "both")
@@ -180,7 +185,7 @@ def _least_variance(
     program: _Program, starts: Sequence[FloatArray], histogram: Histogram, rounds: int = 12
 ) -> FloatArray:
     """Frank–Wolfe: step towards the linear program's answer for the current slope."""
-    counts = np.maximum(histogram.counts.astype(np.float64), 1e-3)
+    counts = np.maximum(planning_counts(histogram), 1e-3)
     matrix = min(starts, key=lambda start: total_variance(start, counts))
     loss = total_variance(matrix, counts)
     for _ in range(rounds):

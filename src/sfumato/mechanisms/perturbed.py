@@ -24,7 +24,8 @@ class PerturbedPlan(Plan):
     """One operator per sensitive column, drawn independently record by record.
 
     `limits` say how much the guarantee allows any value's odds to rise (None: no limit); `rows`
-    are the records of the table; `floors` name the values that only p_min kept countable.
+    are the records of the table; `floors` name the values that only p_min kept countable;
+    `fitted` says that the operators follow from the histogram, coarsely rounded.
     """
 
     operators: Mapping[str, Operator]
@@ -32,6 +33,7 @@ class PerturbedPlan(Plan):
     rows: int
     histograms: Mapping[str, Histogram] = field(default_factory=dict)
     floors: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    fitted: bool = False
 
     kind: ClassVar[str] = "perturbed"
 
@@ -50,6 +52,13 @@ class PerturbedPlan(Plan):
 
     def caveats(self) -> list[str]:
         sentences = [ldp_caveat(column, operator) for column, operator in self.operators.items()]
+        if self.fitted:
+            sentences += [
+                f"Column {column!r}: the operator was fitted to how common each value is, rounded "
+                "to a few binary digits, and tells that much about the shares. Who knows the "
+                "values of everybody else may, rarely, conclude from it what one record was."
+                for column in self.operators
+            ]
         for column, codes in self.floors.items():
             if codes:
                 sentences.append(floor_caveat(self.histograms[column], codes))

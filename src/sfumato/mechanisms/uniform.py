@@ -9,7 +9,7 @@ from sfumato.draws import Draws
 from sfumato.guarantees.base import Guarantee
 from sfumato.guarantees.fine_rho import FineRhoPrivacy
 from sfumato.guarantees.rho import RhoPrivacy
-from sfumato.mechanisms.fine_grain import limits_of
+from sfumato.mechanisms.limits import planning_limits
 from sfumato.mechanisms.perturbed import PerturbedPlan
 from sfumato.mechanisms.protocol import Mechanism
 from sfumato.operators import Uniform
@@ -38,7 +38,8 @@ class UniformPerturbation(Mechanism):
         operators, limits = {}, {}
         for column, histogram in profile.histograms.items():
             guarantee.check(histogram)
-            gammas = [gamma for gamma in limits_of(guarantee, histogram) if gamma is not None]
+            gammas = [gamma for gamma in planning_limits(guarantee, histogram) if gamma is not None]
             limits[column] = min(gammas)  # one retention for all: the strictest limit decides
             operators[column] = Uniform.for_amplification(len(histogram.values), limits[column])
-        return PerturbedPlan(operators, limits, profile.rows, profile.histograms)
+        fitted = isinstance(guarantee, FineRhoPrivacy) and guarantee.theta is not None
+        return PerturbedPlan(operators, limits, profile.rows, profile.histograms, fitted=fitted)

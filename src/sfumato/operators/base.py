@@ -64,7 +64,10 @@ class Operator(ABC):
         So much can any published value raise the odds of x (thesis, Theorem 7); None means
         without bound: some published value proves x.
         """
-        return [self.amplification()] * self.values
+        try:
+            return [self.amplification()] * self.values
+        except ZeroDivisionError:
+            return [None] * self.values
 
     def push(self, counts: FloatArray) -> FloatArray:
         """Expected published counts n·P, along the last axis."""

@@ -14,6 +14,7 @@ from sfumato.operators import operator_from_json
 from sfumato.release.bundle import UNFINISHED
 from sfumato.release.generalized import check_schema, check_values
 from sfumato.release.manifest import NAME, FileEntry, Manifest, read_manifest
+from sfumato.scratch import scratch_database
 
 
 class Release:
@@ -161,7 +162,7 @@ class Release:
         import duckdb
 
         try:
-            with duckdb.connect(config={"memory_limit": "512MB"}) as connection:
+            with scratch_database() as connection:
                 self._compare_domains(connection)
         except duckdb.Error as error:
             reason = str(error).splitlines()[0].rstrip(".")

@@ -15,6 +15,7 @@ import pyarrow.compute
 
 from sfumato.columns import list_some
 from sfumato.errors import DataError
+from sfumato.scratch import scratch_database
 
 _DICTIONARY_BYTES_PER_VALUE = 4  # a string column chunk below this is coded with few values
 
@@ -136,16 +137,20 @@ def _file_source(text: str) -> Source:
 
 
 def _csv_source(paths: list[Path]) -> Source:
-    import duckdb
-
     names = [str(path) for path in paths]
 
     def opened() -> pa.RecordBatchReader:
         # one type per column, decided from all lines: a late surprise would be a late failure
-        connection = duckdb.connect(config={"threads": 1, "memory_limit": "512MB"})
+        connection = scratch_database(threads=1)
         query = "SELECT * FROM read_csv(?, header=true, sample_size=-1)"
         relation = connection.sql(query, params=[names])
-        return relation.to_arrow_reader(1 << 17)
+        reader = relation.to_arrow_reader(1 << 17)
+
+        def lines() -> Iterator[pa.RecordBatch]:
+            yield from reader
+            connection.close()  # and not before: the reader spills where it says
+
+        return pa.RecordBatchReader.from_batches(reader.schema, lines())
 
     source = StreamSource(names[0], opened)
     with paths[0].open(encoding="utf-8-sig", errors="replace", newline="") as file:

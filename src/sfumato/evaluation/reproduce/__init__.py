@@ -22,6 +22,7 @@ Progress = Callable[[str, float], None]  # what is being done, and the share don
 # name on the command line -> module, imported only when asked for
 PAPERS: dict[str, str] = {
     "f-privacy": "f_privacy",
+    "attacks": "attacks",
     "heterogeneous": "heterogeneous",
     "perturbation": "perturbation",
     "splu": "splu",

@@ -11,6 +11,7 @@ from sfumato.mechanisms.buckets.ways import (
     MultiSizeBuckets,
     OptimalBuckets,
     TwoSizeBuckets,
+    with_fakes,
 )
 
 __all__ = [
@@ -20,4 +21,5 @@ __all__ = [
     "OptimalBuckets",
     "TwoSizeBuckets",
     "certainty",
+    "with_fakes",
 ]

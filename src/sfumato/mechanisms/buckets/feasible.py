@@ -47,8 +47,10 @@ def witness(histogram: Histogram, limits: Limits, max_size: int) -> tuple[int, s
     allowed = limits.table(sizes)
     fractions = np.where(sizes[:, None] > 0, allowed / sizes[:, None], 0.0)
     best = fractions.max(axis=0)
-    pressure = histogram.counts[present] / histogram.rows / np.maximum(best[present], 1e-12)
+    pressure = histogram.counts[present] / histogram.rows / np.maximum(best[present], 1e-300)
     worst = int(present[np.argmax(pressure)])
+    if best[worst] == 0:  # no bucket may hold it at all: the smallest ceiling needs the largest
+        worst = min(present.tolist(), key=lambda code: limits.ceilings[code])
     name = value_text(histogram.values[worst])
     ceiling = limits.ceilings[worst]
     if best[worst] == 0:

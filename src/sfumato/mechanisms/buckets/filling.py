@@ -77,14 +77,16 @@ class RoundRobin:
 def kinds_of(runs: Iterable[tuple[IntArray, npt.NDArray[np.int32]]]) -> Iterator[BucketKinds]:
     """Runs (lengths, contents) as pieces for `BucketOperator.of`, about 2¹⁸ entries each."""
     gathered: list[BucketKinds] = []
+    work = 0
     for lengths, held in runs:
         size = held.shape[1]
         kinds = np.repeat(np.arange(len(held)), size)
         ones = np.ones(held.size, np.int64)
         gathered.append(BucketKinds(lengths, kinds, held.reshape(-1).astype(np.int64), ones))
-        if sum(len(piece.kinds) * size for piece in gathered) > 1 << 22:
+        work += held.size * size
+        if work > 1 << 22:
             yield _joined(gathered)
-            gathered = []
+            gathered, work = [], 0
     if gathered:
         yield _joined(gathered)
 

@@ -48,6 +48,8 @@ class BucketedPlan(Plan):
     bound: Fraction | None = None  # a proven lower bound on the loss, where there is one
     association: Fraction | None = None  # fakes avoid what is ruled out at this threshold
     _edges: IntArray = field(init=False, repr=False)  # flat slots at which fillings begin
+    _guess: IntArray = field(init=False, repr=False)  # coarse index of those
+    _width: int = field(init=False, repr=False)  # flat slots per cell of the index
     _starts: IntArray = field(init=False, repr=False)  # flat slots at which values begin
     _first: IntArray = field(init=False, repr=False)  # first bucket of each filling
 
@@ -61,7 +63,13 @@ class BucketedPlan(Plan):
         # values by fillings: where each filling's slots of each value begin
         edges = starts[:-1, None] + np.cumsum(shares.T, axis=1) - shares.T
         object.__setattr__(self, "_starts", starts[:-1])
-        object.__setattr__(self, "_edges", edges)
+        # one edge beyond the last record ends every search
+        flat = np.append(edges.reshape(-1), self.histogram.rows + 1)
+        width = max(1, self.histogram.rows // (16 * len(flat)))
+        cells = np.arange(0, self.histogram.rows + width, width)
+        object.__setattr__(self, "_edges", flat)
+        object.__setattr__(self, "_width", width)
+        object.__setattr__(self, "_guess", np.searchsorted(flat, cells, side="right") - 1)
         object.__setattr__(self, "_first", np.concatenate([[0], np.cumsum(buckets)]))
 
     @property
@@ -85,9 +93,9 @@ class BucketedPlan(Plan):
             return self.fillings[0].place(codes, slots)[0]
         many = len(self.fillings)
         flat = self._starts[codes] + slots
-        owner = np.searchsorted(self._edges.reshape(-1), flat, side="right") - 1
+        owner = self._owner(flat)
         which = owner - codes * many
-        slots = flat - self._edges.reshape(-1)[owner]
+        slots = flat - self._edges[owner]
         bucket = np.empty(len(codes), np.int64)
         order = np.argsort(which.astype(np.uint8 if many <= 256 else np.int64), kind="stable")
         cuts = np.searchsorted(which[order], np.arange(many + 1))
@@ -99,6 +107,15 @@ class BucketedPlan(Plan):
                 )
         return bucket
 
+    def _owner(self, flat: IntArray) -> IntArray:
+        """The last place of `_edges` that is not beyond: a coarse table, and a step or two."""
+        owner = self._guess[flat // self._width]
+        late = np.flatnonzero(self._edges[owner + 1] <= flat)
+        while late.size:
+            owner[late] += 1
+            late = late[self._edges[owner[late] + 1] <= flat[late]]
+        return owner
+
     # -- what is published besides -------------------------------------------------------------
 
     def contents(self) -> Iterator[tuple[int, IntArray, IntArray]]:
@@ -107,20 +124,19 @@ class BucketedPlan(Plan):
             for begin, lengths, held in filling.runs():
                 yield int(first) + begin, lengths, held.astype(np.int64)
 
-    def listed(self, barred: BoolArray | None = None) -> Iterator[tuple[int, IntArray]]:
-        """What the sensitive table lists: (first bucket, values by place), fakes among them."""
+    def listed(self, barred: BoolArray | None = None) -> Iterator[tuple[int, IntArray, IntArray]]:
+        """What the sensitive table lists, as runs like `contents`, fakes among the values."""
+        if self.fakes is None:
+            yield from self.contents()
+            return
+        most = max(1, _CELLS // max(len(self.histogram.values), 1))
         for first, lengths, held in self.contents():
-            begin = first
-            width = len(self.histogram.values) if self.fakes else held.shape[1]
-            most = max(1, (_CELLS if self.fakes else _ROWS) // max(width, 1))
             rows = np.repeat(np.arange(len(held)), lengths)
             for low in range(0, len(rows), most):
-                piece = held[rows[low : low + most]]
-                if self.fakes:
-                    first_row = begin + low
-                    here = None if barred is None else barred[first_row : first_row + len(piece)]
-                    piece = self.fakes.add(first_row, piece, here)
-                yield begin + low, piece
+                begin, piece = first + low, held[rows[low : low + most]]
+                here = None if barred is None else barred[begin : begin + len(piece)]
+                ones = np.ones(len(piece), np.int64)
+                yield begin, ones, self.fakes.add(begin, piece, here)
 
     def side_tables(self, records: Records) -> Mapping[str, Iterator[pa.Table]]:
         return {"sensitive": self._sensitive(records)}
@@ -140,19 +156,16 @@ class BucketedPlan(Plan):
         """Rows (bucket, value, count), in the order of buckets and codes."""
         import pyarrow as pa
 
-        values = len(self.histogram.values)
-        waiting: list[tuple[IntArray, IntArray]] = []
+        waiting: list[pa.Table] = []
         size = 0
-        for first, held in self.listed(self._barred(records)):
-            rows = np.repeat(np.arange(first, first + len(held)), held.shape[1])
-            keys = rows * values + held.reshape(-1)
-            waiting.append(np.unique(keys, return_counts=True))
-            size += len(waiting[-1][0])
+        for first, lengths, held in self.listed(self._barred(records)):
+            waiting.append(_rows(first, lengths, held, self.histogram))
+            size += waiting[-1].num_rows
             if size >= _ROWS:
-                yield _rows(pa, waiting, values, self.histogram.column)
+                yield pa.concat_tables(waiting).combine_chunks()
                 waiting, size = [], 0
-        if waiting or self.buckets == 0:
-            yield _rows(pa, waiting, values, self.histogram.column)
+        if waiting:
+            yield pa.concat_tables(waiting).combine_chunks()
 
     def public(self) -> dict[str, Any]:
         described: dict[str, Any] = {
@@ -175,10 +188,15 @@ class BucketedPlan(Plan):
 
     def caveats(self) -> list[str]:
         found = [
-            f"Column {self.histogram.column!r}: the sensitive table shows how many people have "
-            "each value, exactly. Whoever knows the values of others in a bucket is surer of the "
+            f"Column {self.histogram.column!r}: the release shows how many people have each value, "
+            "exactly. Whoever knows the values of others in a bucket is surer of the "
             "rest: in a bucket of " + "; of ".join(self._certainties()) + ".",
         ]
+        if self.association is not None:
+            found.append(
+                "Fake values follow the quasi columns of their bucket, because those that a record "
+                "rules out are left out; so answers are corrected for fakes only approximately."
+            )
         confused = self.operator.confused()
         if len(confused):
             names = [value_text(self.histogram.values[code]) for code in confused]
@@ -243,13 +261,24 @@ def shrunk_variance(operator: BucketOperator, counts: FloatArray) -> float:
     return float(max(np.trace(posterior), 0.0))
 
 
-def _rows(pa: Any, waiting: list[tuple[IntArray, IntArray]], values: int, column: str) -> pa.Table:
-    keys = np.concatenate([keys for keys, _ in waiting]) if waiting else np.empty(0, np.int64)
-    counts = np.concatenate([c for _, c in waiting]) if waiting else np.empty(0, np.int64)
+def _rows(first: int, lengths: IntArray, held: IntArray, histogram: Histogram) -> pa.Table:
+    """A run of buckets as rows (bucket, code, count): counted once per run, then repeated."""
+    import pyarrow as pa
+
+    values = len(histogram.values)
+    keys = np.arange(len(held))[:, None] * values + held
+    found, counts = np.unique(keys, return_counts=True)
+    entries = np.bincount(found // values, minlength=len(held))  # different values of each run
+    starts = np.cumsum(entries) - entries
+    run = np.repeat(np.arange(len(held)), lengths)  # of each bucket
+    many = entries[run]
+    offset = np.arange(int(many.sum())) - np.repeat(np.cumsum(many) - many, many)
+    entry = np.repeat(starts[run], many) + offset
+    bucket = np.repeat(np.arange(first, first + len(run)), many)
     return pa.table(
         {
-            "bucket": pa.array((keys // values).astype(np.int32)),
-            column: pa.array((keys % values).astype(np.int32)),
-            "count": pa.array(counts.astype(np.int32)),
+            "bucket": pa.array(bucket.astype(np.int32)),
+            histogram.column: pa.array((found % values)[entry].astype(np.int32)),
+            "count": pa.array(counts[entry].astype(np.int32)),
         }
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
@@ -34,6 +35,7 @@ from sfumato.profile import Histogram, Profile
 from sfumato.textform import rational
 
 USUAL_LARGEST = 50  # M' of the paper, Table 4
+USUAL_ASSOCIATION = Fraction(1, 10)
 _BLOCKS = 4096  # over all parts: more would not fit the cache
 _FEWEST_BLOCKS = 128
 
@@ -268,6 +270,21 @@ class AnatomyBuckets(Mechanism):
             (RoundRobin(histogram.counts, buckets),),
             draws.permutation("slots", histogram.counts),
         )
+
+
+def with_fakes(way: Mechanism, fakes: int, *, resist_association: bool) -> BucketMechanism:
+    """A bucket mechanism with fakes, as the command line's flags ask for them.
+
+    >>> str(with_fakes(OptimalBuckets(), 2, resist_association=True))
+    'optimal(fakes=2, association=0.1)'
+    """
+    if not isinstance(way, BucketMechanism):
+        raise UsageError(
+            f"The mechanism '{way}' has no fake values. Mechanisms that have: "
+            f"{OptimalBuckets.name}, {MultiSizeBuckets.name}, {TwoSizeBuckets.name}."
+        )
+    threshold = USUAL_ASSOCIATION if resist_association else way.association
+    return dataclasses.replace(way, fakes=fakes or way.fakes, association=threshold)
 
 
 def only_histogram(profile: Profile) -> Histogram:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sfumato.draws import Draws
-from sfumato.evaluation.report_tables import ReportTable
+from sfumato.evaluation.report_tables import Cell, ReportTable
 from sfumato.mechanisms.generalized import RangeCover, covers_of
 from sfumato.mechanisms.heterogeneous.buckets import (
     Buckets,
@@ -49,7 +49,7 @@ def _table_1() -> ReportTable:
             texts[0][row],
             PRINTED_1[row],
             texts[1][row],
-            ", ".join(f"t'{r}" for r in np.flatnonzero((row == TABLE_1).any(axis=1))),
+            ", ".join(f"t'{r}" for r, matches in enumerate(TABLE_1.tolist()) if row in matches),
         )
         for row in range(8)
     ]
@@ -72,7 +72,9 @@ def _table_4() -> ReportTable:
 
 
 def _table_5() -> ReportTable:
-    rows = [(x + 1, *(f"B{(b + x) % 5 + 1}" for b in range(5))) for x in range(5)]
+    rows: list[tuple[Cell, ...]] = [
+        (x + 1, *(f"B{(b + x) % 5 + 1}" for b in range(5))) for x in range(5)
+    ]
     return ReportTable(
         "Table 5", "Bucket-to-bucket assignments", ("round", "B1", "B2", "B3", "B4", "B5"), rows
     )
@@ -85,7 +87,7 @@ def _table_6() -> ReportTable:
     axis = NumericAxis("place", np.arange(15), np.arange(15), 14)
     matching = Matching([axis], Scale.of([14]), np.where(codes == 5, 1, 0), hungarian, 0, None)
     members = matching.block(records).members
-    rows = []
+    rows: list[tuple[Cell, ...]] = []
     for x in range(5):
         row = [
             " ".join(VALUES[codes[r]] for r in members[b, :, (b + x) % 5].tolist())

@@ -45,6 +45,10 @@ def measured(table: Table, promise: str, way: str) -> tuple[float, float] | None
     return float(penalty(whole.axes, made)), seconds
 
 
+def _always(table: Table) -> Callable[[float], Table]:
+    return lambda _: table
+
+
 def _nothing(stage: str, done: int, total: int) -> None: ...
 
 
@@ -72,7 +76,7 @@ def diversity(people: People, setting: Setting) -> list[Series]:
     for letter, (name, law) in zip("abc", LAWS.items(), strict=True):
         table = people.table(law=law)
         losses, _ = _lines(
-            DIVERSITY, setting.diversities, lambda _, t=table: t, lambda x: f"l-diversity({int(x)})"
+            DIVERSITY, setting.diversities, _always(table), lambda x: f"l-diversity({int(x)})"
         )
         made.append(Series(f"Figure 2({letter})", f"GCP by l, {name}", "l", "GCP", losses))
     return made
@@ -130,7 +134,7 @@ def likeness(people: People, setting: Setting) -> list[Series]:
         losses, _ = _lines(
             {"HG": LIKENESS["HG"], "GR": LIKENESS["GR"], "BuReL": LIKENESS["BuReL"]},
             setting.likenesses,
-            lambda _, t=table: t,
+            _always(table),
             lambda x: f"beta-likeness({int(x)})",
         )
         made.append(Series(f"Figure 6({letter})", f"GCP by beta, {name}", "beta", "GCP", losses))

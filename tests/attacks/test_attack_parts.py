@@ -1,0 +1,148 @@
+"""The parts of attacks: intervals, ties, halves, and what the command line says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import sfumato as sf
+from sfumato.attacks import attack, attacks_for, parse_attack
+from sfumato.attacks.definetti import learn
+from sfumato.attacks.intervals import paired_difference, wilson
+from sfumato.attacks.people import Domains, People, other_halves, pick
+from sfumato.attacks.sights import BucketsSight
+from sfumato.draws import Draws
+from sfumato.errors import UsageError
+
+
+def test_wilson_interval() -> None:
+    found = wilson(50, 100)
+    assert (found.low, found.high) == (
+        pytest.approx(0.40383, abs=1e-5),
+        pytest.approx(0.59617, abs=1e-5),
+    )
+    assert (wilson(0, 5).low, wilson(5, 5).high) == (0.0, 1.0)
+    assert 0.5 in wilson(0, 0)
+
+
+def test_paired_difference_is_narrower_for_the_same_guesses() -> None:
+    first = np.arange(100) < 40
+    same = paired_difference(first, first)
+    assert same.value == 0
+    assert 0 in same
+    apart = paired_difference(first, np.arange(100) >= 60)
+    assert apart.high - apart.low > 3 * (same.high - same.low)
+
+
+def test_ties_go_to_the_commoner_value_then_to_a_draw() -> None:
+    draws = Draws.from_seed(3)
+    scores = np.zeros((2000, 3))
+    assert set(pick(scores, np.array([0.2, 0.6, 0.2]), draws, "t")) == {1}
+    drawn = np.bincount(pick(scores, np.full(3, 1 / 3), draws, "t"), minlength=3)
+    assert drawn.min() > 550  # of 667 expected: five standard errors
+    impossible = np.full((4, 3), -np.inf)
+    assert set(pick(impossible, np.array([0.2, 0.2, 0.6]), draws, "t")) == {2}
+
+
+def test_fresh_tables_know_nobody_of_their_half() -> None:
+    rng = np.random.default_rng(5)
+    truth = np.concatenate([rng.integers(0, 4, 500), [4]])
+    domains = Domains(("a",), (pa.array(np.arange(501)),))
+    people = People(np.arange(501), domains, [np.arange(501)], "s", 5, truth)
+    half, tables = other_halves(people, Draws.from_seed(1))
+    for side, rows in enumerate(tables):
+        assert np.bincount(truth[rows]).tolist() == np.bincount(truth).tolist()
+        inside = set(np.flatnonzero(half == side)) & set(rows.tolist())
+        assert inside <= {500}  # alone with its value
+
+
+def test_definetti_learns_from_lists_alone() -> None:
+    """Smokers have one of two diseases, others one of two others; two random people a bucket.
+
+    Buckets of two smokers tell the diseases of smokers, and those tell mixed buckets apart: random
+    worlds would be right for half of the people, the truth allows three quarters.
+    """
+    rng = np.random.default_rng(1)
+    rows = 2000
+    smoker = rng.integers(0, 2, rows)
+    truth = smoker * 2 + rng.integers(0, 2, rows)
+    bucket = np.arange(rows) // 2
+    pairs, counts = np.unique(bucket * 4 + truth, return_counts=True)
+    sight = BucketsSight([smoker], bucket, pairs // 4, pairs % 4, counts, 4)
+    model = learn(sight, [3], 50)
+    mixed = (smoker[0::2] != smoker[1::2])[bucket[model.record]]
+    right = model.chance[(model.value == truth[model.record]) & mixed]
+    assert right.mean() > 0.95
+
+
+def test_attacks_apply_to_kinds() -> None:
+    assert "definetti" in [way.name for way in attacks_for("bucketed")]
+    assert "definetti" not in [way.name for way in attacks_for("perturbed")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["naive-bayes(alpha=-1)", "naive-bayes(counts=all)", "definetti(rounds=0)", "none",
+     "corruption(known=-1)"],
+)  # fmt: skip
+def test_bad_attacks(text: str) -> None:
+    with pytest.raises(UsageError):
+        parse_attack(text)
+
+
+@pytest.fixture
+def release(people: Any, tmp_path: Path) -> tuple[Path, Path]:
+    table = people(800, 3)
+    pq.write_table(table, tmp_path / "t.parquet")
+    sf.publish(
+        sf.read(table, quasi="age,sex,region", sensitive="disease"),
+        "l-diversity(3)",
+        to=tmp_path / "r",
+        mechanism="anatomy",
+    )
+    return tmp_path / "t.parquet", tmp_path / "r"
+
+
+def test_command_line(cli: Any, release: tuple[Path, Path]) -> None:
+    ran = cli("attack", *release, "--attack", "all", "--targets", "300", "--json")
+    assert ran.code == 0, ran.err
+    names = [outcome["attack"] for outcome in ran.json["outcomes"]]
+    assert names == ["naive-bayes", "naive-bayes(alpha=0)", "definetti", "corruption", "linkage"]
+    for outcome in ran.json["outcomes"]:
+        assert outcome["targets"] == 300
+        assert outcome["over_fresh"]["low"] <= outcome["over_fresh"]["high"]
+        assert all("values" not in person for person in outcome["exposed"])
+    again = cli("attack", *release, "--attack", "all", "--targets", "300", "--json")
+    assert again.out == ran.out
+
+
+def test_values_are_shown_only_when_asked(cli: Any, release: tuple[Path, Path]) -> None:
+    plain = cli("attack", *release, "--attack", "linkage", "--no-fresh")
+    assert "region" not in plain.out
+    shown = cli("attack", *release, "--attack", "linkage", "--no-fresh", "--show")
+    assert "region = " in shown.out
+    listed = cli("attack", *release, "--attack", "linkage", "--no-fresh", "--show", "--json")
+    person = listed.json["outcomes"][0]["exposed"][0]
+    row = pq.read_table(release[0]).slice(person["row"], 1).to_pylist()[0]
+    assert person["values"] == row
+
+
+def test_wrong_attacks_are_refused(cli: Any, release: tuple[Path, Path]) -> None:
+    assert cli("attack", *release, "--attack", "telepathy").code == 2
+    assert cli("attack", *release, "--column", "age").code == 2
+    assert cli("attack", *release, "--targets", "0").code == 2
+
+
+def test_an_attack_must_fit_the_release(people: Any, tmp_path: Path) -> None:
+    table = people(500)
+    declared = sf.read(table, quasi="age,sex,region", sensitive="disease")
+    sf.publish(declared, "rho-privacy(1/4, 1/2)", to=tmp_path / "r", mechanism="uniform")
+    with pytest.raises(UsageError, match="does not apply to a perturbed release"):
+        attack(table, tmp_path / "r", attacks="definetti")
+    with pytest.raises(UsageError, match="declare its columns"):
+        attack(table, None)

@@ -1,0 +1,226 @@
+"""The whole round on the command line: describe, publish, query, audit, generate, keygen, demo."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+PROMISE = "rho-privacy(0.08, 1/3)"
+
+
+@pytest.fixture(scope="module")
+def census(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, tuple[str, ...]]:
+    from sfumato.datasets import GENERATORS, write_dataset
+
+    path = tmp_path_factory.mktemp("census") / "people.parquet"
+    write_dataset("census", 5000, path, 0)
+    roles = GENERATORS["census"]
+    return path, ("--quasi", ",".join(roles.quasi), "--sensitive", roles.sensitive)
+
+
+def test_describe(cli: Any, census: tuple[Path, tuple[str, ...]]) -> None:
+    path, roles = census
+    outcome = cli("describe", path, *roles)
+    assert outcome.code == 0, outcome.err
+    assert "occupation" in outcome.out
+    outcome = cli(
+        "describe", path, *roles, "--guarantee", PROMISE, "--mechanism", "uniform", "--json"
+    )
+    assert outcome.code == 0, outcome.err
+    assert outcome.json["rows"] == 5000
+    assert any("still gives it a chance" in note for note in outcome.json["notes"])
+
+
+def test_publish_query_audit(
+    cli: Any, tmp_path: Path, census: tuple[Path, tuple[str, ...]]
+) -> None:
+    path, roles = census
+    release = tmp_path / "release"
+    outcome = cli("publish", path, *roles, "--guarantee", PROMISE, "--out", release, "--json")
+    assert outcome.code == 0, outcome.err
+    assert set(outcome.json) == {
+        "release", "kind", "mechanism", "guarantee", "rows", "rows_published", "withheld",
+        "seconds", "plan",
+    }  # fmt: skip
+    assert outcome.json["release"] == str(release)
+    assert outcome.json["rows"] == outcome.json["rows_published"] == 5000
+    assert outcome.json["guarantee"] == PROMISE
+
+    sql = "SELECT gender, COUNT(*) FROM release WHERE age < 40 GROUP BY gender"
+    outcome = cli("query", release, sql, "--json")
+    assert outcome.code == 0, outcome.err
+    assert set(outcome.json) == {"columns", "rows"}
+    assert outcome.json["columns"] == ["gender", "count", "count_stderr", "count_low", "count_high"]
+    assert all(set(row) == set(outcome.json["columns"]) for row in outcome.json["rows"])
+    # quasi columns are published as they are: the counts are exact
+    truth = pq.read_table(path).to_pylist()
+    for row in outcome.json["rows"]:
+        true = sum(1 for t in truth if t["gender"] == row["gender"] and t["age"] < 40)
+        assert row["count"] == pytest.approx(true)
+    assert cli("query", release, sql).code == 0
+
+    outcome = cli("audit", path, release, "--json")
+    assert outcome.code == 0, outcome.err
+    assert set(outcome.json) == {"holds", "findings"}
+    assert outcome.json["holds"] is True
+    for finding in outcome.json["findings"]:
+        assert set(finding) == {"check", "holds", "worst", "limit", "witness"}
+    assert "keeps its promise" in cli("audit", path, release).out
+
+
+def test_a_seeded_release_warns_and_fails_its_audit(
+    cli: Any, tmp_path: Path, census: tuple[Path, tuple[str, ...]]
+) -> None:
+    path, roles = census
+    release = tmp_path / "release"
+    outcome = cli(
+        "publish", path, *roles, "--guarantee", PROMISE, "--out", release, "--seed", 1, "--json"
+    )
+    assert outcome.code == 0
+    assert outcome.json["kind"]  # the warning does not go to standard output
+    assert "warning: --seed makes the draws repeatable" in outcome.err
+    outcome = cli("audit", path, release, "--json")
+    assert outcome.code == 4
+    assert outcome.json["holds"] is False
+
+
+def test_publish_for_people(cli: Any, tmp_path: Path, census: tuple[Path, tuple[str, ...]]) -> None:
+    path, roles = census
+    outcome = cli(
+        "publish", path, *roles, "--guarantee", PROMISE, "--out", tmp_path / "release",
+        "--mechanism", "uniform", "--order", "keep", "--threads", 1,
+    )  # fmt: skip
+    assert outcome.code == 0
+    assert outcome.out.startswith("Published 5,000 of 5,000 rows to ")
+    assert "promise    rho-privacy(0.08, 1/3)" in outcome.out
+    assert json.loads((tmp_path / "release/manifest.json").read_text())["order"] == "kept"
+
+
+def test_job_file(cli: Any, tmp_path: Path, census: tuple[Path, tuple[str, ...]]) -> None:
+    path, roles = census
+    quasi = roles[1].split(",")
+    job = tmp_path / "sfumato.toml"
+    job.write_text(
+        f"""
+        [publish]
+        quasi = {json.dumps(quasi)}
+        sensitive = "occupation"
+        guarantee = "{PROMISE}"
+        mechanism = "uniform"
+        out = "{tmp_path}/release"
+        batch-rows = 1000
+        seed = 3
+        json = true
+        [publish.domain]
+        age = "0..120"
+        [query]
+        keys = true
+        confidence = 0.9
+        """,
+        "utf-8",
+    )
+    outcome = cli("--job", job, "publish", path)
+    assert outcome.code == 0, outcome.err
+    assert outcome.json["mechanism"] == "uniform"
+    manifest = json.loads((tmp_path / "release/manifest.json").read_text())
+    assert manifest["randomness"] == "seeded"
+    age = next(column for column in manifest["columns"] if column["name"] == "age")
+    assert age["domain"] == {"low": 0, "high": 120, "missing": False}
+    # a flag overrules the job file
+    outcome = cli("--job", job, "publish", path, "--out", tmp_path / "other", "--order", "keep")
+    assert outcome.code == 0, outcome.err
+    assert json.loads((tmp_path / "other/manifest.json").read_text())["order"] == "kept"
+    job.write_text(
+        job.read_text().replace("[publish.domain]\n        age = \"0..120\"",
+                                'domain = ["age=0..120", "education=0..30"]')
+    )  # fmt: skip
+    outcome = cli("--job", job, "publish", path, "--out", tmp_path / "third")
+    assert outcome.code == 0, outcome.err
+
+
+@pytest.mark.parametrize("name", ["census", "hospital", "zipf"])
+def test_generate(cli: Any, tmp_path: Path, name: str) -> None:
+    path = tmp_path / "people.parquet"
+    outcome = cli("generate", name, "--rows", 500, "--out", path, "--seed", 2, "--json")
+    assert outcome.code == 0, outcome.err
+    assert outcome.json["rows"] == 500
+    names = pq.read_schema(path).names
+    assert names == [*outcome.json["quasi"], *outcome.json["sensitive"]]
+    outcome = cli("generate", name, "--rows", 500, "--out", path)
+    assert outcome.code == 2
+    assert "exists already" in outcome.err
+    assert "Wrote 500 rows" in cli("generate", name, "--rows", 500, "--out", tmp_path / "b").out
+
+
+def test_keygen(cli: Any, tmp_path: Path) -> None:
+    outcome = cli("keygen", tmp_path / "key", "--json")
+    assert outcome.json == {"key_file": str(tmp_path / "key")}
+    assert len((tmp_path / "key").read_text().strip()) == 64
+    assert "readable by you alone" in cli("keygen", tmp_path / "key2").out
+
+
+def program(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """The program itself, in a process of its own."""
+    command = [sys.executable, "-W", "error", "-c", "from sfumato.cli import main; main()"]
+    environment = {**os.environ, "COLUMNS": "100"}
+    return subprocess.run(
+        [*command, *map(str, arguments)], capture_output=True, text=True, cwd=cwd, timeout=300,
+        env=environment,
+    )  # fmt: skip
+
+
+def test_demo_as_a_program(cli: Any, tmp_path: Path) -> None:
+    done = program("demo", "--rows", 5000, "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    shown = json.loads(done.stdout)
+    assert shown["audit"]["holds"] is True
+    assert (tmp_path / shown["report"]).is_file()
+    assert len(shown["questions"]) == 5
+    assert all(question["rows"] for question in shown["questions"])
+    assert done.stderr == ""
+    # a second run replaces the first, and shows itself to people
+    outcome = cli("demo", "--rows", 3000, "--out", tmp_path / "demo")
+    assert outcome.code == 0, outcome.err
+    assert f"The report is {tmp_path}/demo/report.md" in outcome.out
+    assert "keeps its promise" in outcome.out
+
+
+def test_demo_spares_a_foreign_folder(cli: Any, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").touch()
+    outcome = cli("demo", "--rows", 100, "--out", tmp_path / "mine")
+    assert outcome.code == 2
+    assert "was not made by a demo" in outcome.err
+    assert (tmp_path / "mine" / "thesis.txt").exists()
+
+
+def test_help_and_version(cli: Any) -> None:
+    outcome = cli("--help")
+    assert outcome.code == 0
+    for command in ("describe", "publish", "query", "audit", "generate", "keygen", "demo"):
+        assert command in outcome.out
+        assert cli(command, "--help").code == 0
+    assert cli("--version").out.startswith("sfumato ")
+
+
+def test_starting_loads_nothing_heavy(tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.argv = ['sfumato', '--help']\n"
+        "from sfumato.cli.app import run\n"
+        "try: run()\n"
+        "except SystemExit: pass\n"
+        "heavy = {'numpy', 'pyarrow', 'duckdb', 'scipy', 'sqlglot', 'cryptography'}\n"
+        "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    code = "import sys, sfumato; assert not {'numpy', 'pyarrow', 'duckdb'} & set(sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
