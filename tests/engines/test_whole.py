@@ -187,8 +187,23 @@ def test_bad_hierarchies_are_refused(tmp_path: Path, text: str, message: str) ->
 
 
 def test_unknown_leaves_are_named(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="lacks Paris"):
-        Hierarchy.of([["Rome", "Europe"]]).below(["Paris", "Rome"], "city")
+    with pytest.raises(DataError, match="lacks 'Paris'"):
+        Hierarchy.of([["Rome", "Europe"]]).leaves(pa.array(["Paris", "Rome"]), "city")
+    with pytest.raises(DataError, match="not of its type, int8"):
+        Hierarchy.of([["Rome", "Europe"]]).leaves(pa.array([1], pa.int8()), "city")
+
+
+def test_withheld_records_leave_no_trace(tmp_path: Path) -> None:
+    """The domain in the manifest holds what rows show, not what the table has."""
+    raw = pa.table({"age": np.arange(11), "s": list("abcabcabcab")})
+    table = read(raw, quasi="age", sensitive="s")
+    made = publish(table, "l-diversity(2)", to=tmp_path / "r", mechanism="heterogeneous")
+    assert made.manifest.withheld == 1
+    records = pq.read_table(tmp_path / "r" / "records.parquet")
+    domain = Release(tmp_path / "r").column("age").domain
+    assert domain is not None
+    assert domain.low == min(records["age_low"].to_pylist())  # type: ignore[union-attr]
+    assert domain.high == max(records["age_high"].to_pylist())  # type: ignore[union-attr]
 
 
 def test_splitting_values_is_said_in_the_promise(tmp_path: Path) -> None:

@@ -25,6 +25,14 @@ _PAIRS = 1 << 28  # records × rows that are compared when coverage is looked at
 
 def check_generalized(case: AuditCase) -> Iterator[Finding]:
     """All checks of the kind; the tables are loaded once."""
+    hand = case.release.plan.get("hand", "shift")
+    yield Finding(
+        "values handed out so that the promise can hold",
+        hand == "shift",
+        str(hand),
+        "shift",
+        None if hand == "shift" else "for comparison only: the promise is not kept per person",
+    )
     ranges = Ranges(case)
     yield from _check_counts(case, ranges)
     yield from _check_coverage(case, ranges)

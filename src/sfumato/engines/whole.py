@@ -72,8 +72,12 @@ class WholeTable:
             number = len(stated.values)
         hierarchy = self.table.hierarchies.get(name)
         if hierarchy is not None:
-            leaves, parents = hierarchy.below(domain.to_pylist(), name)
-            return TreeAxis(name, codes, leaves, parents, max(leaves - 1, 0))
+            # all leaves of the file, so that a set does not tell which of them occur
+            domain = hierarchy.leaves(domain, name)
+            self.domains[name] = domain
+            codes = np.asarray(pc.index_in(values, value_set=domain).to_numpy(), np.int64)
+            parents = hierarchy.parents(domain.to_pylist())
+            return TreeAxis(name, codes, len(domain), parents, max(len(domain) - 1, 0))
         return SetAxis(name, codes, len(domain), max(number - 1, 0))
 
     def _numeric(
@@ -97,13 +101,18 @@ class WholeTable:
         positions = np.round((numbers - low) / span * FINE).astype(np.int64)
         return NumericAxis(name, codes, positions, FINE if high > low else 0)
 
-    def columns(self) -> tuple[Column, ...]:
+    def columns(self, made: Generalized) -> tuple[Column, ...]:
+        """What the manifest says: domains as the rows show them, no trace of the withheld."""
         described = []
-        for axis in self.axes:
-            domain: Values | Range = Values(tuple(self.domains[axis.name].to_pylist()))
-            if isinstance(axis, NumericAxis):
-                ends = self.domains[axis.name]
-                domain = Range(ends[0].as_py(), ends[-1].as_py())
+        for axis, cover in zip(self.axes, made.covers, strict=True):
+            values = self.domains[axis.name]
+            domain: Values | Range
+            if isinstance(cover, RangeCover):
+                low, high = int(cover.low.min()), int(cover.high.max())
+                domain = Range(_number(values[low]), _number(values[high]))
+            else:
+                shown = values.take(pa.array(np.unique(cover.codes)))
+                domain = Values(tuple(shown.to_pylist()))
             described.append(
                 Column(
                     axis.name,
@@ -187,7 +196,7 @@ def publish_whole(
     writer.close()
     if trace is not None:
         _write_trace(Path(trace), made, place)
-    return whole.columns(), made.rows
+    return whole.columns(made), made.rows
 
 
 def _check_names(table: Table) -> None:
@@ -220,6 +229,11 @@ def _write_trace(folder: Path, made: Generalized, place: IntArray) -> None:
     part = folder / f"{TRACE}.part"
     pq.write_table(pa.table(columns), part)
     part.rename(folder / TRACE)
+
+
+def _number(value: pa.Scalar) -> int | float:
+    number = value.as_py()
+    return number if isinstance(number, int | float) else float(number)
 
 
 def outside(table: Table, name: str) -> DataError:

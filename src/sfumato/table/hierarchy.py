@@ -11,8 +11,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from sfumato.columns import list_some
+from sfumato.columns import list_some, value_text
 from sfumato.errors import DataError
 
 
@@ -57,25 +59,39 @@ class Hierarchy:
             raise DataError(f"{sorted(inner & set(paths))[0]!r} of {label} is a leaf and a node.")
         return Hierarchy(paths)
 
-    def below(self, values: Sequence[Any], column: str) -> tuple[int, npt.NDArray[np.int64]]:
-        """How many leaves, and the parent of every node, when `values` are the leaves 0, 1, 2 …
-
-        Only the leaves that occur are counted: the release shows no others.
-        """
-        texts = ["" if value is None else str(value) for value in values]
-        unknown = [text for text in texts if text not in self.paths]
+    def leaves(self, values: pa.Array, column: str) -> pa.Array:
+        """All leaves in the type of the column, sorted; `values` have to be among them."""
+        try:
+            typed = pa.array(sorted(self.paths)).cast(values.type)
+        except pa.ArrowInvalid:
+            raise DataError(
+                f"The leaves of the hierarchy of column {column!r} are not of its type, "
+                f"{values.type}."
+            ) from None
+        found = set(typed.to_pylist())
+        unknown = [value_text(value) for value in values.to_pylist() if value not in found]
         if unknown:
             raise DataError(
                 f"The hierarchy of column {column!r} lacks {list_some(unknown)}. Add a line for "
                 "each, from leaf to root."
             )
-        numbers: dict[str, int] = {text: place for place, text in enumerate(texts)}
+        return typed.take(pc.sort_indices(typed))
+
+    def parents(self, leaves: Sequence[Any]) -> npt.NDArray[np.int64]:
+        """The parent of every node, the leaves being 0, 1, 2 … in the given order.
+
+        >>> tree = Hierarchy.of([["Berlin", "Germany", "Europe"], ["Rome", "Italy", "Europe"]])
+        >>> tree.parents(["Berlin", "Rome"]).tolist()
+        [2, 4, 3, 3, 3]
+        """
+        texts = {str(leaf): place for place, leaf in enumerate(leaves)}
+        by_text = {str(leaf): path for leaf, path in self.paths.items()}
+        numbers = dict(texts)
         for text in texts:
-            for node in self.paths[text][1:]:
+            for node in by_text[text][1:]:
                 numbers.setdefault(node, len(numbers))
-        parents = np.arange(len(numbers))
+        found = np.arange(len(numbers))
         for text in texts:
-            path = self.paths[text]
-            for child, parent in pairwise(path):
-                parents[numbers[child]] = numbers[parent]
-        return len(texts), parents
+            for child, parent in pairwise(by_text[text]):
+                found[numbers[child]] = numbers[parent]
+        return found

@@ -106,6 +106,11 @@ class HeterogeneousPlan(WholePlan):
         return [int(code) for code in np.flatnonzero(self.buckets.spread > 1)]
 
     def statement(self, guarantee: Guarantee, histogram: Histogram) -> str:
+        if self.hand == "paper":
+            return (
+                f"For comparison only: values were handed out as in the paper, so '{guarantee}' is "
+                f"NOT kept for every person of column {histogram.column!r}."
+            )
         said = guarantee.statement(histogram)
         several = self._several()
         if several:
