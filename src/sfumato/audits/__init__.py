@@ -60,6 +60,7 @@ PROMISES: set[Check] = {
     check_parts,
     check_group_size,
     check_buckets,
+    check_generalized,
     check_resampled,
 }
 

@@ -36,13 +36,21 @@ def check_generalized(case: AuditCase) -> Iterator[Finding]:
     ranges = Ranges(case)
     yield from _check_counts(case, ranges)
     yield from _check_coverage(case, ranges)
-    if case.trace is not None:
-        trace = Trace(case.trace)
-        yield from _check_sources(ranges, trace)
-        if trace.matches is not None:
-            yield from _check_graph(case, ranges, trace.source, trace.matches)
-        if trace.group is not None:
-            yield from _check_groups(case, ranges, trace)
+    if case.trace is None:
+        yield Finding(
+            f"promise about {ranges.sensitive}",
+            False,
+            case.release.manifest.guarantee,
+            None,
+            "who matches whom is private: name the folder that 'publish --trace' wrote",
+        )
+        return
+    trace = Trace(case.trace)
+    yield from _check_sources(ranges, trace)
+    if trace.matches is not None:
+        yield from _check_graph(case, ranges, trace.source, trace.matches)
+    if trace.group is not None:
+        yield from _check_groups(case, ranges, trace)
 
 
 def _check_counts(case: AuditCase, ranges: Ranges) -> Iterator[Finding]:
