@@ -216,3 +216,12 @@ def test_splitting_values_is_said_in_the_promise(tmp_path: Path) -> None:
     several = made.manifest.plan["several"]
     assert several
     assert "they lie in several buckets" in made.manifest.statement[0]
+
+
+def test_without_quasi_columns_there_is_nothing_to_show(tmp_path: Path) -> None:
+    raw = pa.table({"s": list("abab")})
+    with pytest.raises(UsageError, match="no quasi columns to show"):
+        publish(
+            read(raw, quasi="", sensitive="s"), "l-diversity(2)", to=tmp_path / "r",
+            mechanism="heterogeneous",
+        )  # fmt: skip

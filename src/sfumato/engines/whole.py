@@ -179,6 +179,11 @@ def publish_whole(
             "A generalized release has no order of the table to keep: rows and people are matched "
             "many to many. Leave --order out."
         )
+    if not table.quasi:
+        raise UsageError(
+            "There are no quasi columns to show as ranges and sets. Name some with --quasi, or use "
+            "another mechanism."
+        )
     _check_names(table)
     if trace is not None and (Path(trace) / TRACE).exists():
         raise DataError(f"{str(Path(trace) / TRACE)!r} exists already. Choose another folder.")

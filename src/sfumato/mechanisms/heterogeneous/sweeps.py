@@ -69,8 +69,8 @@ class Matching:
             rows = _Rows(costs, values, self.matcher, places[start], start)
             for part in parts:
                 rows.grow(part)
-            for number_of_sweep in range(self.sweeps):
-                rows.sweep(self.most, misfits=number_of_sweep % 2 == 0)
+            for turn in range(self.sweeps):
+                rows.sweep(self.most, misfits=turn % 2 == 0)
             conflicts += rows.conflicts()
         return Block(records, places, conflicts)
 
