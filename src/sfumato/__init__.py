@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 from sfumato.version import __version__
 
 if TYPE_CHECKING:
+    from sfumato.attacks import attack
     from sfumato.audits import Finding, Verdict, audit
+    from sfumato.checks import check
     from sfumato.draws import Draws
     from sfumato.engines.local import Publication, publish
     from sfumato.errors import (
@@ -50,7 +52,9 @@ _PLACES = {
     "UsageError": "errors",
     "Verdict": "audits",
     "WeakPromiseWarning": "errors",
+    "attack": "attacks",
     "audit": "audits",
+    "check": "checks",
     "describe": "evaluation.describe",
     "open": "queries",
     "parse_guarantee": "guarantees",
@@ -78,7 +82,9 @@ __all__ = [
     "Verdict",
     "WeakPromiseWarning",
     "__version__",
+    "attack",
     "audit",
+    "check",
     "describe",
     "open",
     "parse_guarantee",

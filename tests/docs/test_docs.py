@@ -52,6 +52,8 @@ DOCUMENTS = [
     "docs/guarantees/beta-likeness.md",
     "docs/mechanisms/buckets.md",
     "docs/mechanisms/heterogeneous.md",
+    "docs/check.md",
+    "docs/attacks.md",
 ]
 RUN = ("sh", "console", "python")
 

@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sfumato.audits import audit
+from sfumato.audits import AuditCase, audit
+from sfumato.audits.perturbed import check_fit
 from sfumato.engines.local import publish
 from sfumato.errors import QueryError, UsageError, WeakPromiseWarning
 from sfumato.queries import open_release
@@ -198,6 +199,24 @@ def test_limits_from_a_file_leave_no_path_behind(table: Table, tmp_path: Path) -
     assert "secret-folder" not in text
     assert "d11:0.01:0.1:5" in text
     assert audit(table, tmp_path / "r").holds
+
+
+def test_columns_with_many_values_are_compared_by_runs(tmp_path: Path) -> None:
+    """No m × m matrix for 1,200 values; an honest release fits, one with other values does not."""
+    rng = np.random.default_rng(3)
+    shares = 1 / np.arange(1, 1201)
+    drawn = rng.choice(1200, 20_000, p=shares / shares.sum())
+    raw = pa.table({"a": rng.integers(0, 50, 20_000), "s": [f"D{k:04}" for k in drawn]})
+    table = read(raw, quasi=["a"], sensitive=["s"])
+    way = "fine-grain(objective=counts)"
+    publish(table, "rho-privacy(0.01, 0.95)", to=tmp_path / "r", mechanism=way, seed=1)
+    release = open_release(tmp_path / "r")
+    assert all(finding.holds for finding in check_fit(AuditCase(table, release)))
+    there = np.unique(drawn)
+    swapped = there[::-1][np.searchsorted(there, drawn)]
+    other = raw.set_column(1, "s", pa.array([f"D{k:04}" for k in swapped]))
+    mixed = read(other, quasi=["a"], sensitive=["s"])
+    assert not all(finding.holds for finding in check_fit(AuditCase(mixed, release)))
 
 
 def test_a_clear_refusal_above_sixty_values(tmp_path: Path) -> None:

@@ -54,14 +54,17 @@ CHECKS: dict[str, list[Check]] = {
     ],
 }
 
-# the checks that hold a release to its guarantee; the others see whether it is what it says
-PROMISES: set[Check] = {
-    check_amplification,
-    check_parts,
-    check_group_size,
-    check_buckets,
-    check_generalized,
-    check_resampled,
+# the checks that see whether a release is what it says; all others hold it to its promise
+SHAPE: set[Check] = {
+    check_randomness,
+    check_rows,
+    check_quasi_columns,
+    check_fit,
+    check_agreement,
+    check_published_counts,
+    check_own_share,
+    check_traced_groups,
+    check_personal_sums,
 }
 
 
@@ -74,7 +77,7 @@ def audit(table: Any, release: Release | str | Path, *, trace: str | Path | None
     opened = release if isinstance(release, Release) else Release(release)
     case = AuditCase(raw_table(table, opened), opened, None if trace is None else str(trace))
     found = [(check, finding) for check in CHECKS.get(opened.kind, []) for finding in check(case)]
-    judged = [finding for check, finding in found if check in PROMISES]
+    judged = [finding for check, finding in found if check not in SHAPE]
     return Verdict((*(finding for _, finding in found), *_unjudged(case, judged)))
 
 

@@ -20,6 +20,7 @@ from sfumato.release.reader import in_utc
 ENTRYWISE = ("uniform", "fine-grain", "general")  # one matrix over the column's values
 FALSE_ALARM = 1e-6  # the chance that an honest release fails the goodness of fit
 _MOST_GROUPS = 32
+_MOST_VALUES, _RUNS = 1000, 128  # columns with more values are compared by runs of values
 _LEAST_VARIANCE = 10.0  # published values that vary less are pooled
 
 
@@ -86,7 +87,22 @@ def check_fit(case: AuditCase) -> Iterator[Finding]:
     for index, (column, operator) in enumerate(operators_of(case).items()):
         if operator.form in ENTRYWISE:
             raw, published = grouped_counts(case, index, column)
-            yield fit_finding(case, column, raw, published, operator.matrix())
+            if operator.values <= _MOST_VALUES:
+                matrix = operator.matrix()
+            else:
+                # by what is expected: runs chosen by what was drawn would not be fair
+                together = _together(operator.push(raw.sum(axis=0).astype(np.float64)))
+                matrix, published = operator.pull(together).T, published @ together.T.astype(int)
+            yield fit_finding(case, column, raw, published, matrix)
+
+
+def _together(counts: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Indicators of runs of values, common ones first, where an m × m matrix would be too large."""
+    run = np.empty(len(counts), np.int64)
+    run[np.argsort(-counts, kind="stable")] = np.arange(len(counts)) * _RUNS // len(counts)
+    indicators = np.zeros((_RUNS, len(counts)))
+    indicators[run, np.arange(len(counts))] = 1.0
+    return indicators
 
 
 def fit_finding(

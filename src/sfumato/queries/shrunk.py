@@ -77,11 +77,12 @@ Estimator = Callable[[Law, Moments], Estimated]
 def shrunk(law: Law, moments: Moments) -> Estimated:
     """The posterior mean under a normal model: n ~ n₀ + deviation, o | n ~ Mᵀn + noise.
 
-    n₀ = total·share is independence. A deviation has variance τ²·(number·squares)·share², of which
-    τ² is estimated from the group itself (empirical Bayes, by expectation–maximization), plus
-    squares·share, which counts scatter by alone; deviations add up to zero, because the total is
-    known. The noise is that of random slots. Where the buckets tell values apart it agrees with
-    `inverse`; where they do not, it stays at n₀, and its error bar says so (methods, section 1).
+    n₀ = total·share is independence. With s = squares − total²/rows (the finite table: a group
+    that is the whole table is known), a deviation has variance τ²·(number·s)·share², of which τ² is
+    estimated from the group itself (empirical Bayes, by expectation–maximization), plus s·share,
+    which counts scatter by alone; deviations add up to zero, because the total is known. The noise
+    is that of random slots. Where the buckets tell values apart it agrees with `inverse`; where
+    they do not, it stays at n₀, and its error bar says so (methods, section 1).
 
     >>> from sfumato.operators.buckets import BucketKinds
     >>> pairs = BucketKinds(*map(np.array, ([60, 30], [0, 0, 1, 1], [0, 1, 0, 2], [1, 1, 1, 1])))
@@ -92,13 +93,12 @@ def shrunk(law: Law, moments: Moments) -> Estimated:
     """
     shares, matrix = law.shares, law.operator.matrix()
     independent = moments.total * shares
-    if moments.squares <= 0:
+    free = moments.squares - moments.total**2 / max(law.rows, 1.0)
+    if free <= 1e-12 * moments.squares:
         return Estimated(independent, np.zeros_like(matrix))
-    noise = law.operator.scatter * max(
-        (moments.squares - moments.total**2 / max(law.rows, 1.0)) / max(law.rows, 1.0), 0.0
-    )
+    noise = law.operator.scatter * (free / law.rows)
     residual = moments.shown - matrix.T @ independent
-    wide, narrow = moments.number * moments.squares * shares**2, moments.squares * shares
+    wide, narrow = moments.number * free * shares**2, free * shares
     present = shares > 0
     deviation, mean, covariance = 0.1, independent, np.zeros_like(matrix)
     for _ in range(_ROUNDS):
