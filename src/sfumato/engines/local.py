@@ -27,6 +27,7 @@ from sfumato.engines.from_cells import cell_outcomes, cell_quasi_columns
 from sfumato.engines.order import KeptOrder, Order, ShuffledOrder
 from sfumato.engines.quasi import QuasiColumn, quasi_column
 from sfumato.engines.tracing import TraceWriter
+from sfumato.engines.whole import publish_whole
 from sfumato.engines.writing import RecordWriter
 from sfumato.errors import DataError, UsageError
 from sfumato.guarantees import Guarantee, parse_guarantee
@@ -38,6 +39,7 @@ from sfumato.mechanisms import (
     mechanisms_for,
     parse_mechanism,
 )
+from sfumato.mechanisms.generalized import WholePlan
 from sfumato.profile import Profile
 from sfumato.release import BundleWriter, Manifest
 from sfumato.table import Table
@@ -112,19 +114,25 @@ def publish(
             raise UsageError(f"'{way}' makes new rows from counts, so it has no trace.")
         # people's draws follow the key file; the order of rows must be fresh all the same
         order_draws = Draws.system() if draws.origin == "key-file" else draws
-        kind = _CellStream if isinstance(plan, CellPlan) else _Stream
-        stream = kind(table, profile, plan, draws, batch_rows, use_threads, progress, tracing)
-        columns = _write_records(bundle.folder, stream, order, order_draws)
-        records = _published_records(bundle.folder / "records.parquet")
-        for stem, pieces in plan.side_tables(records).items():
-            _write_side(bundle.folder / f"{stem}.parquet", pieces, stream)
+        if isinstance(plan, WholePlan):
+            columns, rows = publish_whole(
+                bundle.folder, table, profile, plan, draws, order, use_threads, progress, trace
+            )
+        else:
+            kind = _CellStream if isinstance(plan, CellPlan) else _Stream
+            stream = kind(table, profile, plan, draws, batch_rows, use_threads, progress, tracing)
+            columns = _write_records(bundle.folder, stream, order, order_draws)
+            rows = stream.published
+            records = _published_records(bundle.folder / "records.parquet")
+            for stem, pieces in plan.side_tables(records).items():
+                _write_side(bundle.folder / f"{stem}.parquet", pieces, stream)
         manifest = bundle.finish(
             Manifest(
                 sfumato=__version__,
                 kind=plan.kind,
                 mechanism=str(way),
                 guarantee=str(promise),
-                rows=stream.published,
+                rows=rows,
                 withheld=plan.withheld,
                 missing=table.missing,
                 order="kept" if order == "keep" else "shuffled",
