@@ -19,8 +19,8 @@ import pytest
 
 import sfumato as sf
 from sfumato.draws import Draws
+from sfumato.engines.choosing import choose_plan
 from sfumato.engines.counting import take_profile
-from sfumato.engines.local import choose_plan
 from sfumato.errors import SfumatoError
 from sfumato.guarantees import GUARANTEES, parse_guarantee
 from sfumato.mechanisms import MECHANISMS, mechanisms_for, parse_mechanism

@@ -10,8 +10,8 @@ import numpy as np
 
 from sfumato.columns import Range, Values, value_text
 from sfumato.draws import Draws
+from sfumato.engines.choosing import choose_plan, with_cells
 from sfumato.engines.counting import drop_missing, take_profile
-from sfumato.engines.local import choose_plan, with_cells
 from sfumato.engines.quasi import QuasiColumn, quasi_column
 from sfumato.evaluation.describe_generalized import describe_generalized
 from sfumato.evaluation.describe_perturbed import describe_perturbed
