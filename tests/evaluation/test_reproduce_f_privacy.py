@@ -13,7 +13,7 @@ from sfumato.evaluation.reproduce.f_privacy.queries import CountQueries, People
 from sfumato.mechanisms.buckets.settings import loss
 from sfumato.mechanisms.buckets.two_size import best_two_size
 
-EFFORT = Effort(4, 2_000, (1_000, 2_000), (2,), 0.5)
+EFFORT = Effort(2, 2_000, (1_000, 2_000), (2,), 0.1)
 
 
 @pytest.fixture(scope="module")
