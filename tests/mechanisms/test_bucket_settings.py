@@ -179,7 +179,7 @@ def test_optimum_agrees_with_the_integer_program():
             assert loss(best.setting) <= loss(reference) * 1.01
 
 
-@pytest.mark.parametrize("theta", [2, 4, 8, 16, 32])
+@pytest.mark.parametrize("theta", [8, 16, 32])  # 2 and 4 too: benchmarks/buckets.py
 def test_occ_like_is_within_a_thousandth_of_the_bound(theta):
     counts = occ_like(300_000)
     limits = linear_limits(counts, theta, "0.02")
