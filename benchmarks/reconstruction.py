@@ -18,8 +18,8 @@ from benchmarks.measure import DATA, cost_of, print_table
 from sfumato.attacks.copies import copies_attack
 from sfumato.datasets import read_census
 from sfumato.draws import Draws, IntArray
+from sfumato.engines.choosing import choose_plan, with_cells
 from sfumato.engines.counting import take_profile
-from sfumato.engines.local import choose_plan, with_cells
 from sfumato.guarantees import parse_guarantee
 from sfumato.mechanisms import parse_mechanism
 from sfumato.mechanisms.reconstruction.drawing import Drawn, draw_block

@@ -7,6 +7,7 @@ import hmac
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -14,8 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from sfumato.draws import Draws, Permutation, Persons, Positions, encrypt_blocks
+from sfumato.draws import Draws, Permutation, Persons, Positions
 from sfumato.errors import DataError, UsageError
+from sfumato.keystream import encrypt_blocks
 
 FALSE_ALARM = 1e-6  # of each chi-square test here; all seeds are fixed
 
@@ -319,6 +321,12 @@ def all_slots(permutation: Permutation) -> list[list[int]]:
     return [slots[values == value].tolist() for value in range(len(permutation.sizes))]
 
 
+def permutation_of(seed: int, sizes: list[int], entries: int) -> Permutation:
+    """A permutation whose explicit tables hold so many entries at most."""
+    with patch.object(Permutation, "TABLE_ENTRIES", entries):
+        return Draws.from_seed(seed).permutation("p", sizes)
+
+
 @settings(deadline=None, max_examples=60)
 @given(
     sizes=st.lists(st.integers(0, 300), max_size=6),
@@ -327,11 +335,7 @@ def all_slots(permutation: Permutation) -> list[list[int]]:
 )
 def test_permutations_are_bijections(sizes: list[int], entries: int, seed: int) -> None:
     """With tables, networks and a mixture of both, in any order of evaluation."""
-
-    class Small(Permutation):
-        TABLE_ENTRIES = entries
-
-    permutation = Small(Draws.from_seed(seed), "p", np.array(sizes, np.int64))
+    permutation = permutation_of(seed, sizes, entries)
     for size, slots in zip(sizes, all_slots(permutation), strict=True):
         assert sorted(slots) == list(range(size))
 
@@ -350,12 +354,9 @@ def test_permutation_beyond_the_tables_is_a_bijection() -> None:
 
 @pytest.mark.parametrize("entries", [0, 1 << 21], ids=["network", "table"])
 def test_permutations_of_small_sizes_are_uniform(entries: int) -> None:
-    class Chosen(Permutation):
-        TABLE_ENTRIES = entries
-
     seen: dict[tuple[int, ...], int] = {}
     for number in range(6000):
-        permutation = Chosen(Draws.from_seed(number), "p", np.array([4]))
+        permutation = permutation_of(number, [4], entries)
         slots = tuple(permutation(np.zeros(4, int), np.arange(4)).tolist())
         seen[slots] = seen.get(slots, 0) + 1
     assert len(seen) == 24
@@ -364,11 +365,8 @@ def test_permutations_of_small_sizes_are_uniform(entries: int) -> None:
 
 @pytest.mark.parametrize("entries", [0, 1 << 21], ids=["network", "table"])
 def test_one_rank_lands_everywhere_alike(entries: int) -> None:
-    class Chosen(Permutation):
-        TABLE_ENTRIES = entries
-
-    sizes = np.full(8000, 13)  # independent permutations under one key
-    permutation = Chosen(Draws.from_seed(18), "p", sizes)
+    sizes = [13] * 8000  # independent permutations under one key
+    permutation = permutation_of(18, sizes, entries)
     slots = permutation(np.arange(8000), np.full(8000, 5))
     assert_law(np.bincount(slots, minlength=13), np.full(13, 1 / 13))
 

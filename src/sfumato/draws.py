@@ -16,22 +16,31 @@ import hmac
 import secrets
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from sfumato.errors import DataError, UsageError
+from sfumato.keystream import IntArray, Words, encrypt_blocks, raw_bytes
+from sfumato.permutations import Permutation
 
-IntArray = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint64]
+__all__ = [
+    "KEY_BYTES",
+    "Address",
+    "BoolArray",
+    "Draws",
+    "IntArray",
+    "Permutation",
+    "Persons",
+    "Positions",
+    "Words",
+]
+
 BoolArray = npt.NDArray[np.bool_]
 
 KEY_BYTES = 32
-_CHUNK = 1 << 15  # elements per inner step: temporaries stay in the second-level cache
 
 
 @dataclass(frozen=True)
@@ -122,7 +131,7 @@ class Draws:
         counter = modes.CTR(first.to_bytes(16, "big"))
         encryptor = Cipher(algorithms.AES(self._subkey(purpose)), counter).encryptor()
         out = np.zeros(2 * blocks, np.uint64)
-        encryptor.update_into(_bytes(out), _bytes(out))
+        encryptor.update_into(raw_bytes(out), raw_bytes(out))
         return out[skip : skip + count]
 
     def persons(self, purpose: str, keys: list[bytes]) -> Persons:
@@ -212,7 +221,11 @@ class Draws:
 
     def permutation(self, purpose: str, sizes: npt.ArrayLike) -> Permutation:
         """Independent keyed permutations of `[0, sizes[x])` for every x."""
-        return Permutation(self, purpose, np.asarray(sizes, np.int64))
+        return Permutation(
+            self._subkey("permutation " + purpose),
+            lambda count: self.words(purpose + " table", Positions(0, count)),
+            np.asarray(sizes, np.int64),
+        )
 
     # -- counts -----------------------------------------------------------------------------------
 
@@ -241,152 +254,6 @@ class Draws:
         edges = np.cumsum(np.asarray(counts, np.int64))
         chosen = self.choose(purpose, int(edges[-1]) if len(edges) else 0, sample)
         return np.bincount(np.searchsorted(edges, chosen, side="right"), minlength=len(edges))
-
-
-class Permutation:
-    """One keyed permutation of `[0, sizes[x])` per value x, evaluated for many (x, rank) at once.
-
-    Small sizes hold an explicit, uniformly random table (2²¹ entries in all at most). Larger ones
-    run a generalized Feistel network with AES round functions on Z_a × Z_b, a·b ≥ size, walking
-    out-of-range points on: a bijection for every key, in O(1) per rank. The round functions are
-    looked up in tables of O(√size) entries where 2²³ of them are enough.
-
-    >>> slots = Draws.from_seed(3).permutation("demo", [4, 3])
-    >>> sorted(slots(np.array([0, 0, 0, 0]), np.array([0, 1, 2, 3])).tolist())
-    [0, 1, 2, 3]
-    """
-
-    ROUNDS = 6
-    TABLE_ENTRIES = 1 << 21
-    ROUND_ENTRIES = 1 << 23
-
-    def __init__(self, draws: Draws, purpose: str, sizes: IntArray) -> None:
-        if len(sizes) and int(sizes.min()) < 0:
-            raise ValueError("sizes must not be negative")
-        self.sizes = sizes
-        self._key = draws._subkey("permutation " + purpose)
-        ascending = np.argsort(sizes, kind="stable")
-        fits = np.cumsum(sizes[ascending]) <= self.TABLE_ENTRIES
-        tabled = np.sort(ascending[fits])
-        self._offset = np.full(len(sizes), -1, np.int64)
-        self._offset[tabled] = np.concatenate([[0], np.cumsum(sizes[tabled])])[: len(tabled)]
-        self._table = _shuffled_runs(
-            draws.words(purpose + " table", Positions(0, int(sizes[tabled].sum()))), sizes[tabled]
-        )
-        self._all_tabled = len(tabled) == len(sizes)
-        root = np.ceil(np.sqrt(np.maximum(sizes, 1).astype(np.float64))).astype(np.int64)
-        self._left = np.maximum(root, 1)
-        self._right = np.maximum(-(-sizes // np.maximum(root, 1)), 1)
-
-    def __call__(self, values: npt.ArrayLike, ranks: npt.ArrayLike) -> IntArray:
-        """The slot of every (value, rank). Cost: about 0.1 µs a record where a network runs."""
-        value, rank = np.asarray(values, np.int64), np.asarray(ranks, np.int64)
-        if rank.size and (int(rank.min()) < 0 or bool((rank >= self.sizes[value]).any())):
-            raise ValueError("a rank lies outside its value's count")
-        slots = np.empty(len(rank), np.int64)
-        for low in range(0, len(rank), _CHUNK):
-            part = slice(low, low + _CHUNK)
-            slots[part] = self._chunk(value[part], rank[part])
-        return slots
-
-    def _chunk(self, value: IntArray, rank: IntArray) -> IntArray:
-        if self._all_tabled:
-            return np.asarray(self._table[self._offset[value] + rank])
-        slots = np.empty(len(rank), np.int64)
-        offset = self._offset[value]
-        tabled = np.flatnonzero(offset >= 0)
-        slots[tabled] = self._table[offset[tabled] + rank[tabled]]
-        pending = np.flatnonzero(offset < 0)
-        held, point = value[pending], rank[pending]
-        while pending.size:  # cycle walking: fewer than size**-0.5 of the points go round again
-            point = self._network(held, point)
-            slots[pending] = point
-            outside = np.flatnonzero(point >= self.sizes[held])
-            pending, held, point = pending[outside], held[outside], point[outside]
-        return slots
-
-    def _network(self, value: IntArray, point: IntArray) -> IntArray:
-        a, b = self._left[value], self._right[value]
-        # exact for sizes below 2⁵³: a quotient lies at least 1/b below the next whole number
-        left = (point / b).astype(np.int64)
-        right = point - left * b
-        held = self._rounds
-        starts = None if held is None else (held.starts[0][value], held.starts[1][value])
-        for number in range(self.ROUNDS):
-            into_left = number % 2 == 0
-            half, modulus = (left, a) if into_left else (right, b)
-            other = right if into_left else left
-            if held is None or starts is None:
-                half += self._mixed(value, number, other, modulus)
-            else:
-                half += held.tables[number][starts[number % 2] + other]
-            # modulo: of the two candidates the negative one is huge as an unsigned number
-            reduced = (half - modulus).view(np.uint64)
-            np.minimum(half.view(np.uint64), reduced, out=half.view(np.uint64))
-        left *= b
-        left += right
-        return left
-
-    def _mixed(self, value: IntArray, number: int, other: IntArray, modulus: IntArray) -> IntArray:
-        """The round function: what a half moves by, given the other half."""
-        blocks = np.empty((len(other), 2), np.uint64)
-        blocks[:, 0] = (value.astype(np.uint64) << np.uint64(8)) + np.uint64(number)
-        blocks[:, 1] = other
-        mixed = encrypt_blocks(self._key, blocks)[:, 0]
-        scaled = (mixed >> np.uint64(32)) * modulus.astype(np.uint64)
-        return (scaled >> np.uint64(32)).view(np.int64)
-
-    @cached_property
-    def _rounds(self) -> _Rounds | None:
-        """The round functions as tables, where they are small: a half has √size points only."""
-        networked = np.flatnonzero(self._offset < 0)
-        a, b = self._left[networked], self._right[networked]
-        if self.ROUNDS * int(np.maximum(a, b).sum()) > self.ROUND_ENTRIES:
-            return None
-        starts, tables = [], []
-        for inputs in (b, a):  # even rounds read the right half, odd rounds the left one
-            start = np.zeros(len(self.sizes), np.int64)
-            start[networked] = np.cumsum(inputs) - inputs
-            starts.append(start)
-        for number in range(self.ROUNDS):
-            inputs, modulus = (b, a) if number % 2 == 0 else (a, b)
-            owner = np.repeat(np.arange(len(networked)), inputs)
-            other = np.arange(len(owner)) - starts[number % 2][networked][owner]
-            mixed = self._mixed(networked[owner], number, other, modulus[owner])
-            tables.append(mixed.astype(np.int32))
-        return _Rounds((starts[0], starts[1]), tables)
-
-
-@dataclass(frozen=True, eq=False)
-class _Rounds:
-    """Where each value's inputs start in the tables of even and odd rounds, and the tables."""
-
-    starts: tuple[IntArray, IntArray]
-    tables: list[npt.NDArray[np.int32]]
-
-
-def _shuffled_runs(words: Words, sizes: IntArray) -> IntArray:
-    """The order of the words within each run of the given sizes."""
-    if len(sizes) > 1 << 15:  # many small runs: one sort of everything
-        owners = np.repeat(np.arange(len(sizes)), sizes)
-        return np.lexsort((words, owners)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    ends = np.cumsum(sizes).tolist()
-    orders = [np.argsort(words[low:high]) for low, high in zip([0, *ends], ends, strict=False)]
-    return np.concatenate(orders) if orders else np.empty(0, np.int64)
-
-
-def encrypt_blocks(key: bytes, blocks: Words) -> Words:
-    """AES-256 of each 128-bit row: a pseudo-random function of (key, row)."""
-    source = np.ascontiguousarray(blocks)
-    out = np.empty((len(source) + 1, 2), np.uint64)  # update_into wants room for one block more
-    if source.size:
-        encryptor = Cipher(algorithms.AES(key), modes.ECB()).encryptor()
-        encryptor.update_into(_bytes(source), _bytes(out))
-    return out[:-1]
-
-
-def _bytes(array: npt.NDArray[Any]) -> memoryview:
-    return array.reshape(-1).view(np.uint8).data
 
 
 def _reduce(words: Words, limit: Words) -> tuple[Words, IntArray]:

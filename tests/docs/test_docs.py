@@ -52,6 +52,7 @@ DOCUMENTS = [
     "docs/guarantees/beta-likeness.md",
     "docs/mechanisms/buckets.md",
     "docs/guarantees/reconstruction-privacy.md",
+    "docs/mechanisms/heterogeneous.md",
     "docs/check.md",
     "docs/attacks.md",
 ]

@@ -16,8 +16,9 @@ from sfumato.attacks.copies import copies_attack
 from sfumato.audits import audit
 from sfumato.datasets import read_adult, read_census
 from sfumato.draws import Draws
+from sfumato.engines.choosing import choose_plan, with_cells
 from sfumato.engines.counting import take_profile
-from sfumato.engines.local import choose_plan, publish, with_cells
+from sfumato.engines.local import publish
 from sfumato.errors import InfeasibleGuarantee, UsageError
 from sfumato.guarantees import ReconstructionPrivacy, parse_guarantee
 from sfumato.mechanisms import parse_mechanism

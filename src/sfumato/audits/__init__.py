@@ -11,6 +11,7 @@ from sfumato.audits.bucketed import check_buckets
 from sfumato.audits.case import AuditCase, raw_table
 from sfumato.audits.common import check_quasi_columns, check_randomness, check_rows
 from sfumato.audits.findings import Finding, Verdict
+from sfumato.audits.generalized import check_generalized
 from sfumato.audits.parts import check_parts
 from sfumato.audits.perturbed import check_amplification, check_fit
 from sfumato.audits.reconstruction import check_reconstruction
@@ -44,6 +45,7 @@ CHECKS: dict[str, list[Check]] = {
         check_personal_sums,
         check_reconstruction,
     ],
+    "generalized": [check_randomness, check_rows, check_generalized],
     "bucketed": [check_randomness, check_rows, check_quasi_columns, check_buckets],
     "synthetic": [
         check_randomness,

@@ -29,6 +29,12 @@ Domain = Annotated[
 BinEdges = Annotated[
     list[str] | None, typer.Option("--bins", help="Bins: cost=0,100,1000. Repeatable.")
 ]
+Hierarchies = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--hierarchy", help="CSV, leaf to root, for a categorical quasi column: city=cities.csv."
+    ),
+]
 MissingValues = Annotated[
     str, typer.Option(help="Rows without a sensitive value: refuse, value (of its own), drop.")
 ]
@@ -57,6 +63,7 @@ def declared_table(
     domain: list[str] | None,
     bins: list[str] | None,
     missing: str,
+    hierarchies: list[str] | None = None,
 ) -> Table:
     """The table that the flags declare."""
     from sfumato.table import read
@@ -72,6 +79,7 @@ def declared_table(
         domain=_pairs(domain, "--domain"),
         bins=_pairs(bins, "--bins"),
         missing=missing,  # type: ignore[arg-type]
+        hierarchies=_pairs(hierarchies, "--hierarchy"),
     )
 
 
@@ -120,13 +128,14 @@ def describe(
     domain: Domain = None,
     bins: BinEdges = None,
     missing: MissingValues = "refuse",
+    hierarchy: Hierarchies = None,
     as_json: Json = False,
 ) -> None:
     """Show columns, histograms, and what a promise would cost, before publishing."""
     from sfumato.evaluation.describe import describe as describe_table
 
     declared = declared_table(
-        table, quasi, sensitive, key, drop, numeric, categorical, domain, bins, missing
+        table, quasi, sensitive, key, drop, numeric, categorical, domain, bins, missing, hierarchy
     )
     way = chosen_mechanism(mechanism, bound, merge, significance)
     description = describe_table(declared, guarantee, way)
@@ -169,6 +178,7 @@ def publish(
     domain: Domain = None,
     bins: BinEdges = None,
     missing: MissingValues = "refuse",
+    hierarchy: Hierarchies = None,
     order: Annotated[
         str, typer.Option(help="shuffle (default), or keep where the order means nothing.")
     ] = "shuffle",
@@ -198,7 +208,7 @@ def publish(
             err=True,
         )
     declared = declared_table(
-        table, quasi, sensitive, key, drop, numeric, categorical, domain, bins, missing
+        table, quasi, sensitive, key, drop, numeric, categorical, domain, bins, missing, hierarchy
     )
     way = chosen_mechanism(mechanism, bound, merge, significance)
     with ProgressLine() as line:

@@ -10,9 +10,10 @@ import numpy as np
 
 from sfumato.columns import Range, Values, value_text
 from sfumato.draws import Draws
+from sfumato.engines.choosing import choose_plan, with_cells
 from sfumato.engines.counting import drop_missing, take_profile
-from sfumato.engines.local import choose_plan, with_cells
 from sfumato.engines.quasi import QuasiColumn, quasi_column
+from sfumato.evaluation.describe_generalized import describe_generalized
 from sfumato.evaluation.describe_perturbed import describe_perturbed
 from sfumato.evaluation.describe_reconstruction import describe_reconstruction
 from sfumato.evaluation.describe_small_sum import describe_small_sum
@@ -74,7 +75,12 @@ def describe(
     return Description(profile.rows, tables, [f"Mechanism: {way}.", *notes])
 
 
-DESCRIBERS: list[Describer] = [describe_perturbed, describe_small_sum, describe_reconstruction]
+DESCRIBERS: list[Describer] = [
+    describe_perturbed,
+    describe_small_sum,
+    describe_reconstruction,
+    describe_generalized,
+]
 
 
 def _columns(table: Table, profile: Profile) -> ReportTable:

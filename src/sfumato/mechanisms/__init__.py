@@ -10,11 +10,14 @@ from sfumato.mechanisms.buckets import (
     OptimalBuckets,
     TwoSizeBuckets,
 )
+from sfumato.mechanisms.burel import Burel
 from sfumato.mechanisms.fine_grain import FineGrainPerturbation
 from sfumato.mechanisms.general import GeneralPerturbation
+from sfumato.mechanisms.heterogeneous.mechanism import HeterogeneousGeneralization
 from sfumato.mechanisms.partitioned import PartitionedPerturbation
 from sfumato.mechanisms.protocol import Batch, CellPlan, Mechanism, Plan, Published
 from sfumato.mechanisms.resample import Resampling
+from sfumato.mechanisms.ring import Ring
 from sfumato.mechanisms.splu import DecoyValues
 from sfumato.mechanisms.sps import SamplingPerturbingScaling
 from sfumato.mechanisms.uniform import UniformPerturbation
@@ -34,6 +37,9 @@ MECHANISMS: dict[str, type[Mechanism]] = {
         MultiSizeBuckets,
         TwoSizeBuckets,
         AnatomyBuckets,
+        HeterogeneousGeneralization,
+        Ring,
+        Burel,
     )
 }
 

@@ -42,8 +42,19 @@ def _bucketed() -> Evaluator:
     return answer_bucketed
 
 
+def _generalized() -> Evaluator:
+    from sfumato.queries.generalized import answer_generalized
+
+    return answer_generalized
+
+
 # by kind of release; functions that import, because DuckDB and sqlglot are slow to load
-EVALUATORS = {"synthetic": _synthetic, "perturbed": _perturbed, "bucketed": _bucketed}
+EVALUATORS = {
+    "synthetic": _synthetic,
+    "perturbed": _perturbed,
+    "bucketed": _bucketed,
+    "generalized": _generalized,
+}
 
 
 def ask(

@@ -13,6 +13,7 @@ from sfumato.columns import Column, Range, Values, list_some, value_to_json
 from sfumato.errors import BundleError
 from sfumato.operators import operator_from_json
 from sfumato.release.bundle import UNFINISHED
+from sfumato.release.generalized import check_schema, check_values
 from sfumato.release.manifest import NAME, FileEntry, Manifest, read_manifest
 from sfumato.scratch import scratch_database
 
@@ -129,9 +130,10 @@ class Release:
                     f"records.parquet of {str(self.path)!r} has {rows:,} rows; the manifest says "
                     f"{self.rows:,}."
                 )
+        if self.kind == "generalized":
+            check_schema(self._schemas["records.parquet"], self.columns, repr(str(self.path)))
+            return
         for column in self.columns:
-            if self.kind == "generalized" and column.role == "quasi":
-                continue  # a range or a set stands for it: its own columns, checked by its reader
             found = self._field_type(column.name)
             if str(found) != column.type:
                 raise BundleError(
@@ -157,7 +159,7 @@ class Release:
         known |= {f"part_{column.name}" for column in self.columns if column.role == "sensitive"}
         for name, schema in self._schemas.items():
             strangers = sorted(set(schema.names) - known)
-            if strangers and self.kind != "generalized":
+            if strangers:
                 raise BundleError(
                     f"{name} of {str(self.path)!r} has columns that the manifest does not name: "
                     f"{list_some(strangers)}."
@@ -174,9 +176,13 @@ class Release:
             raise BundleError(f"Cannot read the files of {str(self.path)!r}: {reason}.") from None
 
     def _compare_domains(self, connection: Any) -> None:
+        generalized = self.kind == "generalized"
+        if generalized:
+            path = str(self.path / "records.parquet")
+            check_values(connection, path, self.columns, repr(str(self.path)))
         for name, schema in self._schemas.items():
             for column in self.columns:
-                if column.name not in schema.names:
+                if column.name not in schema.names or (generalized and column.role == "quasi"):
                     continue
                 quoted = '"' + column.name.replace('"', '""') + '"'
                 source = [str(self.path / name)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ import pyarrow as pa
 from sfumato.columns import Kind, Range, Values, list_some
 from sfumato.errors import DataError, UsageError
 from sfumato.table.bins import Bins
+from sfumato.table.hierarchy import Hierarchy
 from sfumato.table.sources import Source, find_source
 
 Missing = Literal["refuse", "value", "drop"]
@@ -29,6 +31,7 @@ class Table:
     domains: Mapping[str, Values | Range] = field(default_factory=dict)
     bins: Mapping[str, Bins] = field(default_factory=dict)
     missing: Missing = "refuse"
+    hierarchies: Mapping[str, Hierarchy] = field(default_factory=dict)
 
     @property
     def label(self) -> str:
@@ -61,6 +64,7 @@ def read(
     domain: Mapping[str, str | Sequence[Any]] | None = None,
     bins: Mapping[str, str | Sequence[float]] | None = None,
     missing: Missing = "refuse",
+    hierarchies: Mapping[str, str | Path] | None = None,
 ) -> Table:
     """Declare a table: where it is, and what every column is.
 
@@ -117,7 +121,19 @@ def read(
         domains=stated,
         bins=cut,
         missing=missing,
+        hierarchies={
+            column: _hierarchy(column, path, roles["quasi"], kinds)
+            for column, path in (hierarchies or {}).items()
+        },
     )
+
+
+def _hierarchy(
+    column: str, path: str | Path, quasi: tuple[str, ...], kinds: Mapping[str, Kind]
+) -> Hierarchy:
+    if column not in quasi or kinds[column] != "categorical":
+        raise UsageError(f"Hierarchies are for categorical quasi columns; {column!r} is not one.")
+    return Hierarchy.read(path)
 
 
 def is_number(kind: pa.DataType) -> bool:
@@ -254,4 +270,4 @@ def _domain(
     return Values(values)
 
 
-__all__ = ["Bins", "Missing", "Source", "Table", "is_number", "read"]
+__all__ = ["Bins", "Hierarchy", "Missing", "Source", "Table", "is_number", "read"]

@@ -23,6 +23,7 @@ Progress = Callable[[str, float], None]  # what is being done, and the share don
 PAPERS: dict[str, str] = {
     "f-privacy": "f_privacy",
     "attacks": "attacks",
+    "heterogeneous": "heterogeneous",
     "perturbation": "perturbation",
     "splu": "splu",
     "reconstruction": "reconstruction",

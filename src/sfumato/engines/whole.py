@@ -1,0 +1,248 @@
+"""Publishing a table as a whole: all quasi columns in memory, as small integers.
+
+Side by side with the streaming path of `engines.local`, for plans that publish ranges and sets.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sfumato.columns import Column, Range, Values
+from sfumato.draws import Draws, IntArray
+from sfumato.engines.coding import SensitiveCoder
+from sfumato.engines.counting import Progress, drop_missing
+from sfumato.engines.order import ROW_GROUP
+from sfumato.errors import DataError, UsageError
+from sfumato.mechanisms.generalized import Generalized, RangeCover, WholePlan
+from sfumato.mechanisms.heterogeneous.ncp import Axis, NumericAxis, SetAxis, TreeAxis
+from sfumato.profile import Profile
+from sfumato.table import Table
+
+FINE = 1 << 20  # steps of the scale on which numbers that are not whole are measured
+TRACE = "matches.parquet"
+
+
+class WholeTable:
+    """The records in memory: one axis per quasi column, the sensitive codes, the domains."""
+
+    def __init__(self, table: Table, profile: Profile, threads: bool) -> None:
+        self.table, self.profile = table, profile
+        (self.sensitive,) = table.sensitive
+        coder = SensitiveCoder(table, self.sensitive, profile.histograms[self.sensitive].values)
+        codes: list[IntArray] = []
+        chunks: dict[str, list[pa.Array]] = {name: [] for name in table.quasi}
+        for batch in table.batches((*table.quasi, *table.sensitive), 1 << 17, threads):
+            batch = drop_missing(table, batch)
+            codes.append(coder(batch.column(self.sensitive)))
+            for name in table.quasi:
+                array = batch.column(name)
+                if pa.types.is_dictionary(array.type):
+                    array = array.dictionary_decode()
+                chunks[name].append(array)
+        self.codes = np.concatenate(codes) if codes else np.empty(0, np.int64)
+        counted = profile.histograms[self.sensitive].counts
+        if (self.codes < 0).any() or not np.array_equal(
+            np.bincount(self.codes, minlength=len(counted)), counted
+        ):
+            raise DataError(
+                f"{table.label} changed while it was being published. Publish from a fixed copy."
+            )
+        self.domains: dict[str, pa.Array] = {}
+        self.axes: list[Axis] = []
+        for name in table.quasi:
+            values = pa.chunked_array(chunks.pop(name), table.type_of(name))
+            self.axes.append(self._axis(name, values))
+
+    def _axis(self, name: str, values: pa.ChunkedArray) -> Axis:
+        unique = pc.unique(values)
+        domain = unique.take(pc.sort_indices(unique))
+        codes = np.asarray(pc.index_in(values, value_set=domain).to_numpy(), np.int64)
+        self.domains[name] = domain
+        stated = self.table.domains.get(name)
+        if self.table.kinds[name] == "numeric":
+            return self._numeric(name, codes, domain, stated)
+        number = len(domain)
+        if isinstance(stated, Values):
+            if not set(domain.to_pylist()) <= set(stated.values):
+                raise outside(self.table, name)
+            number = len(stated.values)
+        hierarchy = self.table.hierarchies.get(name)
+        if hierarchy is not None:
+            # all leaves of the file, so that a set does not tell which of them occur
+            domain = hierarchy.leaves(domain, name)
+            self.domains[name] = domain
+            codes = np.asarray(pc.index_in(values, value_set=domain).to_numpy(), np.int64)
+            parents = hierarchy.parents(domain.to_pylist())
+            return TreeAxis(name, codes, len(domain), parents, max(len(domain) - 1, 0))
+        return SetAxis(name, codes, len(domain), max(number - 1, 0))
+
+    def _numeric(
+        self, name: str, codes: IntArray, domain: pa.Array, stated: Values | Range | None
+    ) -> NumericAxis:
+        numbers = domain.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        if not np.isfinite(numbers.astype(np.float64)).all():
+            raise DataError(
+                f"Column {name!r} of {self.table.label} has missing or infinite numbers, which no "
+                "range can show. Declare it categorical, or drop those rows."
+            )
+        low, high = float(numbers.min()), float(numbers.max())
+        if isinstance(stated, Range) and stated.low is not None and stated.high is not None:
+            if stated.low > low or stated.high < high:
+                raise outside(self.table, name)
+            low, high = float(stated.low), float(stated.high)
+        if pa.types.is_integer(domain.type) and high - low < 1 << 31:
+            positions = np.asarray(domain.cast(pa.int64()).to_numpy(), np.int64) - int(low)
+            return NumericAxis(name, codes, positions, int(high) - int(low))
+        span = high - low or 1.0
+        positions = np.round((numbers - low) / span * FINE).astype(np.int64)
+        return NumericAxis(name, codes, positions, FINE if high > low else 0)
+
+    def columns(self, made: Generalized) -> tuple[Column, ...]:
+        """What the manifest says: domains as the rows show them, no trace of the withheld."""
+        described = []
+        for axis, cover in zip(self.axes, made.covers, strict=True):
+            values = self.domains[axis.name]
+            domain: Values | Range
+            if isinstance(cover, RangeCover):
+                low, high = int(cover.low.min()), int(cover.high.max())
+                domain = Range(_number(values[low]), _number(values[high]))
+            else:
+                shown = values.take(pa.array(np.unique(cover.codes)))
+                domain = Values(tuple(shown.to_pylist()))
+            described.append(
+                Column(
+                    axis.name,
+                    "quasi",
+                    self.table.kinds[axis.name],
+                    str(self.table.type_of(axis.name)),
+                    self.table.domains.get(axis.name, domain),
+                )
+            )
+        bins = self.table.bins.get(self.sensitive)
+        described.append(
+            Column(
+                self.sensitive,
+                "sensitive",
+                "categorical" if bins else self.table.kinds[self.sensitive],
+                str(self._sensitive_type()),
+                Values(self.profile.histograms[self.sensitive].values),
+                bins.edges if bins else None,
+            )
+        )
+        return tuple(described)
+
+    def _sensitive_type(self) -> pa.DataType:
+        return (
+            pa.string() if self.sensitive in self.table.bins else self.table.type_of(self.sensitive)
+        )
+
+    def records(self, made: Generalized, rows: IntArray) -> pa.Table:
+        """These published rows as the file holds them."""
+        arrays: dict[str, pa.Array] = {}
+        for axis, cover in zip(self.axes, made.covers, strict=True):
+            domain = self.domains[axis.name]
+            if isinstance(cover, RangeCover):
+                arrays[f"{axis.name}_low"] = domain.take(pa.array(cover.low[rows]))
+                arrays[f"{axis.name}_high"] = domain.take(pa.array(cover.high[rows]))
+                continue
+            sizes = cover.starts[rows + 1] - cover.starts[rows]
+            starts = np.concatenate([[0], np.cumsum(sizes)])
+            places = np.repeat(cover.starts[rows] - starts[:-1], sizes) + np.arange(starts[-1])
+            arrays[axis.name] = pa.ListArray.from_arrays(
+                pa.array(starts.astype(np.int32)), domain.take(pa.array(cover.codes[places]))
+            )
+        values = pa.array(self.profile.histograms[self.sensitive].values, self._sensitive_type())
+        arrays[self.sensitive] = values.take(pa.array(self.codes[made.source[rows]]))
+        return pa.table(arrays)
+
+
+def publish_whole(
+    folder: Path,
+    table: Table,
+    profile: Profile,
+    plan: WholePlan,
+    draws: Draws,
+    order: str,
+    threads: bool,
+    progress: Progress,
+    trace: str | Path | None,
+) -> tuple[tuple[Column, ...], int]:
+    """Write the records of a generalized release; the columns and how many rows there are."""
+    import pyarrow.parquet as pq
+
+    if order == "keep":
+        raise UsageError(
+            "A generalized release has no order of the table to keep: rows and people are matched "
+            "many to many. Leave --order out."
+        )
+    if not table.quasi:
+        raise UsageError(
+            "There are no quasi columns to show as ranges and sets. Name some with --quasi, or use "
+            "another mechanism."
+        )
+    _check_names(table)
+    if trace is not None and (Path(trace) / TRACE).exists():
+        raise DataError(f"{str(Path(trace) / TRACE)!r} exists already. Choose another folder.")
+    whole = WholeTable(table, profile, threads)
+    made = plan.generalize(whole.axes, whole.codes, draws, progress)
+    place = draws.order("shuffle rows", made.rows)
+    writer: pq.ParquetWriter | None = None
+    for start in range(0, max(made.rows, 1), ROW_GROUP):
+        piece = whole.records(made, place[start : start + ROW_GROUP])
+        if writer is None:
+            writer = pq.ParquetWriter(folder / "records.parquet", piece.schema, store_schema=False)
+        writer.write_table(piece, row_group_size=max(piece.num_rows, 1))
+        progress("publishing", min(start + ROW_GROUP, made.rows), made.rows)
+    assert writer is not None
+    writer.close()
+    if trace is not None:
+        _write_trace(Path(trace), made, place)
+    return whole.columns(made), made.rows
+
+
+def _check_names(table: Table) -> None:
+    made = [
+        f"{name}_{end}"
+        for name in table.quasi
+        if table.kinds[name] == "numeric"
+        for end in ("low", "high")
+    ]
+    taken = sorted(set(made) & {*table.quasi, *table.sensitive})
+    if taken:
+        raise DataError(
+            f"Column {taken[0]!r} of {table.label} has the name of a column that the release adds. "
+            "Rename it."
+        )
+
+
+def _write_trace(folder: Path, made: Generalized, place: IntArray) -> None:
+    """The private match graph, row by row of the release; records are numbered as in the table."""
+    import pyarrow.parquet as pq
+
+    columns = {"source": pa.array(made.source[place].astype(np.int32))}
+    if made.matches is not None:
+        number = made.matches.shape[1]
+        flat = pa.array(made.matches[place].ravel().astype(np.int32))
+        columns["matches"] = pa.FixedSizeListArray.from_arrays(flat, number)
+    if made.group is not None:
+        columns["group"] = pa.array(made.group[place].astype(np.int32))
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    part = folder / f"{TRACE}.part"
+    pq.write_table(pa.table(columns), part)
+    part.rename(folder / TRACE)
+
+
+def _number(value: pa.Scalar) -> int | float:
+    number = value.as_py()
+    return number if isinstance(number, int | float) else float(number)
+
+
+def outside(table: Table, name: str) -> DataError:
+    return DataError(
+        f"Column {name!r} of {table.label} has values outside its stated domain. Widen the domain "
+        "(--domain), or leave it out."
+    )

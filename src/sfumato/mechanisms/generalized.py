@@ -1,0 +1,151 @@
+"""Mechanisms that publish ranges and sets: they need every record's quasi values at once.
+
+The one exception to "plan on counts, apply to records": the plan decides from counts, and then
+looks at the quasi columns of all records together, as small integers.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+
+from sfumato.draws import Draws, IntArray
+from sfumato.errors import UsageError
+from sfumato.mechanisms.heterogeneous.ncp import Axis, NumericAxis, TreeAxis, gcp
+from sfumato.mechanisms.protocol import Batch, Plan, Published
+from sfumato.profile import Histogram, Profile
+
+Stage = Callable[[str, int, int], None]
+_ROWS_AT_ONCE = 1 << 15
+
+
+@dataclass(frozen=True, eq=False)
+class RangeCover:
+    """What rows show of a numeric column: codes of the smallest and the largest value."""
+
+    low: IntArray
+    high: IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class SetCover:
+    """What rows show of a categorical column: row r shows `codes[starts[r]:starts[r + 1]]`."""
+
+    starts: IntArray
+    codes: IntArray
+
+
+Shown = RangeCover | SetCover
+
+
+@dataclass(frozen=True, eq=False)
+class Generalized:
+    """The published rows, in no order that means anything.
+
+    Row r shows the sensitive value of record `source[r]`; `covers` are its quasi columns. For the
+    private trace: `matches[r]` are the records that may stand behind row r, or, where whole groups
+    share what they show, `group[r]` is the group of row r and of the record `own[r]`.
+    """
+
+    source: IntArray
+    covers: Sequence[Shown]
+    units: Sequence[int]  # NCP of all rows per column, in units of 1/denominator
+    matches: IntArray | None = None
+    group: IntArray | None = None
+
+    @property
+    def rows(self) -> int:
+        return len(self.source)
+
+
+class WholePlan(Plan):
+    """A plan that publishes a table as a whole."""
+
+    kind: ClassVar[str] = "generalized"
+    needs_rank: ClassVar[bool] = True  # draws belong to places in the table, not to people
+
+    def apply(self, batch: Batch, draws: Draws) -> Published:
+        raise UsageError("This mechanism publishes a table as a whole, not record by record.")
+
+    @abstractmethod
+    def generalize(
+        self, axes: Sequence[Axis], codes: IntArray, draws: Draws, progress: Stage
+    ) -> Generalized:
+        """Publish all records: their quasi columns as `axes`, their sensitive codes."""
+
+    def predicted_error(self) -> float:
+        """Ranges and sets blur every count far more than buckets do: never chosen by itself."""
+        return float("inf")
+
+    @abstractmethod
+    def public(self) -> dict[str, Any]: ...
+
+
+def one_column(profile: Profile, mechanism: str) -> Histogram:
+    """The only sensitive column (Section 7 of the paper: several would need their joint law)."""
+    if len(profile.histograms) != 1:
+        raise UsageError(
+            f"{mechanism} publishes one sensitive column; the table has {len(profile.histograms)}. "
+            "Drop the others, or choose a mechanism that publishes buckets."
+        )
+    return next(iter(profile.histograms.values()))
+
+
+def covers_of(axes: Sequence[Axis], matches: IntArray) -> tuple[list[Shown], list[int]]:
+    """What rows with these matches show, and their NCP per column in units."""
+    covers, units = [], []
+    for axis in axes:
+        cover, unit = _cover_of(axis, matches)
+        covers.append(cover)
+        units.append(unit)
+    return covers, units
+
+
+def _cover_of(axis: Axis, matches: IntArray) -> tuple[Shown, int]:
+    pieces = [matches[k : k + _ROWS_AT_ONCE] for k in range(0, len(matches), _ROWS_AT_ONCE)]
+    if isinstance(axis, NumericAxis):
+        codes = [axis.codes[piece] for piece in pieces]
+        low = np.concatenate([code.min(axis=1) for code in codes])
+        high = np.concatenate([code.max(axis=1) for code in codes])
+        return RangeCover(low, high), int((axis.positions[high] - axis.positions[low]).sum())
+    if isinstance(axis, TreeAxis):
+        nodes = []
+        for piece in pieces:
+            code = axis.codes[piece]
+            node = axis.single(code[:, 0])
+            for place in range(1, code.shape[1]):
+                node = axis.join(node, code[:, place])
+            nodes.append(node)
+        return tree_cover(axis, np.concatenate(nodes))
+    counts, values = [], []
+    for piece in pieces:
+        code = np.sort(axis.codes[piece], axis=1)
+        first = np.ones(code.shape, np.bool_)
+        first[:, 1:] = code[:, 1:] != code[:, :-1]
+        counts.append(first.sum(axis=1))
+        values.append(code[first])
+    sizes = np.concatenate(counts)
+    return set_cover(sizes, np.concatenate(values)), int((sizes - 1).sum())
+
+
+def tree_cover(axis: TreeAxis, nodes: IntArray) -> tuple[SetCover, int]:
+    """The leaves below each node: the published set is the smallest node of the hierarchy."""
+    leaves = [np.flatnonzero(axis.lowest[: axis.leaves, n] == n) for n in range(len(axis.parents))]
+    sizes = axis.below[nodes]
+    values = np.concatenate([leaves[node] for node in nodes.tolist()])
+    return set_cover(sizes, values), int((sizes - 1).sum())
+
+
+def set_cover(sizes: IntArray, codes: IntArray) -> SetCover:
+    """Sets given by their sizes and their codes one after the other."""
+    return SetCover(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64), codes)
+
+
+def penalty(axes: Sequence[Axis], made: Generalized) -> Fraction:
+    """GCP of a release."""
+    return gcp(made.units, [axis.denominator for axis in axes], made.rows)

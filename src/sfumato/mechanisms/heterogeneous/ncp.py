@@ -1,0 +1,239 @@
+"""The normalized certainty penalty (NCP) of a column, in integers, grown match by match.
+
+A row covers what its matches show: a range (numeric), a set (categorical) or a node of a hierarchy.
+Covers are joined, never searched: `single` starts one, `join` merges two, `growth` tells what every
+further value would cost. All costs are integers: NCP times the least common multiple of the
+columns' denominators (H8), held in float64, which is exact below 2⁵³.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.draws import IntArray
+
+Floats = npt.NDArray[np.float64]
+Cover = npt.NDArray[Any]  # last axes belong to the cover, the others to rows
+EXACT = 1 << 36  # a larger common multiple is replaced by this scale: costs are then rounded
+
+
+class Axis(ABC):
+    """One quasi column of the table: `codes[r]` is record r's value as a small integer."""
+
+    def __init__(self, name: str, codes: IntArray, denominator: int) -> None:
+        assert denominator >= 0
+        self.name, self.codes, self.denominator = name, codes, denominator
+
+    @property
+    @abstractmethod
+    def values(self) -> int:
+        """How many codes there are."""
+
+    def localize(self, codes: IntArray) -> tuple[Axis, IntArray]:
+        """The axis for a few records only, and their codes on it: tables stay small."""
+        return self, codes
+
+    def with_codes(self, codes: IntArray) -> Self:
+        """The same axis for other records."""
+        other = copy(self)
+        other.codes = codes
+        return other
+
+    @abstractmethod
+    def landmark(self, cover: Cover) -> IntArray:
+        """A value that stands for each cover when rows are grouped by likeness."""
+
+    @abstractmethod
+    def single(self, codes: IntArray) -> Cover:
+        """The cover of one value, per row."""
+
+    @abstractmethod
+    def join(self, one: Cover, other: Cover) -> Cover:
+        """The smallest cover of both, per row."""
+
+    @abstractmethod
+    def growth(self, cover: Cover) -> Floats:
+        """`growth[v, r]`: how many units row r grows when it takes in the value v."""
+
+    @abstractmethod
+    def size(self, cover: Cover) -> IntArray:
+        """NCP of each cover, in units of 1/denominator."""
+
+
+class NumericAxis(Axis):
+    """A numeric column: code v stands at `positions[v]`, ascending; a cover is (low, high)."""
+
+    def __init__(self, name: str, codes: IntArray, positions: IntArray, denominator: int) -> None:
+        super().__init__(name, codes, denominator)
+        self.positions = positions
+
+    @property
+    def values(self) -> int:
+        return len(self.positions)
+
+    def localize(self, codes: IntArray) -> tuple[Axis, IntArray]:
+        used, local = np.unique(codes, return_inverse=True)
+        axis = NumericAxis(self.name, local, self.positions[used], self.denominator)
+        return axis, local.reshape(codes.shape)
+
+    def single(self, codes: IntArray) -> Cover:
+        place = self.positions[codes]
+        return np.stack([place, place], axis=-1)
+
+    def join(self, one: Cover, other: Cover) -> Cover:
+        low = np.minimum(one[..., 0], other[..., 0])
+        return np.stack([low, np.maximum(one[..., 1], other[..., 1])], axis=-1)
+
+    def landmark(self, cover: Cover) -> IntArray:
+        """The middle of the range."""
+        middle = (cover[:, 0] + cover[:, 1]) // 2
+        return np.minimum(np.searchsorted(self.positions, middle), len(self.positions) - 1)
+
+    def growth(self, cover: Cover) -> Floats:
+        place = self.positions[:, None]
+        grown = np.maximum(cover[:, 0] - place, 0) + np.maximum(place - cover[:, 1], 0)
+        return grown.astype(np.float64)
+
+    def size(self, cover: Cover) -> IntArray:
+        return np.asarray(cover[..., 1] - cover[..., 0], np.int64)
+
+
+class SetAxis(Axis):
+    """A categorical column: a cover is the set of values, one bit each."""
+
+    def __init__(self, name: str, codes: IntArray, values: int, denominator: int) -> None:
+        super().__init__(name, codes, denominator)
+        self._values = values
+        self._bits = np.packbits(np.eye(values, dtype=np.uint8), axis=1)
+
+    @property
+    def values(self) -> int:
+        return self._values
+
+    def localize(self, codes: IntArray) -> tuple[Axis, IntArray]:
+        used, local = np.unique(codes, return_inverse=True)
+        return SetAxis(self.name, local, len(used), self.denominator), local.reshape(codes.shape)
+
+    def single(self, codes: IntArray) -> Cover:
+        return np.asarray(self._bits[codes])
+
+    def join(self, one: Cover, other: Cover) -> Cover:
+        return np.bitwise_or(one, other)
+
+    def landmark(self, cover: Cover) -> IntArray:
+        """The rarest value of the set: rows with the same odd value can exchange it."""
+        inside = np.unpackbits(cover, axis=-1, count=self._values)
+        rarity = np.argsort(np.argsort(inside.sum(axis=0), kind="stable"), kind="stable")
+        return np.asarray(np.where(inside > 0, rarity, self._values).argmin(axis=1), np.int64)
+
+    def growth(self, cover: Cover) -> Floats:
+        inside = np.unpackbits(cover, axis=-1, count=self._values)
+        return np.ascontiguousarray(1 - inside.T.astype(np.float64))
+
+    def size(self, cover: Cover) -> IntArray:
+        return np.asarray(np.bitwise_count(cover).sum(axis=-1, dtype=np.int64) - 1)
+
+
+class TreeAxis(Axis):
+    """A categorical column with a hierarchy: a cover is a node, its size its leaves less one.
+
+    Codes are the leaves; `parents[node]` leads upwards, the root to itself. Nodes 0 … leaves−1
+    are the leaves.
+    """
+
+    def __init__(
+        self, name: str, codes: IntArray, leaves: int, parents: IntArray, denominator: int
+    ) -> None:
+        super().__init__(name, codes, denominator)
+        self.leaves, self.parents = leaves, parents
+        self.lowest = lowest_common(parents)
+        self.below = np.zeros(len(parents), np.int64)
+        for leaf in range(leaves):
+            for node in path_to_root(parents, leaf):
+                self.below[node] += 1
+
+    @property
+    def values(self) -> int:
+        return self.leaves
+
+    def single(self, codes: IntArray) -> Cover:
+        return np.asarray(codes)
+
+    def join(self, one: Cover, other: Cover) -> Cover:
+        return np.asarray(self.lowest[one, other])
+
+    def landmark(self, cover: Cover) -> IntArray:
+        """The first leaf below the node."""
+        return np.asarray((self.lowest[: self.leaves][:, cover] == cover).argmax(axis=0), np.int64)
+
+    def growth(self, cover: Cover) -> Floats:
+        joined = self.lowest[: self.leaves][:, cover]
+        return (self.below[joined] - self.below[cover]).astype(np.float64)
+
+    def size(self, cover: Cover) -> IntArray:
+        return np.asarray(self.below[cover] - 1)
+
+
+def path_to_root(parents: IntArray, node: int) -> list[int]:
+    """The node, its parent, and so on.
+
+    >>> path_to_root(np.array([2, 2, 3, 3]), 0)
+    [0, 2, 3]
+    """
+    path = [node]
+    while int(parents[path[-1]]) != path[-1]:
+        path.append(int(parents[path[-1]]))
+    return path
+
+
+def lowest_common(parents: IntArray) -> IntArray:
+    """The lowest common ancestor of every two nodes."""
+    nodes = len(parents)
+    table = np.empty((nodes, nodes), np.int64)
+    paths = [path_to_root(parents, node) for node in range(nodes)]
+    for one in range(nodes):
+        above = set(paths[one])
+        for other in range(one, nodes):
+            table[one, other] = table[other, one] = next(n for n in paths[other] if n in above)
+    return table
+
+
+@dataclass(frozen=True)
+class Scale:
+    """What one unit of each column costs: integers in the ratio of 1/denominator.
+
+    >>> Scale.of([78, 1, 16, 5, 8, 9, 82]).whole
+    383760
+    """
+
+    whole: int
+    units: tuple[int, ...]
+
+    @staticmethod
+    def of(denominators: Sequence[int]) -> Scale:
+        used = [denominator for denominator in denominators if denominator]
+        whole = math.lcm(*used)
+        if whole > EXACT:
+            whole = EXACT
+        return Scale(whole, tuple(round(whole / d) if d else 0 for d in denominators))
+
+
+def gcp(units: Sequence[int], denominators: Sequence[int], rows: int) -> Fraction:
+    """GCP = Σ NCP / (columns × records), exactly (brackets: H8).
+
+    >>> gcp([39, 1], [78, 1], 2)
+    Fraction(3, 8)
+    """
+    total = sum(
+        (Fraction(unit, d) for unit, d in zip(units, denominators, strict=True) if d), Fraction(0)
+    )
+    return total / (len(units) * rows) if rows and len(units) else Fraction(0)

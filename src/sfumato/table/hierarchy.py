@@ -1,0 +1,97 @@
+"""A hierarchy of categories: which leaf lies under which node, from a CSV file."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sfumato.columns import list_some, value_text
+from sfumato.errors import DataError
+
+
+@dataclass(frozen=True)
+class Hierarchy:
+    """`paths[leaf]` leads from the leaf to the root, as texts; every path ends in the same root.
+
+    >>> tree = Hierarchy.of([["Berlin", "Germany", "Europe"], ["Rome", "Italy", "Europe"]])
+    >>> tree.paths["Rome"]
+    ('Rome', 'Italy', 'Europe')
+    """
+
+    paths: dict[str, tuple[str, ...]]
+
+    @staticmethod
+    def read(path: str | Path) -> Hierarchy:
+        """One line per leaf, from leaf to root, separated by commas."""
+        try:
+            with Path(path).open(encoding="utf-8", newline="") as file:
+                lines = [[cell.strip() for cell in line] for line in csv.reader(file) if line]
+        except (OSError, UnicodeDecodeError, csv.Error) as error:
+            raise DataError(f"Cannot read the hierarchy {str(path)!r}: {error}.") from None
+        return Hierarchy.of(lines, str(path))
+
+    @staticmethod
+    def of(lines: Sequence[Sequence[str]], label: str = "the hierarchy") -> Hierarchy:
+        paths = {line[0]: tuple(line) for line in lines}
+        if not lines or len(paths) != len(lines):
+            raise DataError(f"{label} needs one line per leaf, from leaf to root, each leaf once.")
+        if len({line[-1] for line in lines}) != 1:
+            raise DataError(f"Every line of {label} must end in the same root.")
+        parents: dict[str, str] = {}
+        for line in lines:
+            for child, parent in pairwise(line):
+                if child == parent or parents.setdefault(child, parent) != parent:
+                    raise DataError(
+                        f"{label} puts {child!r} under two parents, or under itself. Give every "
+                        "node one parent and a name of its own."
+                    )
+        inner = {node for line in lines for node in line[1:]}
+        if inner & set(paths):
+            raise DataError(f"{sorted(inner & set(paths))[0]!r} of {label} is a leaf and a node.")
+        return Hierarchy(paths)
+
+    def leaves(self, values: pa.Array, column: str) -> pa.Array:
+        """All leaves in the type of the column, sorted; `values` have to be among them."""
+        try:
+            typed = pa.array(sorted(self.paths)).cast(values.type)
+        except pa.ArrowInvalid:
+            raise DataError(
+                f"The leaves of the hierarchy of column {column!r} are not of its type, "
+                f"{values.type}."
+            ) from None
+        found = set(typed.to_pylist())
+        unknown = [value_text(value) for value in values.to_pylist() if value not in found]
+        if unknown:
+            raise DataError(
+                f"The hierarchy of column {column!r} lacks {list_some(unknown)}. Add a line for "
+                "each, from leaf to root."
+            )
+        return typed.take(pc.sort_indices(typed))
+
+    def parents(self, leaves: Sequence[Any]) -> npt.NDArray[np.int64]:
+        """The parent of every node, the leaves being 0, 1, 2 … in the given order.
+
+        >>> tree = Hierarchy.of([["Berlin", "Germany", "Europe"], ["Rome", "Italy", "Europe"]])
+        >>> tree.parents(["Berlin", "Rome"]).tolist()
+        [2, 4, 3, 3, 3]
+        """
+        texts = {str(leaf): place for place, leaf in enumerate(leaves)}
+        by_text = {str(leaf): path for leaf, path in self.paths.items()}
+        numbers = dict(texts)
+        for text in texts:
+            for node in by_text[text][1:]:
+                numbers.setdefault(node, len(numbers))
+        found = np.arange(len(numbers))
+        for text in texts:
+            for child, parent in pairwise(by_text[text]):
+                found[numbers[child]] = numbers[parent]
+        return found

@@ -1,0 +1,122 @@
+"""The auditor accepts honest generalized releases and rejects mutated ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from sfumato.audits import audit
+from sfumato.audits.findings import Finding, Verdict
+from sfumato.engines.local import publish
+from sfumato.table import Table, read
+
+WAYS = [
+    ("l-diversity(3)", "heterogeneous(block=30)"),
+    ("l-diversity(3)", "ring"),
+    ("beta-likeness(2)", "heterogeneous(sweeps=1)"),
+    ("beta-likeness(2)", "burel"),
+]
+
+
+@pytest.fixture
+def table(people: Callable[..., pa.Table]) -> Table:
+    return read(people(400), quasi="age,sex,region", sensitive="disease")
+
+
+def finding(verdict: Verdict, part: str) -> Finding:
+    return next(f for f in verdict.findings if part in f.check)
+
+
+@pytest.mark.parametrize(("promise", "way"), WAYS)
+def test_honest_releases_pass(table: Table, tmp_path: Path, promise: str, way: str) -> None:
+    publish(table, promise, to=tmp_path / "r", mechanism=way, trace=tmp_path / "t")
+    with_trace = audit(table, tmp_path / "r", trace=tmp_path / "t")
+    assert with_trace.holds, str(with_trace)
+    alone = audit(table, tmp_path / "r")
+    assert [f.check for f in alone.findings if not f.holds] == ["promise about disease"]
+    assert "publish --trace" in str(alone)
+    assert finding(alone, "observed matches (not promised)").worst is not None
+
+
+def test_the_papers_matching_fails_per_original(table: Table, tmp_path: Path) -> None:
+    """Errata H1: fine per published record, broken per original."""
+    way = "heterogeneous(hand=paper)"
+    publish(table, "l-diversity(3)", to=tmp_path / "r", mechanism=way, trace=tmp_path / "t")
+    verdict = audit(table, tmp_path / "r", trace=tmp_path / "t")
+    assert not verdict.holds
+    assert finding(verdict, "one published record").holds
+    original = finding(verdict, "one original record")
+    assert not original.holds
+    assert isinstance(original.worst, float)
+    assert original.worst >= 2 / 3
+
+
+def test_narrowed_ranges_are_caught(
+    table: Table, tmp_path: Path, mutate: Callable[..., Path]
+) -> None:
+    publish(table, "l-diversity(3)", to=tmp_path / "r", mechanism="ring", trace=tmp_path / "t")
+
+    def narrow(records: pa.Table) -> pa.Table:
+        place = records.column_names.index("age_high")
+        return records.set_column(place, "age_high", records.column("age_low"))
+
+    broken = mutate(tmp_path / "r", tmp_path / "b", records=narrow)
+    verdict = audit(table, broken)
+    assert not finding(verdict, "fit fewer than").holds
+    traced = audit(table, broken, trace=tmp_path / "t")
+    assert not finding(traced, "do not show exactly their matches").holds
+
+
+def test_changed_values_are_caught(
+    table: Table, tmp_path: Path, mutate: Callable[..., Path]
+) -> None:
+    publish(table, "l-diversity(3)", to=tmp_path / "r", mechanism="ring", trace=tmp_path / "t")
+
+    def exchange(records: pa.Table) -> pa.Table:
+        place = records.column_names.index("disease")
+        rolled = np.roll(records.column("disease").to_numpy(), 1)
+        return records.set_column(place, "disease", pa.array(rolled))
+
+    broken = mutate(tmp_path / "r", tmp_path / "b", records=exchange)
+    verdict = audit(table, broken, trace=tmp_path / "t")
+    assert not finding(verdict, "value of their own record").holds
+
+    def invent(records: pa.Table) -> pa.Table:
+        place = records.column_names.index("disease")
+        return records.set_column(place, "disease", pa.array(["flu"] * records.num_rows))
+
+    invented = mutate(tmp_path / "r", tmp_path / "i", records=invent)
+    assert not finding(audit(table, invented), "published counts").holds
+
+
+def test_an_irregular_graph_is_caught(table: Table, tmp_path: Path) -> None:
+    publish(table, "l-diversity(3)", to=tmp_path / "r", mechanism="ring", trace=tmp_path / "t")
+    path = tmp_path / "t" / "matches.parquet"
+    trace = pq.read_table(path)
+    matches = np.array(trace.column("matches").to_pylist())
+    matches[0, 0] = matches[0, 1]
+    flat = pa.array(matches.ravel().astype(np.int32))
+    lists = pa.FixedSizeListArray.from_arrays(flat, matches.shape[1])
+    pq.write_table(trace.set_column(1, "matches", lists), path)
+    assert not finding(
+        audit(table, tmp_path / "r", trace=tmp_path / "t"), "different matches"
+    ).holds
+
+
+def test_unbalanced_groups_are_caught(table: Table, tmp_path: Path) -> None:
+    publish(table, "beta-likeness(1)", to=tmp_path / "r", mechanism="burel", trace=tmp_path / "t")
+    path = tmp_path / "t" / "matches.parquet"
+    trace = pq.read_table(path)
+    source = trace.column("source").to_numpy()
+    disease = next(iter(table.batches(["disease"]))).column("disease")
+    codes = pc.rank(disease, tiebreaker="dense").to_numpy()[source]
+    groups = np.argsort(np.argsort(codes, kind="stable")) // 100
+    column = pa.array(groups.astype(np.int32))
+    pq.write_table(trace.set_column(1, "group", column), path)
+    assert not finding(audit(table, tmp_path / "r", trace=tmp_path / "t"), "in a group").holds

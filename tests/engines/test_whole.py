@@ -1,0 +1,227 @@
+"""Publishing ranges and sets: what the folder holds, what it refuses, what the trace holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from sfumato.engines.local import publish
+from sfumato.errors import DataError, InfeasibleGuarantee, UsageError
+from sfumato.release import Release
+from sfumato.table import Hierarchy, read
+
+WAYS = [
+    ("l-diversity(3)", "heterogeneous"),
+    ("l-diversity(3)", "heterogeneous(match=greedy, block=20, sweeps=1)"),
+    ("l-diversity(3)", "heterogeneous(match=sort-greedy, block=none, hand=paper)"),
+    ("l-diversity(3)", "ring"),
+    ("beta-likeness(2)", "heterogeneous(sweeps=0)"),
+    ("beta-likeness(2)", "burel"),
+]
+
+
+@pytest.mark.parametrize(("promise", "way"), WAYS)
+def test_release_opens_and_keeps_counts(
+    people: Callable[..., pa.Table], tmp_path: Path, promise: str, way: str
+) -> None:
+    raw = people(300)
+    table = read(raw, quasi="age,sex,region", sensitive="disease")
+    made = publish(table, promise, to=tmp_path / "r", mechanism=way)
+    release = Release(tmp_path / "r")
+    assert release.kind == "generalized"
+    records = pq.read_table(tmp_path / "r" / "records.parquet")
+    assert records.column_names == ["age_low", "age_high", "sex", "region", "disease"]
+    assert records.num_rows + made.manifest.withheld == 300
+    assert (records["age_low"].to_numpy() <= records["age_high"].to_numpy()).all()
+    true = raw["disease"].to_pylist()
+    shown = records["disease"].to_pylist()
+    assert all(shown.count(value) <= true.count(value) for value in set(true))
+    assert sorted(path.name for path in (tmp_path / "r").iterdir()) == [
+        "manifest.json",
+        "records.parquet",
+    ]
+
+
+def test_seeded_runs_repeat_and_secure_ones_differ(
+    people: Callable[..., pa.Table], tmp_path: Path
+) -> None:
+    table = read(people(200), quasi="age,sex,region", sensitive="disease")
+    shown = []
+    for name, seed in [("a", 5), ("b", 5), ("c", 6)]:
+        publish(table, "l-diversity(3)", to=tmp_path / name, mechanism="heterogeneous", seed=seed)
+        shown.append(pq.read_table(tmp_path / name / "records.parquet"))
+    assert shown[0].equals(shown[1])
+    assert not shown[0].equals(shown[2])
+
+
+def test_row_order_carries_no_information(people: Callable[..., pa.Table], tmp_path: Path) -> None:
+    table = read(people(100), quasi="age,sex,region", sensitive="disease")
+    with pytest.raises(UsageError, match="no order of the table to keep"):
+        publish(table, "l-diversity(3)", to=tmp_path / "r", mechanism="ring", order="keep")
+    assert not (tmp_path / "r").exists()
+
+
+def test_trace_is_private(people: Callable[..., pa.Table], tmp_path: Path) -> None:
+    table = read(people(120), quasi="age,sex,region", sensitive="disease")
+    with pytest.raises(UsageError, match="would lie in the release"):
+        publish(
+            table, "l-diversity(3)", to=tmp_path / "r", mechanism="ring", trace=tmp_path / "r" / "t"
+        )
+    publish(table, "l-diversity(3)", to=tmp_path / "r", mechanism="ring", trace=tmp_path / "t")
+    assert (tmp_path / "t" / "matches.parquet").exists()
+    assert not list((tmp_path / "r").rglob("*match*"))
+    with pytest.raises(DataError, match="exists already"):
+        publish(table, "l-diversity(3)", to=tmp_path / "q", mechanism="ring", trace=tmp_path / "t")
+
+
+def test_several_sensitive_columns_are_refused(
+    people: Callable[..., pa.Table], tmp_path: Path
+) -> None:
+    table = read(people(100), quasi="age,sex", sensitive="region,disease")
+    with pytest.raises(UsageError, match="publishes one sensitive column; the table has 2"):
+        publish(table, "l-diversity(2)", to=tmp_path / "r", mechanism="heterogeneous")
+
+
+def test_infeasible_diversity_names_witness_and_nearest(
+    people: Callable[..., pa.Table], tmp_path: Path
+) -> None:
+    table = read(people(300), quasi="age,sex,region", sensitive="disease")
+    with pytest.raises(InfeasibleGuarantee) as caught:
+        publish(table, "l-diversity(9)", to=tmp_path / "r", mechanism="heterogeneous")
+    assert caught.value.nearest is not None
+    assert caught.value.nearest.startswith("l-diversity(")
+
+
+@pytest.mark.parametrize(
+    ("way", "message"),
+    [
+        ("heterogeneous(match=best)", "must be one of hungarian, sort-greedy, greedy"),
+        ("heterogeneous(block=1)", "must be auto, none or a whole number of at least 2"),
+        ("heterogeneous(sweeps=-1)", "must be a whole number from 0 up"),
+        ("heterogeneous(hand=left)", "must be one of shift, paper"),
+    ],
+)
+def test_bad_parameters_say_what_they_want(
+    people: Callable[..., pa.Table], tmp_path: Path, way: str, message: str
+) -> None:
+    table = read(people(50), quasi="age,sex,region", sensitive="disease")
+    with pytest.raises(UsageError, match=message):
+        publish(table, "l-diversity(2)", to=tmp_path / "r", mechanism=way)
+
+
+def test_missing_numbers_cannot_stand_in_a_range(tmp_path: Path) -> None:
+    raw = pa.table({"age": [1, None, 3, 4], "s": list("abab")})
+    with pytest.raises(DataError, match="missing or infinite numbers"):
+        publish(
+            read(raw, quasi="age", sensitive="s"), "l-diversity(2)", to=tmp_path / "r",
+            mechanism="heterogeneous",
+        )  # fmt: skip
+
+
+def test_nulls_floats_and_booleans_publish(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    raw = pa.table(
+        {
+            "height": rng.normal(1.7, 0.1, 80),
+            "city": pa.array(rng.choice(["a", "b", None], 80)),
+            "member": pa.array(rng.random(80) < 0.5),
+            "s": pa.array(rng.choice(list("wxyz"), 80)),
+        }
+    )
+    table = read(raw, quasi="height,city,member", sensitive="s")
+    publish(table, "l-diversity(2)", to=tmp_path / "r", mechanism="heterogeneous")
+    records = pq.read_table(tmp_path / "r" / "records.parquet")
+    assert {type(v) for row in records["city"].to_pylist() for v in row} == {str, type(None)}
+    assert Release(tmp_path / "r").rows == records.num_rows
+
+
+def test_a_column_named_like_an_end_is_refused(tmp_path: Path) -> None:
+    raw = pa.table({"age": [1, 2, 3, 4], "age_low": list("abab"), "s": list("xyxy")})
+    with pytest.raises(DataError, match=r"'age_low' .* has the name of a column that the release"):
+        publish(
+            read(raw, quasi="age,age_low", sensitive="s"), "l-diversity(2)", to=tmp_path / "r",
+            mechanism="ring",
+        )  # fmt: skip
+
+
+def test_hierarchies_publish_whole_nodes(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    cities = ["Berlin", "Bonn", "Rome", "Milan", "Oslo"]
+    raw = pa.table(
+        {
+            "city": pa.array(rng.choice(cities, 200)),
+            "age": rng.integers(20, 60, 200),
+            "s": pa.array(rng.choice(list("vwxyz"), 200)),
+        }
+    )
+    lines = "Berlin,Germany,Europe\nBonn,Germany,Europe\nRome,Italy,Europe\nMilan,Italy,Europe\n"
+    (tmp_path / "tree.csv").write_text(lines + "Oslo,Norway,Europe\n", "utf-8")
+    table = read(raw, quasi="city,age", sensitive="s", hierarchies={"city": tmp_path / "tree.csv"})
+    publish(table, "l-diversity(3)", to=tmp_path / "r", mechanism="heterogeneous")
+    shown = {
+        frozenset(row)
+        for row in pq.read_table(tmp_path / "r" / "records.parquet")["city"].to_pylist()
+    }
+    nodes = [{"Berlin", "Bonn"}, {"Rome", "Milan"}, set(cities), *({c} for c in cities)]
+    assert all(set(row) in nodes for row in shown)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a,x,r\nb,y,q\n", "must end in the same root"),
+        ("a,x,r\na,y,r\n", "each leaf once"),
+        ("a,x,r\nb,x,z,r\n", "under two parents"),
+        ("a,x,r\nx,y,r\n", "under two parents|is a leaf and a node"),
+    ],
+)
+def test_bad_hierarchies_are_refused(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "tree.csv").write_text(text, "utf-8")
+    with pytest.raises(DataError, match=message):
+        Hierarchy.read(tmp_path / "tree.csv")
+
+
+def test_unknown_leaves_are_named(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="lacks 'Paris'"):
+        Hierarchy.of([["Rome", "Europe"]]).leaves(pa.array(["Paris", "Rome"]), "city")
+    with pytest.raises(DataError, match="not of its type, int8"):
+        Hierarchy.of([["Rome", "Europe"]]).leaves(pa.array([1], pa.int8()), "city")
+
+
+def test_withheld_records_leave_no_trace(tmp_path: Path) -> None:
+    """The domain in the manifest holds what rows show, not what the table has."""
+    raw = pa.table({"age": np.arange(11), "s": list("abcabcabcab")})
+    table = read(raw, quasi="age", sensitive="s")
+    made = publish(table, "l-diversity(2)", to=tmp_path / "r", mechanism="heterogeneous")
+    assert made.manifest.withheld == 1
+    records = pq.read_table(tmp_path / "r" / "records.parquet")
+    domain = Release(tmp_path / "r").column("age").domain
+    assert domain is not None
+    assert domain.low == min(records["age_low"].to_pylist())  # type: ignore[union-attr]
+    assert domain.high == max(records["age_high"].to_pylist())  # type: ignore[union-attr]
+
+
+def test_splitting_values_is_said_in_the_promise(tmp_path: Path) -> None:
+    """Counts that no whole packing fits: Algorithm 1 splits a value, and the statement says so."""
+    values = ["a"] * 30 + ["b"] * 29 + ["c"] * 31
+    rng = np.random.default_rng(2)
+    raw = pa.table({"age": rng.integers(0, 50, 90), "s": pa.array(rng.permutation(values))})
+    table = read(raw, quasi="age", sensitive="s")
+    made = publish(table, "l-diversity(2)", to=tmp_path / "r", mechanism="heterogeneous")
+    several = made.manifest.plan["several"]
+    assert several
+    assert "they lie in several buckets" in made.manifest.statement[0]
+
+
+def test_without_quasi_columns_there_is_nothing_to_show(tmp_path: Path) -> None:
+    raw = pa.table({"s": list("abab")})
+    with pytest.raises(UsageError, match="no quasi columns to show"):
+        publish(
+            read(raw, quasi="", sensitive="s"), "l-diversity(2)", to=tmp_path / "r",
+            mechanism="heterogeneous",
+        )  # fmt: skip

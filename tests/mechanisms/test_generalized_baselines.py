@@ -1,0 +1,120 @@
+"""The baselines: rings of different values, and BuReL's classes."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sfumato.draws import Draws
+from sfumato.errors import InfeasibleGuarantee
+from sfumato.guarantees import BetaLikeness, LDiversity
+from sfumato.mechanisms.burel import Burel, class_sizes, likeness_runs
+from sfumato.mechanisms.heterogeneous.ncp import Axis, NumericAxis, SetAxis
+from sfumato.mechanisms.hilbert import hilbert_order
+from sfumato.mechanisms.ring import Ring, _grid, eligible_partitions, is_eligible, ring_of
+from sfumato.profile import Histogram, Profile
+
+
+def quiet(stage: str, done: int, total: int) -> None: ...
+
+
+def make_table(rows: int, seed: int = 0) -> tuple[list[Axis], np.ndarray, Profile]:
+    rng = np.random.default_rng(seed)
+    axes: list[Axis] = [
+        NumericAxis("age", rng.integers(0, 50, rows), np.arange(50), 49),
+        SetAxis("sex", rng.integers(0, 2, rows), 2, 1),
+    ]
+    codes = rng.choice(12, rows, p=np.arange(12, 0, -1) / 78)
+    counts = np.bincount(codes, minlength=12)
+    return axes, codes, Profile(rows, {"s": Histogram("s", tuple(range(12)), counts)})
+
+
+def spaced(codes: list[int], number: int) -> bool:
+    size = len(codes)
+    return all(
+        len({codes[(start + k) % size] for k in range(number)}) == number for start in range(size)
+    )
+
+
+@given(st.lists(st.integers(1, 9), min_size=3, max_size=12), st.integers(2, 5), st.randoms())
+@settings(max_examples=150, deadline=None)
+def test_rings_keep_equal_values_apart(counts: list[int], number: int, random: object) -> None:
+    codes = [code for code, count in enumerate(counts) for _ in range(count)]
+    random.shuffle(codes)  # type: ignore[attr-defined]
+    if not is_eligible(np.array(codes), number):
+        return
+    for ring in (ring_of(codes, number), _grid(codes, number)):
+        assert sorted(ring) == list(range(len(codes)))
+        assert spaced([codes[place] for place in ring], number)
+
+
+def test_partitions_are_eligible_and_complete() -> None:
+    axes, codes, _ = make_table(700)
+    parts = eligible_partitions(np.arange(700), axes, codes, 5)
+    assert sorted(np.concatenate(parts).tolist()) == list(range(700))
+    assert all(is_eligible(codes[part], 5) for part in parts)
+    assert len(parts) > 5
+
+
+def test_ring_keeps_diversity_on_both_sides() -> None:
+    axes, codes, profile = make_table(600)
+    made = (
+        Ring()
+        .plan(profile, LDiversity(5), Draws.from_seed(1))
+        .generalize(axes, codes, Draws.from_seed(1), quiet)
+    )
+    assert made.matches is not None
+    assert all(len(set(row)) == 5 for row in codes[made.matches].tolist())
+    order = np.argsort(made.matches.ravel(), kind="stable")
+    rows = codes[made.source[order // 5]].reshape(-1, 5)
+    assert all(len(set(row)) == 5 for row in rows.tolist())
+    assert sorted(made.source.tolist()) == list(range(600))
+
+
+def test_ring_refuses_what_is_not_eligible() -> None:
+    _, _, profile = make_table(200)
+    with pytest.raises(InfeasibleGuarantee, match="Nearest that can be kept: 'l-diversity"):
+        Ring().plan(profile, LDiversity(50), Draws.from_seed(1))
+
+
+def test_burel_classes_keep_beta() -> None:
+    axes, codes, profile = make_table(2000)
+    shares = profile.histograms["s"].shares
+    for beta in (Fraction(1, 2), Fraction(1), Fraction(3)):
+        plan = Burel().plan(profile, BetaLikeness(beta), Draws.from_seed(1))
+        plan.check()
+        made = plan.generalize(axes, codes, Draws.from_seed(1), quiet)
+        assert made.group is not None
+        assert sorted(made.source.tolist()) == list(range(2000))
+        for group in range(len(plan.classes)):
+            held = np.bincount(codes[made.source[made.group == group]], minlength=12)
+            for count, share in zip(held.tolist(), shares, strict=True):
+                assert Fraction(count, int(held.sum())) <= (1 + beta) * share
+
+
+def test_burel_runs_are_as_few_as_possible() -> None:
+    histogram = Histogram("s", tuple("abcde"), np.array([10, 10, 10, 10, 60]))
+    runs = likeness_runs(histogram, Fraction(3))
+    assert [len(run) for run in runs] in ([4, 1], [1, 4])
+    assert all(histogram.counts[run].sum() <= 4 * histogram.counts[run].min() for run in runs)
+
+
+def test_class_sizes_add_up() -> None:
+    classes = class_sizes([37, 100, 11], [Fraction(1, 2), Fraction(9, 10), Fraction(1, 5)])
+    assert np.array(classes).sum(axis=0).tolist() == [37, 100, 11]
+
+
+def test_hilbert_neighbours_are_near() -> None:
+    grid = np.arange(256)
+    axes: list[Axis] = [
+        NumericAxis("x", grid // 16, np.arange(16), 15),
+        NumericAxis("y", grid % 16, np.arange(16), 15),
+    ]
+    order = hilbert_order(axes, grid)
+    assert sorted(order.tolist()) == grid.tolist()
+    steps = np.abs(np.diff(order // 16)) + np.abs(np.diff(order % 16))
+    assert (steps == 1).all()

@@ -1,0 +1,182 @@
+"""Matching, NCP, blocks and sweeps against brute force and against their definitions."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from sfumato.draws import Draws
+from sfumato.mechanisms.generalized import RangeCover, SetCover, covers_of
+from sfumato.mechanisms.heterogeneous.blocks import split
+from sfumato.mechanisms.heterogeneous.buckets import Buckets, diversity_fill
+from sfumato.mechanisms.heterogeneous.deal import deal
+from sfumato.mechanisms.heterogeneous.match import FORBIDDEN, MATCHERS, hungarian
+from sfumato.mechanisms.heterogeneous.ncp import Axis, NumericAxis, Scale, SetAxis, TreeAxis
+from sfumato.mechanisms.heterogeneous.sweeps import Matching
+
+
+def make_axes(rows: int, seed: int = 0) -> list[Axis]:
+    rng = np.random.default_rng(seed)
+    return [
+        NumericAxis("age", rng.integers(0, 40, rows), np.arange(40), 39),
+        SetAxis("city", rng.integers(0, 5, rows), 5, 4),
+        SetAxis("sex", rng.integers(0, 2, rows), 2, 1),
+    ]
+
+
+@pytest.mark.parametrize("matcher", sorted(MATCHERS))
+def test_matchers_give_permutations(matcher: str) -> None:
+    rng = np.random.default_rng(1)
+    for size in (1, 2, 5, 30):
+        cost = rng.integers(0, 6, (size, size)).astype(float)
+        assert sorted(MATCHERS[matcher](cost).tolist()) == list(range(size))
+
+
+def test_hungarian_is_optimal_and_the_others_are_greedy() -> None:
+    rng = np.random.default_rng(2)
+    for _ in range(30):
+        cost = rng.integers(0, 50, (5, 5)).astype(float)
+        rows = np.arange(5)
+        best = min(cost[list(order), rows].sum() for order in itertools.permutations(range(5)))
+        assert cost[hungarian(cost), rows].sum() == best
+        cheapest = MATCHERS["sort-greedy"](cost)
+        assert cost[cheapest, rows].min() == cost.min()
+        assert cost[MATCHERS["greedy"](cost)[0], 0] == cost[:, 0].min()
+
+
+def test_sort_greedy_follows_the_sorted_list() -> None:
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        cost = rng.permutation(49).reshape(7, 7).astype(float)
+        expected = np.full(7, -1)
+        free = np.ones(7, bool)
+        for flat in np.argsort(cost, axis=None):
+            record, row = divmod(int(flat), 7)
+            if expected[row] < 0 and free[record]:
+                expected[row], free[record] = record, False
+        assert MATCHERS["sort-greedy"](cost).tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("matcher", sorted(MATCHERS))
+def test_dead_ends_are_repaired(matcher: str) -> None:
+    """Errata H7: a greedy choice can leave only forbidden pairs; an augmenting path mends it."""
+    rng = np.random.default_rng(4)
+    for _ in range(60):
+        size = 6
+        allowed = rng.random((size, size)) < 0.45
+        allowed[rng.permutation(size), np.arange(size)] = True  # some matching exists
+        cost = np.where(allowed, rng.integers(0, 9, (size, size)), FORBIDDEN).astype(float)
+        found = MATCHERS[matcher](cost)
+        assert allowed[found, np.arange(size)].all()
+
+
+def test_growth_is_the_difference_of_sizes() -> None:
+    rng = np.random.default_rng(5)
+    parents = np.array([5, 5, 6, 6, 6, 7, 7, 7])
+    axes: list[Axis] = [
+        NumericAxis("n", np.zeros(1, int), np.array([0, 2, 3, 7, 11]), 11),
+        SetAxis("c", np.zeros(1, int), 5, 4),
+        TreeAxis("t", np.zeros(1, int), 5, parents, 4),
+    ]
+    for axis in axes:
+        cover = axis.single(rng.integers(0, 5, 20))
+        for _ in range(3):
+            growth = axis.growth(cover)
+            for value in range(5):
+                wider = axis.join(cover, axis.single(np.full(20, value)))
+                assert (growth[value] == axis.size(wider) - axis.size(cover)).all()
+            cover = axis.join(cover, axis.single(rng.integers(0, 5, 20)))
+
+
+def test_scale_is_exact_for_census_and_bounded_otherwise() -> None:
+    scale = Scale.of([78, 1, 16, 5, 8, 9, 82])
+    assert scale.whole == 383_760
+    assert all(unit * d == scale.whole for unit, d in zip(scale.units, [78, 1, 16], strict=False))
+    assert Scale.of([10**9 + 7, 10**9 + 9]).whole <= 1 << 36
+
+
+def test_blocks_hold_equally_many_of_every_bucket() -> None:
+    axes = make_axes(900)
+    records = np.random.default_rng(6).permutation(900).reshape(6, 150)
+    blocks = split(records, axes, 40)
+    assert all(block.shape[0] == 6 and block.shape[1] <= 40 for block in blocks)
+    for bucket in range(6):
+        together = np.concatenate([block[bucket] for block in blocks])
+        assert sorted(together.tolist()) == sorted(records[bucket].tolist())
+
+
+@pytest.mark.parametrize("matcher", sorted(MATCHERS))
+@pytest.mark.parametrize("most", [None, 16])
+def test_match_graph_is_regular(matcher: str, most: int | None) -> None:
+    axes = make_axes(200)
+    records = np.arange(200).reshape(4, 50)
+    scale = Scale.of([axis.denominator for axis in axes])
+    block = Matching(axes, scale, None, MATCHERS[matcher], 1, most).block(records)
+    for class_ in range(4):
+        for bucket in range(4):
+            assert sorted(block.places[class_, :, bucket].tolist()) == list(range(50))
+    assert (np.bincount(block.members.ravel()) == 4).all()
+
+
+def test_sweeps_never_make_ranges_wider() -> None:
+    axes = make_axes(400)
+    records = np.random.default_rng(7).permutation(400).reshape(5, 80)
+    scale = Scale.of([axis.denominator for axis in axes])
+    totals = []
+    for sweeps in (0, 1, 3):
+        block = Matching(axes, scale, None, hungarian, sweeps, 30).block(records)
+        units = covers_of(axes, block.members.reshape(-1, 5))[1]
+        totals.append(sum(u * s for u, s in zip(units, scale.units, strict=True)))
+    assert totals[0] > totals[1] >= totals[2]
+
+
+def test_tables_5_and_6_no_row_meets_a_value_twice() -> None:
+    """Fifteen records, five buckets, `f` in two of them: every row has five different values."""
+    codes = np.repeat(np.arange(6), [3, 3, 3, 2, 2, 2])
+    buckets = Buckets(diversity_fill(np.bincount(codes), 5), np.zeros(6, np.int64))
+    for seed in range(20):
+        axes = make_axes(15, seed)
+        records = deal(buckets, codes, Draws.from_seed(seed))
+        shared = np.where(codes == 5, 1, 0)
+        scale = Scale.of([axis.denominator for axis in axes])
+        for matcher in MATCHERS.values():
+            block = Matching(axes, scale, shared, matcher, 1, None).block(records)
+            assert block.conflicts == 0
+            values = codes[block.members].reshape(-1, 5)
+            assert all(len(set(row)) == 5 for row in values.tolist())
+            # Table 5: the rows of class b start with bucket b
+            assert all({0, 1, 2} <= set(row) for row in values.tolist())
+
+
+def test_table_1_ranges_from_its_matches() -> None:
+    """Errata H5: t6 has the matches t'4, t'6, t'7 (the paper prints t'1)."""
+    age = np.array([59, 57, 39, 28, 41, 37, 40, 53])
+    salary = np.array([25, 27, 47, 41, 20, 59, 35, 34])
+    matches = np.array(
+        [[0, 1, 7], [0, 1, 7], [2, 3, 5], [3, 4, 5], [0, 4, 6], [2, 3, 5], [2, 4, 6], [1, 6, 7]]
+    )
+    places = np.arange(60)
+    axes = [NumericAxis("age", age, places, 31), NumericAxis("salary", salary, places, 39)]
+    (ages, salaries), _ = covers_of(axes, matches)
+    assert isinstance(ages, RangeCover)
+    assert isinstance(salaries, RangeCover)
+    assert list(zip(ages.low.tolist(), ages.high.tolist(), strict=True)) == [
+        (53, 59), (53, 59), (28, 39), (28, 41), (40, 59), (28, 39), (39, 41), (40, 57)
+    ]  # fmt: skip
+    assert list(zip(salaries.low.tolist(), salaries.high.tolist(), strict=True)) == [
+        (25, 34), (25, 34), (41, 59), (20, 59), (20, 35), (41, 59), (20, 47), (27, 35)
+    ]  # fmt: skip
+    rows_of_t6 = np.flatnonzero((matches == 6).any(axis=1))
+    assert rows_of_t6.tolist() == [4, 6, 7]
+    assert (np.bincount(matches.ravel()) == 3).all()
+
+
+def test_sets_hold_each_value_once() -> None:
+    axis = SetAxis("c", np.array([3, 1, 1, 0]), 4, 3)
+    (cover,), units = covers_of([axis], np.array([[0, 1, 2], [1, 2, 2], [0, 1, 3]]))
+    assert isinstance(cover, SetCover)
+    assert cover.codes.tolist() == [1, 3, 1, 0, 1, 3]
+    assert cover.starts.tolist() == [0, 2, 3, 6]
+    assert units == [3]
