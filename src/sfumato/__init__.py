@@ -29,7 +29,15 @@ if TYPE_CHECKING:
         WeakPromiseWarning,
     )
     from sfumato.evaluation.describe import describe
-    from sfumato.guarantees import FineRhoPrivacy, RhoPrivacy, SmallSum, parse_guarantee
+    from sfumato.guarantees import (
+        BetaLikeness,
+        FineRhoPrivacy,
+        FPrivacy,
+        LDiversity,
+        RhoPrivacy,
+        SmallSum,
+        parse_guarantee,
+    )
     from sfumato.mechanisms import parse_mechanism
     from sfumato.queries import Answer
     from sfumato.queries import open_release as open
@@ -37,12 +45,15 @@ if TYPE_CHECKING:
 
 _PLACES = {
     "Answer": "queries",
+    "BetaLikeness": "guarantees",
     "BundleError": "errors",
     "DataError": "errors",
     "Draws": "draws",
+    "FPrivacy": "guarantees",
     "FineRhoPrivacy": "guarantees",
     "Finding": "audits",
     "InfeasibleGuarantee": "errors",
+    "LDiversity": "guarantees",
     "Publication": "engines.local",
     "QueryError": "errors",
     "RhoPrivacy": "guarantees",
@@ -66,12 +77,15 @@ _RENAMED = {"open": "open_release"}
 
 __all__ = [
     "Answer",
+    "BetaLikeness",
     "BundleError",
     "DataError",
     "Draws",
+    "FPrivacy",
     "Finding",
     "FineRhoPrivacy",
     "InfeasibleGuarantee",
+    "LDiversity",
     "Publication",
     "QueryError",
     "RhoPrivacy",

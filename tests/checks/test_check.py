@@ -6,6 +6,7 @@ import itertools
 import json
 import math
 from collections import Counter, defaultdict
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -274,6 +275,41 @@ def test_dictionary_with_repeated_values() -> None:
     coded = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2]), pa.array(["a", "a", "b"]))
     table = pa.table({"q": coded, "s": [1, 2, 3]})
     assert check(table, quasi="q", sensitive="s").classes == 2
+
+
+AWKWARD = {
+    "truth values": (pa.array([True, False, None, True]), 3),
+    "dates": (pa.array([0, None, 1, 0], pa.date32()), 3),
+    "instants": (pa.array([0, None, 1, 0], pa.timestamp("us", "UTC")), 3),
+    "decimals": (pa.array([Decimal("1.5"), None, Decimal("2.5"), Decimal("1.5")]), 3),
+    "bytes": (pa.array([b"a", b"", None, b"a"]), 3),
+    "nothing": (pa.nulls(4), 1),
+    "infinities": (pa.array([math.inf, -math.inf, math.nan, -0.0]), 4),
+    "minus zero": (pa.array([0.0, -0.0, 0.0, 1.0]), 2),
+    "empty texts": (pa.array(["", "a", None, ""], pa.large_string()), 3),
+    "large numbers": (pa.array([2**64 - 1, 0, None, 1], pa.uint64()), 4),
+}
+
+
+@pytest.mark.parametrize("name", AWKWARD)
+def test_awkward_values(name: str) -> None:
+    column, different = AWKWARD[name]
+    as_quasi = check(pa.table({"q": column, "s": ["a", "b", "a", "b"]}), quasi="q", sensitive="s")
+    assert as_quasi.classes == different
+    found = check(pa.table({"q": [1, 1, 2, 2], "s": column}), quasi="q", sensitive="s")
+    assert len(found["s"].posteriors) == different
+    assert "k-anonymity" in str(found)
+    assert found.to_html().startswith("<!doctype html>")
+
+
+def test_one_row() -> None:
+    found = check(pa.table({"q": [1], "s": ["a"]}), quasi="q", sensitive="s")["s"]
+    assert (found["k-anonymity"], found["beta-likeness"], found["delta-disclosure"]) == (1, 0, 0)
+
+
+def test_nested_columns_are_refused() -> None:
+    with pytest.raises(DataError, match="Write ranges and sets as text"):
+        check(pa.table({"q": [[1]], "s": [1]}), quasi="q", sensitive="s")
 
 
 def test_command_line(cli: Any, tmp_path: Any) -> None:

@@ -146,7 +146,7 @@ def test_two_size_equals_brute_force():
 def test_every_plan_is_valid_and_the_order_holds():
     rng = np.random.default_rng(21)
     planned = 0
-    for _ in range(60):
+    for _ in range(40):
         counts, limits = random_instance(rng, 60, 2000)
         pair = best_two_size(counts, limits, 40)
         many = recursive_multi_size(counts, limits, 40)
@@ -164,7 +164,7 @@ def test_every_plan_is_valid_and_the_order_holds():
             assert loss(many[0]) <= loss(pair)
             assert best.bound <= loss(many[0])
             assert loss(best.setting) <= loss(many[0])
-    assert planned > 25
+    assert planned > 15
 
 
 def test_optimum_agrees_with_the_integer_program():
@@ -179,7 +179,7 @@ def test_optimum_agrees_with_the_integer_program():
             assert loss(best.setting) <= loss(reference) * 1.01
 
 
-@pytest.mark.parametrize("theta", [2, 4, 8, 16, 32])
+@pytest.mark.parametrize("theta", [8, 16, 32])  # 2 and 4 too: benchmarks/buckets.py
 def test_occ_like_is_within_a_thousandth_of_the_bound(theta):
     counts = occ_like(300_000)
     limits = linear_limits(counts, theta, "0.02")

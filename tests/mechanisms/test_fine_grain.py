@@ -52,6 +52,12 @@ def test_t12_without_p_min_is_refused_by_name() -> None:
         FineGrainPerturbation(p_min=Fraction(0)).plan(profile(*T12), theta(15), DRAWS)
 
 
+def test_limits_without_room_are_refused() -> None:
+    tight = RhoPrivacy(Fraction(3, 10), Fraction(3, 10) + Fraction(1, 10**12))
+    with pytest.raises(InfeasibleGuarantee, match="no value could be kept at all"):
+        UniformPerturbation().plan(profile(5, 3, 2), tight, DRAWS)
+
+
 def test_p_min_1_is_uniform_or_better_for_every_value() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")

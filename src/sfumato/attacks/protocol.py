@@ -149,7 +149,9 @@ def judge(
     """Compare guesses with the truth; `fresh` says for whom the attack without them was right.
 
     The intervals take the targets as drawn from a population: their truths are independent, the
-    rule that guesses them is given.
+    rules that guess them are given. How a rule learned from one more release would differ, because
+    other noise was drawn, is not in them: a difference between two noisy releases can be real and
+    still say nothing about the person. Publish again to see.
     """
     right = guesses.values == targets.truth
     count, trials = int(right.sum()), len(targets)

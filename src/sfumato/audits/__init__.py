@@ -84,7 +84,7 @@ def audit(table: Any, release: Release | str | Path, *, trace: str | Path | None
 def _unjudged(case: AuditCase, judged: list[Finding]) -> Iterator[Finding]:
     """An audit never passes in silence: a column whose promise nothing looked at fails.
 
-    So does a promise that buckets cannot be held to, because it states no ceilings.
+    So does a promise that groups of people cannot be held to, because it states no ceilings.
     """
     release, columns = case.release, case.table.sensitive
     ceilings = isinstance(case.guarantee, CeilingGuarantee)
@@ -92,7 +92,7 @@ def _unjudged(case: AuditCase, judged: list[Finding]) -> Iterator[Finding]:
         named = [f for f in judged if f"{f.check} ".endswith(f" of {column} ")]
         named += [f for f in judged if f" of {column} " in f.check]
         if not (judged if len(columns) == 1 else named) or (
-            release.kind == "bucketed" and not ceilings
+            release.kind in ("bucketed", "generalized") and not ceilings
         ):
             forms = release.plan.get("operators", {}).get(column, {})
             form = f" with the operator '{forms['form']}'" if "form" in forms else ""

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from sfumato.columns import value_text
 from sfumato.draws import Draws
+from sfumato.errors import InfeasibleGuarantee
 from sfumato.guarantees.base import Guarantee
 from sfumato.guarantees.fine_rho import FineRhoPrivacy
 from sfumato.guarantees.rho import RhoPrivacy
@@ -41,5 +43,12 @@ class UniformPerturbation(Mechanism):
             gammas = [gamma for gamma in planning_limits(guarantee, histogram) if gamma is not None]
             limits[column] = min(gammas)  # one retention for all: the strictest limit decides
             operators[column] = Uniform.for_amplification(len(histogram.values), limits[column])
+            if operators[column].retention == 0:  # less than one in 2³²: nothing could be counted
+                raise InfeasibleGuarantee(
+                    f"'{guarantee}' lets so little be learnt about column {histogram.column!r} "
+                    "that no value could be kept at all, and no count estimated. Choose limits "
+                    "that are further apart.",
+                    witness=value_text(histogram.values[int(histogram.counts.argmin())]),
+                )
         fitted = isinstance(guarantee, FineRhoPrivacy) and guarantee.theta is not None
         return PerturbedPlan(operators, limits, profile.rows, profile.histograms, fitted=fitted)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from sfumato.release import Release
 
 _PAIRS = 1 << 22  # entries times size that are worked on at once
+_BUCKETS = 1 << 18  # buckets that are compared at once
+
+Numbers = npt.NDArray[np.int32] | npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,30 +57,31 @@ def read_bucket_table(release: Release) -> BucketTable:
     buckets = _integers(table.column("bucket"))
     codes = _integers(pc.index_in(table.column(column).combine_chunks(), value_set=domain))
     counts = _integers(table.column("count"))
+    del table
     if len(counts) and int(counts.min()) < 1:
         raise BundleError(
             f"sensitive.parquet of {str(release.path)!r} has a count below 1. Fetch it again."
         )
-    keys = buckets * max(len(domain), 1) + codes
-    if len(keys) and bool((np.diff(keys) <= 0).any()):
-        order = np.argsort(keys, kind="stable")
-        buckets, codes, counts, keys = buckets[order], codes[order], counts[order], keys[order]
-        if bool((np.diff(keys) == 0).any()):
+    if not _ascending(buckets, codes):
+        order = np.lexsort((codes, buckets))
+        buckets, codes, counts = buckets[order], codes[order], counts[order]
+        if not _ascending(buckets, codes):
             raise BundleError(
                 f"sensitive.parquet of {str(release.path)!r} lists a value of a bucket twice."
             )
-    starts = np.flatnonzero(np.diff(buckets, prepend=buckets[0] - 1)) if len(buckets) else buckets
+    starts = np.flatnonzero(np.diff(buckets, prepend=buckets[:1] - 1))
     sizes = np.add.reduceat(counts, starts) if len(starts) else counts
     lengths = np.diff(np.append(starts, len(counts)))
-    listed = pa.table(
-        {
-            "bucket": pa.array(buckets),
-            "code": pa.array(codes.astype(np.int32)),
-            "share": pa.array(counts / np.repeat(sizes, lengths)),
-        }
-    )
+    share = counts / np.repeat(sizes, lengths)
+    listed = pa.table({"bucket": buckets, "code": codes, "share": share})
     operator = BucketOperator.of(_kinds(starts, lengths, codes, counts), len(domain))
     return BucketTable(column, domain, listed, Law(operator, _real_counts(release, operator)))
+
+
+def _ascending(buckets: Numbers, codes: Numbers) -> bool:
+    """Whether rows stand in the order of bucket and code, none twice."""
+    step = np.diff(buckets)
+    return bool(((step > 0) | ((step == 0) & (np.diff(codes) > 0))).all())
 
 
 def _real_counts(release: Release, operator: BucketOperator) -> FloatArray:
@@ -94,20 +99,30 @@ def _real_counts(release: Release, operator: BucketOperator) -> FloatArray:
     return np.array(listed, np.float64)
 
 
-def _integers(column: pa.ChunkedArray | pa.Array) -> IntArray:
+def _integers(column: pa.ChunkedArray | pa.Array) -> Numbers:
+    """Numbers of 32 bits where they fit: a large release has tens of millions of rows."""
     if column.null_count or not pa.types.is_integer(column.type):
         raise BundleError("sensitive.parquet holds a missing number or a value outside the domain.")
-    return np.asarray(column.to_numpy(), np.int64)
+    found = np.asarray(column.to_numpy())
+    fits = not len(found) or -(1 << 31) <= int(found.min()) <= int(found.max()) < 1 << 31
+    return found.astype(np.int32) if fits else found.astype(np.int64)
 
 
 def _kinds(
-    starts: IntArray, lengths: IntArray, codes: IntArray, counts: IntArray
+    starts: IntArray, lengths: IntArray, codes: Numbers, counts: Numbers
 ) -> Iterator[BucketKinds]:
     """Runs of neighbouring buckets with equal contents, in pieces."""
-    if not len(starts):
-        return
-    entry_lengths = np.repeat(lengths, lengths)
-    before = np.maximum(np.arange(len(codes)) - entry_lengths, 0)
+    for first in range(0, len(starts), _BUCKETS):
+        chosen = slice(first, first + _BUCKETS)
+        begin, many = starts[chosen], lengths[chosen]
+        low, high = int(begin[0]), int(begin[-1] + many[-1])
+        yield from _kinds_of_piece(begin - low, many, codes[low:high], counts[low:high])
+
+
+def _kinds_of_piece(
+    starts: IntArray, lengths: IntArray, codes: Numbers, counts: Numbers
+) -> Iterator[BucketKinds]:
+    before = np.maximum(np.arange(len(codes)) - np.repeat(lengths, lengths), 0)
     alike = (codes == codes[before]) & (counts == counts[before])
     same = np.logical_and.reduceat(alike, starts)
     same[1:] &= lengths[1:] == lengths[:-1]
@@ -123,7 +138,8 @@ def _kinds(
             kinds = np.repeat(np.arange(len(chosen)), many)
             first = np.repeat(starts[chosen] - np.cumsum(many) + many, many)
             place = first + np.arange(len(kinds))
-            yield BucketKinds(times[low:high], kinds, codes[place], counts[place])
+            held, times_held = codes[place].astype(np.int64), counts[place].astype(np.int64)
+            yield BucketKinds(times[low:high], kinds, held, times_held)
 
 
 _tables: weakref.WeakKeyDictionary[Release, BucketTable] = weakref.WeakKeyDictionary()

@@ -32,7 +32,7 @@ NOTES = (
 def run(*, quick: bool, data_dir: Path | None, progress: Progress) -> Reproduction:
     """Figures 2 to 7; `quick` asks fewer queries and gives the integer programs less time."""
     if quick:
-        effort = Effort(30, 100_000, (50_000, 100_000), (2, 8), 1.0)
+        effort = Effort(30, 100_000, (50_000, 100_000), (2,), 1.0, (2, 8, 32))
     else:
         effort = Effort(
             1000, 300_000, (100_000, 200_000, 300_000, 400_000, 500_000), (2, 4, 8, 16, 32), 60.0

@@ -38,6 +38,7 @@ class Effort:
     cardinalities: tuple[int, ...]
     scale_ups: tuple[int, ...]
     seconds: float  # for each integer program
+    thetas: tuple[int, ...] = THETAS
 
 
 def limits_of(counts: IntArray, theta: int) -> Limits:
@@ -86,7 +87,7 @@ def loss_figure(columns: dict[str, IntArray], effort: Effort) -> Outcome:
     rows: list[tuple[str | int | float | None, ...]] = []
     for name, small in columns.items():
         counts = scaled(small, effort.rows)
-        for theta in THETAS:
+        for theta in effort.thetas:
             limits = limits_of(counts, theta)
             needed = limits.needed_size(counts)
             buckets = effort.rows // needed
@@ -134,7 +135,7 @@ def error_figure(tables: dict[str, People], effort: Effort) -> Outcome:
     rows: list[tuple[str | int | float | None, ...]] = []
     for name, people in tables.items():
         asked = CountQueries.draw(people, effort.queries, seed=11)
-        for theta in THETAS:
+        for theta in effort.thetas:
             promise = FPrivacy(theta=Fraction(theta), floor=FLOOR)
             line: list[str | int | float | None] = [name, theta]
             for way in (

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from sfumato.draws import IntArray
+from sfumato.draws import Draws, IntArray
 from sfumato.evaluation.metrics import error_by_selectivity, reconstruction_error
 from sfumato.evaluation.report_tables import Cell, ReportTable, Series
 from sfumato.evaluation.reproduce.perturbation.data import (
@@ -225,7 +225,11 @@ def zipf_tables(setting: Setting) -> Outcome:
 
 
 def query_answers(
-    data: Microdata, queries: Conjunctions, asked: RhoPrivacy, diversity: int | None
+    data: Microdata,
+    queries: Conjunctions,
+    asked: RhoPrivacy,
+    diversity: int | None,
+    draws: Draws = DRAWS,
 ) -> dict[str, FloatArray]:
     """Estimates by (condition, value) of uniform, partitioned and, if wanted, Anatomy."""
     table = profile(data.histogram)
@@ -236,14 +240,14 @@ def query_answers(
         ("partitioned, fine-grain inside", PartitionedPerturbation("fine-grain")),
     ):
         plan = mechanism.plan(table, asked, DRAWS)
-        shown = shown_symbols(plan, data, DRAWS.child(f"queries {name} {asked}"))
+        shown = shown_symbols(plan, data, draws.child(f"queries {name} {asked}"))
         if isinstance(plan, PartitionedPlan):
             operator: Operator = plan.columns["s"].operator
         else:
             operator = plan.operators["s"]
         answers[name] = queries.estimates(shown, operator)
     if diversity is not None:
-        kept, buckets = anatomy(data, diversity, DRAWS.child("anatomy"))
+        kept, buckets = anatomy(data, diversity, draws.child("anatomy"))
         answers["Anatomy"] = anatomy_estimates(data, kept, buckets, queries.rows)
     return answers
 

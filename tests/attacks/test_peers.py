@@ -1,0 +1,89 @@
+"""What sfumato is compared with: noisy counts and PrivBayes; and the rerun of Figure 11."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from sfumato import datasets
+from sfumato.attacks import parse_attack
+from sfumato.attacks.noisy_counts import answered_counts, laplace_noise
+from sfumato.attacks.people import Domains, People
+from sfumato.attacks.privbayes import PYTHON, available, privbayes
+from sfumato.attacks.protocol import Scene
+from sfumato.attacks.sights import raw_sight
+from sfumato.draws import Draws
+from sfumato.errors import DataError, UsageError
+from sfumato.evaluation.reproduce import attacks as figure_11
+
+
+def linked(rows: int) -> People:
+    rng = np.random.default_rng(3)
+    truth = rng.integers(0, 4, rows)
+    codes = [np.where(rng.random(rows) < 0.6, truth, rng.integers(0, 4, rows)) for _ in range(3)]
+    domains = Domains(("a", "b", "c"), tuple(pa.array(np.arange(4)) for _ in range(3)))
+    return People(np.arange(rows), domains, codes, "s", 4, truth)
+
+
+def test_laplace_noise_follows_its_law() -> None:
+    """Median of |noise| is ln 2 times the scale; 100,000 draws, within 1.5 %: five deviations."""
+    noise = laplace_noise(3.0, 100_000, Draws.from_seed(5), "law")
+    assert np.median(np.abs(noise)) == pytest.approx(3 * np.log(2), rel=0.025)
+    assert abs(np.median(noise)) < 0.08
+
+
+def test_noise_decides_what_noisy_counts_tell() -> None:
+    people = linked(4000)
+    way = parse_attack("naive-bayes")
+    draws = Draws.from_seed(2)
+
+    def success(sight: object) -> float:
+        scene = Scene(sight, people, "counts", numeric=(True,) * 3)  # type: ignore[arg-type]
+        return float((way.guess(scene, people, draws).values == people.truth).mean())
+
+    plain = success(raw_sight(people))
+    assert success(answered_counts(people, 1e6, draws)) == pytest.approx(plain, abs=0.001)
+    assert success(answered_counts(people, 1.0, draws)) > plain - 0.05
+    assert success(answered_counts(people, 1e-4, draws)) < 0.5
+    with pytest.raises(UsageError):
+        answered_counts(people, 0.0, draws)
+
+
+def test_privbayes_says_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(PYTHON, raising=False)
+    with pytest.raises(DataError, match=PYTHON):
+        privbayes(pa.table({"a": [1]}), 1.0)
+
+
+def test_privbayes_makes_records() -> None:
+    if not available():
+        pytest.skip(f"PrivBayes: {PYTHON} names no Python with DataSynthesizer")
+    table = pa.table({"a": [1, 2] * 100, "s": ["x", "y"] * 100})
+    made = privbayes(table, 100.0, degree=1)
+    assert made.schema.equals(table.schema)
+    assert made.num_rows == 200
+
+
+def test_figure_11_in_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(PYTHON, raising=False)
+    methods = {"uniform": figure_11.METHODS["uniform"], "unheard-of": "beta-likeness({beta})"}
+    monkeypatch.setattr(figure_11, "METHODS", methods)
+    table = datasets.census(400, seed=2).select([*figure_11.QUASI, figure_11.SENSITIVE])
+    skipped: list[str] = []
+    points = list(
+        figure_11.measure(
+            table, (3,), fresh_at=3, progress=lambda what, share: None, skipped=skipped
+        )
+    )
+    assert [point.method for point in points] == [
+        "raw table",
+        "uniform",
+        "uniform, as shown",
+        "Laplace counts",
+    ]
+    assert any("PrivBayes" in note for note in skipped)
+    assert any("unheard-of" in note for note in skipped)
+    for point in points:
+        assert len(point.outcomes) == 2
+        assert all(outcome.targets == 400 for outcome in point.outcomes)
