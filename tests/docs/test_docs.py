@@ -51,6 +51,7 @@ DOCUMENTS = [
     "docs/guarantees/l-diversity.md",
     "docs/guarantees/beta-likeness.md",
     "docs/mechanisms/buckets.md",
+    "docs/guarantees/reconstruction-privacy.md",
     "docs/mechanisms/heterogeneous.md",
     "docs/check.md",
     "docs/attacks.md",

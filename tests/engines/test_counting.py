@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import sfumato as sf
 from sfumato.engines.coding import SensitiveCoder, person_keys
 from sfumato.engines.counting import check_keys, count_cells, take_profile
-from sfumato.engines.local import ranks_in_value
+from sfumato.engines.stream import ranks_in_value
 from sfumato.errors import DataError
 from sfumato.table.sources import Source
 

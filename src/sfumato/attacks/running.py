@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sfumato.attacks.merged import mechanism_on_merged, merged_table
 from sfumato.attacks.people import People, other_halves, read_people
 from sfumato.attacks.protocol import Attack, Outcome, Scene, guess_without, judge
 from sfumato.attacks.registry import ALL, attacks_for, parse_attack
@@ -48,7 +49,7 @@ def attack(
         opened, source, kind = None, table, "raw"
     else:
         opened = release if isinstance(release, Release) else Release(release)
-        source, kind = raw_table(table, opened), opened.kind
+        source, kind = merged_table(raw_table(table, opened), opened), opened.kind
     chosen = _chosen(attacks, kind)
     if column is not None and column not in source.sensitive:
         raise UsageError(
@@ -104,7 +105,8 @@ def _fresh_scene(people: People, release: Release | None, table: Table, number: 
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what it warns of was said when the release was made
         to = Path(folder) / "release"
-        publish(again, manifest.guarantee, to=to, mechanism=manifest.mechanism, seed=number)
+        mechanism = mechanism_on_merged(manifest.mechanism)
+        publish(again, manifest.guarantee, to=to, mechanism=mechanism, seed=number)
         return scene_of(people, Release(to, verify=False), table)
 
 

@@ -14,6 +14,7 @@ from sfumato.audits.findings import Finding, Verdict
 from sfumato.audits.generalized import check_generalized
 from sfumato.audits.parts import check_parts
 from sfumato.audits.perturbed import check_amplification, check_fit
+from sfumato.audits.reconstruction import check_reconstruction
 from sfumato.audits.resampled import check_resampled
 from sfumato.audits.small_sum import (
     check_group_size,
@@ -42,6 +43,7 @@ CHECKS: dict[str, list[Check]] = {
         check_own_share,
         check_traced_groups,
         check_personal_sums,
+        check_reconstruction,
     ],
     "generalized": [check_randomness, check_rows, check_generalized],
     "bucketed": [check_randomness, check_rows, check_quasi_columns, check_buckets],

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from sfumato.audits.case import AuditCase, quoted
 from sfumato.audits.findings import Finding
+from sfumato.guarantees import ReconstructionPrivacy
 
 
 def check_randomness(case: AuditCase) -> Iterator[Finding]:
@@ -35,8 +36,8 @@ def check_rows(case: AuditCase) -> Iterator[Finding]:
 def check_quasi_columns(case: AuditCase) -> Iterator[Finding]:
     """The quasi columns are the raw ones as a multiset, less the withheld records."""
     columns = ", ".join(quoted(name) for name in case.table.quasi)
-    if not columns:
-        return
+    if not columns or isinstance(case.guarantee, ReconstructionPrivacy):
+        return  # values may be merged; the sizes of all groups are checked instead
     row = (
         case.connect()
         .execute(

@@ -47,6 +47,8 @@ def check_generalized(case: AuditCase) -> Iterator[Finding]:
         return
     trace = Trace(case.trace)
     yield from _check_sources(ranges, trace)
+    if len(trace.source) != ranges.records.num_rows:
+        return  # the trace of another release tells nothing about this one
     if trace.matches is not None:
         yield from _check_graph(case, ranges, trace.source, trace.matches)
     if trace.group is not None:
@@ -69,20 +71,30 @@ def _check_counts(case: AuditCase, ranges: Ranges) -> Iterator[Finding]:
 
 
 def _check_coverage(case: AuditCase, ranges: Ranges) -> Iterator[Finding]:
-    """Every record fits its number of rows; and how its observed matches look (H3)."""
+    """Every record fits its number of rows; and how its observed matches look (H3).
+
+    Without the private trace nobody knows which of the rows that a record fits are its matches, but
+    they are among those: if s ≥ μ matches keep the ceilings c, then Σ min(rows with x, s·c_x) ≥ s,
+    and, the sum being concave in s, also for s = μ. A record whose rows cannot do that proves that
+    the promise is broken.
+    """
     rows = max(ranges.records.num_rows, 1)
     sample = ranges.sample(max(100, _PAIRS // rows))
     needed = int(case.release.plan.get("matches", 1))
     shares = case.profile.histograms[ranges.sensitive].shares
     ceilings = np.array([float(c) for c in _ceilings(case, ranges)])
+    room = np.maximum(ceilings * needed, _allowed(case, ranges, needed))
     fewest, uncovered, above, worst, most_fitting = rows, 0, 0, (0.0, -1, -1), 0
+    impossible = 0
     for record in sample.tolist():
         fitting = np.flatnonzero(ranges.matching(record))
         fewest = min(fewest, len(fitting))
         most_fitting = max(most_fitting, len(fitting))
         uncovered += len(fitting) < needed
+        held = np.bincount(ranges.published[fitting], minlength=len(ceilings))
+        impossible += bool(np.minimum(held, room).sum() < needed - 1e-9)
         if len(fitting):
-            found = np.bincount(ranges.published[fitting], minlength=len(ceilings)) / len(fitting)
+            found = held / len(fitting)
             above += bool((found > ceilings + 1e-12).any())
             value = int(np.argmax(found - ceilings))
             worst = max(worst, (float(found[value]), value, record))
@@ -94,6 +106,13 @@ def _check_coverage(case: AuditCase, ranges: Ranges) -> Iterator[Finding]:
         uncovered,
         withheld,
         f"fewest rows of a record: {fewest:,}; most: {most_fitting:,}",
+    )
+    yield Finding(
+        f"records whose rows cannot keep the promise{whole}",
+        impossible <= withheld,
+        impossible,
+        withheld,
+        None if case.trace else "necessary, not sufficient: the trace shows the matches themselves",
     )
     share, value, record = worst
     name = value_text(case.profile.histograms[ranges.sensitive].values[value])
@@ -226,9 +245,28 @@ def _check_groups(case: AuditCase, ranges: Ranges, trace: Trace) -> Iterator[Fin
         f"beta {float(gain) - 1:.4g}",
     )
     apart = 0
-    for cover in ranges.covers.values():
-        apart += int((~cover.inside(np.arange(len(group)), trace.source)).sum())
-    yield Finding("records outside what their group shows", apart == 0, apart, 0)
+    for rows, others in _mates(group, sizes):
+        for cover in ranges.covers.values():
+            apart += int((~cover.inside(rows, trace.source[others])).sum())
+    yield Finding("records outside what a row of their group shows", apart == 0, apart, 0)
+
+
+def _mates(group: IntArray, sizes: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
+    """Every pair of rows of the same group, a row with itself included, in portions.
+
+    >>> pairs = [list(zip(a.tolist(), b.tolist())) for a, b in _mates(np.array([0, 1, 0]),
+    ...                                                               np.array([2, 1]))]
+    >>> pairs
+    [[(0, 0), (2, 2), (1, 1)], [(0, 2), (2, 0)]]
+    """
+    order = np.argsort(group, kind="stable")
+    size = sizes[group[order]]
+    start = (np.cumsum(sizes) - sizes)[group[order]]
+    place = np.arange(len(order)) - start
+    for shift in range(int(sizes.max(initial=0))):
+        inside = shift < size
+        other = start[inside] + (place[inside] + shift) % size[inside]
+        yield order[inside], order[other]
 
 
 def _ceilings(case: AuditCase, ranges: Ranges) -> list[Fraction]:

@@ -9,6 +9,7 @@ import typer
 
 from sfumato.cli.app import app
 from sfumato.cli.show import show_json
+from sfumato.errors import UsageError
 
 if TYPE_CHECKING:
     from sfumato.attacks import Outcome
@@ -17,12 +18,14 @@ if TYPE_CHECKING:
 @app.command()
 def attack(
     table: Annotated[str, typer.Argument(help="The raw table behind the release.")],
-    release: Annotated[Path, typer.Argument(help="The release folder.")],
+    release: Annotated[
+        Path | None, typer.Argument(help="The release folder; the ratio attack needs none.")
+    ] = None,
     attacks: Annotated[
         list[str] | None,
         typer.Option(
             "--attack",
-            help="naive-bayes, definetti, corruption, linkage, … or all. Repeatable.",
+            help="naive-bayes, definetti, corruption, linkage, … or all; ratio. Repeatable.",
         ),
     ] = None,
     column: Annotated[
@@ -40,6 +43,15 @@ def attack(
         bool, typer.Option("--show", help="Show the values of the most exposed people, too.")
     ] = False,
     seed: Annotated[int, typer.Option(help="Decides targets and ties.")] = 0,
+    epsilon: Annotated[
+        float, typer.Option(help="Ratio: of two differentially private answers.")
+    ] = 1.0,
+    confidence: Annotated[
+        float, typer.Option(help="Ratio: from which confidence on a group counts as disclosed.")
+    ] = 0.8,
+    quasi: Annotated[str, typer.Option(help="Ratio without a release: quasi columns a,b,c")] = "",
+    sensitive: Annotated[str, typer.Option(help="Ratio without a release: column d")] = "",
+    drop: Annotated[str, typer.Option(help="Ratio without a release: columns left out.")] = "",
     as_json: Annotated[
         bool, typer.Option("--json", help="One JSON object on standard output.")
     ] = False,
@@ -47,6 +59,11 @@ def attack(
     """Attack a release: how much does it tell about people, beside what anybody could guess?"""
     from sfumato.attacks import attack as attack_release
 
+    if attacks == ["ratio"]:
+        _ratio(table, release, (quasi, sensitive, drop), epsilon, confidence, as_json)
+        return
+    if release is None:
+        raise UsageError("Name the release to attack after the table; only ratio needs none.")
     outcomes = attack_release(
         table,
         release,
@@ -68,6 +85,32 @@ def attack(
         print(outcome)
         for row, _ in outcome.exposed if show else ():
             print(f"    row {row:,}: {', '.join(f'{k} = {v}' for k, v in values[row].items())}")
+
+
+def _ratio(
+    table: str,
+    release: Path | None,
+    roles: tuple[str, str, str],
+    epsilon: float,
+    confidence: float,
+    as_json: bool,
+) -> None:
+    """Whom two differentially private answers about the raw table would disclose."""
+    from sfumato.attacks.ratio import ratio_attack
+    from sfumato.audits.case import raw_table
+    from sfumato.release import Release
+    from sfumato.table import read
+
+    if release is None:
+        quasi, sensitive, drop = roles
+        declared = read(table, quasi=quasi, sensitive=sensitive, drop=drop)
+    else:
+        declared = raw_table(table, Release(release))
+    outcome = ratio_attack(declared, epsilon, confidence=confidence)
+    if as_json:
+        show_json({"outcomes": [outcome.to_json()]})
+    else:
+        print(outcome)
 
 
 def _exposed_values(

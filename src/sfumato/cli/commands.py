@@ -39,6 +39,16 @@ MissingValues = Annotated[
     str, typer.Option(help="Rows without a sensitive value: refuse, value (of its own), drop.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
+Bound = Annotated[
+    str | None, typer.Option(help="Reconstruction privacy: exact (default) or chernoff.")
+]
+MergeBy = Annotated[
+    str | None,
+    typer.Option("--merge", help="Reconstruction privacy: components (default), complete, none."),
+]
+Significance = Annotated[
+    str | None, typer.Option(help="Of the test for merging quasi values; 0.05 by default.")
+]
 Threads = Annotated[int | None, typer.Option(help="Threads to use; all by default.")]
 
 
@@ -73,6 +83,22 @@ def declared_table(
     )
 
 
+def chosen_mechanism(
+    mechanism: str | None, bound: str | None, merge: str | None, significance: str | None
+) -> str | None:
+    """The mechanism, or `sps` with what its own flags say."""
+    own = {"bound": bound, "merge": merge, "significance": significance}
+    given = [f"{name}={value}" for name, value in own.items() if value is not None]
+    if not given:
+        return mechanism
+    if mechanism is not None:
+        raise UsageError(
+            "--bound, --merge and --significance belong to sps. Leave --mechanism out, or write "
+            f"--mechanism 'sps({', '.join(given)})'."
+        )
+    return f"sps({', '.join(given)})"
+
+
 def _pairs(given: list[str] | None, flag: str) -> dict[str, str]:
     pairs = {}
     for text in given or []:
@@ -92,6 +118,9 @@ def describe(
         str | None, typer.Option(help="Show what this promise would mean and cost.")
     ] = None,
     mechanism: Annotated[str | None, typer.Option(help="The way to keep it.")] = None,
+    bound: Bound = None,
+    merge: MergeBy = None,
+    significance: Significance = None,
     key: Key = None,
     drop: Drop = "",
     numeric: Numeric = "",
@@ -108,7 +137,8 @@ def describe(
     declared = declared_table(
         table, quasi, sensitive, key, drop, numeric, categorical, domain, bins, missing, hierarchy
     )
-    description = describe_table(declared, guarantee, mechanism)
+    way = chosen_mechanism(mechanism, bound, merge, significance)
+    description = describe_table(declared, guarantee, way)
     if as_json:
         show_json(description.to_json())
     else:
@@ -124,6 +154,12 @@ def publish(
     sensitive: Sensitive = "",
     mechanism: Annotated[
         str | None, typer.Option(help="The way to keep it; the most accurate one by default.")
+    ] = None,
+    bound: Bound = None,
+    merge: MergeBy = None,
+    significance: Significance = None,
+    merges: Annotated[
+        Path | None, typer.Option(help="Write which quasi values were merged to this CSV file.")
     ] = None,
     fakes: Annotated[
         int, typer.Option(min=0, help="Values per bucket that nobody in it has, against insiders.")
@@ -174,12 +210,13 @@ def publish(
     declared = declared_table(
         table, quasi, sensitive, key, drop, numeric, categorical, domain, bins, missing, hierarchy
     )
+    way = chosen_mechanism(mechanism, bound, merge, significance)
     with ProgressLine() as line:
         publication = publish_table(
             declared,
             guarantee,
             to=out,
-            mechanism=_with_fakes(mechanism, fakes, fakes_resist_association),
+            mechanism=_with_fakes(way, fakes, fakes_resist_association),
             seed=seed,
             key_file=key_file,
             order=order,
@@ -189,6 +226,10 @@ def publish(
             progress=line.callback,
             trace=trace,
         )
+    if merges is not None:
+        from sfumato.release.merges import write_merges
+
+        write_merges(publication.manifest, merges)
     if as_json:
         show_json(publication.to_json())
         return

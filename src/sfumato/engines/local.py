@@ -3,35 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-
-from sfumato.columns import Column, Values
-from sfumato.draws import Address, Draws, IntArray, Positions
-from sfumato.engines.coding import SensitiveCoder, person_keys
-from sfumato.engines.counting import (
-    Progress,
-    check_keys,
-    drop_missing,
-    no_progress,
-    take_profile,
-)
-from sfumato.engines.order import KeptOrder, Order, ShuffledOrder
-from sfumato.engines.quasi import QuasiColumn, quasi_column
+from sfumato.draws import Draws
+from sfumato.engines.choosing import choose_draws, choose_plan, with_cells
+from sfumato.engines.counting import Progress, check_keys, no_progress, take_profile
+from sfumato.engines.files import published_records, write_records, write_side
+from sfumato.engines.stream import CellStream, RecordStream
 from sfumato.engines.tracing import TraceWriter
 from sfumato.engines.whole import publish_whole
-from sfumato.engines.writing import RecordWriter
 from sfumato.errors import DataError, UsageError
 from sfumato.guarantees import Guarantee, parse_guarantee
-from sfumato.mechanisms import Batch, Mechanism, Plan, mechanisms_for, parse_mechanism
+from sfumato.mechanisms import CellPlan, Mechanism, parse_mechanism
 from sfumato.mechanisms.generalized import WholePlan
-from sfumato.profile import Profile
 from sfumato.release import BundleWriter, Manifest
 from sfumato.table import Table
 from sfumato.version import __version__
@@ -97,7 +84,12 @@ def publish(
     ):
         caveats = _key_caveats(table, repeated_keys)
         profile = take_profile(table, threads=use_threads, progress=progress)
+        profile = with_cells(table, profile, promise, way)
         way, plan = choose_plan(profile, promise, way, draws)
+        if isinstance(plan, CellPlan) and order == "keep":
+            raise UsageError(f"'{way}' makes new rows, so there is no order to keep.")
+        if isinstance(plan, CellPlan) and tracing is not None:
+            raise UsageError(f"'{way}' makes new rows from counts, so it has no trace.")
         # people's draws follow the key file; the order of rows must be fresh all the same
         order_draws = Draws.system() if draws.origin == "key-file" else draws
         if isinstance(plan, WholePlan):
@@ -105,14 +97,13 @@ def publish(
                 bundle.folder, table, profile, plan, draws, order, use_threads, progress, trace
             )
         else:
-            stream = _Stream(
-                table, profile, plan, draws, batch_rows, use_threads, progress, tracing
-            )
-            columns = _write_records(bundle.folder, stream, order, order_draws)
+            kind = CellStream if isinstance(plan, CellPlan) else RecordStream
+            stream = kind(table, profile, plan, draws, batch_rows, use_threads, progress, tracing)
+            columns = write_records(bundle.folder, stream, order, order_draws)
             rows = stream.published
-            records = _published_records(bundle.folder / "records.parquet")
+            records = published_records(bundle.folder / "records.parquet")
             for stem, pieces in plan.side_tables(records).items():
-                _write_side(bundle.folder / f"{stem}.parquet", pieces, stream)
+                write_side(bundle.folder / f"{stem}.parquet", pieces, stream)
         manifest = bundle.finish(
             Manifest(
                 sfumato=__version__,
@@ -132,252 +123,6 @@ def publish(
             )
         )
     return Publication(Path(to), manifest, profile.rows, time.perf_counter() - began)
-
-
-def choose_draws(table: Table, seed: int | None, key_file: str | Path | None) -> Draws:
-    """The draws a run asks for: secure ones unless told otherwise."""
-    if seed is not None and key_file is not None:
-        raise UsageError("Give a seed or a key file, not both.")
-    if key_file is not None:
-        if table.key is None:
-            raise UsageError("A key file ties draws to people: name their key column with --key.")
-        return Draws.from_key_file(key_file)
-    return Draws.system() if seed is None else Draws.from_seed(seed)
-
-
-def choose_plan(
-    profile: Profile, guarantee: Guarantee, mechanism: Mechanism | None, draws: Draws
-) -> tuple[Mechanism, Plan]:
-    """The given mechanism's plan, or the plan with the smallest predicted error.
-
-    Draws under a key file belong to people, so only plans that publish a record by itself, not by
-    its rank in the stream, can use them.
-    """
-    if mechanism is not None and not mechanism.keeps(guarantee):
-        able = [str(other) for other in mechanisms_for(guarantee)]
-        raise UsageError(
-            f"The mechanism '{mechanism}' does not keep '{guarantee}'. "
-            f"Mechanisms that do: {', '.join(able) or 'none yet'}."
-        )
-    ways = mechanisms_for(guarantee) if mechanism is None else [mechanism]
-    if not ways:
-        raise UsageError(f"No mechanism keeps '{guarantee}' yet.")
-    plans = [(way, way.plan(profile, guarantee, draws.child("plan"))) for way in ways]
-    if draws.origin == "key-file":
-        plans = [(way, plan) for way, plan in plans if not plan.needs_rank]
-        if not plans:
-            raise UsageError(
-                f"{' and '.join(str(way) for way in ways)} would place people by their rank in the "
-                "table, so a person would not be published alike each time. With --key-file use a "
-                "mechanism that draws for each record alone, such as uniform."
-            )
-    return min(plans, key=lambda pair: pair[1].predicted_error())
-
-
-class _Stream:
-    """The second pass: published records in compact form, batch by batch."""
-
-    def __init__(
-        self,
-        table: Table,
-        profile: Profile,
-        plan: Plan,
-        draws: Draws,
-        batch_rows: int,
-        threads: bool,
-        progress: Progress,
-        tracing: TraceWriter | None = None,
-    ) -> None:
-        self.table, self.profile, self.plan, self.draws = table, profile, plan, draws
-        self.tracing = tracing
-        self.batch_rows, self.threads, self.progress = batch_rows, threads, progress
-        self.quasi: list[QuasiColumn] = []
-        self.sensitive: tuple[str, ...] = ()  # the sensitive columns that records show
-        self.extra: tuple[str, ...] = ()
-        self.expected = profile.rows - plan.withheld
-        self.published = 0
-        self._coders = {
-            column: SensitiveCoder(table, column, histogram.values)
-            for column, histogram in profile.histograms.items()
-        }
-        self._left = {column: h.counts.copy() for column, h in profile.histograms.items()}
-        self._seen = {
-            column: np.zeros(len(histogram.values), np.int64)
-            for column, histogram in profile.histograms.items()
-        }
-
-    def __iter__(self) -> Iterator[pa.RecordBatch]:
-        table, plan = self.table, self.plan
-        by_person = self.draws.origin == "key-file"
-        columns = [*table.quasi, *table.sensitive, *([table.key] if by_person else [])]
-        start = 0
-        for batch in table.batches([str(c) for c in columns], self.batch_rows, self.threads):
-            batch = drop_missing(table, batch)
-            codes = {c: coder(batch.column(c)) for c, coder in self._coders.items()}
-            self._check_counts(codes)
-            addresses: dict[str, Address] = dict.fromkeys(codes, Positions(start, batch.num_rows))
-            if by_person:
-                for column, code in codes.items():
-                    values = self.profile.histograms[column].values
-                    keys = person_keys(batch.column(table.key), code, values)
-                    addresses[column] = self.draws.persons(column, keys)
-            ranks = {}
-            if plan.needs_rank:
-                ranks = {c: ranks_in_value(code, self._seen[c]) for c, code in codes.items()}
-            given = Batch(codes, ranks, addresses)
-            outcome = plan.apply(given, self.draws)
-            if self.tracing is not None:
-                self.tracing.add(given, outcome, plan.trace(given))
-            start += batch.num_rows
-            self.sensitive, self.extra = tuple(outcome.codes), tuple(outcome.extra)
-            taken = sorted(set(self.extra) & {*table.quasi, *table.sensitive})
-            if taken:
-                raise DataError(
-                    f"Column {taken[0]!r} of {table.label} has the name of a column that the "
-                    "release adds. Rename it."
-                )
-            if not self.quasi:
-                self.quasi = [quasi_column(table, n, batch.column(n).type) for n in table.quasi]
-            made = [*outcome.codes.values(), *outcome.extra.values()]
-            kept = outcome.keep
-            if kept is not None and not kept.all():
-                batch = batch.filter(pa.array(kept))
-                made = [array[kept] for array in made]
-            arrays = [column.add(batch.column(column.name)) for column in self.quasi]
-            arrays += [pa.array(array.astype(np.int32)) for array in made]
-            self.published += batch.num_rows
-            self.progress("publishing", start, self.profile.rows)
-            names = [*table.quasi, *self.sensitive, *self.extra]
-            yield pa.RecordBatch.from_arrays(arrays, names=names)
-        for quasi in self.quasi:
-            quasi.check_stated()
-        if start != self.profile.rows or self.published != self.expected:
-            raise self._changed(f"counted {self.profile.rows:,} rows, then read {start:,}")
-
-    def _check_counts(self, codes: Mapping[str, IntArray]) -> None:
-        """The plan fits the counted values: a table that shows others now is not published."""
-        for column, code in codes.items():
-            left = self._left[column]
-            if len(code) and int(code.min()) >= 0:
-                left -= np.bincount(code, minlength=len(left))
-            if len(code) and (int(code.min()) < 0 or int(left.min()) < 0):
-                raise self._changed(f"the values of column {column!r} are not those counted before")
-
-    def _changed(self, how: str) -> DataError:
-        return DataError(
-            f"{self.table.label} changed while it was being published: {how}. Publish from a fixed "
-            "copy."
-        )
-
-    def restore(self, compact: pa.Table, *, ordered: bool) -> pa.Table:
-        """Compact columns back to values."""
-        names = compact.schema.names
-        arrays = [
-            column.restore(_chunk(compact, column.name), ordered=ordered) for column in self.quasi
-        ]
-        arrays += [self._sensitive_values(_chunk(compact, name), name) for name in self.sensitive]
-        arrays += [_chunk(compact, name) for name in self.extra]
-        return pa.Table.from_arrays(arrays, names=names)
-
-    def restore_side(self, side: pa.Table) -> pa.Table:
-        """A piece of a side table, its sensitive columns from codes to values."""
-        for place, name in enumerate(side.schema.names):
-            if name in self.profile.histograms:
-                side = side.set_column(
-                    place, name, self._sensitive_values(_chunk(side, name), name)
-                )
-        return side
-
-    def _sensitive_values(self, codes: pa.Array, name: str) -> pa.Array:
-        values = pa.array(self.profile.histograms[name].values, self.sensitive_type(name))
-        missing = values.null_count  # null, where it is a value, is the last one
-        if missing:
-            codes = pa.compute.if_else(
-                pa.compute.equal(codes, len(values) - 1), pa.scalar(None, pa.int32()), codes
-            )
-        return pa.DictionaryArray.from_arrays(codes, values.slice(0, len(values) - missing))
-
-    def sensitive_type(self, name: str) -> pa.DataType:
-        return pa.string() if name in self.table.bins else self.table.type_of(name)
-
-    def columns(self) -> tuple[Column, ...]:
-        sensitive = (
-            Column(
-                name,
-                "sensitive",
-                "categorical" if name in self.table.bins else self.table.kinds[name],
-                str(self.sensitive_type(name)),
-                Values(histogram.values),
-                self.table.bins[name].edges if name in self.table.bins else None,
-            )
-            for name, histogram in self.profile.histograms.items()
-        )
-        return (*(column.column() for column in self.quasi), *sensitive)
-
-
-def _write_records(folder: Path, stream: _Stream, order: str, draws: Draws) -> tuple[Column, ...]:
-    ordered = order != "keep"
-    writer = RecordWriter(
-        folder / "records.parquet", lambda compact: stream.restore(compact, ordered=ordered)
-    )
-    way: Order
-    if ordered:
-        way = ShuffledOrder(writer.write, stream.expected, draws, folder / "piles")
-    else:
-        way = KeptOrder(writer.write)
-    empty: pa.Table | None = None
-    try:
-        for batch in stream:
-            empty = pa.Table.from_batches([batch.slice(0, 0)])
-            way.add(batch)
-        way.finish()
-        writer.close(empty)
-    finally:
-        way.close()
-        writer.stop()
-    return stream.columns()
-
-
-def _published_records(path: Path) -> Callable[[], Iterator[pa.RecordBatch]]:
-    def read() -> Iterator[pa.RecordBatch]:
-        import pyarrow.parquet as pq
-
-        with pq.ParquetFile(path) as file:
-            yield from file.iter_batches()
-
-    return read
-
-
-def _write_side(path: Path, pieces: Iterable[pa.Table], stream: _Stream) -> None:
-    writer = RecordWriter(path, stream.restore_side)
-    try:
-        for piece in pieces:
-            writer.write(piece)
-        writer.close()
-    finally:
-        writer.stop()
-
-
-def ranks_in_value(codes: IntArray, seen: IntArray) -> IntArray:
-    """How many earlier records have the same value; `seen` carries the counts between batches.
-
-    >>> ranks_in_value(np.array([1, 0, 1, 1]), np.array([5, 7])).tolist()
-    [7, 5, 8, 9]
-    """
-    narrow = codes.astype(np.uint16) if len(seen) <= 1 << 16 else codes
-    order = np.argsort(narrow, kind="stable")
-    counts = np.bincount(codes, minlength=len(seen))
-    starts = np.cumsum(counts) - counts
-    ranks = np.empty(len(codes), np.int64)
-    sorted_codes = codes[order]
-    ranks[order] = np.arange(len(codes)) + (seen - starts)[sorted_codes]
-    seen += counts
-    return ranks
-
-
-def _chunk(table: pa.Table, name: str) -> pa.Array:
-    column = table.column(name)
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
 def _key_caveats(table: Table, repeated_keys: str) -> list[str]:

@@ -10,11 +10,12 @@ import numpy as np
 
 from sfumato.columns import Range, Values, value_text
 from sfumato.draws import Draws
+from sfumato.engines.choosing import choose_plan, with_cells
 from sfumato.engines.counting import drop_missing, take_profile
-from sfumato.engines.local import choose_plan
 from sfumato.engines.quasi import QuasiColumn, quasi_column
 from sfumato.evaluation.describe_generalized import describe_generalized
 from sfumato.evaluation.describe_perturbed import describe_perturbed
+from sfumato.evaluation.describe_reconstruction import describe_reconstruction
 from sfumato.evaluation.describe_small_sum import describe_small_sum
 from sfumato.evaluation.report_tables import ReportTable
 from sfumato.guarantees import Guarantee, RhoPrivacy, parse_guarantee
@@ -62,6 +63,7 @@ def describe(
         return Description(profile.rows, tables, [])
     promise = parse_guarantee(guarantee) if isinstance(guarantee, str) else guarantee
     way = parse_mechanism(mechanism) if isinstance(mechanism, str) else mechanism
+    profile = with_cells(table, profile, promise, way)
     way, plan = choose_plan(profile, promise, way, Draws.system())
     notes = [plan.statement(promise, histogram) for histogram in profile.histograms.values()]
     notes.append("Does not protect against: " + "; ".join(promise.does_not_protect) + ".")
@@ -73,7 +75,12 @@ def describe(
     return Description(profile.rows, tables, [f"Mechanism: {way}.", *notes])
 
 
-DESCRIBERS: list[Describer] = [describe_perturbed, describe_small_sum, describe_generalized]
+DESCRIBERS: list[Describer] = [
+    describe_perturbed,
+    describe_small_sum,
+    describe_reconstruction,
+    describe_generalized,
+]
 
 
 def _columns(table: Table, profile: Profile) -> ReportTable:

@@ -9,13 +9,22 @@ from sfumato.guarantees.ceilings import CeilingGuarantee
 from sfumato.guarantees.f_privacy import FPrivacy
 from sfumato.guarantees.fine_rho import FineRhoPrivacy
 from sfumato.guarantees.l_diversity import LDiversity
+from sfumato.guarantees.reconstruction import ReconstructionPrivacy
 from sfumato.guarantees.rho import RhoPrivacy
 from sfumato.guarantees.small_sum import SmallSum
 from sfumato.textform import split_call
 
 GUARANTEES: dict[str, type[Guarantee]] = {
     cls.name: cls
-    for cls in (RhoPrivacy, FineRhoPrivacy, SmallSum, FPrivacy, LDiversity, BetaLikeness)
+    for cls in (
+        RhoPrivacy,
+        FineRhoPrivacy,
+        SmallSum,
+        FPrivacy,
+        LDiversity,
+        BetaLikeness,
+        ReconstructionPrivacy,
+    )
 }
 
 
@@ -41,6 +50,7 @@ __all__ = [
     "FineRhoPrivacy",
     "Guarantee",
     "LDiversity",
+    "ReconstructionPrivacy",
     "RhoPrivacy",
     "SmallSum",
     "parse_guarantee",

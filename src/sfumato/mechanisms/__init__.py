@@ -15,10 +15,11 @@ from sfumato.mechanisms.fine_grain import FineGrainPerturbation
 from sfumato.mechanisms.general import GeneralPerturbation
 from sfumato.mechanisms.heterogeneous.mechanism import HeterogeneousGeneralization
 from sfumato.mechanisms.partitioned import PartitionedPerturbation
-from sfumato.mechanisms.protocol import Batch, Mechanism, Plan, Published
+from sfumato.mechanisms.protocol import Batch, CellPlan, Mechanism, Plan, Published
 from sfumato.mechanisms.resample import Resampling
 from sfumato.mechanisms.ring import Ring
 from sfumato.mechanisms.splu import DecoyValues
+from sfumato.mechanisms.sps import SamplingPerturbingScaling
 from sfumato.mechanisms.uniform import UniformPerturbation
 from sfumato.textform import split_call
 
@@ -31,6 +32,7 @@ MECHANISMS: dict[str, type[Mechanism]] = {
         GeneralPerturbation,
         Resampling,
         DecoyValues,
+        SamplingPerturbingScaling,
         OptimalBuckets,
         MultiSizeBuckets,
         TwoSizeBuckets,
@@ -65,6 +67,7 @@ def mechanisms_for(guarantee: Guarantee) -> list[Mechanism]:
 __all__ = [
     "MECHANISMS",
     "Batch",
+    "CellPlan",
     "Mechanism",
     "Plan",
     "Published",

@@ -7,10 +7,11 @@ memory of the others. `Plan.public` is all that the world learns of the plan.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+from sfumato.columns import Value
 from sfumato.draws import Address, BoolArray, Draws, IntArray
 from sfumato.guarantees.base import Guarantee
 from sfumato.profile import Histogram, Profile
@@ -98,10 +99,48 @@ class Plan(ABC):
         """Verify every invariant of the plan in exact arithmetic; AssertionError with the state."""
 
 
+@dataclass(frozen=True, eq=False)
+class PublishedQuasi:
+    """A quasi column as a `CellPlan` publishes it: its own values, or labels of merged ones."""
+
+    column: str
+    values: tuple[Value, ...]
+    merged: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Emitted:
+    """Rows made from counts: each combination of codes stands for `counts` equal rows.
+
+    `quasi` codes index `CellPlan.quasi`, `codes` the sensitive domains; `extra` as in `Published`.
+    """
+
+    quasi: Mapping[str, IntArray]
+    codes: Mapping[str, IntArray]
+    extra: Mapping[str, IntArray]
+    counts: IntArray
+
+
+class CellPlan(Plan):
+    """A plan that makes the published rows from the profile's cells, and touches no record."""
+
+    def apply(self, batch: Batch, draws: Draws) -> Published:
+        raise TypeError("this plan makes rows from counts: emit() them")
+
+    @abstractmethod
+    def quasi(self) -> list[PublishedQuasi]:
+        """The quasi columns as they are published."""
+
+    @abstractmethod
+    def emit(self, draws: Draws) -> Iterator[Emitted]:
+        """The published rows, in runs that fit into memory."""
+
+
 class Mechanism(TextForm, ABC):
     """A way to keep a guarantee. Frozen dataclass; parameters have a text form."""
 
     what: ClassVar[str] = "mechanism"
+    needs_cells: ClassVar[bool] = False  # whether `plan` looks at the profile's cells
 
     @classmethod
     def candidates(cls) -> list[Self]:

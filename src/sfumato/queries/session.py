@@ -57,6 +57,7 @@ class Session:
         self._release = weakref.ref(release)
         self._lock = threading.Lock()
         self._weights: dict[str, WeightTable] = {}
+        self._scales = release.scales
         paths = [path.resolve() for path in release.records]
         names: list[str] = pq.read_schema(paths[0]).names
         self._spill = tempfile.mkdtemp(prefix="sfumato-")
@@ -96,6 +97,14 @@ class Session:
         return {
             name: exp.column(own, table="records", quoted=True) for name, own in self.names.items()
         }
+
+    def scale(self) -> tuple[str, str] | None:
+        """How many records stand for one draw, and whether they were sampled, as SQL."""
+        if self._scales is None:
+            return None
+        part = f"records.{quoted(self.names['part'])}"
+        scales = ", ".join(f"{scale:.17e}" for scale in self._scales)
+        return f"([{scales}])[{part} + 1]", f"{part} > 0"
 
     def run(self, sql: str, tables: Mapping[str, pa.Table] | None = None) -> pa.Table:
         """Run one statement that we wrote, with these tables beside the records."""

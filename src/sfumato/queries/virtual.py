@@ -18,12 +18,18 @@ With z = Σ_x W[y, x] g(x) the contribution of a record, Σ z is unbiased and it
 estimated without bias by Σ z² − Σ Σ_x W[y, x] g(x)² (methods, section 1). For an indicator g the
 second sum is Σ z. An argument e of quasi columns alone is the same for all x, so that classes
 carry Σ e and Σ e² and z stays an indicator's.
+
+Where groups were sampled and copied back to their size, `scale` published records stand for one
+draw: the noise of a draw counts scale times as much. The sample itself varies too; by less than
+independent draws from the group would, whose variance is at most Σ scale · Σ_x W[y, x] g(x)². And
+few draws can miss a value altogether, so that two unseen draws are added (Agresti and Coull).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+import pyarrow.compute as pc
 from sqlglot import exp
 
 from sfumato.queries.decoys import DecoyLaw, Moments, decoy_variance
@@ -96,6 +102,7 @@ class VirtualTable:
             for column in weights.keys:
                 self._shown.setdefault(column, f"r{len(self._shown)}")
         self._names = session.names
+        self._scale = session.scale()
         # on original values: which keys and which conditions need the weights
         self._keys = {
             place: self._weighed(key) for place, key in enumerate(question.keys) if key.sensitive
@@ -201,15 +208,19 @@ class VirtualTable:
         n = f"c.{self._moments.add(f'count({inside}){records}')}"
         if not self._keys and not self._where and not on_originals:
             # no sensitive column touches it: counted, not estimated
-            z, chosen, spread, least = "1e0", "", "0e0", ""
+            z, chosen, noise, least = "1e0", "", "0e0", ""
         else:
             weighted = f"coalesce(sum({self._weight()}){_filter(on_originals)}, 0e0)"
             z = f"t.{self._weighted.add(weighted)}"
             chosen = self._possible(on_originals, "*") if on_originals else ""
-            spread = f"({z} * {z} - {z})"
+            noise = f"({z} * {z} - {z})"
             least = self._least_spread(on_originals)
+        truth = z if noise != "0e0" else noise
         total = self._sum(f"{n} * {z}", chosen)
-        total_spread = self._sum(f"{n} * {spread}", chosen)
+        one = "1e0" if known is None else f"CASE WHEN ({known}) IS NOT NULL THEN 1e0 END"
+        total_spread = self._spread(n, one, on_records, noise, truth, chosen)
+        if z != "1e0":
+            total_spread = f"({total_spread}{self._unseen(n, one, on_records, chosen)})"
         decoys = None if z == "1e0" else self._decoys(on_originals, chosen)
         if decoys is not None:
             counted = decoys.moments(self._sum(n, chosen), total)
@@ -223,8 +234,10 @@ class VirtualTable:
         q = f"c.{self._moments.add(f'sum({e} * {e}){records}')}"
         present = self._sum(n, chosen)
         value = self._sum(f"{s} * {z}", chosen)
-        variance = self._sum(f"{q} * {spread}", chosen)
-        covariance = self._sum(f"{s} * {spread}", chosen)
+        variance = self._spread(q, f"{e} * {e}", on_records, noise, truth, chosen)
+        covariance = self._spread(s, e, on_records, noise, truth, chosen)
+        if z != "1e0":
+            variance = f"({variance}{self._unseen(n, e, on_records, chosen)})"
         if decoys is not None:
             summed = Moments(self._sum(s, chosen), value)
             squared = decoys.moments(self._sum(q, chosen), self._sum(f"{q} * {z}", chosen))
@@ -277,7 +290,7 @@ class VirtualTable:
         u = f"t.{self._weighted.add(f'coalesce(sum({weight}){known}, 0e0)')}"
         chosen = self._possible(on_originals, inside)
         counted = self._sum(f"{n} * {u}", chosen)
-        counted_spread = self._sum(f"{n} * ({u} * {u} - {u})", chosen)
+        counted_spread = self._spread(n, "1e0", on_records, f"({u} * {u} - {u})", u, chosen)
         if function == "count":
             return Sums(f"coalesce({counted}, 0e0)", counted_spread)
         e = f"CAST({inside} AS DOUBLE)"
@@ -285,11 +298,39 @@ class VirtualTable:
         v = f"t.{self._weighted.add(f'sum({weight} * {e} * {e}){known}')}"
         present = self._sum(n, chosen)
         value = self._sum(f"{n} * {z}", chosen)
-        variance = self._sum(f"{n} * ({z} * {z} - {v})", chosen)
+        variance = self._spread(n, "1e0", on_records, f"({z} * {z} - {v})", v, chosen)
         if function == "sum":
             return Sums(f"CASE WHEN {present} > 0 THEN {value} END", variance)
-        covariance = self._sum(f"{n} * ({z} * {u} - {z})", chosen)
+        covariance = self._spread(n, "1e0", on_records, f"({z} * {u} - {z})", z, chosen)
         return _ratio(present, value, counted, variance, counted_spread, covariance)
+
+    def _spread(
+        self, moment: str, each: str, on_records: list[str], noise: str, truth: str, chosen: str
+    ) -> str:
+        """Σ noise over the records' draws; `moment` is the sum of `each` over the records."""
+        if self._scale is None:
+            return self._sum(f"{moment} * {noise}", chosen)
+        copies, sampled = self._scale
+        scaled = f"sum({copies} * ({each}))"
+        all_of_it = f"c.{self._moments.add(f'{scaled}{_filter(on_records)}')}"
+        of_samples = self._moments.add(f"{scaled}{_filter([*on_records, sampled])}")
+        return self._sum(
+            f"({all_of_it} * {noise} + coalesce(c.{of_samples}, 0e0) * {truth})", chosen
+        )
+
+    def _unseen(self, count: str, each: str, on_records: list[str], chosen: str) -> str:
+        """What two draws that were not seen would add, each copied as often as the mean record."""
+        if self._scale is None:
+            return ""
+        copies, _ = self._scale
+        largest = max(float(pc.max(pc.abs(w.table["weight"])).as_py()) for _, w in self._weights)
+        records = _filter(on_records)
+        scaled = self._moments.add(f"sum({copies}){records}")
+        squares = self._moments.add(f"sum({copies} * ({each}) * ({each})){records}")
+        n, s = self._sum(count, chosen), self._sum(f"c.{scaled}", chosen)
+        q = self._sum(f"c.{squares}", chosen)
+        # 2 w² (s/n)² (q/s), which fades out where nothing was copied
+        return f" + {2 * largest**2:.17e} * {s} * {q} / ({n} * {n}) * (1 - {n} / {s})"
 
     def _sum(self, inside: str, chosen: str) -> str:
         return self._grouped.add(f"sum({inside}){chosen}")

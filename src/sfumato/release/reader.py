@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import datetime, time
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,12 @@ class Release:
     def records(self) -> list[Path]:
         """The Parquet files that hold the records."""
         return [self.path / "records.parquet"]
+
+    @property
+    def scales(self) -> tuple[float, ...] | None:
+        """By part: how many records, at most, stand for one that was drawn; None where all do."""
+        sampling = self.plan.get("sampling")
+        return None if sampling is None else tuple(map(float, sampling["scales"]))
 
     def file(self, stem: str) -> Path:
         """A side file, such as `sensitive` of a bucketed release."""
@@ -200,7 +207,27 @@ class Release:
                         "values outside the domain that the manifest states."
                     )
 
+    def _check_sampling(self, sampling: Any) -> None:
+        """Scales are numbers from 1 up, and every record's part has one."""
+        import pyarrow.compute as pc
+        import pyarrow.parquet as pq
+
+        scales = sampling.get("scales") if isinstance(sampling, dict) else None
+        if not isinstance(scales, list) or not all(
+            isinstance(scale, (int, float)) and 1 <= scale < math.inf for scale in scales
+        ):
+            raise BundleError(f"The sampling scales of {str(self.path)!r} are not numbers from 1.")
+        if "part" not in self._schemas["records.parquet"].names:
+            raise BundleError(f"records.parquet of {str(self.path)!r} lacks the column 'part'.")
+        for path in self.records:
+            found = pc.min_max(pq.read_table(path, columns=["part"]).column(0)).as_py()
+            low, high = found["min"], found["max"]
+            if low is not None and not 0 <= low <= high < len(scales):
+                raise BundleError(f"A part in {path.name} of {str(self.path)!r} has no scale.")
+
     def _check_plan(self) -> None:
+        if "sampling" in self.plan:
+            self._check_sampling(self.plan["sampling"])
         operators = self.plan.get("operators", {})
         if not isinstance(operators, dict):
             raise BundleError(f"The operators of {str(self.path)!r} are not an object.")

@@ -26,6 +26,7 @@ PAPERS: dict[str, str] = {
     "heterogeneous": "heterogeneous",
     "perturbation": "perturbation",
     "splu": "splu",
+    "reconstruction": "reconstruction",
 }
 
 

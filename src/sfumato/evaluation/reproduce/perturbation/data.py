@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from sfumato import datasets
 from sfumato.draws import Draws, IntArray, Positions
-from sfumato.engines.local import ranks_in_value
+from sfumato.engines.stream import ranks_in_value
 from sfumato.mechanisms import Batch, Plan
 from sfumato.mechanisms.partitioned import PartitionedPlan, SubTables
 from sfumato.operators import Parts

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfumato.draws import BoolArray, Draws, IntArray, Positions
-from sfumato.engines.local import ranks_in_value
+from sfumato.engines.stream import ranks_in_value
 from sfumato.evaluation.workloads import Conjunctions, random_conjunctions
 from sfumato.guarantees.small_sum import SmallSum
 from sfumato.mechanisms import Batch

@@ -1,0 +1,228 @@
+"""Ratio disclosure: two differentially private counts tell how likely a value is.
+
+Somebody's quasi values match x records, y of them with some sensitive value. Two answers with
+Laplace noise of scale b, X = x + ξ and Y = y + ξ', keep ε-differential privacy with b = 2/ε, and
+Y/X is close to y/x as soon as b/x is small (Reconstruction privacy, Section 2; F'-privacy,
+Section 2.1). That is no flaw of differential privacy, which promises something else; it shows who
+can be concluded about all the same.
+
+E[Y/X] does not exist, because X has positive density at 0 (errata R10, F1): what is reported are
+medians and quantiles, and the papers' formulas only as the approximations that they are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sfumato.columns import value_text
+from sfumato.draws import Draws, Positions
+from sfumato.engines.counting import count_cells, take_profile
+from sfumato.errors import UsageError
+from sfumato.mechanisms.reconstruction.tails import FloatArray
+from sfumato.profile import Cells, Histogram
+from sfumato.table import Table
+
+SENSITIVITY = 2  # two count queries about one record
+CLOSE = 20  # b/x of at most 1/20 makes Y/X a good indicator (Section 2)
+_POINTS = 2001  # of the quadrature over ξ
+
+
+def noise_scale(epsilon: float) -> float:
+    """b = 2/ε: both answers together cost ε (errata F1)."""
+    if not epsilon > 0:
+        raise UsageError(f"'epsilon' must be above 0. Got {epsilon} instead.")
+    return SENSITIVITY / epsilon
+
+
+def indicator(scale: float, x: float) -> float:
+    """2(b/x)², the paper's measure of how close Y/X is to y/x (Table 2): smaller is closer.
+
+    >>> round(indicator(20, 500), 6), indicator(200, 100)
+    (0.0032, 8.0)
+    """
+    return 2 * (scale / x) ** 2
+
+
+def approximate_spread(scale: float, x: float, y: float) -> float:
+    """√2·(b/x)·√(1+(y/x)²): the delta method's standard deviation of Y/X; good for b/x ≤ 1/20.
+
+    >>> round(approximate_spread(20, 501, 420), 4)
+    0.0737
+    """
+    return math.sqrt(2) * scale / x * math.sqrt(1 + (y / x) ** 2)
+
+
+def ratio_quantiles(
+    scale: float, x: float, y: float, levels: Sequence[float] = (0.05, 0.25, 0.5, 0.75, 0.95)
+) -> list[float]:
+    """Quantiles of Y/X, from its distribution function by quadrature; good to about 1e-3.
+
+    >>> [round(q, 2) for q in ratio_quantiles(20, 501, 420)]
+    [0.72, 0.8, 0.84, 0.88, 0.97]
+    """
+    middle = (np.arange(_POINTS) + 0.5) / _POINTS
+    denominator = x + scale * _laplace_quantile(middle)
+
+    def below(r: float) -> float:  # Pr(Y/X ≤ r): the inequality turns where X is negative
+        reach = _laplace_share((r * denominator - y) / scale)
+        return float(np.where(denominator > 0, reach, 1 - reach).mean())
+
+    return [_inverse(below, level, y / x, approximate_spread(scale, x, y)) for level in levels]
+
+
+def _inverse(below: Any, level: float, start: float, step: float) -> float:
+    low, high = start - step, start + step
+    while below(low) > level:
+        low -= 2 * (high - low)
+    while below(high) < level:
+        high += 2 * (high - low)
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if below(middle) < level else (low, middle)
+    return (low + high) / 2
+
+
+def _laplace_share(t: FloatArray) -> FloatArray:
+    tail = 0.5 * np.exp(-np.abs(t))
+    return np.asarray(np.where(t < 0, tail, 1 - tail))
+
+
+def _laplace_quantile(u: FloatArray) -> FloatArray:
+    return np.asarray(-np.sign(u - 0.5) * np.log1p(-2 * np.abs(u - 0.5)))
+
+
+def laplace_noise(scale: float, count: int, draws: Draws, purpose: str) -> FloatArray:
+    """Laplace noise from opendp where it is installed, else from the given draws.
+
+    opendp's sampler is exact and not seeded; the other is as fine as floating point allows, which
+    is enough to play the adversary and not to protect anybody.
+    """
+    if draws.origin != "seeded":
+        try:
+            import opendp.prelude as dp  # type: ignore[import-not-found, unused-ignore]
+        except ImportError:
+            pass
+        else:
+            dp.enable_features("contrib")
+            space = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.l1_distance(T=float)
+            return np.asarray(dp.m.make_laplace(*space, scale=scale)([0.0] * count))
+    words = draws.words(purpose, Positions(0, count)) >> np.uint64(11)
+    return scale * _laplace_quantile((words.astype(np.float64) + 0.5) / (1 << 53))
+
+
+def simulated_ratios(scale: float, x: float, y: float, trials: int, draws: Draws) -> FloatArray:
+    """Y/X, drawn `trials` times."""
+    noisy_x = x + laplace_noise(scale, trials, draws, "ratio x")
+    return np.asarray((y + laplace_noise(scale, trials, draws, "ratio y")) / noisy_x)
+
+
+@dataclass(frozen=True)
+class Disclosure:
+    """One group and value that two answers give away."""
+
+    group: str
+    value: str
+    people: int
+    confidence: float
+    share: float  # of the value in the whole table
+    low: float  # 5 % and 95 % of what an adversary would compute
+    high: float
+
+    def to_json(self) -> dict[str, Any]:
+        return dict(vars(self))
+
+
+@dataclass(frozen=True)
+class RatioOutcome:
+    """Which personal groups two ε-differentially private answers disclose."""
+
+    epsilon: float
+    scale: float
+    confidence: float
+    groups: int
+    people: int
+    groups_disclosed: int
+    people_disclosed: int
+    worst: tuple[Disclosure, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        return vars(self) | {"attack": "ratio", "worst": [d.to_json() for d in self.worst]}
+
+    def __str__(self) -> str:
+        head = (
+            f"Two answers with Laplace noise of scale {self.scale:g} (epsilon {self.epsilon:g}) "
+            f"disclose, with a confidence of {self.confidence:g} or more, "
+            f"{self.groups_disclosed:,} of {self.groups:,} groups: {self.people_disclosed:,} of "
+            f"{self.people:,} people."
+        )
+        lines = [
+            f"  {d.group} ({d.people:,} people): {d.value} with {d.confidence:.1%} "
+            f"(overall {d.share:.1%}); an adversary computes {d.low:.1%} … {d.high:.1%} "
+            "in nine of ten cases"
+            for d in self.worst
+        ]
+        return "\n".join([head, *lines])
+
+
+def ratio_attack(
+    table: Table, epsilon: float, *, confidence: float = 0.8, show: int = 10
+) -> RatioOutcome:
+    """The disclosure map of a table: groups with b/x ≤ 1/20 and some y/x of at least `confidence`.
+
+    A group is all records that share every quasi value. Values that are that common in the whole
+    table are left out: nobody learns them from the group.
+    """
+    if not 0 < confidence <= 1:
+        raise UsageError(f"'confidence' must lie in (0, 1]. Got {confidence} instead.")
+    if len(table.sensitive) != 1:
+        raise UsageError("The ratio attack looks at one sensitive column: name one.")
+    scale = noise_scale(epsilon)
+    (histogram,) = take_profile(table).histograms.values()
+    cells = count_cells(table, histogram.column, histogram.values)
+    starts = np.concatenate([[0], np.flatnonzero(np.diff(cells.keys)) + 1])
+    sizes = np.add.reduceat(cells.counts, starts)
+    size = np.repeat(sizes, np.diff(starts, append=len(cells.keys)))
+    overall = histogram.counts / histogram.rows
+    share = cells.counts / size
+    found = np.flatnonzero(
+        (share >= confidence) & (size >= CLOSE * scale) & (overall[cells.values] < confidence)
+    )
+    exposed = np.unique(np.searchsorted(starts, found, side="right") - 1)
+    order = found[np.argsort(-size[found], kind="stable")][:show]
+    return RatioOutcome(
+        epsilon=epsilon,
+        scale=scale,
+        confidence=confidence,
+        groups=len(starts),
+        people=histogram.rows,
+        groups_disclosed=len(exposed),
+        people_disclosed=int(sizes[exposed].sum()),
+        worst=tuple(
+            _disclosure(cells, histogram, int(cell), int(size[cell]), scale) for cell in order
+        ),
+    )
+
+
+def _disclosure(
+    cells: Cells, histogram: Histogram, cell: int, size: int, scale: float
+) -> Disclosure:
+    value, count = int(cells.values[cell]), int(cells.counts[cell])
+    low, high = ratio_quantiles(scale, size, count, (0.05, 0.95))
+    rest, names = int(cells.keys[cell]), []
+    for column, domain in zip(reversed(cells.columns), reversed(cells.domains), strict=True):
+        rest, code = divmod(rest, len(domain))
+        names.append(f"{column} = {value_text(domain[code])}")
+    return Disclosure(
+        group=", ".join(reversed(names)) or "the whole table",
+        value=value_text(histogram.values[value]),
+        people=size,
+        confidence=count / size,
+        share=float(histogram.counts[value] / histogram.rows),
+        low=low,
+        high=high,
+    )

@@ -1,0 +1,270 @@
+"""Does a sampled release keep reconstruction privacy, in every group, by the exact tails?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from sfumato.audits.case import AuditCase, quoted
+from sfumato.audits.findings import Finding
+from sfumato.columns import value_text, value_to_json
+from sfumato.draws import Draws, IntArray
+from sfumato.engines.counting import count_cells
+from sfumato.errors import SfumatoError
+from sfumato.guarantees import ReconstructionPrivacy
+from sfumato.mechanisms import parse_mechanism
+from sfumato.mechanisms.reconstruction.prediction import published_moments
+from sfumato.mechanisms.reconstruction.testing import chernoff_private, worst_tail
+from sfumato.mechanisms.sps import SampledPlan, SamplingPerturbingScaling
+
+FALSE_ALARM = 1e-6  # the chance that an honest release fails the goodness of fit
+
+
+@dataclass(frozen=True, eq=False)
+class PublishedCounts:
+    """What the release shows: rows by (group, value); `strangers` are in no group of the table."""
+
+    groups: IntArray
+    values: IntArray
+    parts: IntArray
+    counts: IntArray
+    strangers: int
+
+
+def check_reconstruction(case: AuditCase) -> Iterator[Finding]:
+    """Everything about a release under reconstruction privacy.
+
+    The plan follows from the table and the manifest's promise and mechanism without any draw, so
+    the audit makes it again and holds the release against it.
+    """
+    if not isinstance(case.guarantee, ReconstructionPrivacy):
+        return
+    try:
+        plan = plan_again(case)
+    except SfumatoError as error:
+        yield Finding("plan", False, None, None, str(error))
+        return
+    public = plan.public()
+    for part, what in (("operators", "operator"), ("merges", "merged values")):
+        same = case.release.plan.get(part) == public.get(part)
+        other = None if same else "the manifest's differ from what the promise and the table give"
+        yield Finding(what, same, None, None, other)
+        if not same:
+            return
+    yield from _bounds(plan)
+    published = published_counts(case, plan)
+    yield from _sizes(plan, published)
+    yield from _copies(case, plan, published)
+    yield from _agreement(plan, published)
+    yield from _fit(plan, published)
+
+
+def plan_again(case: AuditCase) -> SampledPlan:
+    """The plan that the manifest's mechanism makes for the raw table."""
+    way = parse_mechanism(case.release.manifest.mechanism)
+    if not isinstance(way, SamplingPerturbingScaling):
+        raise SfumatoError(f"'{way}' does not keep '{case.guarantee}'.")
+    (histogram,) = case.profile.histograms.values()
+    cells = count_cells(case.table, histogram.column, histogram.values)
+    guarantee = case.guarantee
+    return way.plan(replace(case.profile, cells=cells), guarantee, Draws.from_seed(0))
+
+
+def _bounds(plan: SampledPlan) -> Iterator[Finding]:
+    """Both bounds, for every published group, on what was sampled of it; and what it was before."""
+    groups, samples, setting = plan.groups, plan.samples, plan.setting
+    for bound in ("exact", "chernoff"):
+        share, people = plan.exposed(bound)
+        yield Finding(
+            f"without sampling, {bound}",
+            True,
+            people,
+            None,
+            f"{share:.1%} of the groups, {people:.1%} of the people, would be exposed",
+        )
+    kept = samples > 0
+    worst, private = worst_tail(groups, samples, setting)
+    promised = plan.bound == "exact"
+    where = int(np.argmin(np.where(kept, worst, 2.0)))
+    yield Finding(
+        "exact tails" if promised else "exact tails (not promised: bound=chernoff)",
+        bool(private.all()) or not promised,
+        float(worst[where]),
+        float(setting.chance),
+        None
+        if private.all()
+        else f"{int((~private).sum()):,} of {int(kept.sum()):,} groups fall short; the worst is "
+        f"{group_text(plan, where)}",
+    )
+    sizes, largest = groups.sizes[kept], groups.largest[kept]
+    fails = ~chernoff_private(setting, sizes, samples[kept], largest)
+    yield Finding(
+        "Chernoff's bound",
+        promised or not fails.any(),
+        int(fails.sum()),
+        0,
+        "groups beyond it" if fails.any() else None,
+    )
+
+
+def group_text(plan: SampledPlan, group: int) -> str:
+    """A group as a message names it: its quasi values and its size."""
+    codes = plan.groups.codes(np.array([group]))
+    names = [
+        f"{quasi.column} = {value_text(quasi.values[int(codes[quasi.column][0])])}"
+        for quasi in plan.quasi()
+    ]
+    return f"{', '.join(names) or 'the whole table'} ({int(plan.groups.sizes[group]):,} people)"
+
+
+def published_counts(case: AuditCase, plan: SampledPlan) -> PublishedCounts:
+    """The release's rows by group of the plan, published value and part."""
+    column = plan.histogram.column
+    names = [quasi.column for quasi in plan.quasi()]
+    chosen = ", ".join(quoted(name) for name in (*names, column, "part"))
+    rows: pa.Table = (
+        case.connect()
+        .sql(f"SELECT {chosen}, count(*) AS n FROM published GROUP BY ALL")
+        .to_arrow_table()
+    )
+    key = np.zeros(rows.num_rows, np.int64)
+    known = np.ones(rows.num_rows, np.bool_)
+    for quasi in plan.quasi():
+        code = _codes(rows.column(quasi.column), quasi.values)
+        known &= code >= 0
+        key = key * len(quasi.values) + code
+    place = np.searchsorted(plan.groups.keys, key)
+    place[place == len(plan.groups)] = 0
+    known &= plan.groups.keys[place] == key
+    counts = rows.column("n").to_numpy().astype(np.int64)
+    values = _codes(rows.column(len(names)), plan.histogram.values)
+    parts = rows.column(len(names) + 1).to_numpy().astype(np.int64)
+    return PublishedCounts(
+        place[known], values[known], parts[known], counts[known], int(counts[~known].sum())
+    )
+
+
+def _codes(column: pa.ChunkedArray, values: tuple[object, ...]) -> IntArray:
+    coded = column.combine_chunks()
+    if not pa.types.is_dictionary(coded.type):
+        coded = coded.dictionary_encode(null_encoding="encode")
+    place = {value_to_json(value): code for code, value in enumerate(values)}
+    found = [place.get(value_to_json(value), -1) for value in coded.dictionary.to_pylist()]
+    found.append(place.get(None, -1))
+    indices = coded.indices.fill_null(len(found) - 1).to_numpy()
+    return np.asarray(np.array(found, np.int64)[indices])
+
+
+def _sizes(plan: SampledPlan, published: PublishedCounts) -> Iterator[Finding]:
+    """Every published group has as many rows as the table has records of it, no other has any."""
+    wanted = np.where(plan.samples > 0, plan.groups.sizes, 0)
+    found = np.bincount(published.groups, published.counts, minlength=len(wanted)).astype(np.int64)
+    wrong = np.flatnonzero(found != wanted)
+    yield Finding(
+        "group sizes",
+        not len(wrong) and not published.strangers,
+        len(wrong),
+        0,
+        f"{published.strangers:,} rows belong to no group of the table"
+        if published.strangers
+        else f"{group_text(plan, int(wrong[0]))} has {int(found[wrong[0]]):,} rows"
+        if len(wrong)
+        else None,
+    )
+
+
+def _copies(case: AuditCase, plan: SampledPlan, published: PublishedCounts) -> Iterator[Finding]:
+    """Every group's counts can come from its sample, and its part tells the analyst enough.
+
+    T copies of a value come from o sampled records when T is o·N/n rounded up or down; the o of a
+    group's values add up to n.
+    """
+    groups, parts, counts = published.groups, published.parts, published.counts
+    # one value of a group can stand under several parts in a broken release only: that is seen too
+    size = plan.groups.sizes[groups]
+    n = np.maximum(plan.samples[groups], 1)
+    least = (counts - 1) * n // size + 1  # T − 1 < o·N/n < T + 1
+    most = ((counts + 1) * n - 1) // size
+    total = len(plan.groups)
+    fewest = np.bincount(groups, least, minlength=total)
+    largest = np.bincount(groups, most, minlength=total)
+    present = np.bincount(groups, minlength=total) > 0
+    wrong = present & ((fewest > plan.samples) | (largest < plan.samples))
+    wrong[groups[least > most]] = True
+    where = np.flatnonzero(wrong)
+    yield Finding(
+        "copies of the sample",
+        not len(where),
+        len(where),
+        0,
+        f"{group_text(plan, int(where[0]))} was not made from {int(plan.samples[where[0]])} records"
+        if len(where)
+        else None,
+    )
+    scales = np.asarray(case.release.scales)
+    short = scales[parts] * n < size
+    yield Finding("scales of parts", not short.any(), int(short.sum()), 0)
+
+
+def _agreement(plan: SampledPlan, published: PublishedCounts) -> Iterator[Finding]:
+    """Published values agree with the group's true shares as often as the operator lets them.
+
+    A = Σ over draws of the drawn value's true share f in its group, T·n/N draws for T copies. With
+    mean Σ n (p Σ f² + q); draws add at most Σ n Σ (p f + q) f² to the variance, the rounding of a
+    sample p² and that of copies (n/N)², all terms within [−1, 1]: Bernstein's inequality. A release
+    that shows its samples unperturbed has the right sizes and copies, and is caught here.
+    """
+    groups, m = plan.groups, plan.setting.values
+    p, q = float(plan.setting.retention), float(plan.setting.background)
+    owner = np.repeat(np.arange(len(groups)), np.diff(groups.starts))
+    share = groups.counts / groups.sizes[owner]
+    n = plan.samples.astype(np.float64)
+    rounded = (plan.samples > 0) & (plan.samples < groups.sizes)
+    mean = float((n[owner] * p * share**2).sum() + n.sum() * q)
+    variance = float((n[owner] * (p * share + q) * share**2).sum())
+    variance += float((p**2 + (n / groups.sizes) ** 2)[rounded].sum())
+    known = owner * m + groups.values
+    shown = published.groups * m + published.values
+    place = np.minimum(np.searchsorted(known, shown), len(known) - 1)
+    true = np.where(known[place] == shown, share[place], 0.0)
+    rate = n[published.groups] / groups.sizes[published.groups]
+    agreed = float((published.counts * rate * true).sum())
+    rest = np.log(2 / FALSE_ALARM)
+    limit = float(rest / 3 + np.sqrt(rest**2 / 9 + 2 * rest * variance))
+    holds = abs(agreed - mean) <= limit
+    yield Finding(
+        f"agreement of {plan.histogram.column} with the truth",
+        holds,
+        agreed,
+        mean,
+        f"{'within' if holds else 'more than'} {limit:.0f} {'of' if holds else 'from'} what the "
+        "operator lets expect",
+    )
+
+
+def _fit(plan: SampledPlan, published: PublishedCounts) -> Iterator[Finding]:
+    """Each value's published total is as far from its mean as the draws allow (Bernstein)."""
+    m = plan.setting.values
+    found = np.bincount(published.values, published.counts, minlength=m)
+    mean, variance = published_moments(plan.groups, plan.samples, plan.setting)
+    kept = plan.samples > 0
+    most = float((plan.groups.sizes[kept] / plan.samples[kept]).max(initial=1.0)) + 1
+    distance = np.abs(found - mean)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        exponent = distance**2 / 2 / (variance + most * distance / 3)
+    chance = np.minimum(2 * m * np.exp(-np.nan_to_num(exponent)), 1.0)
+    worst = int(np.argmin(chance))
+    holds = bool(chance[worst] >= FALSE_ALARM)
+    yield Finding(
+        f"fit of {plan.histogram.column} to its operator",
+        holds,
+        float(chance[worst]),
+        FALSE_ALARM,
+        None
+        if holds
+        else f"{value_text(plan.histogram.values[worst])}: {int(found[worst]):,} published, "
+        f"{mean[worst]:,.0f} expected",
+    )

@@ -1,0 +1,75 @@
+"""Rows made from counts, on their way out: for plans that touch no record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sfumato.draws import Draws
+from sfumato.engines.quasi import CodedColumn, QuasiColumn, quasi_column
+from sfumato.mechanisms import CellPlan, Published
+from sfumato.table import Table
+
+
+class LabelColumn(CodedColumn):
+    """A quasi column whose values were merged: texts that name the classes."""
+
+    def __init__(self, table: Table, name: str) -> None:
+        super().__init__(table, name)
+        self.kind, self.type, self.stated = "categorical", pa.string(), None
+        self._values = pa.array([], pa.string())
+
+
+def cell_quasi_columns(table: Table, plan: CellPlan, first: pa.RecordBatch) -> list[QuasiColumn]:
+    """The way out for each quasi column."""
+    return [
+        LabelColumn(table, quasi.column)
+        if quasi.merged
+        else quasi_column(table, quasi.column, first.column(quasi.column).type)
+        for quasi in plan.quasi()
+    ]
+
+
+def cell_outcomes(
+    table: Table, plan: CellPlan, draws: Draws, batch_rows: int
+) -> Iterator[tuple[pa.RecordBatch, Published]]:
+    """The rows that a plan emits, as batches of quasi columns and what goes with them.
+
+    Rows come group by group; the shuffle that follows hides that.
+    """
+    values = {
+        quasi.column: pa.array(
+            quasi.values, pa.string() if quasi.merged else table.type_of(quasi.column)
+        )
+        for quasi in plan.quasi()
+    }
+    for emitted in plan.emit(draws):
+        ends = np.cumsum(emitted.counts)
+        total = int(ends[-1]) if len(ends) else 0
+        for start in range(0, total, batch_rows):
+            stop = min(start + batch_rows, total)
+            low, high = np.searchsorted(ends, [start, stop - 1], side="right")
+            copies = emitted.counts[low : high + 1].copy()
+            copies[0] = min(int(ends[low]), stop) - start
+            if high > low:
+                copies[-1] = stop - int(ends[high - 1])
+            row = np.repeat(np.arange(low, high + 1), copies)
+            arrays = [_column(column, emitted.quasi[name][row]) for name, column in values.items()]
+            quasi = pa.RecordBatch.from_arrays(arrays, names=list(values))
+            codes = {name: code[row] for name, code in emitted.codes.items()}
+            yield quasi, Published(codes, {name: code[row] for name, code in emitted.extra.items()})
+
+
+def _column(values: pa.Array, codes: np.ndarray) -> pa.Array:
+    """Values for codes: texts as a dictionary, as a source would give them."""
+    if not pa.types.is_string(values.type):
+        return values.take(pa.array(codes))
+    indices = pa.array(codes.astype(np.int32))
+    if values.null_count:  # null, where it is a value, is the last one
+        last = len(values) - 1
+        indices = pc.if_else(pc.equal(indices, last), pa.scalar(None, pa.int32()), indices)
+        values = values.slice(0, last)
+    return pa.DictionaryArray.from_arrays(indices, values)

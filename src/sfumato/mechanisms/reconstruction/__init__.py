@@ -1,0 +1,1 @@
+"""Reconstruction privacy: personal groups, exact tails, sampling-perturbing-scaling."""

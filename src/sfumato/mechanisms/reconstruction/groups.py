@@ -1,0 +1,109 @@
+"""Personal groups: the records that nothing but the sensitive column tells apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+
+from sfumato.draws import IntArray
+from sfumato.mechanisms.reconstruction.merging import Linkage, Merge, merge_values
+from sfumato.profile import Cells
+
+_BLOCK = 1 << 20  # records of a block
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Cells by personal group: group g has the cells `starts[g] … starts[g+1]−1`.
+
+    `keys[g]` codes the merged quasi values in mixed radix, first column slowest; `values` and
+    `counts` are the cells' sensitive codes and numbers of records.
+    """
+
+    merges: tuple[Merge, ...]
+    keys: IntArray
+    starts: IntArray
+    values: IntArray
+    counts: IntArray
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    @cached_property
+    def sizes(self) -> IntArray:
+        """Records of each group."""
+        return np.add.reduceat(self.counts, self.starts[:-1]) if len(self) else self.keys
+
+    @cached_property
+    def largest(self) -> IntArray:
+        """Records with the commonest value of each group."""
+        return np.maximum.reduceat(self.counts, self.starts[:-1]) if len(self) else self.keys
+
+    def codes(self, groups: IntArray) -> dict[str, IntArray]:
+        """The merged quasi values of these groups, column by column."""
+        rest, found = self.keys[groups], {}
+        for merge in reversed(self.merges):
+            rest, found[merge.column] = np.divmod(rest, merge.count)
+        return {merge.column: found[merge.column] for merge in self.merges}
+
+    def blocks(self) -> Iterator[slice]:
+        """Runs of groups with about a million records each, one group at the least."""
+        edges = np.cumsum(self.sizes)
+        start = 0
+        while start < len(self):
+            before = int(edges[start - 1]) if start else 0
+            stop = max(int(np.searchsorted(edges, before + _BLOCK, side="right")), start + 1)
+            yield slice(start, stop)
+            start = stop
+
+    def block(self, run: slice) -> tuple[IntArray, IntArray, IntArray]:
+        """Owner (0 for the first group of the run), value and count of the run's cells."""
+        starts = self.starts[run.start : run.stop + 1]
+        cells = slice(int(starts[0]), int(starts[-1]))
+        owner = np.repeat(np.arange(run.stop - run.start), np.diff(starts))
+        return owner, self.values[cells], self.counts[cells]
+
+
+def personal_groups(cells: Cells, values: int, linkage: Linkage, significance: Fraction) -> Groups:
+    """Merge the quasi values column by column, then group the cells. O(cells log cells)."""
+    starts = _starts(cells.keys)
+    keys = cells.keys[starts[:-1]]
+    if linkage == "none":
+        merges = tuple(
+            merge_values(column, domain, np.empty((0, 0), np.int64), linkage, significance)
+            for column, domain in zip(cells.columns, cells.domains, strict=True)
+        )
+        return Groups(merges, keys, starts, cells.values, cells.counts)
+    repeats, merges_found = np.diff(starts), []
+    merged = np.zeros(len(keys), np.int64)
+    stride = int(np.prod([len(domain) for domain in cells.domains], dtype=object))
+    for column, domain in zip(cells.columns, cells.domains, strict=True):
+        stride //= len(domain)
+        code = keys // stride % len(domain)
+        place = np.repeat(code, repeats) * values + cells.values
+        flat = np.bincount(place, weights=cells.counts, minlength=len(domain) * values)
+        table = flat.astype(np.int64).reshape(len(domain), values)
+        merge = merge_values(column, domain, table, linkage, significance)
+        merges_found.append(merge)
+        merged = merged * merge.count + merge.classes[code]
+    if not any(merge.changes for merge in merges_found):
+        return Groups(tuple(merges_found), keys, starts, cells.values, cells.counts)
+    place = np.repeat(merged, repeats) * values + cells.values
+    order = np.argsort(place, kind="stable")
+    place = place[order]
+    cell_starts = _starts(place)
+    counts = np.add.reduceat(cells.counts[order], cell_starts[:-1])
+    merged_keys, sensitive = np.divmod(place[cell_starts[:-1]], values)
+    starts = _starts(merged_keys)
+    return Groups(tuple(merges_found), merged_keys[starts[:-1]], starts, sensitive, counts)
+
+
+def _starts(keys: IntArray) -> IntArray:
+    """Where the runs of equal keys begin, and the end of the last."""
+    changed = np.flatnonzero(np.diff(keys)) + 1
+    first = np.zeros(1 if len(keys) else 0, np.int64)
+    return np.concatenate([first, changed, np.array([len(keys)], np.int64)])

@@ -1,0 +1,184 @@
+"""Which quasi values say the same about the sensitive column (Section 3.4).
+
+Two values whose sensitive counts could come from one distribution are merged, because an
+adversary who knows that they do not differ would pool their records. The test is Pearson's
+chi-square of homogeneity on the 2 × m table of the two, with one degree of freedom less than the
+table has non-empty columns: the paper's m is wrong and merges too much (errata R6).
+
+The test is not transitive, merging is (errata R7): inside a connected component there can be
+pairs that the same test tells apart. `complete` merges only sets without such a pair.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal
+
+import numpy as np
+
+from sfumato.columns import Value, value_to_json
+from sfumato.draws import BoolArray, IntArray
+from sfumato.errors import DataError
+from sfumato.mechanisms.reconstruction.tails import FloatArray
+
+Linkage = Literal["components", "complete", "none"]
+
+_MOST_COMPARED = 12_000  # values of a column: every pair of them is in memory
+_MOST_LINKED = 4_000  # complete linkage needs more for each pair
+_LONGEST = 60  # letters of a label
+
+
+@dataclass(frozen=True, eq=False)
+class Merge:
+    """The classes of one column's values: `classes[v]` is the class of the value with code v.
+
+    `rejected` lists the pairs inside a class that the test tells apart, `pairs` says how many
+    pairs inside a class there are.
+    """
+
+    column: str
+    domain: tuple[Value, ...]
+    classes: IntArray
+    pairs: int
+    rejected: IntArray  # shape (k, 2): codes
+
+    @property
+    def count(self) -> int:
+        return int(self.classes.max()) + 1 if len(self.classes) else 0
+
+    @property
+    def changes(self) -> bool:
+        return self.count < len(self.domain)
+
+    def members(self) -> list[list[Value]]:
+        """The values of each class."""
+        found: list[list[Value]] = [[] for _ in range(self.count)]
+        for value, number in zip(self.domain, self.classes.tolist(), strict=True):
+            found[number].append(value)
+        return found
+
+    def labels(self) -> tuple[str, ...]:
+        """A short name for each class, different from every other.
+
+        >>> codes = np.array([0, 0, 0, 1, 0])
+        >>> Merge("age", (16, 17, 18, 19, 20), codes, 6, np.empty((0, 2), np.int64)).labels()
+        ('16..18 | 20', '19')
+        """
+        names: list[str] = []
+        for number in range(self.count):
+            inside = np.flatnonzero(self.classes == number)
+            runs = np.split(inside, np.flatnonzero(np.diff(inside) > 1) + 1)
+            name = " | ".join(self._run(run) for run in runs)
+            if len(name) > _LONGEST:
+                name = f"{name[: _LONGEST - 16].rstrip(' |')} … ({len(inside)} values)"
+            names.append(name if name not in names else f"{name} #{number}")
+        return tuple(names)
+
+    def _run(self, run: IntArray) -> str:
+        texts = [_text(self.domain[code]) for code in run.tolist()]
+        return f"{texts[0]}..{texts[-1]}" if len(texts) > 2 else " | ".join(texts)
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """The mapping, class by class: what the release calls it, and the values in it."""
+        return [
+            {"label": label, "values": [value_to_json(value) for value in values]}
+            for label, values in zip(self.labels(), self.members(), strict=True)
+        ]
+
+
+def merge_values(
+    column: str,
+    domain: tuple[Value, ...],
+    table: IntArray,
+    linkage: Linkage,
+    significance: Fraction,
+) -> Merge:
+    """Merge the values of one column; `table[v, x]` counts records. O(V²m), O(V²) bits of memory.
+
+    >>> counts = np.array([[50, 50], [48, 52], [90, 10]])
+    >>> merge_values("job", ("a", "b", "c"), counts, "components", Fraction(1, 20)).labels()
+    ('a | b', 'c')
+    """
+    if linkage == "none" or len(domain) < 2:
+        return _unmerged(column, domain)
+    most = _MOST_LINKED if linkage == "complete" else _MOST_COMPARED
+    if len(domain) > most:
+        raise DataError(
+            f"Column {column!r} has {len(domain):,} values; merge={linkage} compares at most "
+            f"{most:,}. Coarsen the column, or choose merge=none."
+        )
+    ratio = pair_ratios(table, significance)
+    apart = ratio > 1
+    classes = _components(~apart) if linkage == "components" else _complete(ratio)
+    classes = _in_order(classes)
+    inside = classes[:, None] == classes[None, :]
+    pairs = (int(inside.sum()) - len(domain)) // 2
+    rejected = np.argwhere(np.triu(apart & inside, 1))
+    return Merge(column, domain, classes, pairs, rejected)
+
+
+def pair_ratios(table: IntArray, significance: Fraction) -> FloatArray:
+    """χ² of every pair of rows over its critical value, symmetric: above 1 the two differ.
+
+    χ² = Σ_x (√(n'/n) o_x − √(n/n') o'_x)²/(o_x + o'_x) (Equation 4); columns empty in both rows
+    drop out. An empty row, or a pair with a single column between them, never differs.
+    """
+    from scipy import stats
+
+    counts = table.astype(np.float64)
+    totals = counts.sum(axis=1)
+    n, m = counts.shape
+    critical = np.ones(m + 1)  # by the number of non-empty columns; 1 where nothing is tested
+    critical[2:] = stats.chi2.isf(float(significance), np.arange(1, m))
+    present = (counts > 0).astype(np.float32)
+    shared = present @ present.T
+    used = present.sum(axis=1)
+    ratio = np.zeros((n, n), np.float32)
+    for row in range(n - 1):
+        size, both = totals[row + 1 :], totals[row] + totals[row + 1 :]
+        # χ² = (n + n')²/(n n') · (Σ_x o²/(o + o') − n²/(n + n')), over the columns of one row only
+        own = counts[row] > 0
+        mixed = (counts[row, own] ** 2 / (counts[row, own] + counts[row + 1 :, own])).sum(axis=1)
+        excess = mixed - totals[row] ** 2 / np.maximum(both, 1.0)
+        scale = both**2 / np.maximum(totals[row] * size, 1.0)
+        columns = (used[row] + used[row + 1 :] - shared[row, row + 1 :]).astype(np.int64)
+        found = np.where(totals[row] * size > 0, scale * excess / critical[columns], 0.0)
+        found[columns < 2] = 0.0
+        ratio[row, row + 1 :] = found
+        ratio[row + 1 :, row] = found
+    return np.asarray(ratio)
+
+
+def _components(alike: BoolArray) -> IntArray:
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    first, second = np.nonzero(alike)
+    graph = coo_array((np.ones(len(first), np.int8), (first, second)), shape=alike.shape)
+    return np.asarray(connected_components(graph, directed=False)[1], np.int64)
+
+
+def _complete(ratio: FloatArray) -> IntArray:
+    from scipy.cluster.hierarchy import fcluster, linkage
+    from scipy.spatial.distance import squareform
+
+    tree = linkage(squareform(ratio.astype(np.float64), checks=False), method="complete")
+    return np.asarray(fcluster(tree, 1.0, criterion="distance"), np.int64)
+
+
+def _in_order(classes: IntArray) -> IntArray:
+    """Classes numbered by their first value."""
+    _, first, place = np.unique(classes, return_index=True, return_inverse=True)
+    rank = np.empty(len(first), np.int64)
+    rank[np.argsort(first)] = np.arange(len(first))
+    return np.asarray(rank[place.reshape(-1)])
+
+
+def _unmerged(column: str, domain: tuple[Value, ...]) -> Merge:
+    none = np.empty((0, 2), np.int64)
+    return Merge(column, domain, np.arange(len(domain)), 0, none)
+
+
+def _text(value: Value) -> str:
+    return "(missing)" if value is None else str(value_to_json(value))
