@@ -21,7 +21,7 @@ from sfumato.draws import Draws, Positions
 from sfumato.engines.counting import drop_missing, quasi_domains, take_profile
 from sfumato.engines.local import publish
 from sfumato.errors import WeakPromiseWarning
-from sfumato.queries import open_release
+from sfumato.queries import OpenedRelease, open_release
 from sfumato.table import Table
 
 
@@ -91,6 +91,21 @@ def median_errors(
 
     Questions whose true answer is 0 are dropped, as in the paper.
     """
+    return median_errors_by_shape(
+        table, promise, ways, [(columns, selectivity)], count=count, seed=seed
+    )[0]
+
+
+def median_errors_by_shape(
+    table: Table,
+    promise: str,
+    ways: Sequence[str],
+    shapes: Sequence[tuple[int, float]],
+    *,
+    count: int = 200,
+    seed: int = 1,
+) -> list[dict[str, float]]:
+    """The same for several (columns, selectivity): every mechanism publishes once."""
     records = pa.Table.from_batches(
         [drop_missing(table, b) for b in table.batches((*table.quasi, *table.sensitive))]
     )
@@ -98,26 +113,32 @@ def median_errors(
     domains = dict(zip(table.quasi, quasi_domains(table), strict=True))
     values = take_profile(table).histograms[sensitive].values
     domains[sensitive] = pa.array(values, table.type_of(sensitive))
-    asked = range_counts(
-        domains,
-        sensitive,
-        Draws.from_seed(seed),
-        count=count,
-        columns=columns,
-        selectivity=selectivity,
-    )
-    truth = [question.true_count(records) for question in asked]
-    errors: dict[str, float] = {}
+    asked = [
+        range_counts(
+            domains,
+            sensitive,
+            Draws.from_seed(seed),
+            count=count,
+            columns=columns,
+            selectivity=selectivity,
+        )
+        for columns, selectivity in shapes
+    ]
+    truth = [[question.true_count(records) for question in questions] for questions in asked]
+    errors: list[dict[str, float]] = [{} for _ in shapes]
     for way in ways:
         with tempfile.TemporaryDirectory() as folder:
             place = Path(folder) / "release"
             publish(table, promise, to=place, mechanism=way, seed=seed)
-            errors[way] = _median_error(place, asked, truth)
+            release = open_release(place)
+            for found, questions, true in zip(errors, asked, truth, strict=True):
+                found[way] = _median_error(release, questions, true)
     return errors
 
 
-def _median_error(place: Path, asked: Sequence[RangeCount], truth: Sequence[int]) -> float:
-    release = open_release(place)
+def _median_error(
+    release: OpenedRelease, asked: Sequence[RangeCount], truth: Sequence[int]
+) -> float:
     found = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", WeakPromiseWarning)
@@ -125,7 +146,7 @@ def _median_error(place: Path, asked: Sequence[RangeCount], truth: Sequence[int]
             if true:
                 answer = float(release.sql(question.sql()).table.column("n")[0].as_py() or 0)
                 found.append(abs(answer - true) / true)
-    return float(np.median(found))
+    return float(np.median(found)) if found else float("nan")
 
 
 def _literal(value: object) -> str:

@@ -163,14 +163,15 @@ class _Rows:
         after: list[list[Cover]] = [[]] * self.number  # what the buckets behind k cover
         for bucket in range(self.number - 2, -1, -1):
             after[bucket] = self._joined(singles[bucket + 1], after[bucket + 1])
+        groups = [np.arange(len(self.places))]
+        parted = most is not None and len(self.places) > most
+        if most is not None and parted and not misfits:
+            groups = self._regions(self._joined(singles[0], after[0]), most)
         before: list[Cover] = []
-        for bucket in range(self.number):
+        for bucket in range(self.number if self.number > 1 else 0):
             others = self._joined(before, after[bucket])
-            groups: list[IntArray] = []
-            if others and (most is None or len(self.places) <= most):
-                groups = [np.arange(len(self.places))]
-            elif others and most is not None:
-                groups = self._groups(others, singles[bucket], most, misfits)
+            if most is not None and parted and misfits:
+                groups = [self._misfits(others, singles[bucket], most)]
             changed = [self._rematch(others, bucket, rows) for rows in groups]
             if any(changed):
                 singles[bucket] = self.costs.single(bucket, self.places[:, bucket])
@@ -179,16 +180,16 @@ class _Rows:
     def _joined(self, one: list[Cover], other: list[Cover]) -> list[Cover]:
         return self.costs.join(one, other) if one and other else one or other
 
-    def _groups(
-        self, others: list[Cover], single: list[Cover], most: int, misfits: bool
-    ) -> list[IntArray]:
-        """Rows that may exchange records: the costliest ones, or regions without rows left out."""
-        if misfits:
-            grown = self.costs.size(self.costs.join(others, single)) - self.costs.size(others)
-            return [np.sort(np.argsort(-grown, kind="stable")[:most])]
+    def _misfits(self, others: list[Cover], single: list[Cover], most: int) -> IntArray:
+        """The rows that their record costs most."""
+        grown = self.costs.size(self.costs.join(others, single)) - self.costs.size(others)
+        return np.sort(np.argsort(-grown, kind="stable")[:most])
+
+    def _regions(self, covers: list[Cover], most: int) -> list[IntArray]:
+        """All rows, grouped by what they cover."""
         views = [
             axis.with_codes(axis.landmark(cover))
-            for axis, cover in zip(self.costs.axes, others, strict=True)
+            for axis, cover in zip(self.costs.axes, covers, strict=True)
         ]
         return [group[0] for group in split(np.arange(len(self.places))[None, :], views, most)]
 

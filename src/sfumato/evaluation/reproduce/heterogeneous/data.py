@@ -30,7 +30,7 @@ class Setting:
 
     @staticmethod
     def quick() -> Setting:
-        return Setting(1500, (2, 5), (1, 3), (500, 1500), (32, 64), (0.5, 0.9), 40)
+        return Setting(800, (2, 5), (1, 3), (400, 800), (32, 64), (0.5, 0.9), 12)
 
     @staticmethod
     def full() -> Setting:

@@ -9,7 +9,7 @@ from sfumato.draws import Draws
 from sfumato.engines.counting import take_profile
 from sfumato.engines.whole import WholeTable
 from sfumato.errors import InfeasibleGuarantee
-from sfumato.evaluation.range_counts import median_errors
+from sfumato.evaluation.range_counts import median_errors, median_errors_by_shape
 from sfumato.evaluation.report_tables import Series
 from sfumato.evaluation.reproduce.heterogeneous.data import People, Setting
 from sfumato.guarantees import parse_guarantee
@@ -164,31 +164,29 @@ def queries(name: str, data: str, people: People, setting: Setting) -> list[Seri
     """Figures 8 and 9: median relative error by beta, by columns and by selectivity."""
     ways = {"HG": LIKENESS["HG"], "BuReL": LIKENESS["BuReL"], "optimal buckets": "optimal"}
     table = people.table()
-
-    def lines(
-        points: Sequence[float], ask: Callable[[float], dict[str, float]]
-    ) -> dict[str, list[Point]]:
-        found: dict[str, list[Point]] = {way: [] for way in ways}
-        for point in points:
-            errors = ask(point)
-            for way, text in ways.items():
-                found[way].append((point, errors[text]))
-        return found
-
-    def errors(beta: float, columns: int, selectivity: float) -> dict[str, float]:
-        return median_errors(
+    widths: Sequence[int] = range(1, min(len(people.quasi), 6) + 1)
+    shares: Sequence[float] = (0.05, 0.1, 0.15, 0.2, 0.25)
+    if setting.questions < 50:
+        widths, shares = (widths[0], widths[-1]), (shares[0], shares[-1])
+    further = [(width, 0.1) for width in widths] + [(3, share) for share in shares]
+    by_beta: dict[str, list[Point]] = {way: [] for way in ways}
+    by_columns: dict[str, list[Point]] = {way: [] for way in ways}
+    by_share: dict[str, list[Point]] = {way: [] for way in ways}
+    for beta in setting.likenesses:
+        found = median_errors_by_shape(
             table,
-            f"beta-likeness({int(beta)})",
+            f"beta-likeness({beta})",
             list(ways.values()),
+            [(3, 0.1), *(further if beta == USUAL_BETA else [])],
             count=setting.questions,
-            columns=columns,
-            selectivity=selectivity,
         )
-
-    by_beta = lines(setting.likenesses, lambda b: errors(b, 3, 0.1))
-    most = min(len(people.quasi), 6)
-    by_columns = lines(range(1, most + 1), lambda d: errors(USUAL_BETA, int(d), 0.1))
-    by_share = lines((0.05, 0.1, 0.15, 0.2, 0.25), lambda s: errors(USUAL_BETA, 3, s))
+        errors = {way: [each[text] for each in found] for way, text in ways.items()}
+        for way in ways:
+            by_beta[way].append((beta, errors[way][0]))
+            if beta == USUAL_BETA:
+                cut = 1 + len(widths)
+                by_columns[way] = list(zip(widths, errors[way][1:cut], strict=True))
+                by_share[way] = list(zip(shares, errors[way][cut:], strict=True))
     title = f"Median relative error, {data}"
     return [
         Series(f"{name}(a)", f"{title}, by beta", "beta", "error", by_beta),
