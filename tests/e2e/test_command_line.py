@@ -192,6 +192,26 @@ def test_demo_as_a_program(cli: Any, tmp_path: Path) -> None:
     assert "keeps its promise" in outcome.out
 
 
+def test_an_error_from_the_database_is_one_line(
+    census: tuple[Path, tuple[str, ...]], tmp_path: Path
+) -> None:
+    """An error that is held at exit would hold its database, which then complains at length."""
+    path, _ = census
+    quasi = ("age", "gender")
+    drop = [n for n in pq.read_schema(path).names if n not in (*quasi, "occupation")]
+    done = program(
+        "publish", path, "--quasi", ",".join(quasi), "--sensitive", "occupation", "--drop",
+        ",".join(drop), "--guarantee", PROMISE, "--out", "release", cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    question = "SELECT COUNT(*) FROM release WHERE gender BETWEEN 1 AND 2 AND occupation = 'cook'"
+    done = program("query", "release", question, cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith("sfumato: The question cannot be computed: ")
+    assert done.stderr.count("\n") == 1
+
+
 def test_demo_spares_a_foreign_folder(cli: Any, tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").touch()

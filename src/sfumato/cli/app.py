@@ -101,6 +101,11 @@ def _joined(value: Any) -> str:
 
 def run() -> None:
     """Run the program; every error is one message and an exit code."""
+    # outside the handlers: an error that is still held at exit holds its database open
+    sys.exit(_run())
+
+
+def _run() -> int:
     from sfumato.cli import attack, check, commands, reproduce  # noqa: F401  registers them
 
     warnings.showwarning = _show_warning
@@ -108,20 +113,21 @@ def run() -> None:
         app()
     except SfumatoError as error:
         _complain(str(error))
-        sys.exit(error.exit_code)
+        return error.exit_code
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
+        return 1
     except KeyboardInterrupt:
         _complain("Stopped. Nothing was left behind.")
-        sys.exit(130)
+        return 130
     except OSError as error:
         where = f" {str(error.filename)!r}" if error.filename else ""
         _complain(f"Cannot use{where or ' a file'}: {error.strerror or error}.")
-        sys.exit(2)
+        return 2
     except MemoryError:
         _complain("Out of memory. Close other programs, or use a machine with more memory.")
-        sys.exit(2)
+        return 2
+    return 0
 
 
 def _complain(message: str) -> None:
