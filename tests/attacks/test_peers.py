@@ -8,7 +8,8 @@ import pytest
 
 from sfumato import datasets
 from sfumato.attacks import parse_attack
-from sfumato.attacks.noisy_counts import answered_counts, laplace_noise
+from sfumato.attacks.laplace import laplace_noise
+from sfumato.attacks.noisy_counts import answered_counts
 from sfumato.attacks.people import Domains, People
 from sfumato.attacks.privbayes import PYTHON, available, privbayes
 from sfumato.attacks.protocol import Scene

@@ -7,10 +7,10 @@ import pyarrow as pa
 import pytest
 
 import sfumato as sf
+from sfumato.attacks.laplace import laplace_noise
 from sfumato.attacks.ratio import (
     approximate_spread,
     indicator,
-    laplace_noise,
     noise_scale,
     ratio_attack,
     ratio_quantiles,

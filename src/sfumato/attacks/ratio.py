@@ -19,8 +19,9 @@ from typing import Any
 
 import numpy as np
 
+from sfumato.attacks.laplace import laplace_noise
 from sfumato.columns import value_text
-from sfumato.draws import Draws, Positions
+from sfumato.draws import Draws
 from sfumato.engines.counting import count_cells, take_profile
 from sfumato.errors import UsageError
 from sfumato.mechanisms.reconstruction.tails import FloatArray
@@ -94,25 +95,6 @@ def _laplace_share(t: FloatArray) -> FloatArray:
 
 def _laplace_quantile(u: FloatArray) -> FloatArray:
     return np.asarray(-np.sign(u - 0.5) * np.log1p(-2 * np.abs(u - 0.5)))
-
-
-def laplace_noise(scale: float, count: int, draws: Draws, purpose: str) -> FloatArray:
-    """Laplace noise from opendp where it is installed, else from the given draws.
-
-    opendp's sampler is exact and not seeded; the other is as fine as floating point allows, which
-    is enough to play the adversary and not to protect anybody.
-    """
-    if draws.origin != "seeded":
-        try:
-            import opendp.prelude as dp  # type: ignore[import-not-found, unused-ignore]
-        except ImportError:
-            pass
-        else:
-            dp.enable_features("contrib")
-            space = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.l1_distance(T=float)
-            return np.asarray(dp.m.make_laplace(*space, scale=scale)([0.0] * count))
-    words = draws.words(purpose, Positions(0, count)) >> np.uint64(11)
-    return scale * _laplace_quantile((words.astype(np.float64) + 0.5) / (1 << 53))
 
 
 def simulated_ratios(scale: float, x: float, y: float, trials: int, draws: Draws) -> FloatArray:
