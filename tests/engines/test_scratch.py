@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import weakref
 from pathlib import Path
 
 import pyarrow as pa
@@ -35,3 +36,25 @@ def test_counting_more_than_fits_leaves_nothing_in_the_current_folder(
     table = sf.read(people, quasi=[], sensitive="s", key="id")
     assert counting.check_keys(table) == 0
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("promise", ["rho-privacy(0.6, 0.8)", "l-diversity(2)", "small-sum(2)"])
+def test_an_audit_lets_go_of_its_databases(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, promise: str
+) -> None:
+    """A case that held its connections would never be freed: they hold its stream."""
+    made: list[weakref.ref[object]] = []
+
+    def watched() -> object:
+        connection = scratch_database()
+        made.append(weakref.ref(connection))
+        return connection
+
+    monkeypatch.setattr("sfumato.audits.case.scratch_database", watched)
+    people = pa.table({"age": list(range(40)) * 5, "s": ["a", "b", "c", "d"] * 50})
+    table = sf.read(people, quasi="age", sensitive="s")
+    sf.publish(table, promise, to=tmp_path / "release")
+    assert sf.audit(table, tmp_path / "release").holds
+    gc.collect()
+    assert made
+    assert all(reference() is None for reference in made)

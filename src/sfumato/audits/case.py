@@ -25,7 +25,6 @@ class AuditCase:
 
     def __init__(self, table: Table, release: Release, trace: str | None = None) -> None:
         self.table, self.release, self.trace = table, release, trace
-        self._connections: list[Any] = []  # what a result is read from must outlive it
 
     @cached_property
     def guarantee(self) -> Guarantee:
@@ -59,9 +58,11 @@ class AuditCase:
         return pa.RecordBatchReader.from_batches(pa.schema(fields), self.raw_batches())
 
     def connect(self) -> Any:
-        """A DuckDB connection with the raw stream as `raw` and the records as `published`."""
+        """A DuckDB connection with the raw stream as `raw` and the records as `published`.
+
+        Hold it as long as results are read from it: it spills into a folder of its own.
+        """
         connection = scratch_database()
-        self._connections.append(connection)
         connection.register("raw", self.raw_reader())
         files = ", ".join(_literal(str(path)) for path in self.release.records)
         connection.execute(f"CREATE VIEW published AS SELECT * FROM read_parquet([{files}])")

@@ -38,19 +38,16 @@ def check_quasi_columns(case: AuditCase) -> Iterator[Finding]:
     columns = ", ".join(quoted(name) for name in case.table.quasi)
     if not columns or isinstance(case.guarantee, ReconstructionPrivacy):
         return  # values may be merged; the sizes of all groups are checked instead
-    row = (
-        case.connect()
-        .execute(
-            f"""
-            SELECT coalesce(sum(n) FILTER (n > 0), 0), coalesce(-sum(n) FILTER (n < 0), 0) FROM (
-                SELECT {columns}, sum(side) AS n FROM (
-                    SELECT {columns}, 1 AS side FROM raw
-                    UNION ALL SELECT {columns}, -1 AS side FROM published
-                ) GROUP BY {columns} HAVING sum(side) <> 0)
-            """
-        )
-        .fetchall()[0]
-    )
+    connection = case.connect()
+    row = connection.execute(
+        f"""
+        SELECT coalesce(sum(n) FILTER (n > 0), 0), coalesce(-sum(n) FILTER (n < 0), 0) FROM (
+            SELECT {columns}, sum(side) AS n FROM (
+                SELECT {columns}, 1 AS side FROM raw
+                UNION ALL SELECT {columns}, -1 AS side FROM published
+            ) GROUP BY {columns} HAVING sum(side) <> 0)
+        """
+    ).fetchall()[0]
     absent, invented = int(row[0]), int(row[1])
     withheld = case.release.manifest.withheld
     yield Finding(

@@ -125,11 +125,9 @@ def published_counts(case: AuditCase, plan: SampledPlan) -> PublishedCounts:
     column = plan.histogram.column
     names = [quasi.column for quasi in plan.quasi()]
     chosen = ", ".join(quoted(name) for name in (*names, column, "part"))
-    rows: pa.Table = (
-        case.connect()
-        .sql(f"SELECT {chosen}, count(*) AS n FROM published GROUP BY ALL")
-        .to_arrow_table()
-    )
+    connection = case.connect()
+    query = f"SELECT {chosen}, count(*) AS n FROM published GROUP BY ALL"
+    rows: pa.Table = connection.sql(query).to_arrow_table()
     key = np.zeros(rows.num_rows, np.int64)
     known = np.ones(rows.num_rows, np.bool_)
     for quasi in plan.quasi():

@@ -178,20 +178,17 @@ def check_personal_sums(case: AuditCase) -> Iterator[Finding]:
     error, up_to = guarantee.error or USUAL_ERROR, guarantee.up_to or USUAL_UP_TO
     names = ", ".join(quoted(name) for name in case.table.quasi)
     for index, (column, operator) in enumerate(_decoys(case)):
-        rows = (
-            case.connect()
-            .execute(
-                f"""
-                SELECT size, n, v, count(*) FROM (
-                    SELECT __code_{index} AS v, count(*) AS n,
-                           sum(count(*)) OVER (PARTITION BY {names}) AS size
-                    FROM raw GROUP BY {names}, v)
-                WHERE n <= {up_to} GROUP BY ALL ORDER BY size, n DESC, count(*) DESC, v
-                LIMIT {_MOST_TAILS}
-                """
-            )
-            .fetchall()
-        )
+        connection = case.connect()
+        rows = connection.execute(
+            f"""
+            SELECT size, n, v, count(*) FROM (
+                SELECT __code_{index} AS v, count(*) AS n,
+                       sum(count(*)) OVER (PARTITION BY {names}) AS size
+                FROM raw GROUP BY {names}, v)
+            WHERE n <= {up_to} GROUP BY ALL ORDER BY size, n DESC, count(*) DESC, v
+            LIMIT {_MOST_TAILS}
+            """
+        ).fetchall()
         counts = case.profile.histograms[column].counts
         tails = [
             (_tail(int(size), int(n), int(counts[v]), case, operator, error), int(size), int(n), v)
