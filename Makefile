@@ -4,17 +4,21 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test tools lint bench clean
 
 demo: $(STAMP)
 	$(BIN)/sfumato demo
 
-test: $(STAMP)
+test: $(STAMP) tools
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check -q src tests benchmarks
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/pytest -n 2
+
+# What some tests need beyond Python; a test whose program is missing is skipped by name
+tools:
+	@sh tests/tools.sh
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -1,0 +1,1 @@
+"""Pages that need nothing but themselves: charts, tables and the script that draws them."""
