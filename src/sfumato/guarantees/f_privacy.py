@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -13,7 +12,14 @@ from sfumato.columns import list_some, value_text
 from sfumato.errors import DataError, UsageError
 from sfumato.guarantees.base import Guarantee
 from sfumato.guarantees.ceilings import CeilingGuarantee, chance
-from sfumato.guarantees.fine_rho import EVERY_OTHER, label
+from sfumato.guarantees.limit_rows import (
+    EVERY_OTHER,
+    check_rows_fit,
+    file_as_limits,
+    label,
+    limits_file,
+    read_limit_rows,
+)
 from sfumato.profile import Histogram
 from sfumato.textform import decimal_text, rational
 
@@ -43,24 +49,8 @@ class ValueCeilings:
     @classmethod
     def from_csv(cls, path: str | Path) -> ValueCeilings:
         """Read the columns value and limit; a row for `*` stands for every other value."""
-        where = f"the limits file {str(path)!r}"
-        try:
-            with Path(path).open(newline="", encoding="utf-8-sig") as file:
-                reader = csv.DictReader(file)
-                reader.fieldnames = [name.strip() for name in reader.fieldnames or []]
-                if not {"value", "limit"} <= set(reader.fieldnames):
-                    raise DataError(
-                        f"Cannot use {where}: it needs the columns value and limit; found "
-                        f"{list_some(list(reader.fieldnames)) or 'none'}."
-                    )
-                pairs = [
-                    ((row["value"] or "").strip(), (row["limit"] or "").strip()) for row in reader
-                ]
-        except (OSError, UnicodeDecodeError, csv.Error) as error:
-            raise DataError(f"Cannot read {where}: {error}.") from None
-        if not pairs:
-            raise DataError(f"Cannot use {where}: it has no rows.")
-        return cls._of(pairs, where)
+        pairs = [(value, limit) for value, limit in read_limit_rows(path, ("value", "limit"))]
+        return cls._of(pairs, limits_file(path))
 
     @classmethod
     def _of(cls, pairs: list[tuple[str, str]], where: str) -> ValueCeilings:
@@ -121,36 +111,16 @@ class FPrivacy(CeilingGuarantee):
 
     @classmethod
     def from_arguments(cls, positional: list[str], keywords: dict[str, str]) -> Self:
-        if positional and positional[0].startswith("@"):
-            if len(positional) > 1 or "limits" in keywords:
-                raise UsageError(f"{cls.name} takes one file. Write {cls.name}(@limits.csv).")
-            positional, keywords = [], {**keywords, "limits": positional[0]}
-        return super().from_arguments(positional, keywords)
+        return super().from_arguments(*file_as_limits(cls.name, positional, keywords))
 
     def ceilings(self, histogram: Histogram) -> list[Fraction]:
         if self.limits is None:
             assert self.theta is not None
             return [min(Fraction(1), self.theta * f + self.floor) for f in histogram.shares]
         listed = dict(self.limits.rows)
-        rest = listed.get(EVERY_OTHER)
-        names = [label(value) for value in histogram.values]
-        missing = [
-            value_text(value)
-            for value, name in zip(histogram.values, names, strict=True)
-            if name not in listed and rest is None
-        ]
-        foreign = [repr(name) for name in listed if name not in {*names, EVERY_OTHER}]
-        if missing or foreign:
-            problem = (
-                f"have no row for {list_some(missing)}"
-                if missing
-                else f"name {list_some(foreign)}, which the column does not have"
-            )
-            raise DataError(
-                f"The limits for column {histogram.column!r} {problem}. Give every value a row "
-                "(a limit of 1 promises nothing), or add a row for '*'."
-            )
-        return [listed[name] if name in listed else rest or Fraction(1) for name in names]
+        check_rows_fit(listed, histogram, "a limit of 1")
+        rest = listed.get(EVERY_OTHER, Fraction(1))
+        return [listed.get(label(value), rest) for value in histogram.values]
 
     def nearest(self, histogram: Histogram) -> Guarantee | None:
         if self.theta is None:

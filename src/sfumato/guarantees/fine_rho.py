@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -10,13 +9,19 @@ from pathlib import Path
 from typing import ClassVar, Self
 from urllib.parse import quote, unquote
 
-from sfumato.columns import Value, list_some, value_text, value_to_json
+from sfumato.columns import Value, list_some, value_text
 from sfumato.errors import DataError, InfeasibleGuarantee, UsageError
 from sfumato.guarantees.base import Guarantee
+from sfumato.guarantees.limit_rows import (
+    EVERY_OTHER,
+    check_rows_fit,
+    file_as_limits,
+    label,
+    limits_file,
+    read_limit_rows,
+)
 from sfumato.profile import Histogram
 from sfumato.textform import decimal_text, rational
-
-EVERY_OTHER = "*"  # the row that stands for all values without a row of their own
 
 
 @dataclass(frozen=True)
@@ -71,27 +76,12 @@ class Limits:
     @classmethod
     def from_csv(cls, path: str | Path) -> Limits:
         """Read columns value, rho1, rho2 and, if there, weight."""
-        where = f"the limits file {str(path)!r}"
+        found = read_limit_rows(path, ("value", "rho1", "rho2"), ("weight",))
+        where = limits_file(path)
         try:
-            with Path(path).open(newline="", encoding="utf-8-sig") as file:
-                reader = csv.DictReader(file)
-                names = [name.strip() for name in reader.fieldnames or []]
-                if not {"value", "rho1", "rho2"} <= set(names):
-                    raise DataError(
-                        f"Cannot use {where}: it needs the columns value, rho1, rho2 and may have "
-                        f"weight; found {list_some(names) or 'none'}."
-                    )
-                reader.fieldnames = names
-                rows = [
-                    _limit(*((row.get(name) or "").strip() for name in _CSV_COLUMNS))
-                    for row in reader
-                ]
-        except (OSError, UnicodeDecodeError, csv.Error) as error:
-            raise DataError(f"Cannot read {where}: {error}.") from None
+            rows = [_limit(*row) for row in found]
         except UsageError as error:
             raise DataError(f"Cannot use {where}: {error}") from None
-        if not rows:
-            raise DataError(f"Cannot use {where}: it has no rows.")
         return cls(_unique(rows, where))
 
     def of(self, value: Value) -> Limit | None:
@@ -106,18 +96,6 @@ class Limits:
 
     def __str__(self) -> str:
         return ";".join(str(row) for row in self.rows)
-
-
-_CSV_COLUMNS = ("value", "rho1", "rho2", "weight")
-
-
-def label(value: Value) -> str:
-    """How a limits file writes a value.
-
-    >>> label(None), label("flu"), label(3)
-    ('(missing)', 'flu', '3')
-    """
-    return "(missing)" if value is None else str(value_to_json(value))
 
 
 def _limit(value: str, rho1: str, rho2: str, weight: str) -> Limit:
@@ -203,33 +181,14 @@ class FineRhoPrivacy(Guarantee):
 
     @classmethod
     def from_arguments(cls, positional: list[str], keywords: dict[str, str]) -> Self:
-        if positional and positional[0].startswith("@"):
-            if len(positional) > 1 or "limits" in keywords:
-                raise UsageError(f"{cls.name} takes one file. Write {cls.name}(@limits.csv).")
-            positional, keywords = [], {**keywords, "limits": positional[0]}
-        return super().from_arguments(positional, keywords)
+        return super().from_arguments(*file_as_limits(cls.name, positional, keywords))
 
     def _rows(self, histogram: Histogram) -> list[Limit]:
         """One limit per value of the domain."""
         if self.limits is not None:
+            listed = [row.value for row in self.limits.rows]
+            check_rows_fit(listed, histogram, "empty rho1 and rho2")
             found = self.limits.for_values(histogram.values)
-            missing = [
-                value_text(value)
-                for value, row in zip(histogram.values, found, strict=True)
-                if row is None
-            ]
-            known = {label(value) for value in histogram.values} | {EVERY_OTHER}
-            foreign = [repr(row.value) for row in self.limits.rows if row.value not in known]
-            if missing or foreign:
-                problem = (
-                    f"have no row for {list_some(missing)}"
-                    if missing
-                    else f"name {list_some(foreign)}, which the column does not have"
-                )
-                raise DataError(
-                    f"The limits for column {histogram.column!r} {problem}. Give every value a "
-                    "row (empty rho1 and rho2 promise nothing), or add a row for '*'."
-                )
             return [row for row in found if row is not None]
         assert self.theta is not None
         rows = []

@@ -12,11 +12,12 @@ import numpy as np
 from sfumato.draws import Address, Draws, IntArray
 from sfumato.errors import BundleError
 from sfumato.operators import retention
-from sfumato.operators.base import DYADIC, FloatArray, Operator, largest
+from sfumato.operators.base import DYADIC, FloatArray, largest
+from sfumato.operators.retention import RetentionOperator
 
 
 @dataclass(frozen=True)
-class FineGrain(Operator):
+class FineGrain(RetentionOperator):
     """Keep value x with probability `kept[x]` / 2³², else publish any value of the domain.
 
     >>> operator = FineGrain.of([Fraction(1, 2), Fraction(1, 4)])
@@ -57,18 +58,6 @@ class FineGrain(Operator):
 
     def weights(self) -> FloatArray:
         return retention.weights(self.retentions)
-
-    def push(self, counts: FloatArray) -> FloatArray:
-        return retention.push(counts, self.retentions)
-
-    def pull(self, scores: FloatArray) -> FloatArray:
-        return retention.pull(scores, self.retentions)
-
-    def estimate(self, published: FloatArray) -> FloatArray:
-        return retention.estimate(published, self.retentions)
-
-    def variances(self, counts: FloatArray) -> FloatArray:
-        return retention.variances(counts, self.retentions)
 
     def condition(self) -> float:
         return retention.condition(self.retentions)

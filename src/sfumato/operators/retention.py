@@ -6,10 +6,33 @@ of partitioned perturbation are all of this form; everything here costs O(m).
 
 from __future__ import annotations
 
+from abc import abstractmethod
+
 import numpy as np
 
 from sfumato.errors import SingularOperator
-from sfumato.operators.base import FloatArray
+from sfumato.operators.base import FloatArray, Operator
+
+
+class RetentionOperator(Operator):
+    """An operator of this form, by its `retentions` p."""
+
+    @property
+    @abstractmethod
+    def retentions(self) -> FloatArray:
+        """p_x per value."""
+
+    def push(self, counts: FloatArray) -> FloatArray:
+        return push(counts, self.retentions)
+
+    def pull(self, scores: FloatArray) -> FloatArray:
+        return pull(scores, self.retentions)
+
+    def estimate(self, published: FloatArray) -> FloatArray:
+        return estimate(published, self.retentions)
+
+    def variances(self, counts: FloatArray) -> FloatArray:
+        return variances(counts, self.retentions)
 
 
 def require_retention(retentions: FloatArray) -> None:

@@ -11,12 +11,12 @@ import numpy as np
 
 from sfumato.draws import Address, Draws, IntArray
 from sfumato.errors import BundleError
-from sfumato.operators import retention
-from sfumato.operators.base import DYADIC, FloatArray, Operator, dyadic_floor
+from sfumato.operators.base import DYADIC, FloatArray, dyadic_floor
+from sfumato.operators.retention import RetentionOperator
 
 
 @dataclass(frozen=True)
-class Uniform(Operator):
+class Uniform(RetentionOperator):
     """P = p·I + (1−p)/m·J (thesis, Equation 1). `retention` is p, on the diagonal p + (1−p)/m.
 
     >>> Uniform.for_amplification(3, Fraction(4, 3)).retention
@@ -61,18 +61,6 @@ class Uniform(Operator):
             raise BundleError("The operator retains nothing, so no count can be estimated from it.")
         p = float(self.retention)
         return (np.eye(self.values) - float(self.off_diagonal)) / p
-
-    def push(self, counts: FloatArray) -> FloatArray:
-        return retention.push(counts, self.retentions)
-
-    def pull(self, scores: FloatArray) -> FloatArray:
-        return retention.pull(scores, self.retentions)
-
-    def estimate(self, published: FloatArray) -> FloatArray:
-        return retention.estimate(published, self.retentions)
-
-    def variances(self, counts: FloatArray) -> FloatArray:
-        return retention.variances(counts, self.retentions)
 
     @property
     def retentions(self) -> FloatArray:
