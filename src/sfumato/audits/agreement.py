@@ -109,11 +109,13 @@ def _agreement(
         "SELECT coalesce(sum(t.n * s.n / c.size), 0) FROM true_cells AS t JOIN shown_cells AS s "
         "USING (h, x) JOIN classes AS c USING (h)"
     ).fetchall()[0][0]
-    pairs = connection.execute(
-        "SELECT a.x, b.x, sum(a.n * b.n / c.size), sum(a.n * b.n * b.n / c.size / c.size) "
+    pairs = connection.sql(
+        "SELECT a.x AS x, b.x AS y, sum(a.n * b.n / c.size) AS weight, "
+        "sum(a.n * b.n * b.n / c.size / c.size) AS square "
         "FROM true_cells AS a JOIN true_cells AS b USING (h) JOIN classes AS c USING (h) "
         "GROUP BY a.x, b.x"
-    ).fetchall()
-    mean = sum(matrix[x, y] * weight for x, y, weight, _ in pairs)
-    variance = sum(matrix[x, y] * square for x, y, _, square in pairs)
-    return float(agreed), float(mean), float(variance)
+    ).to_arrow_table()
+    chances = matrix[pairs["x"].to_numpy(), pairs["y"].to_numpy()]
+    mean = float((chances * pairs["weight"].to_numpy()).sum())
+    variance = float((chances * pairs["square"].to_numpy()).sum())
+    return float(agreed), mean, variance
