@@ -1,1 +1,36 @@
-"""Pages that need nothing but themselves: charts, tables and the script that draws them."""
+"""Self-contained HTML pages with charts: no network, no further file, readable in print.
+
+`vendor/` holds the JavaScript that charts run on, inlined into every page that has one.
+"""
+
+from sfumato.evaluation.page.parts import (
+    Block,
+    Bullets,
+    Chart,
+    DataTable,
+    Facts,
+    Formula,
+    Notice,
+    Page,
+    Paragraph,
+    Section,
+    Tone,
+)
+from sfumato.evaluation.page.render import render, write_page, write_whole
+
+__all__ = [
+    "Block",
+    "Bullets",
+    "Chart",
+    "DataTable",
+    "Facts",
+    "Formula",
+    "Notice",
+    "Page",
+    "Paragraph",
+    "Section",
+    "Tone",
+    "render",
+    "write_page",
+    "write_whole",
+]
