@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import shutil
 import sys
@@ -117,6 +118,31 @@ def mutate() -> Callable[..., Path]:
         return to
 
     return change
+
+
+@pytest.fixture(scope="session")
+def split() -> Callable[[Path, Path], Path]:
+    """Copy a release with its records cut into four parts, one of them empty."""
+
+    def cut(release: Path, to: Path) -> Path:
+        shutil.copytree(release, to)
+        described = json.loads((to / "manifest.json").read_text("utf-8"))
+        del described["files"]["records.parquet"]
+        records = pq.read_table(to / "records.parquet")
+        (to / "records.parquet").unlink()
+        (to / "records").mkdir()
+        ends = [0, records.num_rows // 3, records.num_rows // 3, records.num_rows // 2, None]
+        for number, (start, end) in enumerate(itertools.pairwise(ends)):
+            path = to / "records" / f"part-{number:05}.parquet"
+            pq.write_table(records[start:end], path, store_schema=False)
+            described["files"][f"records/{path.name}"] = {
+                "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+                "bytes": path.stat().st_size,
+            }
+        (to / "manifest.json").write_text(json.dumps(described), "utf-8")
+        return to
+
+    return cut
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from sfumato.audits.case import AuditCase, quoted
 from sfumato.audits.findings import Finding
 from sfumato.columns import value_text
 from sfumato.profile import Histogram
+from sfumato.release import scan
 
 MOST_VALUES = 100  # posteriors are listed for so many values, the closest to their ceiling first
 
@@ -41,10 +42,10 @@ def _connect(case: AuditCase) -> Any:
     connection.register(
         "domain", pa.table({"value": domain, "code": pa.array(range(len(domain)), pa.int64())})
     )
-    path = str(case.release.file("sensitive")).replace("'", "''")
+    source = scan([case.release.file("sensitive")])
     connection.execute(
         f"CREATE TABLE listed AS SELECT s.bucket, d.code, sum(s.count)::BIGINT AS n FROM "
-        f"read_parquet('{path}') AS s LEFT JOIN domain AS d ON d.value IS NOT DISTINCT FROM "
+        f"{source} AS s LEFT JOIN domain AS d ON d.value IS NOT DISTINCT FROM "
         f"s.{quoted(column)} GROUP BY ALL"
     )
     connection.execute(

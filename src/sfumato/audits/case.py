@@ -14,7 +14,7 @@ from sfumato.engines.counting import drop_missing, take_profile
 from sfumato.errors import DataError
 from sfumato.guarantees import Guarantee, parse_guarantee
 from sfumato.profile import Profile
-from sfumato.release import Release
+from sfumato.release import Release, scan
 from sfumato.scratch import scratch_database
 from sfumato.table import Missing, Table, read
 from sfumato.table.sources import find_source
@@ -64,8 +64,7 @@ class AuditCase:
         """
         connection = scratch_database()
         connection.register("raw", self.raw_reader())
-        files = ", ".join(_literal(str(path)) for path in self.release.records)
-        connection.execute(f"CREATE VIEW published AS SELECT * FROM read_parquet([{files}])")
+        connection.execute(f"CREATE VIEW published AS SELECT * FROM {scan(self.release.records)}")
         return connection
 
 
@@ -108,10 +107,6 @@ def raw_table(origin: Any, release: Release) -> Table:
 def quoted(name: str) -> str:
     """A column name inside SQL."""
     return '"' + name.replace('"', '""') + '"'
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
 
 
 def _decoded(array: pa.Array) -> pa.Array:

@@ -12,6 +12,7 @@ from sfumato.draws import Draws
 from sfumato.engines.order import KeptOrder, Order, ShuffledOrder
 from sfumato.engines.stream import RecordStream
 from sfumato.engines.writing import RecordWriter
+from sfumato.release import record_files
 
 
 def write_records(
@@ -40,14 +41,15 @@ def write_records(
     return stream.columns()
 
 
-def published_records(path: Path) -> Callable[[], Iterator[pa.RecordBatch]]:
+def published_records(folder: Path) -> Callable[[], Iterator[pa.RecordBatch]]:
     """A reader of records just written, for plans whose side tables follow from them."""
 
     def read() -> Iterator[pa.RecordBatch]:
         import pyarrow.parquet as pq
 
-        with pq.ParquetFile(path) as file:
-            yield from file.iter_batches()
+        for path in record_files(folder):
+            with pq.ParquetFile(path) as file:
+                yield from file.iter_batches()
 
     return read
 

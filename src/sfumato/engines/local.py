@@ -101,7 +101,7 @@ def publish(
             stream = kind(table, profile, plan, draws, batch_rows, use_threads, progress, tracing)
             columns = write_records(bundle.folder, stream, order, order_draws)
             rows = stream.published
-            records = published_records(bundle.folder / "records.parquet")
+            records = published_records(bundle.folder)
             for stem, pieces in plan.side_tables(records).items():
                 write_side(bundle.folder / f"{stem}.parquet", pieces, stream)
         manifest = bundle.finish(

@@ -7,7 +7,6 @@ import tempfile
 import threading
 import weakref
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from sfumato.draws import IntArray
 from sfumato.errors import BundleError, QueryError
 from sfumato.queries.dialect import Node
 from sfumato.queries.weights import WeightTable, weight_table
+from sfumato.release.records import glob_escaped, scan
 
 if TYPE_CHECKING:
     import duckdb
@@ -64,7 +64,7 @@ class Session:
         self._connection = duckdb.connect(":memory:")
         # the folder must go even if the set-up below fails
         self._finalizer = weakref.finalize(self, _close, self._connection, self._spill)
-        scanned = [_glob_escaped(path) for path in paths]
+        scanned = [glob_escaped(path) for path in paths]
         allowed = sorted({str(path) for path in paths} | set(scanned))
         self._connection.execute(
             ";".join(
@@ -88,8 +88,7 @@ class Session:
         self.names = _distinct_names(names)
         aliases = ", ".join(quoted(self.names[name]) for name in names)
         self._connection.execute(
-            f"CREATE VIEW records AS SELECT * FROM read_parquet("
-            f"[{', '.join(map(literal, scanned))}], hive_partitioning = false) AS r({aliases})"
+            f"CREATE VIEW records AS SELECT * FROM {scan(paths)} AS r({aliases})"
         )
 
     def record_columns(self) -> dict[str, Node]:
@@ -168,11 +167,6 @@ class Session:
 def _close(connection: duckdb.DuckDBPyConnection, spill: str) -> None:
     connection.close()
     shutil.rmtree(spill, ignore_errors=True)
-
-
-def _glob_escaped(path: Path) -> str:
-    """A path in which DuckDB finds nothing to expand."""
-    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in str(path))
 
 
 def _distinct_names(names: list[str]) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from sfumato.release.bundle import BundleWriter
 from sfumato.release.manifest import FileEntry, Manifest, manifest_schema, read_manifest
 from sfumato.release.reader import Release, typed_values
+from sfumato.release.records import record_files, scan
 
 __all__ = [
     "BundleWriter",
@@ -11,5 +12,7 @@ __all__ = [
     "Release",
     "manifest_schema",
     "read_manifest",
+    "record_files",
+    "scan",
     "typed_values",
 ]

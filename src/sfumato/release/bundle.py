@@ -14,6 +14,7 @@ from typing import Self
 
 from sfumato.errors import DataError
 from sfumato.release.manifest import NAME, FileEntry, Manifest
+from sfumato.release.records import FOLDER, number_parts
 
 UNFINISHED = ".sfumato-part"  # how the folder of a run that has not finished ends
 
@@ -61,18 +62,25 @@ class BundleWriter:
             raise unwritable(self.place, error) from None
 
     def finish(self, manifest: Manifest) -> Manifest:
-        """Hash the files, write the manifest, and let the folder appear."""
+        """Hash the files, write the manifest, and let the folder appear.
+
+        Parts of the records lie in `folder / "records"`, whoever wrote them there.
+        """
         assert self._lock is not None
-        names = sorted(path.name for path in self.folder.iterdir())
-        files = {name: FileEntry.of(self.folder / name) for name in names}
+        folders = [self.folder]
+        if (self.folder / FOLDER).is_dir():
+            number_parts(self.folder)
+            folders.append(self.folder / FOLDER)
+        inside = [path for folder in folders for path in folder.iterdir()]
+        paths = sorted(path for path in inside if path not in folders)
+        files = {path.relative_to(self.folder).as_posix(): FileEntry.of(path) for path in paths}
         whole = replace(manifest, files=files)
         with (self.folder / NAME).open("w", encoding="utf-8") as file:
             file.write(whole.to_text())
             file.flush()
             os.fsync(file.fileno())
-        for name in names:
-            _sync(self.folder / name)
-        _sync(self.folder)
+        for path in (*paths, *reversed(folders)):
+            _sync(path)
         self.folder.rename(self.place)
         os.close(self._lock)
         self._lock = None

@@ -37,7 +37,7 @@ def check_schema(schema: pa.Schema, columns: Sequence[Column], where: str) -> No
     strangers, lacking = set(schema.names) - set(expected), set(expected) - set(schema.names)
     if lacking or strangers:
         raise BundleError(
-            f"records.parquet of {where} must hold {list_some(expected)}; it "
+            f"The records of {where} must hold {list_some(expected)}; it "
             + (f"lacks {list_some(sorted(lacking))}." if lacking else "")
             + (f"has {list_some(sorted(strangers))} besides." if strangers else "")
         )
@@ -56,9 +56,9 @@ def check_schema(schema: pa.Schema, columns: Sequence[Column], where: str) -> No
                 )
 
 
-def check_values(connection: Any, path: str, columns: Sequence[Column], where: str) -> None:
+def check_values(connection: Any, records: str, columns: Sequence[Column], where: str) -> None:
     """Ranges run upwards inside the domain; sets are not empty, have no value twice and none from
-    outside the domain. `connection` is a DuckDB."""
+    outside the domain. `connection` is a DuckDB, `records` the records as a table there."""
     for column in columns:
         if column.role != "quasi":
             continue
@@ -70,7 +70,7 @@ def check_values(connection: Any, path: str, columns: Sequence[Column], where: s
                 broken += f" OR {low} < ? OR {high} > ?"
                 params = [column.domain.low, column.domain.high]
             count = connection.execute(
-                f"SELECT count(*) FROM read_parquet(?) WHERE {broken}", [path, *params]
+                f"SELECT count(*) FROM {records} WHERE {broken}", params
             ).fetchall()[0][0]
             if count:
                 raise BundleError(
@@ -80,10 +80,9 @@ def check_values(connection: Any, path: str, columns: Sequence[Column], where: s
             continue
         name = _quoted(column.name)
         count = connection.execute(
-            f"SELECT count(*) FROM read_parquet(?) WHERE {name} IS NULL OR len({name}) = 0 "
+            f"SELECT count(*) FROM {records} WHERE {name} IS NULL OR len({name}) = 0 "
             f"OR len(list_distinct({name})) + CAST(list_count({name}) < len({name}) AS INT) "
-            f"<> len({name})",
-            [path],
+            f"<> len({name})"
         ).fetchall()[0][0]
         if count:
             raise BundleError(
@@ -92,7 +91,7 @@ def check_values(connection: Any, path: str, columns: Sequence[Column], where: s
             )
         if isinstance(column.domain, Values):
             found = connection.sql(
-                f"SELECT DISTINCT unnest({name}) AS v FROM read_parquet(?)", params=[path]
+                f"SELECT DISTINCT unnest({name}) AS v FROM {records}"
             ).to_arrow_table()
             values = {value_to_json(value) for value in found.column("v").to_pylist()}
             strangers = len(values - set(column.domain.values))

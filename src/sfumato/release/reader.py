@@ -15,6 +15,7 @@ from sfumato.operators import operator_from_json
 from sfumato.release.bundle import UNFINISHED
 from sfumato.release.generalized import check_schema, check_values
 from sfumato.release.manifest import NAME, FileEntry, Manifest, read_manifest
+from sfumato.release.records import FOLDER, record_names, scan
 from sfumato.scratch import scratch_database
 
 
@@ -52,8 +53,8 @@ class Release:
 
     @property
     def records(self) -> list[Path]:
-        """The Parquet files that hold the records."""
-        return [self.path / "records.parquet"]
+        """The Parquet files that hold the records: one, or one for each part."""
+        return [self.path / name for name in record_names(self.manifest.files)]
 
     @property
     def scales(self) -> tuple[float, ...] | None:
@@ -90,6 +91,10 @@ class Release:
     def _check_files(self, verify: bool) -> None:
         listed = set(self.manifest.files) | {NAME}
         present = {path.name for path in self.path.iterdir()}
+        parts = self.path / FOLDER
+        if self.records[0].parent == parts and parts.is_dir() and not parts.is_symlink():
+            inside = {f"{FOLDER}/{path.name}" for path in parts.iterdir()}
+            present = (present - {FOLDER}) | inside
         if listed - present:
             raise BundleError(
                 f"{str(self.path)!r} lacks {list_some(sorted(listed - present))}. The release is "
@@ -111,27 +116,33 @@ class Release:
                     "or size differs from the manifest. Fetch the release again."
                 )
 
-    def _check_schemas(self) -> None:
-        import pyarrow.parquet as pq
+    def _tables(self) -> dict[str, list[Path]]:
+        """The tables of the release, `records` and its side tables, with the files of each."""
+        sides = set(self.manifest.files) - set(record_names(self.manifest.files))
+        return {
+            "records": self.records,
+            **{name.removesuffix(".parquet"): [self.path / name] for name in sorted(sides)},
+        }
 
+    def _check_schemas(self) -> None:
         self._schemas: dict[str, pa.Schema] = {}
-        for name in self.manifest.files:
-            try:
-                with pq.ParquetFile(self.path / name) as file:
-                    self._schemas[name] = file.schema_arrow
-                    rows = file.metadata.num_rows
-            except (pa.ArrowException, OSError):
-                raise BundleError(f"{name} of {str(self.path)!r} is not Parquet.") from None
-            names = self._schemas[name].names
-            if len(set(names)) != len(names):
-                raise BundleError(f"{name} of {str(self.path)!r} has a column twice.")
-            if name == "records.parquet" and rows != self.rows:
+        for table, paths in self._tables().items():
+            rows = 0
+            for path in paths:
+                schema, length = self._read_schema(path)
+                rows += length
+                if schema != self._schemas.setdefault(table, schema):
+                    raise BundleError(
+                        f"{path.name} of {str(self.path)!r} has other columns or types than "
+                        f"{paths[0].name}."
+                    )
+            if table == "records" and rows != self.rows:
                 raise BundleError(
-                    f"records.parquet of {str(self.path)!r} has {rows:,} rows; the manifest says "
+                    f"The records of {str(self.path)!r} have {rows:,} rows; the manifest says "
                     f"{self.rows:,}."
                 )
         if self.kind == "generalized":
-            check_schema(self._schemas["records.parquet"], self.columns, repr(str(self.path)))
+            check_schema(self._schemas["records"], self.columns, repr(str(self.path)))
             return
         for column in self.columns:
             found = self._field_type(column.name)
@@ -149,21 +160,33 @@ class Release:
                     f"does not fit its type {column.type}."
                 ) from None
         if self.kind == "perturbed":
-            shown = set(self._schemas["records.parquet"].names)
+            shown = set(self._schemas["records"].names)
             lacking = [column.name for column in self.columns if column.name not in shown]
             if lacking:
-                raise BundleError(
-                    f"records.parquet of {str(self.path)!r} lacks {list_some(lacking)}."
-                )
+                raise BundleError(f"The records of {str(self.path)!r} lack {list_some(lacking)}.")
         known = {column.name for column in self.columns} | {"part", "bucket", "count"}
         known |= {f"part_{column.name}" for column in self.columns if column.role == "sensitive"}
         for name, schema in self._schemas.items():
             strangers = sorted(set(schema.names) - known)
             if strangers:
                 raise BundleError(
-                    f"{name} of {str(self.path)!r} has columns that the manifest does not name: "
-                    f"{list_some(strangers)}."
+                    f"Table {name!r} of {str(self.path)!r} has columns that the manifest does not "
+                    f"name: {list_some(strangers)}."
                 )
+
+    def _read_schema(self, path: Path) -> tuple[pa.Schema, int]:
+        """The columns of a file, and how many rows it has."""
+        import pyarrow.parquet as pq
+
+        name = path.relative_to(self.path).as_posix()
+        try:
+            with pq.ParquetFile(path) as file:
+                schema, rows = file.schema_arrow, file.metadata.num_rows
+        except (pa.ArrowException, OSError):
+            raise BundleError(f"{name} of {str(self.path)!r} is not Parquet.") from None
+        if len(set(schema.names)) != len(schema.names):
+            raise BundleError(f"{name} of {str(self.path)!r} has a column twice.")
+        return schema, rows
 
     def _check_values(self) -> None:
         import duckdb
@@ -178,33 +201,32 @@ class Release:
     def _compare_domains(self, connection: Any) -> None:
         generalized = self.kind == "generalized"
         if generalized:
-            path = str(self.path / "records.parquet")
-            check_values(connection, path, self.columns, repr(str(self.path)))
-        for name, schema in self._schemas.items():
+            check_values(connection, scan(self.records), self.columns, repr(str(self.path)))
+        for name, paths in self._tables().items():
+            schema, source = self._schemas[name], scan(paths)
             for column in self.columns:
                 if column.name not in schema.names or (generalized and column.role == "quasi"):
                     continue
                 quoted = '"' + column.name.replace('"', '""') + '"'
-                source = [str(self.path / name)]
                 if isinstance(column.domain, Values):
                     found = connection.sql(
-                        f"SELECT DISTINCT {quoted} AS v FROM read_parquet(?)", params=source
+                        f"SELECT DISTINCT {quoted} AS v FROM {source}"
                     ).to_arrow_table()
                     values = {value_to_json(v) for v in in_utc(found.column("v")).to_pylist()}
                     strangers = len(values - set(column.domain.values))
                 elif isinstance(column.domain, Range) and column.domain.low is not None:
                     row = connection.execute(
                         f"SELECT count(*) FILTER (WHERE NOT isnan({quoted}::DOUBLE) AND "
-                        f"({quoted} < ? OR {quoted} > ?)) FROM read_parquet(?)",
-                        [column.domain.low, column.domain.high, *source],
+                        f"({quoted} < ? OR {quoted} > ?)) FROM {source}",
+                        [column.domain.low, column.domain.high],
                     ).fetchall()[0]
                     strangers = row[0]
                 else:
                     continue
                 if strangers:
                     raise BundleError(
-                        f"Column {column.name!r} in {name} of {str(self.path)!r} has {strangers:,} "
-                        "values outside the domain that the manifest states."
+                        f"Column {column.name!r} in table {name!r} of {str(self.path)!r} has "
+                        f"{strangers:,} values outside the domain that the manifest states."
                     )
 
     def _check_sampling(self, sampling: Any) -> None:
@@ -217,8 +239,8 @@ class Release:
             isinstance(scale, (int, float)) and 1 <= scale < math.inf for scale in scales
         ):
             raise BundleError(f"The sampling scales of {str(self.path)!r} are not numbers from 1.")
-        if "part" not in self._schemas["records.parquet"].names:
-            raise BundleError(f"records.parquet of {str(self.path)!r} lacks the column 'part'.")
+        if "part" not in self._schemas["records"].names:
+            raise BundleError(f"The records of {str(self.path)!r} lack the column 'part'.")
         for path in self.records:
             found = pc.min_max(pq.read_table(path, columns=["part"]).column(0)).as_py()
             low, high = found["min"], found["max"]
