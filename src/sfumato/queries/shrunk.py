@@ -149,13 +149,13 @@ ESTIMATORS: dict[str, Estimator] = {"shrunk": shrunk, "inverse": inverse, "unifo
 
 def _solve(whole: FloatArray, right: FloatArray) -> FloatArray:
     """whole⁻¹·right for a positive semi-definite matrix, rounded towards definite."""
-    from scipy.linalg import cho_solve
-
     scale = max(float(np.trace(whole)) / len(whole), 1e-300)
     ridge = 1e-11
     while True:
+        definite = whole + ridge * scale * np.eye(len(whole))
         try:
-            factor = np.linalg.cholesky(whole + ridge * scale * np.eye(len(whole)))
-            return np.asarray(cho_solve((factor, True), right, check_finite=False))
+            np.linalg.cholesky(definite)
+            # not cho_solve: its threads wait for one another, for milliseconds on a busy machine
+            return np.linalg.solve(definite, right)
         except np.linalg.LinAlgError:
             ridge *= 100
