@@ -1,0 +1,94 @@
+// Elements from plain values. Text only ever enters as text nodes: nothing here reads markup.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+function fill(element, attributes, children) {
+  for (const [name, value] of Object.entries(attributes ?? {})) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (name === "value" || name === "checked" || name === "open" || name === "disabled") {
+      element[name] = value;
+    } else element.setAttribute(name, value === true ? "" : String(value));
+  }
+  append(element, children);
+  return element;
+}
+
+function append(element, children) {
+  for (const child of children) {
+    if (child === null || child === undefined || child === false) continue;
+    if (Array.isArray(child)) append(element, child);
+    else element.append(child instanceof Node ? child : document.createTextNode(String(child)));
+  }
+}
+
+/** An HTML element: h("p", {class: "quiet"}, "text", otherElement). */
+export function h(tag, attributes, ...children) {
+  return fill(document.createElement(tag), attributes, children);
+}
+
+/** An SVG element. */
+export function s(tag, attributes, ...children) {
+  return fill(document.createElementNS(SVG, tag), attributes, children);
+}
+
+/** Put these children, and nothing else, into the element. */
+export function put(element, ...children) {
+  element.replaceChildren();
+  append(element, children);
+  return element;
+}
+
+let numbers = 0;
+
+/** An id that no other element has. */
+export function freshId(stem) {
+  numbers += 1;
+  return `${stem}-${numbers}`;
+}
+
+/** Say something to screen readers without moving the focus. */
+export function announce(text) {
+  const live = document.getElementById("live");
+  if (live.textContent === text) live.textContent = "";
+  live.textContent = text;
+}
+
+/** A notice that stands where the problem is. `kind`: "bad", "good" or "note". */
+export function notice(kind, title, ...children) {
+  const role = kind === "bad" ? "alert" : null;
+  return h("div", { class: `notice ${kind}`, role }, h("p", { class: "notice-title" }, title), children);
+}
+
+/** An error in one sentence, as the server says it. */
+export function problem(error) {
+  return notice("bad", error.message);
+}
+
+/** A table: `columns` are {title, number?}, `rows` are arrays of texts or elements. */
+export function table(caption, columns, rows, { hideCaption = false } = {}) {
+  return h(
+    "div",
+    { class: "scroller", tabindex: "0", role: "region", "aria-label": caption },
+    h(
+      "table",
+      null,
+      h("caption", { class: hideCaption ? "hidden" : null }, caption),
+      h("thead", null, h("tr", null, columns.map((c) => h("th", { scope: "col", class: c.number ? "number" : null }, c.title)))),
+      h(
+        "tbody",
+        null,
+        rows.map((row) =>
+          h(
+            "tr",
+            null,
+            row.map((cell, place) => {
+              const class_ = columns[place].number ? "number" : null;
+              return place === 0 ? h("th", { scope: "row", class: class_ }, cell) : h("td", { class: class_ }, cell);
+            }),
+          ),
+        ),
+      ),
+    ),
+  );
+}

@@ -1,0 +1,69 @@
+// The text form of a promise, name(parameter=value, …), read and written.
+
+/** "rho-privacy(1/13, rho2=1/6)" → {name, given: {rho1: "1/13", rho2: "1/6"}}; null where unreadable. */
+export function readPromise(text, promises) {
+  const match = /^\s*([a-z][a-z0-9-]*)\s*(?:\(([\s\S]*)\))?\s*$/.exec(text ?? "");
+  if (!match) return null;
+  const promise = promises.find((one) => one.name === match[1]);
+  if (!promise) return null;
+  const names = promise.parameters.map((parameter) => parameter.name);
+  const given = {};
+  let place = 0;
+  for (const part of (match[2] ?? "").split(",")) {
+    if (!part.trim()) continue;
+    const keyword = /^\s*([a-z_][a-z0-9_]*)\s*=(?!=)([\s\S]*)$/.exec(part);
+    if (keyword) given[keyword[1]] = keyword[2].trim();
+    else if (place < names.length) given[names[place++]] = part.trim();
+    else return null;
+  }
+  return { promise, given };
+}
+
+/** The text form; what is empty or stands at its default is left out. */
+export function writePromise(promise, values) {
+  const parts = [];
+  for (const parameter of promise.parameters) {
+    const value = String(values[parameter.name] ?? "").trim();
+    if (value === "") continue;
+    parts.push(`${parameter.name}=${value}`);
+  }
+  return parts.length ? `${promise.name}(${parts.join(", ")})` : promise.name;
+}
+
+/** "1/13" or "0.3" as a number; NaN where it is neither. */
+export function numberOf(text) {
+  const match = /^\s*([+-]?[\d.]+(?:e[+-]?\d+)?)\s*(?:\/\s*([\d.]+))?\s*$/i.exec(String(text ?? ""));
+  if (!match) return NaN;
+  return Number(match[1]) / (match[2] === undefined ? 1 : Number(match[2]));
+}
+
+/** What the fields hold at first: the promise's example, and defaults beside it. */
+export function startingValues(promise, promises, text) {
+  const read = readPromise(text ?? promise.example, promises);
+  const given = read?.promise === promise ? read.given : {};
+  return Object.fromEntries(
+    promise.parameters.map((parameter) => [parameter.name, given[parameter.name] ?? (parameter.default ?? "")]),
+  );
+}
+
+/** A slider's scale: position 0…steps to value and back; logarithmic where the range is wide. */
+export function scaleOf(parameter) {
+  const least = numberOf(parameter.least ?? 0);
+  const most = numberOf(parameter.most ?? 1);
+  const integer = parameter.kind === "integer";
+  const wide = least > 0 && most / least >= 50;
+  const steps = integer && !wide ? Math.max(1, Math.round(most - least)) : 200;
+  const value = (position) => {
+    const share = position / steps;
+    const exact = wide ? least * (most / least) ** share : least + share * (most - least);
+    if (integer) return String(Math.round(exact));
+    // three significant digits are as fine as a hand on a slider
+    return String(Number(exact.toPrecision(3)));
+  };
+  const position = (number) => {
+    const inside = Math.min(most, Math.max(least, number));
+    const share = wide ? Math.log(inside / least) / Math.log(most / least) : (inside - least) / (most - least);
+    return Math.round(share * steps);
+  };
+  return { steps, value, position };
+}

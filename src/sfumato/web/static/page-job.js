@@ -1,0 +1,92 @@
+// A job: on its way, or what became of it.
+
+import { finished, get, segment, serverState } from "./api.js";
+import { h, notice, put, table } from "./dom.js";
+import { figure, moment, percent } from "./format.js";
+import { jobProgress } from "./progress.js";
+import { releaseView } from "./release.js";
+
+const TITLES = { publish: "Publishing", compare: "Comparing", evidence: "Audit and attacks" };
+
+export async function showJob(page) {
+  const job = await get(`/api/jobs/${segment(page.id)}`);
+  if (job.kind === "evidence" && job.job) {
+    location.replace(`#/job/${segment(job.job)}`); // it is read beside the release that it is about
+    return null;
+  }
+  await page.usualLimits();
+  const back = job.profile ? promiseAddress(job) : null;
+  let stop = () => {};
+  window.dispatchEvent(new Event("sfumato-jobs"));
+
+  async function draw(now) {
+    stop();
+    stop = () => {};
+    page.steps(now.kind === "publish" && now.state === "done" ? 4 : 3, { 0: "#/", 2: back });
+    page.title(`${now.name || TITLES[now.kind]}: ${now.state}`);
+    if (!finished(now)) running(now);
+    else if (now.state !== "done") ended(now);
+    else if (now.kind === "publish") stop = await releaseView(page, now, back);
+    else compared(now);
+  }
+
+  function head(now, title) {
+    return [h("h1", { tabindex: "-1" }, title), h("p", { class: "lead" }, [now.name, asked(now), moment(now.created)].filter(Boolean).map((part, place) => [place ? " · " : null, part]))];
+  }
+
+  async function running(now) {
+    const progress = jobProgress(now, TITLES[now.kind], (last) => {
+      draw(last).then(() => page.view.querySelector("h1")?.focus());
+    });
+    stop = progress.stop;
+    put(page.view, head(now, `${TITLES[now.kind]}…`), progress.element, h("p", { class: "quiet" }, "You may leave this page: the work goes on, and stands under Jobs."));
+    const promise = (await serverState()).promises.find((one) => now.guarantee?.startsWith(one.name));
+    if (promise && page.current()) page.limits(`With ${promise.title}:`, promise.does_not_protect);
+  }
+
+  function ended(now) {
+    const failed = now.state === "failed";
+    put(
+      page.view,
+      head(now, failed ? "This did not work" : "Cancelled"),
+      failed ? notice("bad", now.error || "The job failed.") : notice("note", "The work was stopped and its files were removed. Nothing of it is left."),
+      back ? h("p", { class: "actions" }, h("a", { class: "button", href: back }, "Back to the promise")) : null,
+    );
+  }
+
+  function compared(now) {
+    const rows = now.summary?.candidates ?? [];
+    put(
+      page.view,
+      head(now, "The candidates, measured"),
+      h("p", null, "Each candidate was published in private, asked the same questions and attacked. Lower is better in every column."),
+      table(
+        "Measured candidates",
+        [{ title: "candidate" }, { title: "kept by" }, { title: "median error of a count", number: true }, { title: "advantage of the best attack", number: true }, { title: "" }],
+        rows.map((row) => [row.guarantee, row.mechanism ?? "", row.feasible === false ? (row.reason ?? "cannot be kept") : percent(row.error), row.attack === undefined ? "–" : signed(row.attack), row.feasible === false || !now.profile ? "" : h("a", { href: promiseAddress({ ...now, ...row }) }, "Use it")]),
+      ),
+      h("p", { class: "actions" }, h("a", { class: "button main", href: `/api/jobs/${segment(now.id)}/report`, target: "_blank", rel: "noopener" }, "Open the full comparison"), back ? h("a", { class: "button", href: back }, "Back to the promise") : null),
+    );
+  }
+
+  await draw(job);
+  return () => stop();
+}
+
+function signed(share) {
+  return typeof share === "number" ? percent(share) : figure(share);
+}
+
+function asked(job) {
+  if (!job.guarantee) return null;
+  return h("code", null, job.guarantee);
+}
+
+function promiseAddress(job) {
+  const query = new URLSearchParams();
+  if (job.guarantee) query.set("g", job.guarantee);
+  if (job.mechanism) query.set("m", job.mechanism);
+  for (const one of job.candidates ?? []) query.append("c", `${one.guarantee}~${one.mechanism ?? ""}`);
+  const text = query.toString();
+  return `#/profile/${segment(job.profile)}${text ? `?${text}` : ""}`;
+}

@@ -1,0 +1,194 @@
+// Step 3: move the promise and watch what it allows and what it costs, before anything is published.
+
+import { get, post, segment, serverState } from "./api.js";
+import { candidateTray } from "./candidates.js";
+import { h, problem, put } from "./dom.js";
+import { plural } from "./format.js";
+import { readPromise, startingValues, writePromise } from "./guarantee.js";
+import { parameterFields } from "./parameters.js";
+import { predictionPanel } from "./prediction.js";
+
+export async function showPromise(page) {
+  const [state, profile] = await Promise.all([serverState(), get(`/api/profiles/${segment(page.id)}`)]);
+  page.steps(2, { 0: "#/", 1: profile.table ? `#/table/${segment(profile.table)}` : null });
+  page.title("Choose the promise");
+  const allowed = new Map(profile.allowed.map((one) => [one.promise, one]));
+  const promises = state.promises;
+  const first = promises.find((one) => allowed.get(one.name)?.allowed) ?? promises[0];
+  const asked = readPromise(page.query.get("g"), promises);
+  const chosen = {
+    promise: asked?.promise ?? first,
+    text: page.query.get("g") ?? startText(first),
+    mechanism: page.query.get("m") ?? "",
+  };
+
+  function startText(promise) {
+    return allowed.get(promise.name)?.example ?? promise.example;
+  }
+
+  const fields = h("div");
+  const mechanismBox = h("p", { class: "mechanism" });
+  const textField = h("input", { type: "text", id: "as-text", class: "wide", autocomplete: "off", spellcheck: "false", oninput: () => typed(textField.value), "aria-describedby": "as-text-hint" });
+  const panel = predictionPanel(page, profile, (nearest) => typed(nearest, true));
+  const tray = candidateTray(page, profile, () => ({ guarantee: chosen.text, mechanism: chosen.mechanism }), keep);
+
+  /** Hold the choice in the address, so that a reload or a bookmark comes back to it. */
+  function keep() {
+    const query = new URLSearchParams();
+    query.set("g", chosen.text);
+    if (chosen.mechanism) query.set("m", chosen.mechanism);
+    for (const text of tray.texts()) query.append("c", text);
+    page.remember(query);
+  }
+
+  function apply({ redraw = true, retype = true } = {}) {
+    if (retype) textField.value = chosen.text;
+    if (redraw) drawFields();
+    keep();
+    panel.ask(chosen.text, chosen.mechanism, chosen.promise);
+    tray.changed();
+  }
+
+  function drawFields() {
+    const values = startingValues(chosen.promise, promises, chosen.text);
+    put(
+      fields,
+      parameterFields(chosen.promise, values, () => {
+        chosen.text = writePromise(chosen.promise, values);
+        apply({ redraw: false });
+      }),
+    );
+    const ways = chosen.promise.mechanisms ?? [];
+    const meaning = h("small", { class: "quiet", id: "mechanism-meaning" });
+    const select = h("select", { id: "mechanism", "aria-describedby": "mechanism-meaning", onchange: () => takeMechanism(select, ways, meaning) },
+      h("option", { value: "" }, "the best for these data"),
+      ways.map((way) => h("option", { value: way.name }, way.name)),
+    );
+    select.value = chosen.mechanism;
+    if (select.value !== chosen.mechanism) {
+      chosen.mechanism = "";
+      select.value = "";
+    }
+    say(ways, meaning);
+    put(mechanismBox, h("label", { for: "mechanism" }, "Mechanism: the way to keep it"), select, meaning);
+  }
+
+  function say(ways, meaning) {
+    meaning.textContent = ways.find((way) => way.name === chosen.mechanism)?.sentence ?? "The mechanism with the smallest predicted error is taken.";
+  }
+
+  function takeMechanism(select, ways, meaning) {
+    chosen.mechanism = select.value;
+    say(ways, meaning);
+    apply({ redraw: false });
+  }
+
+  /** A promise that came as text: from the field, or as the nearest that can be kept. */
+  function typed(text, fromServer = false) {
+    chosen.text = text;
+    const read = readPromise(text, promises);
+    if (read) choose(read.promise, text);
+    apply({ redraw: Boolean(read), retype: fromServer });
+  }
+
+  function choose(promise, text) {
+    chosen.promise = promise;
+    chosen.text = text;
+    for (const radio of list.querySelectorAll("input")) radio.checked = radio.value === promise.name;
+  }
+
+  const list = h(
+    "fieldset",
+    { class: "promises" },
+    h("legend", null, "What is promised to each person"),
+    promises.map((promise) =>
+      promiseChoice(promise, allowed.get(promise.name), promise === chosen.promise, () => {
+        choose(promise, startText(promise));
+        apply();
+      }),
+    ),
+  );
+
+  put(
+    page.view,
+    h("h1", { tabindex: "-1" }, "Choose the promise"),
+    h("p", { class: "lead" }, h("strong", { class: "filename" }, profile.label ?? "The table"), ` has ${plural(profile.rows, "person", "people")}`, about(profile), ". Move the promise and watch what it allows and what it costs. Nothing is published yet."),
+    list,
+    h(
+      "section",
+      { class: "workbench", "aria-label": "The promise and what it costs" },
+      h(
+        "div",
+        { class: "controls" },
+        h("h2", null, "How strong"),
+        fields,
+        mechanismBox,
+        h("details", null, h("summary", null, "As text"), h("p", null, h("label", { for: "as-text" }, "The promise"), textField, h("small", { id: "as-text-hint", class: "quiet" }, "As the command line takes it, for example f-privacy(limits=HIV:0.05;*:1)."))),
+      ),
+      panel.element,
+    ),
+    tray.element,
+    publishBox(profile, chosen, panel),
+  );
+  apply();
+  return () => {
+    panel.stop();
+    tray.stop();
+  };
+}
+
+function about(profile) {
+  if (profile.sensitive?.length === 1) return [" and ", h("strong", null, profile.sensitive[0]), ` has ${plural(profile.values ?? 0, "value")}`];
+  return profile.values ? ` and ${plural(profile.values, "sensitive value")}` : null;
+}
+
+function promiseChoice(promise, verdict, checked, onchange) {
+  const possible = verdict?.allowed !== false;
+  return h(
+    "label",
+    { class: `promise ${possible ? "" : "impossible"}` },
+    h("input", { type: "radio", name: "promise", value: promise.name, checked, onchange }),
+    h(
+      "span",
+      { class: "promise-text" },
+      h("strong", null, promise.title),
+      " ",
+      h("span", { class: `tag ${possible ? "good" : "bad"}` }, possible ? "these data allow it" : "not on these data"),
+      h("span", { class: "sentence" }, promise.sentence),
+      verdict?.limit ? h("span", { class: "quiet limit" }, verdict.limit) : null,
+    ),
+  );
+}
+
+function publishBox(profile, chosen, panel) {
+  const trouble = h("div");
+  const name = h("input", { type: "text", id: "release-name", maxlength: "80", autocomplete: "off" });
+  const button = h("button", { type: "submit", class: "main" }, "Publish under this promise");
+  panel.onfeasible((feasible) => {
+    button.disabled = feasible === false;
+  });
+
+  async function publish(event) {
+    event.preventDefault();
+    button.disabled = true;
+    const asked = { kind: "publish", profile: profile.profile, guarantee: chosen.text };
+    if (chosen.mechanism) asked.mechanism = chosen.mechanism;
+    if (name.value.trim()) asked.name = name.value.trim();
+    try {
+      const job = await post("/api/jobs", asked);
+      location.hash = `#/job/${segment(job.id)}`;
+    } catch (error) {
+      put(trouble, problem(error));
+      button.disabled = false;
+    }
+  }
+
+  return h(
+    "section",
+    { class: "publish", "aria-labelledby": "publish-title" },
+    h("h2", { id: "publish-title" }, "Publish"),
+    h("p", null, "The release is made on this machine and given to nobody until you download it and hand it out. Publish these people once: a second release with fresh draws tells more than either alone."),
+    h("form", { onsubmit: publish }, h("p", null, h("label", { for: "release-name" }, "A name for it (optional)"), name), trouble, h("p", { class: "actions" }, button)),
+  );
+}
+

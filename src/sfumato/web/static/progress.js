@@ -1,0 +1,55 @@
+// A job on its way: how far it is, and how to stop it.
+
+import { finished, post, segment, watch } from "./api.js";
+import { announce, h, problem, put } from "./dom.js";
+import { percent } from "./format.js";
+
+/** Follow a job; `onEnd(job)` when it has finished. Returns {element, stop}. */
+export function jobProgress(job, title, onEnd) {
+  const bar = h("progress", { "aria-label": title });
+  const stage = h("span");
+  const share = h("span", { class: "share" });
+  const trouble = h("div");
+  const cancel = h("button", { type: "button", class: "danger", onclick: stopJob }, "Cancel");
+  const element = h("div", { class: "progress" }, h("p", { class: "progress-line" }, stage, share), bar, trouble, h("p", { class: "actions" }, cancel));
+  let said = "";
+
+  async function stopJob() {
+    cancel.disabled = true;
+    stage.textContent = "Stopping…";
+    try {
+      await post(`/api/jobs/${segment(job.id)}/cancel`);
+    } catch (error) {
+      put(trouble, problem(error));
+      cancel.disabled = false;
+    }
+  }
+
+  function show(now) {
+    const part = now.total ? Math.min(1, now.done / now.total) : null;
+    if (part === null) bar.removeAttribute("value");
+    else {
+      bar.max = 1;
+      bar.value = part;
+    }
+    if (!cancel.disabled) stage.textContent = now.state === "waiting" ? "Waiting for its turn" : now.stage || "Working";
+    share.textContent = part === null ? "" : percent(part);
+    // to a screen reader only what is new: the stage, and every quarter
+    const news = `${stage.textContent}${part === null ? "" : ` ${percent(Math.floor(part * 4) / 4)}`}`;
+    if (news !== said) announce(news);
+    said = news;
+  }
+
+  function take(now) {
+    if (!finished(now)) {
+      show(now);
+      return;
+    }
+    announce(`${title}: ${now.state}`);
+    window.dispatchEvent(new Event("sfumato-jobs"));
+    onEnd(now);
+  }
+
+  show(job);
+  return { element, stop: watch(job.id, take) };
+}
