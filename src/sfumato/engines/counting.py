@@ -13,7 +13,7 @@ from sfumato.engines.coding import SensitiveCoder, ValueCounter, sensitive_domai
 from sfumato.errors import DataError
 from sfumato.profile import Cells, Histogram, Profile
 from sfumato.scratch import scratch_database
-from sfumato.table import Table
+from sfumato.table import Table, reading_errors
 
 Progress = Callable[[str, int, int], None]
 
@@ -76,10 +76,10 @@ def check_keys(table: Table) -> int:
     connection = scratch_database()
     connection.register("people", reader)
     name = '"' + table.key.replace('"', '""') + '"'
-    row = connection.execute(
-        f"SELECT count(*), count({name}), count(DISTINCT {name}) FROM people"
-    ).fetchall()[0]
-    total, present, different = row
+    with reading_errors(table.source):
+        total, present, different = connection.execute(
+            f"SELECT count(*), count({name}), count(DISTINCT {name}) FROM people"
+        ).fetchall()[0]
     if present < total:
         raise DataError(
             f"The key column {table.key!r} of {table.label} is missing in {total - present:,} rows."
@@ -123,9 +123,10 @@ def count_cells(table: Table, column: str, values: tuple[Value, ...]) -> Cells:
     schema = pa.schema([("code", pa.int64())])
     connection = scratch_database()
     connection.register("coded", pa.RecordBatchReader.from_batches(schema, keyed()))
-    counted = connection.sql(
-        "SELECT code, count(*) AS n FROM coded GROUP BY code ORDER BY code"
-    ).to_arrow_table()
+    with reading_errors(table.source):
+        counted = connection.sql(
+            "SELECT code, count(*) AS n FROM coded GROUP BY code ORDER BY code"
+        ).to_arrow_table()
     code = counted.column("code").to_numpy()
     keys, sensitive = np.divmod(code, len(values))
     return Cells(

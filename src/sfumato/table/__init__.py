@@ -10,10 +10,10 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from sfumato.columns import Kind, Range, Values, list_some
-from sfumato.errors import DataError, UsageError
+from sfumato.errors import DataError, SfumatoError, UsageError
 from sfumato.table.bins import Bins
 from sfumato.table.hierarchy import Hierarchy
-from sfumato.table.sources import Source, find_source
+from sfumato.table.sources import Source, find_source, reading_errors
 
 Missing = Literal["refuse", "value", "drop"]
 
@@ -43,7 +43,11 @@ class Table:
     def batches(
         self, columns: Sequence[str], rows: int = 1 << 17, threads: bool = True
     ) -> Iterator[pa.RecordBatch]:
-        return self.source.batches(columns, rows, threads)
+        try:
+            yield from self.source.batches(columns, rows, threads)
+        except SfumatoError as error:
+            self.source.failure = str(error)  # for `reading_errors`
+            raise
 
     def __repr__(self) -> str:
         return (
@@ -68,9 +72,9 @@ def read(
 ) -> Table:
     """Declare a table: where it is, and what every column is.
 
-    `origin` is a path or glob (Parquet, CSV, Arrow IPC) or a frame (pandas, Polars, pyarrow,
-    DuckDB). Every column needs a role: undeclared columns are refused, so that nothing is
-    published by accident.
+    `origin` is a path or glob (Parquet, CSV, Arrow IPC), the address of a PostgreSQL table
+    (`postgresql://host/database?table=NAME`), or a frame (pandas, Polars, pyarrow, DuckDB). Every
+    column needs a role: undeclared columns are refused, so that nothing is published by accident.
 
     >>> people = pa.table({"age": [30, 41], "disease": ["flu", "HIV"]})
     >>> read(people, quasi="age", sensitive="disease")
@@ -213,9 +217,10 @@ def _kinds(
     kinds: dict[str, Kind] = {}
     for column in published:
         kind = source.schema.field(column).type
-        if not _publishable(kind):
+        if column in source.foreign or not _publishable(kind):
+            there = source.foreign.get(column, kind)
             raise DataError(
-                f"Column {column!r} of {source.label} is {kind}: only numbers, texts, booleans, "
+                f"Column {column!r} of {source.label} is {there}: only numbers, texts, booleans, "
                 "dates and times can be published. Convert it first, or drop it."
             )
         if column in numeric and not is_number(kind):
@@ -270,4 +275,4 @@ def _domain(
     return Values(values)
 
 
-__all__ = ["Bins", "Hierarchy", "Missing", "Source", "Table", "is_number", "read"]
+__all__ = ["Bins", "Hierarchy", "Missing", "Source", "Table", "is_number", "read", "reading_errors"]

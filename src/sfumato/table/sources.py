@@ -1,11 +1,12 @@
-"""Where records come from: files and frames, read again and again in batches, in order."""
+"""Where records come from: files, frames and servers, read again and again, in order."""
 
 from __future__ import annotations
 
 import csv
 import glob
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import pyarrow.compute
 from sfumato.columns import list_some
 from sfumato.errors import DataError
 from sfumato.scratch import scratch_database
+from sfumato.table.postgres_address import is_address, parse_address
 
 _DICTIONARY_BYTES_PER_VALUE = 4  # a string column chunk below this is coded with few values
 
@@ -25,6 +27,8 @@ class Source(ABC):
 
     label: str  # how messages name it
     schema: pa.Schema
+    foreign: Mapping[str, str] = {}  # columns that cannot be read, and what they are there
+    failure: str | None = None  # why the last reading broke off
 
     @abstractmethod
     def batches(
@@ -93,15 +97,19 @@ class StreamSource(Source):
 
 
 def find_source(origin: Any) -> Source:
-    """The source behind a path, a glob, or a frame."""
+    """The source behind a path, a glob, the address of a database table, or a frame."""
     if isinstance(origin, Source):
         return origin
     if isinstance(origin, (str, Path)):
-        return _file_source(str(origin))
+        return _named_source(str(origin))
     if isinstance(origin, pa.RecordBatchReader):  # can be read only once, so it is kept
         origin = origin.read_all()
     if isinstance(origin, pa.RecordBatch):
         origin = pa.Table.from_batches([origin])
+    if is_spark_frame(origin):
+        from sfumato.table.spark import SparkSource
+
+        return SparkSource(origin)
     if hasattr(origin, "__arrow_c_stream__"):
         frame = origin
         return StreamSource(
@@ -109,8 +117,47 @@ def find_source(origin: Any) -> Source:
         )
     raise DataError(
         f"Cannot read a table from a {type(origin).__name__}. Give a path (Parquet, CSV, Arrow "
-        "IPC), or a pandas, Polars, pyarrow or DuckDB table."
+        "IPC), a postgresql:// address, or a pandas, Polars, pyarrow, DuckDB or Spark table."
     )
+
+
+def is_spark_frame(origin: Any) -> bool:
+    """Whether this is a DataFrame of Spark, asked without importing Spark."""
+    return any(
+        cls.__name__ == "DataFrame" and cls.__module__.startswith("pyspark.sql")
+        for cls in type(origin).__mro__
+    )
+
+
+@contextmanager
+def reading_errors(source: Source) -> Iterator[None]:
+    """Where DuckDB scans a stream of this source: why reading broke off, in the source's words.
+
+    DuckDB wraps what the stream raises into an error of its own, with the whole traceback.
+    """
+    import duckdb
+
+    source.failure = None
+    try:
+        yield
+    except duckdb.Error:
+        if source.failure is None:
+            raise
+        raise DataError(source.failure) from None
+
+
+def _named_source(text: str) -> Source:
+    if is_address(text):
+        from sfumato.table.postgres import PostgresSource
+
+        return PostgresSource(parse_address(text))
+    scheme = re.match(r"\s*([A-Za-z][A-Za-z0-9+.-]*)://", text)
+    if scheme is not None:  # not quoted any further: a password may stand there
+        raise DataError(
+            f"Cannot read from a {scheme[1]}:// address. Give a path (Parquet, CSV, Arrow IPC), or "
+            "postgresql://host/database?table=NAME."
+        )
+    return _file_source(text)
 
 
 def _file_source(text: str) -> Source:

@@ -1,0 +1,77 @@
+"""A Spark DataFrame as a source of records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from sfumato.table.sources import Source, normalize, plain_type
+
+
+class SparkSource(Source):
+    """A DataFrame that stays where it is; `engines.spark` publishes it there.
+
+    Read in batches it comes partition by partition, so that the driver holds one at a time.
+    """
+
+    def __init__(self, frame: Any, label: str = "the given Spark DataFrame") -> None:
+        self.frame, self.label = frame, label
+        self.schema = pa.schema(
+            [pa.field(field.name, plain_type(_arrow_type(field))) for field in frame.schema.fields]
+        )
+
+    def batches(
+        self, columns: Sequence[str], rows: int, threads: bool = True
+    ) -> Iterator[pa.RecordBatch]:
+        chosen = self.frame.select([quoted(name) for name in columns])
+        for row in chosen.mapInArrow(_serialized, "batch binary").toLocalIterator():
+            for batch in pa.ipc.open_stream(row.batch):
+                for start in range(0, batch.num_rows, rows):
+                    yield normalize(batch.slice(start, rows), columns)
+
+
+class SchemaSource(Source):
+    """What a table is called and which columns it has, without its rows: for executors."""
+
+    def __init__(self, label: str, schema: pa.Schema) -> None:
+        self.label, self.schema = label, schema
+
+    def batches(
+        self, columns: Sequence[str], rows: int, threads: bool = True
+    ) -> Iterator[pa.RecordBatch]:
+        raise TypeError(f"{self.label} is not read here")
+
+
+def quoted(name: str) -> str:
+    """A column name as Spark takes it, dots and all.
+
+    >>> quoted("a.b")
+    '`a.b`'
+    """
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _arrow_type(field: Any) -> pa.DataType:
+    from pyspark.errors import PySparkException
+    from pyspark.sql.pandas.types import to_arrow_schema
+    from pyspark.sql.types import StructType
+
+    try:
+        return to_arrow_schema(StructType([field])).field(0).type
+    except PySparkException:  # Arrow has no such type: such a column can only be dropped
+        return pa.struct([])
+
+
+def to_bytes(batch: pa.RecordBatch) -> bytes:
+    """A batch as one value, which Spark moves without looking inside."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return bytes(sink.getvalue().to_pybytes())
+
+
+def _serialized(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        yield pa.RecordBatch.from_arrays([pa.array([to_bytes(batch)])], names=["batch"])
