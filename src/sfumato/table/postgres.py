@@ -124,7 +124,7 @@ class PostgresSource(Source):
         readable = [column for column in asked if column.foreign is None]
         named = ", ".join(column.sql for column in readable)
         with self._lock:
-            own, self._busy = False, True
+            own, self._busy = self._busy, True
         session = None
         try:
             session = _Session(self.address, self._snapshot, self.stored) if own else self._session
