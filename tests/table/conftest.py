@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
@@ -72,8 +73,9 @@ class PostgresServer:
         import psutil
 
         server = psutil.Process(self.pid)
-        for process in (*server.children(recursive=True), server):
-            process.kill()
+        for process in (server, *server.children(recursive=True)):
+            with contextlib.suppress(psutil.NoSuchProcess):  # some follow by themselves
+                process.kill()
         self._reap()
 
     def stop(self) -> None:
