@@ -67,10 +67,19 @@ export function upload(file, onProgress) {
     request.open("PUT", `/api/uploads?name=${segment(file.name)}`);
     request.setRequestHeader("X-Sfumato", "1");
     request.setRequestHeader("Content-Type", "application/octet-stream");
-    request.upload.onprogress = (event) => event.lengthComputable && onProgress(event.loaded / event.total);
+    request.upload.onprogress = (event) =>
+      event.lengthComputable && onProgress(event.loaded / event.total);
     request.onload = () =>
-      request.status < 300 ? resolve(JSON.parse(request.responseText)) : reject(failure(request.status, request.responseText));
-    request.onerror = () => reject(new ApiError("The upload broke off. The file may be too large, or the server may have stopped.", 0));
+      request.status < 300
+        ? resolve(JSON.parse(request.responseText))
+        : reject(failure(request.status, request.responseText));
+    request.onerror = () =>
+      reject(
+        new ApiError(
+          "The upload broke off. The file may be too large, or the server may have stopped.",
+          0,
+        ),
+      );
     request.onabort = () => reject(new ApiError("The upload was stopped.", 0));
     request.send(file);
   });

@@ -10,7 +10,13 @@ import { showStart } from "./page-start.js";
 
 const main = document.getElementById("main");
 const STEPS = ["Table", "Columns", "Promise", "Publish", "Release"];
-const PAGES = { "": showStart, table: showColumns, profile: showPromise, job: showJob, jobs: showJobs };
+const PAGES = {
+  "": showStart,
+  table: showColumns,
+  profile: showPromise,
+  job: showJob,
+  jobs: showJobs,
+};
 
 let leave = null; // what the page that is shown wants done when it goes
 let shown = null; // the path that is shown
@@ -35,8 +41,13 @@ function steps(current, links = {}) {
     STEPS.map((name, place) =>
       h(
         "li",
-        { "aria-current": place === current ? "step" : null, class: place < current ? "past" : null },
-        links[place] && place !== current ? h("a", { href: links[place] }, name) : h("span", null, name),
+        {
+          "aria-current": place === current ? "step" : null,
+          class: place < current ? "past" : null,
+        },
+        links[place] && place !== current
+          ? h("a", { href: links[place] }, name)
+          : h("span", null, name),
       ),
     ),
   );
@@ -45,8 +56,13 @@ function steps(current, links = {}) {
 /** Show what a promise leaves open; without a promise, what every promise leaves open. */
 function limits(whose, sentences) {
   document.getElementById("limits-whose").textContent = whose;
-  document.getElementById("limits-count").textContent = sentences.length ? ` (${sentences.length})` : "";
-  put(document.getElementById("limits-list"), sentences.map((sentence) => h("li", null, sentence)));
+  document.getElementById("limits-count").textContent = sentences.length
+    ? ` (${sentences.length})`
+    : "";
+  put(
+    document.getElementById("limits-list"),
+    sentences.map((sentence) => h("li", null, sentence)),
+  );
 }
 
 async function usualLimits() {
@@ -60,7 +76,10 @@ async function usualLimits() {
     "several releases of the same people with fresh draws: together they tell more than one",
     "quasi columns: they are what others may know of a person, and most ways of publishing keep them as they are",
   ];
-  limits("Whatever you promise. Each promise has limits of its own, which will stand here.", shared.length ? shared : always);
+  limits(
+    "Whatever you promise. Each promise has limits of its own, which will stand here.",
+    shared.length ? shared : always,
+  );
 }
 
 async function show() {
@@ -96,7 +115,19 @@ async function show() {
     done = await (PAGES[place.page] ?? showNowhere)(page);
   } catch (error) {
     steps(-1);
-    put(view, h("h1", { tabindex: "-1" }, "This cannot be shown"), problem(error), h("p", null, h("a", { href: "#/" }, "Choose a table"), " or look at ", h("a", { href: "#/jobs" }, "earlier jobs"), "."));
+    put(
+      view,
+      h("h1", { tabindex: "-1" }, "This cannot be shown"),
+      problem(error),
+      h(
+        "p",
+        null,
+        h("a", { href: "#/" }, "Choose a table"),
+        " or look at ",
+        h("a", { href: "#/jobs" }, "earlier jobs"),
+        ".",
+      ),
+    );
     page.title("Not shown");
   }
   if (mine !== visit) {
@@ -115,7 +146,11 @@ async function show() {
 function showNowhere({ view, steps: mark, title }) {
   mark(-1);
   title("Nothing here");
-  put(view, h("h1", { tabindex: "-1" }, "There is nothing here"), h("p", null, h("a", { href: "#/" }, "Choose a table")));
+  put(
+    view,
+    h("h1", { tabindex: "-1" }, "There is nothing here"),
+    h("p", null, h("a", { href: "#/" }, "Choose a table")),
+  );
 }
 
 /** How many jobs run, in the navigation. */
@@ -135,7 +170,9 @@ async function countRunning() {
 // where there is room the limits are always open; where there is not, they wait at the lower edge
 const narrow = matchMedia("(max-width: 60rem)");
 function foldLimits() {
-  document.getElementById("limits").open = !narrow.matches;
+  const limits = document.getElementById("limits");
+  limits.open = !narrow.matches;
+  limits.querySelector("summary").tabIndex = narrow.matches ? 0 : -1;
 }
 
 narrow.addEventListener("change", foldLimits);

@@ -9,9 +9,23 @@ const MOST_BARS = 40;
 
 export function askBox(job, summary) {
   const answer = h("div", { class: "answer" });
-  const sql = h("textarea", { id: "sql", rows: "3", spellcheck: "false", autocapitalize: "off", autocomplete: "off", onkeydown: keys, "aria-describedby": "sql-hint" });
+  const sql = h("textarea", {
+    id: "sql",
+    rows: "3",
+    spellcheck: "false",
+    autocapitalize: "off",
+    autocomplete: "off",
+    onkeydown: keys,
+    "aria-describedby": "sql-hint",
+  });
   sql.value = recall() ?? example(summary);
-  const confidence = h("select", { id: "confidence" }, ["0.9", "0.95", "0.99"].map((level) => h("option", { value: level, selected: level === "0.95" }, `${Math.round(100 * level)} %`)));
+  const confidence = h(
+    "select",
+    { id: "confidence" },
+    ["0.9", "0.95", "0.99"].map((level) =>
+      h("option", { value: level, selected: level === "0.95" }, `${Math.round(100 * level)} %`),
+    ),
+  );
   const button = h("button", { type: "submit", class: "main" }, "Ask");
 
   function name() {
@@ -35,7 +49,13 @@ export function askBox(job, summary) {
     sessionStorage.setItem(name(), sql.value);
     put(answer, h("p", { class: "quiet" }, "Asking…"));
     try {
-      draw(await post("/api/query", { job: job.id, sql: sql.value, confidence: Number(confidence.value) }));
+      draw(
+        await post("/api/query", {
+          job: job.id,
+          sql: sql.value,
+          confidence: Number(confidence.value),
+        }),
+      );
     } catch (error) {
       put(answer, problem(error));
     }
@@ -43,17 +63,51 @@ export function askBox(job, summary) {
   }
 
   function draw(found) {
-    const rows = found.rows.map((row) => (Array.isArray(row) ? row : found.columns.map((column) => row[column])));
+    const rows = found.rows.map((row) =>
+      Array.isArray(row) ? row : found.columns.map((column) => row[column]),
+    );
     const view = gather(found.columns, rows);
     const estimates = (found.estimates ?? []).filter((one) => Number.isFinite(one.value));
     const parts = [];
-    if (estimates.length === 1 && rows.length === 1) parts.push(h("p", { class: "single" }, h("strong", null, figure(round(estimates[0].value))), h("span", { class: "quiet" }, ` between ${figure(round(estimates[0].low))} and ${figure(round(estimates[0].high))}, with ${confidence.selectedOptions[0].textContent} confidence`)));
+    if (estimates.length === 1 && rows.length === 1)
+      parts.push(
+        h(
+          "p",
+          { class: "single" },
+          h("strong", null, figure(round(estimates[0].value))),
+          h(
+            "span",
+            { class: "quiet" },
+            ` between ${figure(round(estimates[0].low))} and ${figure(round(estimates[0].high))}, with ${confidence.selectedOptions[0].textContent} confidence`,
+          ),
+        ),
+      );
     if (estimates.length > 1) {
       const chart = estimateChart();
-      chart.update(estimates.slice(0, MOST_BARS).map((one) => ({ label: valueText(one.label), value: one.value, low: one.low ?? one.value, high: one.high ?? one.value }))).catch(() => {});
-      parts.push(h("figure", null, h("figcaption", { class: "quiet" }, `Estimates with their ${confidence.selectedOptions[0].textContent} intervals${estimates.length > MOST_BARS ? `, the first ${MOST_BARS} of ${count(estimates.length)}` : ""}`), chart.element));
+      chart.update(
+        estimates.slice(0, MOST_BARS).map((one) => ({
+          label: valueText(one.label),
+          value: one.value,
+          low: one.low ?? one.value,
+          high: one.high ?? one.value,
+        })),
+      );
+      parts.push(
+        h(
+          "figure",
+          null,
+          h(
+            "figcaption",
+            { class: "quiet" },
+            `Estimates with their ${confidence.selectedOptions[0].textContent} intervals${estimates.length > MOST_BARS ? `, the first ${MOST_BARS} of ${count(estimates.length)}` : ""}`,
+          ),
+          chart.element,
+        ),
+      );
     }
-    parts.push(rows.length ? table("The answer", view.columns, view.rows) : h("p", null, "No rows."));
+    parts.push(
+      rows.length ? table("The answer", view.columns, view.rows) : h("p", null, "No rows."),
+    );
     put(answer, parts);
     announce(`Answered with ${plural(rows.length, "row")}`);
   }
@@ -61,15 +115,45 @@ export function askBox(job, summary) {
   const form = h(
     "form",
     { onsubmit: ask },
-    h("p", null, h("label", { for: "sql" }, "SQL"), sql, h("small", { id: "sql-hint", class: "quiet" }, "The table is called release. Ctrl+Enter asks.")),
-    h("p", { class: "actions" }, button, h("label", { for: "confidence", class: "inline" }, "Confidence "), confidence),
+    h(
+      "p",
+      null,
+      h("label", { for: "sql" }, "SQL"),
+      sql,
+      h(
+        "small",
+        { id: "sql-hint", class: "quiet" },
+        "The table is called release. Ctrl+Enter asks.",
+      ),
+    ),
+    h(
+      "p",
+      { class: "actions" },
+      button,
+      h("label", { for: "confidence", class: "inline" }, "Confidence "),
+      confidence,
+    ),
   );
   return h(
     "section",
     { "aria-labelledby": "ask-title" },
     h("h2", { id: "ask-title" }, "Ask it"),
-    h("p", null, "Counts, sums and averages are estimates, each with an interval: what an analyst will see."),
-    summary.columns?.length ? h("p", { class: "quiet" }, "Columns: ", summary.columns.map((column, place) => [place ? ", " : null, h("code", null, column.name)])) : null,
+    h(
+      "p",
+      null,
+      "Counts, sums and averages are estimates, each with an interval: what an analyst will see.",
+    ),
+    summary.columns?.length
+      ? h(
+          "p",
+          { class: "quiet" },
+          "Columns: ",
+          summary.columns.map((column, place) => [
+            place ? ", " : null,
+            h("code", null, column.name),
+          ]),
+        )
+      : null,
     form,
     answer,
   );
@@ -85,14 +169,18 @@ function quoted(name) {
 
 function example(summary) {
   const sensitive = summary.columns?.find((column) => column.role === "sensitive")?.name;
-  return sensitive ? `SELECT ${quoted(sensitive)}, COUNT(*) FROM release GROUP BY ${quoted(sensitive)}` : "SELECT COUNT(*) FROM release";
+  return sensitive
+    ? `SELECT ${quoted(sensitive)}, COUNT(*) FROM release GROUP BY ${quoted(sensitive)}`
+    : "SELECT COUNT(*) FROM release";
 }
 
 /** Put each aggregate's four columns (c, c_stderr, c_low, c_high) into one cell. */
 function gather(columns, rows) {
   const at = new Map(columns.map((column, place) => [column, place]));
   const parts = (column) => ["_stderr", "_low", "_high"].map((ending) => at.get(column + ending));
-  const aggregates = columns.filter((column) => parts(column).every((place) => place !== undefined));
+  const aggregates = columns.filter((column) =>
+    parts(column).every((place) => place !== undefined),
+  );
   const inside = new Set(aggregates.flatMap(parts));
   const kept = columns.filter((column) => !inside.has(at.get(column)));
   const cell = (row, column) => {
@@ -102,5 +190,8 @@ function gather(columns, rows) {
     const [, low, high] = parts(column).map((place) => row[place]);
     return `${figure(round(value))} (${figure(round(low))} … ${figure(round(high))})`;
   };
-  return { columns: kept.map((column) => ({ title: column, number: aggregates.includes(column) })), rows: rows.map((row) => kept.map((column) => cell(row, column))) };
+  return {
+    columns: kept.map((column) => ({ title: column, number: aggregates.includes(column) })),
+    rows: rows.map((row) => kept.map((column) => cell(row, column))),
+  };
 }

@@ -1,8 +1,7 @@
 // Charts: small histograms drawn by hand, the others by vega without generated code. Each chart has
 // the same figures beside it as a table.
 
-import { freshId, h, s, table } from "./dom.js";
-import { count, plural, valueText } from "./format.js";
+import { h, put } from "./dom.js";
 
 const VENDOR = ["/vendor/vega.min.js", "/vendor/vega-lite.min.js", "/vendor/vega-embed.min.js"];
 let loaded = null;
@@ -30,7 +29,7 @@ const INK = "var(--ink)";
 const QUIET = "var(--quiet)";
 const LINE = "var(--line)";
 const ACCENT = "var(--accent)";
-const SOFT = "var(--haze)";
+const SOFT = "var(--bar)";
 const DASHES = [
   [1, 0],
   [6, 4],
@@ -63,7 +62,7 @@ function chart(label, { step = null, ...spec }) {
   let starting = false;
   const height = (rows) => (step ? Math.max(1, rows.length) * step : spec.height);
 
-  async function update(rows) {
+  async function draw(rows) {
     waiting = rows;
     if (view) {
       view.data("rows", rows).height(height(rows)).resize();
@@ -75,52 +74,113 @@ function chart(label, { step = null, ...spec }) {
       await new Promise(requestAnimationFrame);
       const drawn = await window.vegaEmbed(
         place,
-        { ...spec, height: height(waiting), data: { name: "rows", values: waiting }, width: "container", config: CONFIG },
-        { ast: true, actions: false, renderer: "svg", defaultStyle: false, tooltip: false, hover: false },
+        {
+          ...spec,
+          height: height(waiting),
+          data: { name: "rows", values: waiting },
+          width: "container",
+          config: CONFIG,
+        },
+        {
+          ast: true,
+          actions: false,
+          renderer: "svg",
+          defaultStyle: false,
+          tooltip: false,
+          hover: false,
+        },
       );
       view = drawn.view;
       // the chart is one picture with one label; its figures stand in the table beside it
       place.querySelector("svg")?.setAttribute("aria-hidden", "true");
-      if (waiting !== rows) await update(waiting);
+      if (waiting !== rows) await draw(waiting);
     }
+  }
+
+  function update(rows) {
+    draw(rows).catch(() =>
+      put(
+        place,
+        h("p", { class: "quiet" }, "The chart could not be drawn. The table has its figures."),
+      ),
+    );
   }
 
   return { element: place, update };
 }
 
-const labels = (title = null) => ({ field: "label", type: "nominal", sort: null, title, axis: { labelLimit: 150, ticks: false, domain: false, labelPadding: 8 } });
-const shares = (field, title) => ({ field, type: "quantitative", title, axis: { format: ".0%", tickCount: 5 } });
+const labels = (title = null) => ({
+  field: "label",
+  type: "nominal",
+  sort: null,
+  title,
+  axis: { labelLimit: 150, ticks: false, domain: false, labelPadding: 8 },
+});
+const shares = (field, title) => ({
+  field,
+  type: "quantitative",
+  title,
+  axis: { format: ".0%", tickCount: 5 },
+});
 
 /** The share of each value and the ceiling that the promise sets for it. */
 export function ceilingChart() {
-  return chart("Bars: the share of each sensitive value in the table; marks: the largest chance that the promise lets anybody reach. The table after the chart has the figures.", {
-    step: 19,
-    encoding: { y: labels() },
-    layer: [
-      { mark: { type: "bar", height: 9, cornerRadiusEnd: 3, color: SOFT }, encoding: { x: { ...shares("share", "chance"), stack: null } } },
-      {
-        transform: [{ filter: "datum.ceiling < 1" }],
-        mark: { type: "tick", thickness: 3, size: 15, color: ACCENT, opacity: 1 },
-        encoding: { x: shares("ceiling", "chance") },
-      },
-    ],
-  });
+  return chart(
+    "Bars: the share of each sensitive value in the table; marks: the largest chance that the promise lets anybody reach. The table after the chart has the figures.",
+    {
+      step: 19,
+      encoding: { y: labels() },
+      layer: [
+        {
+          mark: { type: "bar", height: 9, cornerRadiusEnd: 3, color: SOFT },
+          encoding: { x: { ...shares("share", "chance"), stack: null } },
+        },
+        {
+          transform: [{ filter: "datum.ceiling < 1" }],
+          mark: { type: "tick", thickness: 3, size: 15, color: ACCENT, opacity: 1 },
+          encoding: { x: shares("ceiling", "chance") },
+        },
+      ],
+    },
+  );
 }
 
 /** The predicted error by size of count, a line for each series. */
 export function errorChart(series) {
-  return chart("Lines: the predicted relative error of a count, by the size of the count. The table after the chart has the figures.", {
-    height: 220,
-    encoding: {
-      x: { field: "count", type: "quantitative", scale: { type: "log" }, title: "size of the count", axis: { format: "~s", tickCount: 5, grid: false } },
-      y: { field: "shown", type: "quantitative", title: "predicted error", axis: { format: ".0%", tickCount: 5 } },
-      strokeDash: { field: "series", type: "nominal", scale: { domain: series, range: DASHES.slice(0, series.length) }, legend: null },
+  return chart(
+    "Lines: the predicted relative error of a count, by the size of the count. The table after the chart has the figures.",
+    {
+      height: 220,
+      encoding: {
+        x: {
+          field: "count",
+          type: "quantitative",
+          scale: { type: "log" },
+          title: "size of the count",
+          axis: { format: "~s", tickCount: 5, grid: false },
+        },
+        y: {
+          field: "shown",
+          type: "quantitative",
+          title: "predicted error",
+          axis: { format: ".0%", tickCount: 5 },
+        },
+        strokeDash: {
+          field: "series",
+          type: "nominal",
+          scale: { domain: series, range: DASHES.slice(0, series.length) },
+          legend: null,
+        },
+      },
+      layer: [
+        { mark: { type: "line", color: ACCENT, strokeWidth: 2.5, interpolate: "monotone" } },
+        {
+          mark: { type: "point", color: ACCENT, filled: true, size: 34 },
+          encoding: { strokeDash: { value: [1, 0] } },
+        },
+      ],
     },
-    layer: [
-      { mark: { type: "line", color: ACCENT, strokeWidth: 2.5, interpolate: "monotone" } },
-      { mark: { type: "point", color: ACCENT, filled: true, size: 34 }, encoding: { strokeDash: { value: [1, 0] } } },
-    ],
-  });
+  );
 }
 
 /** Estimates with their intervals. */
@@ -129,55 +189,48 @@ export function estimateChart() {
     step: 21,
     encoding: { y: labels() },
     layer: [
-      { mark: { type: "rule", color: ACCENT, opacity: 0.55, strokeWidth: 5, strokeCap: "round" }, encoding: { x: { field: "low", type: "quantitative", title: null }, x2: { field: "high" } } },
-      { mark: { type: "point", color: INK, filled: true, size: 46, opacity: 1 }, encoding: { x: { field: "value", type: "quantitative", title: null, scale: { zero: true } } } },
+      {
+        mark: { type: "rule", color: ACCENT, opacity: 0.55, strokeWidth: 5, strokeCap: "round" },
+        encoding: { x: { field: "low", type: "quantitative", title: null }, x2: { field: "high" } },
+      },
+      {
+        mark: { type: "point", color: INK, filled: true, size: 46, opacity: 1 },
+        encoding: {
+          x: { field: "value", type: "quantitative", title: null, scale: { zero: true } },
+        },
+      },
     ],
   });
 }
 
 /** What attacks reach, beside what anybody could guess. */
 export function attackChart() {
-  return chart("Lines and dark points: how often each attack is right; light points: the best guess without any release. The table has the figures.", {
-    step: 24,
-    encoding: { y: labels() },
-    layer: [
-      { mark: { type: "rule", color: ACCENT, opacity: 0.55, strokeWidth: 5, strokeCap: "round" }, encoding: { x: shares("low", "right guesses"), x2: { field: "high" } } },
-      { mark: { type: "point", color: ACCENT, filled: true, size: 46, opacity: 1 }, encoding: { x: shares("value", "right guesses") } },
-      { mark: { type: "point", shape: "diamond", color: QUIET, filled: true, size: 60, opacity: 1 }, encoding: { x: shares("prior", "right guesses") } },
-    ],
-  });
-}
-
-/** A key to marks: pairs of a class and a text. */
-export function legend(entries) {
-  return h("ul", { class: "legend" }, entries.map(([mark, text]) => h("li", null, h("span", { class: `mark ${mark}`, "aria-hidden": "true" }), text)));
-}
-
-/** A table folded away under a chart. */
-export function folded(summary, caption, columns, rows) {
-  return h("details", { class: "figures" }, h("summary", null, summary), table(caption, columns, rows, { hideCaption: true }));
-}
-
-/** A column's histogram as a small picture, with its table. */
-export function histogram(column) {
-  const found = column.histogram;
-  if (!found || found.bars.length === 0) return h("p", { class: "quiet" }, found?.others ? plural(found.others, "different value") : "no values");
-  const most = Math.max(...found.bars.map((bar) => bar.count), 1);
-  const [width, height] = [240, 44];
-  const step = width / found.bars.length;
-  const gap = Math.min(2, step / 4);
-  const id = freshId("histogram");
-  const picture = s(
-    "svg",
-    { viewBox: `0 0 ${width} ${height}`, class: "histogram", role: "img", "aria-labelledby": id, preserveAspectRatio: "none" },
-    s("title", { id }, `Histogram of ${column.name}: ${plural(found.bars.length, found.kind === "bins" ? "bin" : "value")}`),
-    found.bars.map((bar, place) => {
-      const tall = bar.count ? Math.max(1, (bar.count / most) * height) : 0;
-      return s("rect", { x: place * step, y: height - tall, width: Math.max(step - gap, 0.5), height: tall });
-    }),
+  return chart(
+    "Lines and dark points: how often each attack is right; light points: the best guess without any release. The table has the figures.",
+    {
+      step: 24,
+      encoding: { y: labels() },
+      layer: [
+        {
+          mark: { type: "rule", color: ACCENT, opacity: 0.55, strokeWidth: 5, strokeCap: "round" },
+          encoding: { x: shares("low", "right guesses"), x2: { field: "high" } },
+        },
+        {
+          mark: { type: "point", color: ACCENT, filled: true, size: 46, opacity: 1 },
+          encoding: { x: shares("value", "right guesses") },
+        },
+        {
+          mark: {
+            type: "point",
+            shape: "diamond",
+            color: QUIET,
+            filled: true,
+            size: 60,
+            opacity: 1,
+          },
+          encoding: { x: shares("prior", "right guesses") },
+        },
+      ],
+    },
   );
-  const rows = found.bars.map((bar) => [valueText(bar.label), count(bar.count)]);
-  if (found.others) rows.push([found.kind === "bins" ? "outside" : "all other values", count(found.others)]);
-  return h("div", { class: "histogram-box" }, picture, folded("Counts", `Counts of ${column.name}`, [{ title: found.kind === "bins" ? "from … to" : "value" }, { title: "rows", number: true }], rows));
 }
-

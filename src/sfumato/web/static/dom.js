@@ -57,7 +57,12 @@ export function announce(text) {
 /** A notice that stands where the problem is. `kind`: "bad", "good" or "note". */
 export function notice(kind, title, ...children) {
   const role = kind === "bad" ? "alert" : null;
-  return h("div", { class: `notice ${kind}`, role }, h("p", { class: "notice-title" }, title), children);
+  return h(
+    "div",
+    { class: `notice ${kind}`, role },
+    h("p", { class: "notice-title" }, title),
+    children,
+  );
 }
 
 /** An error in one sentence, as the server says it. */
@@ -74,7 +79,15 @@ export function table(caption, columns, rows, { hideCaption = false } = {}) {
       "table",
       null,
       h("caption", { class: hideCaption ? "hidden" : null }, caption),
-      h("thead", null, h("tr", null, columns.map((c) => h("th", { scope: "col", class: c.number ? "number" : null }, c.title)))),
+      h(
+        "thead",
+        null,
+        h(
+          "tr",
+          null,
+          columns.map((c) => h("th", { scope: "col", class: c.number ? "number" : null }, c.title)),
+        ),
+      ),
       h(
         "tbody",
         null,
@@ -84,7 +97,9 @@ export function table(caption, columns, rows, { hideCaption = false } = {}) {
             null,
             row.map((cell, place) => {
               const class_ = columns[place].number ? "number" : null;
-              return place === 0 ? h("th", { scope: "row", class: class_ }, cell) : h("td", { class: class_ }, cell);
+              return place === 0
+                ? h("th", { scope: "row", class: class_ }, cell)
+                : h("td", { class: class_ }, cell);
             }),
           ),
         ),

@@ -14,7 +14,9 @@ export function plural(number, one, many = `${one}s`) {
 export function figure(number) {
   if (number === null || number === undefined) return "";
   if (typeof number !== "number") return String(number);
-  return Number.isInteger(number) || Math.abs(number) >= 1000 ? whole.format(number) : fine.format(number);
+  return Number.isInteger(number) || Math.abs(number) >= 1000
+    ? whole.format(number)
+    : fine.format(number);
 }
 
 /** A share as a percentage: 0.0312 is "3.1 %". */
@@ -32,7 +34,9 @@ export function bytes(number) {
     number /= 1000;
     place += 1;
   }
-  return place === 0 ? plural(number, "byte") : `${number.toLocaleString("en", { maximumFractionDigits: number < 10 ? 1 : 0 })} ${units[place]}`;
+  return place === 0
+    ? plural(number, "byte")
+    : `${number.toLocaleString("en", { maximumFractionDigits: number < 10 ? 1 : 0 })} ${units[place]}`;
 }
 
 /** A time of the server (seconds, or an ISO text) in the reader's own words. */

@@ -32,7 +32,9 @@ export function writePromise(promise, values) {
 
 /** "1/13" or "0.3" as a number; NaN where it is neither. */
 export function numberOf(text) {
-  const match = /^\s*([+-]?[\d.]+(?:e[+-]?\d+)?)\s*(?:\/\s*([\d.]+))?\s*$/i.exec(String(text ?? ""));
+  const match = /^\s*([+-]?[\d.]+(?:e[+-]?\d+)?)\s*(?:\/\s*([\d.]+))?\s*$/i.exec(
+    String(text ?? ""),
+  );
   if (!match) return NaN;
   return Number(match[1]) / (match[2] === undefined ? 1 : Number(match[2]));
 }
@@ -42,7 +44,10 @@ export function startingValues(promise, promises, text) {
   const read = readPromise(text ?? promise.example, promises);
   const given = read?.promise === promise ? read.given : {};
   return Object.fromEntries(
-    promise.parameters.map((parameter) => [parameter.name, given[parameter.name] ?? (parameter.default ?? "")]),
+    promise.parameters.map((parameter) => [
+      parameter.name,
+      given[parameter.name] ?? parameter.default ?? "",
+    ]),
   );
 }
 
@@ -62,7 +67,9 @@ export function scaleOf(parameter) {
   };
   const position = (number) => {
     const inside = Math.min(most, Math.max(least, number));
-    const share = wide ? Math.log(inside / least) / Math.log(most / least) : (inside - least) / (most - least);
+    const share = wide
+      ? Math.log(inside / least) / Math.log(most / least)
+      : (inside - least) / (most - least);
     return Math.round(share * steps);
   };
   return { steps, value, position };

@@ -1,16 +1,9 @@
 // Step 2: what each column holds, and which role it has. Nothing has a role until it is given one.
 
 import { get, post, segment } from "./api.js";
-import { histogram } from "./charts.js";
-import { announce, freshId, h, notice, problem, put } from "./dom.js";
-import { count, plural } from "./format.js";
-
-const ROLES = [
-  { name: "quasi", title: "quasi", sentence: "what others may know of a person; published" },
-  { name: "sensitive", title: "sensitive", sentence: "published under the promise" },
-  { name: "key", title: "key", sentence: "identifies the person; never published" },
-  { name: "drop", title: "drop", sentence: "left out" },
-];
+import { ROLES, columnCard } from "./column-card.js";
+import { announce, h, notice, problem, put } from "./dom.js";
+import { plural } from "./format.js";
 
 export async function showColumns(page) {
   const found = await get(`/api/tables/${segment(page.id)}`);
@@ -22,20 +15,31 @@ export async function showColumns(page) {
   const status = h("p", { class: "tally", role: "status" });
   const trouble = h("div");
   const missing = missingChoice(draft, keep);
-  const cards = found.columns.map((column, place) => card(column, place, draft, changed));
-  const pending = () => found.columns.filter((column) => column.suggestion && !draft.roles[column.name]);
+  const cards = found.columns.map((column, place) => columnCard(column, place, draft, changed));
+  const pending = () =>
+    found.columns.filter((column) => column.suggestion && !draft.roles[column.name]);
   const accept = h("button", { type: "button", onclick: acceptAll });
-  const rest = h("select", { id: "rest", onchange: giveRest }, h("option", { value: "" }, "choose a role"), ROLES.map((role) => h("option", { value: role.name }, role.title)));
+  const rest = h(
+    "select",
+    { id: "rest", onchange: giveRest },
+    h("option", { value: "" }, "choose a role"),
+    ROLES.map((role) => h("option", { value: role.name }, role.title)),
+  );
 
   function changed() {
     keep();
     const open = found.columns.filter((column) => !draft.roles[column.name]);
-    status.textContent = open.length === 0 ? "Every column has a role." : `${plural(open.length, "column")} without a role.`;
+    status.textContent =
+      open.length === 0
+        ? "Every column has a role."
+        : `${plural(open.length, "column")} without a role.`;
     const suggested = pending().length;
     accept.hidden = suggested === 0;
     accept.textContent = `Accept ${plural(suggested, "suggestion")}`;
     rest.parentElement.hidden = open.length === 0;
-    missing.box.hidden = !found.columns.some((column) => draft.roles[column.name] === "sensitive" && column.nulls > 0);
+    missing.box.hidden = !found.columns.some(
+      (column) => draft.roles[column.name] === "sensitive" && column.nulls > 0,
+    );
   }
 
   function acceptAll() {
@@ -64,10 +68,20 @@ export async function showColumns(page) {
     }
     const roles = found.columns.map((column) => draft.roles[column.name]);
     if (!roles.includes("sensitive")) {
-      put(trouble, notice("bad", "No column is sensitive: a promise needs one to be about. Give at least one column that role."));
+      put(
+        trouble,
+        notice(
+          "bad",
+          "No column is sensitive: a promise needs one to be about. Give at least one column that role.",
+        ),
+      );
       return;
     }
-    put(trouble, h("p", null, "Counting the table…"), h("progress", { "aria-label": "Counting the table" }));
+    put(
+      trouble,
+      h("p", null, "Counting the table…"),
+      h("progress", { "aria-label": "Counting the table" }),
+    );
     try {
       const profile = await post(`/api/tables/${segment(page.id)}/roles`, request(draft));
       location.hash = `#/profile/${segment(profile.profile)}`;
@@ -79,17 +93,44 @@ export async function showColumns(page) {
   put(
     page.view,
     h("h1", { tabindex: "-1" }, "Say what each column is"),
-    h("p", { class: "lead" }, h("strong", { class: "filename" }, found.label), ` has ${plural(found.rows, "row")} and ${plural(found.columns.length, "column")}. Nothing is guessed: a suggestion counts only when you accept it.`),
-    h("dl", { class: "roles-meaning" }, ROLES.map((role) => h("div", null, h("dt", null, role.title), h("dd", null, role.sentence)))),
-    h("p", { class: "quiet" }, "Fewer quasi columns protect better: give out those that analysts need, and drop the rest."),
+    h(
+      "p",
+      { class: "lead" },
+      h("strong", { class: "filename" }, found.label),
+      ` has ${plural(found.rows, "row")} and ${plural(found.columns.length, "column")}. Nothing is guessed: a suggestion counts only when you accept it.`,
+    ),
+    h(
+      "dl",
+      { class: "roles-meaning" },
+      ROLES.map((role) => h("div", null, h("dt", null, role.title), h("dd", null, role.sentence))),
+    ),
+    h(
+      "p",
+      { class: "quiet" },
+      "Fewer quasi columns protect better: give out those that analysts need, and drop the rest.",
+    ),
     h(
       "form",
       { onsubmit: submit, novalidate: true },
-      h("div", { class: "toolbar" }, status, accept, h("span", null, h("label", { for: "rest" }, "All others: "), rest)),
-      h("ul", { class: "cards" }, cards.map((one) => one.element)),
+      h(
+        "div",
+        { class: "toolbar" },
+        status,
+        accept,
+        h("span", null, h("label", { for: "rest" }, "All others: "), rest),
+      ),
+      h(
+        "ul",
+        { class: "cards" },
+        cards.map((one) => one.element),
+      ),
       missing.box,
       trouble,
-      h("p", { class: "actions" }, h("button", { type: "submit", class: "main" }, "Continue to the promise")),
+      h(
+        "p",
+        { class: "actions" },
+        h("button", { type: "submit", class: "main" }, "Continue to the promise"),
+      ),
     ),
   );
   changed();
@@ -111,7 +152,8 @@ function readDraft(id, found) {
   for (const part of ["roles", "bins", "domain", "categorical"]) {
     const known = Object.create(null);
     for (const column of found.columns) {
-      if (Object.hasOwn(draft[part] ?? {}, column.name)) known[column.name] = draft[part][column.name];
+      if (Object.hasOwn(draft[part] ?? {}, column.name))
+        known[column.name] = draft[part][column.name];
     }
     draft[part] = known;
   }
@@ -119,10 +161,15 @@ function readDraft(id, found) {
 }
 
 function request(draft) {
-  const filled = (texts) => Object.fromEntries(Object.entries(texts).filter(([, text]) => text.trim()));
+  const filled = (texts) =>
+    Object.fromEntries(Object.entries(texts).filter(([, text]) => text.trim()));
   const asked = { roles: draft.roles, missing: draft.missing };
-  const sensitive = Object.entries(filled(draft.bins)).filter(([name]) => draft.roles[name] === "sensitive");
-  const domain = Object.entries(filled(draft.domain)).filter(([name]) => ["quasi", "sensitive"].includes(draft.roles[name]));
+  const sensitive = Object.entries(filled(draft.bins)).filter(
+    ([name]) => draft.roles[name] === "sensitive",
+  );
+  const domain = Object.entries(filled(draft.domain)).filter(([name]) =>
+    ["quasi", "sensitive"].includes(draft.roles[name]),
+  );
   const categorical = Object.keys(draft.categorical).filter((name) => draft.categorical[name]);
   if (sensitive.length) asked.bins = Object.fromEntries(sensitive);
   if (domain.length) asked.domain = Object.fromEntries(domain);
@@ -145,115 +192,19 @@ function missingChoice(draft, keep) {
         draft.missing = name;
         keep();
       };
-      return h("label", null, h("input", { type: "radio", name: "missing", value: name, checked: draft.missing === name, onchange: change }), h("span", null, text));
+      return h(
+        "label",
+        null,
+        h("input", {
+          type: "radio",
+          name: "missing",
+          value: name,
+          checked: draft.missing === name,
+          onchange: change,
+        }),
+        h("span", null, text),
+      );
     }),
   );
   return { box };
-}
-
-function card(column, place, draft, changed) {
-  const title = freshId("column");
-  const radios = ROLES.map((role) =>
-    h("input", {
-      type: "radio",
-      name: `role-${place}`,
-      value: role.name,
-      onchange: () => {
-        draft.roles[column.name] = role.name;
-        refresh();
-        changed();
-      },
-    }),
-  );
-  const suggestion = h("p", { class: "suggestion" });
-  const more = h("div");
-
-  function refresh() {
-    const role = draft.roles[column.name];
-    radios.forEach((radio) => {
-      radio.checked = radio.value === role;
-    });
-    element.classList.toggle("open", !role);
-    put(
-      suggestion,
-      column.suggestion && !role
-        ? [
-            h("span", { class: "tag" }, "Suggestion"),
-            h("span", null, ` ${column.suggestion.role}: ${column.suggestion.why} `),
-            h(
-              "button",
-              {
-                type: "button",
-                class: "link",
-                "aria-label": `Accept the suggestion ${column.suggestion.role} for ${column.name}`,
-                onclick: () => {
-                  draft.roles[column.name] = column.suggestion.role;
-                  refresh();
-                  changed();
-                  radios.find((radio) => radio.checked)?.focus();
-                },
-              },
-              "Accept",
-            ),
-          ]
-        : null,
-    );
-    suggestion.hidden = !suggestion.hasChildNodes();
-    more.hidden = !(role === "quasi" || role === "sensitive");
-  }
-
-  function field(part, label, hint) {
-    const id = freshId(part);
-    const keep = (event) => {
-      draft[part][column.name] = event.target.value;
-      changed();
-    };
-    return h("p", null, h("label", { for: id }, label), h("input", { id, type: "text", value: draft[part][column.name] ?? "", oninput: keep, "aria-describedby": `${id}-hint`, autocomplete: "off" }), h("small", { id: `${id}-hint`, class: "quiet" }, hint));
-  }
-
-  put(
-    more,
-    h(
-      "details",
-      null,
-      h("summary", null, "More about this column"),
-      field("domain", "Stated domain", "Known from elsewhere, wider than what occurs: 0..120 or F,M,X. Empty: what occurs."),
-      field("bins", "Bins", "For a sensitive column of numbers: 0,100,1000,inf."),
-      h(
-        "label",
-        { class: "check" },
-        h("input", {
-          type: "checkbox",
-          checked: Boolean(draft.categorical[column.name]),
-          onchange: (event) => {
-            draft.categorical[column.name] = event.target.checked;
-            changed();
-          },
-        }),
-        " These numbers are names (codes, zip codes)",
-      ),
-    ),
-  );
-  const nulls = column.nulls ? `${count(column.nulls)} missing` : "none missing";
-  const element = h(
-    "li",
-    { class: "card" },
-    h(
-      "div",
-      { class: "card-head" },
-      h("h2", { id: title, class: "column-name" }, column.name),
-      h("p", { class: "quiet" }, [column.type, column.distinct === null || column.distinct === undefined ? null : plural(column.distinct, "different value"), nulls].filter(Boolean).join(" · ")),
-    ),
-    histogram(column),
-    h(
-      "fieldset",
-      { class: "segments", "aria-labelledby": title },
-      h("legend", { class: "hidden" }, `Role of ${column.name}`),
-      radios.map((radio, at) => h("label", null, radio, h("span", null, ROLES[at].title))),
-    ),
-    suggestion,
-    more,
-  );
-  refresh();
-  return { column, element, refresh };
 }

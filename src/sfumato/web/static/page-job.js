@@ -31,7 +31,16 @@ export async function showJob(page) {
   }
 
   function head(now, title) {
-    return [h("h1", { tabindex: "-1" }, title), h("p", { class: "lead" }, [now.name, asked(now), moment(now.created)].filter(Boolean).map((part, place) => [place ? " · " : null, part]))];
+    return [
+      h("h1", { tabindex: "-1" }, title),
+      h(
+        "p",
+        { class: "lead" },
+        [now.name, asked(now), moment(now.created)]
+          .filter(Boolean)
+          .map((part, place) => [place ? " · " : null, part]),
+      ),
+    ];
   }
 
   async function running(now) {
@@ -39,8 +48,19 @@ export async function showJob(page) {
       draw(last).then(() => page.view.querySelector("h1")?.focus());
     });
     stop = progress.stop;
-    put(page.view, head(now, `${TITLES[now.kind]}…`), progress.element, h("p", { class: "quiet" }, "You may leave this page: the work goes on, and stands under Jobs."));
-    const promise = (await serverState()).promises.find((one) => now.guarantee?.startsWith(one.name));
+    put(
+      page.view,
+      head(now, `${TITLES[now.kind]}…`),
+      progress.element,
+      h(
+        "p",
+        { class: "quiet" },
+        "You may leave this page: the work goes on, and stands under Jobs.",
+      ),
+    );
+    const promise = (await serverState()).promises.find((one) =>
+      now.guarantee?.startsWith(one.name),
+    );
     if (promise && page.current()) page.limits(`With ${promise.title}:`, promise.does_not_protect);
   }
 
@@ -49,8 +69,16 @@ export async function showJob(page) {
     put(
       page.view,
       head(now, failed ? "This did not work" : "Cancelled"),
-      failed ? notice("bad", now.error || "The job failed.") : notice("note", "The work was stopped and its files were removed. Nothing of it is left."),
-      back ? h("p", { class: "actions" }, h("a", { class: "button", href: back }, "Back to the promise")) : null,
+      failed
+        ? notice("bad", now.error || "The job failed.")
+        : notice("note", "The work was stopped and its files were removed. Nothing of it is left."),
+      back
+        ? h(
+            "p",
+            { class: "actions" },
+            h("a", { class: "button", href: back }, "Back to the promise"),
+          )
+        : null,
     );
   }
 
@@ -59,13 +87,45 @@ export async function showJob(page) {
     put(
       page.view,
       head(now, "The candidates, measured"),
-      h("p", null, "Each candidate was published in private, asked the same questions and attacked. Lower is better in every column."),
+      h(
+        "p",
+        null,
+        "Each candidate was published in private, asked the same questions and attacked. Lower is better in every column.",
+      ),
       table(
         "Measured candidates",
-        [{ title: "candidate" }, { title: "kept by" }, { title: "median error of a count", number: true }, { title: "advantage of the best attack", number: true }, { title: "" }],
-        rows.map((row) => [row.guarantee, row.mechanism ?? "", row.feasible === false ? (row.reason ?? "cannot be kept") : percent(row.error), row.attack === undefined ? "–" : signed(row.attack), row.feasible === false || !now.profile ? "" : h("a", { href: promiseAddress({ ...now, ...row }) }, "Use it")]),
+        [
+          { title: "candidate" },
+          { title: "kept by" },
+          { title: "median error of a count", number: true },
+          { title: "advantage of the best attack", number: true },
+          { title: "" },
+        ],
+        rows.map((row) => [
+          row.guarantee,
+          row.mechanism ?? "",
+          row.feasible === false ? (row.reason ?? "cannot be kept") : percent(row.error),
+          row.attack === undefined ? "–" : signed(row.attack),
+          row.feasible === false || !now.profile
+            ? ""
+            : h("a", { href: promiseAddress({ ...now, ...row }) }, "Use it"),
+        ]),
       ),
-      h("p", { class: "actions" }, h("a", { class: "button main", href: `/api/jobs/${segment(now.id)}/report`, target: "_blank", rel: "noopener" }, "Open the full comparison"), back ? h("a", { class: "button", href: back }, "Back to the promise") : null),
+      h(
+        "p",
+        { class: "actions" },
+        h(
+          "a",
+          {
+            class: "button main",
+            href: `/api/jobs/${segment(now.id)}/report`,
+            target: "_blank",
+            rel: "noopener",
+          },
+          "Open the full comparison",
+        ),
+        back ? h("a", { class: "button", href: back }, "Back to the promise") : null,
+      ),
     );
   }
 
@@ -86,7 +146,8 @@ function promiseAddress(job) {
   const query = new URLSearchParams();
   if (job.guarantee) query.set("g", job.guarantee);
   if (job.mechanism) query.set("m", job.mechanism);
-  for (const one of job.candidates ?? []) query.append("c", `${one.guarantee}~${one.mechanism ?? ""}`);
+  for (const one of job.candidates ?? [])
+    query.append("c", `${one.guarantee}~${one.mechanism ?? ""}`);
   const text = query.toString();
   return `#/profile/${segment(job.profile)}${text ? `?${text}` : ""}`;
 }

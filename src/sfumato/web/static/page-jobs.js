@@ -5,7 +5,13 @@ import { h, problem, put } from "./dom.js";
 import { moment, percent } from "./format.js";
 
 const KINDS = { publish: "Release", compare: "Comparison", evidence: "Audit and attacks" };
-const STATES = { waiting: "waiting", running: "running", done: "done", failed: "failed", cancelled: "cancelled" };
+const STATES = {
+  waiting: "waiting",
+  running: "running",
+  done: "done",
+  failed: "failed",
+  cancelled: "cancelled",
+};
 const AGAIN = 1500; // milliseconds until running jobs are asked again
 
 export async function showJobs(page) {
@@ -13,7 +19,16 @@ export async function showJobs(page) {
   page.title("Jobs");
   await page.usualLimits();
   const list = h("div");
-  put(page.view, h("h1", { tabindex: "-1" }, "Jobs"), h("p", { class: "lead" }, "What this server has made and is making. It stays when the page is closed and when the server is started again."), list);
+  put(
+    page.view,
+    h("h1", { tabindex: "-1" }, "Jobs"),
+    h(
+      "p",
+      { class: "lead" },
+      "What this server has made and is making. It stays when the page is closed and when the server is started again.",
+    ),
+    list,
+  );
   let timer = null;
   const entries = new Map(); // by id, so that the focus stays where it is while figures change
 
@@ -35,7 +50,16 @@ export async function showJobs(page) {
 
   function draw(jobs) {
     if (jobs.length === 0) {
-      put(list, h("p", { class: "quiet" }, "None yet. ", h("a", { href: "#/" }, "Choose a table"), " to make the first release."));
+      put(
+        list,
+        h(
+          "p",
+          { class: "quiet" },
+          "None yet. ",
+          h("a", { href: "#/" }, "Choose a table"),
+          " to make the first release.",
+        ),
+      );
       return;
     }
     const known = new Set(jobs.map((job) => job.id));
@@ -50,7 +74,11 @@ export async function showJobs(page) {
     }
     const wanted = jobs.map((job) => entries.get(job.id).element);
     const present = [...list.querySelectorAll(":scope > ul > li")];
-    if (wanted.length !== present.length || wanted.some((element, place) => element !== present[place])) put(list, h("ul", { class: "jobs" }, wanted));
+    if (
+      wanted.length !== present.length ||
+      wanted.some((element, place) => element !== present[place])
+    )
+      put(list, h("ul", { class: "jobs" }, wanted));
   }
 
   await refresh();
@@ -74,11 +102,54 @@ function entry(job, refresh) {
   return h(
     "li",
     { class: `job ${job.state}` },
-    h("div", { class: "job-head" }, h("a", { href: `#/job/${segment(job.kind === "evidence" && job.job ? job.job : job.id)}` }, title), h("span", { class: `tag ${job.state === "done" ? "good" : job.state === "failed" ? "bad" : ""}` }, STATES[job.state] ?? job.state)),
-    h("p", { class: "quiet" }, [job.name ? KINDS[job.kind] : null, asked, moment(job.created)].filter(Boolean).join(" · ")),
-    finished(job) ? null : h("p", { class: "job-progress" }, h("progress", { max: "1", value: part === null ? undefined : part, "aria-label": `Progress of ${title}` }), h("span", { class: "quiet" }, ` ${job.stage || "waiting"}${part === null ? "" : `, ${percent(part)}`}`)),
+    h(
+      "div",
+      { class: "job-head" },
+      h(
+        "a",
+        { href: `#/job/${segment(job.kind === "evidence" && job.job ? job.job : job.id)}` },
+        title,
+      ),
+      h(
+        "span",
+        { class: `tag ${job.state === "done" ? "good" : job.state === "failed" ? "bad" : ""}` },
+        STATES[job.state] ?? job.state,
+      ),
+    ),
+    h(
+      "p",
+      { class: "quiet" },
+      [job.name ? KINDS[job.kind] : null, asked, moment(job.created)].filter(Boolean).join(" · "),
+    ),
+    finished(job)
+      ? null
+      : h(
+          "p",
+          { class: "job-progress" },
+          h("progress", {
+            max: "1",
+            value: part === null ? undefined : part,
+            "aria-label": `Progress of ${title}`,
+          }),
+          h(
+            "span",
+            { class: "quiet" },
+            ` ${job.stage || "waiting"}${part === null ? "" : `, ${percent(part)}`}`,
+          ),
+        ),
     job.error ? h("p", { class: "quiet" }, job.error) : null,
     trouble,
-    finished(job) && job.kind !== "publish" ? h("button", { type: "button", class: "link", "aria-label": `Remove ${title} of ${moment(job.created)}`, onclick: drop }, "Remove") : null,
+    finished(job) && job.kind !== "publish"
+      ? h(
+          "button",
+          {
+            type: "button",
+            class: "link",
+            "aria-label": `Remove ${title} of ${moment(job.created)}`,
+            onclick: drop,
+          },
+          "Remove",
+        )
+      : null,
   );
 }

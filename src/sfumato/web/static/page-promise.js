@@ -9,7 +9,10 @@ import { parameterFields } from "./parameters.js";
 import { predictionPanel } from "./prediction.js";
 
 export async function showPromise(page) {
-  const [state, profile] = await Promise.all([serverState(), get(`/api/profiles/${segment(page.id)}`)]);
+  const [state, profile] = await Promise.all([
+    serverState(),
+    get(`/api/profiles/${segment(page.id)}`),
+  ]);
   page.steps(2, { 0: "#/", 1: profile.table ? `#/table/${segment(profile.table)}` : null });
   page.title("Choose the promise");
   const allowed = new Map(profile.allowed.map((one) => [one.promise, one]));
@@ -28,9 +31,22 @@ export async function showPromise(page) {
 
   const fields = h("div");
   const mechanismBox = h("p", { class: "mechanism" });
-  const textField = h("input", { type: "text", id: "as-text", class: "wide", autocomplete: "off", spellcheck: "false", oninput: () => typed(textField.value), "aria-describedby": "as-text-hint" });
+  const textField = h("input", {
+    type: "text",
+    id: "as-text",
+    class: "wide",
+    autocomplete: "off",
+    spellcheck: "false",
+    oninput: () => typed(textField.value),
+    "aria-describedby": "as-text-hint",
+  });
   const panel = predictionPanel(page, profile, (nearest) => typed(nearest, true));
-  const tray = candidateTray(page, profile, () => ({ guarantee: chosen.text, mechanism: chosen.mechanism }), keep);
+  const tray = candidateTray(
+    page,
+    profile,
+    () => ({ guarantee: chosen.text, mechanism: chosen.mechanism }),
+    keep,
+  );
 
   /** Hold the choice in the address, so that a reload or a bookmark comes back to it. */
   function keep() {
@@ -60,7 +76,13 @@ export async function showPromise(page) {
     );
     const ways = chosen.promise.mechanisms ?? [];
     const meaning = h("small", { class: "quiet", id: "mechanism-meaning" });
-    const select = h("select", { id: "mechanism", "aria-describedby": "mechanism-meaning", onchange: () => takeMechanism(select, ways, meaning) },
+    const select = h(
+      "select",
+      {
+        id: "mechanism",
+        "aria-describedby": "mechanism-meaning",
+        onchange: () => takeMechanism(select, ways, meaning),
+      },
       h("option", { value: "" }, "the best for these data"),
       ways.map((way) => h("option", { value: way.name }, way.name)),
     );
@@ -70,11 +92,18 @@ export async function showPromise(page) {
       select.value = "";
     }
     say(ways, meaning);
-    put(mechanismBox, h("label", { for: "mechanism" }, "Mechanism: the way to keep it"), select, meaning);
+    put(
+      mechanismBox,
+      h("label", { for: "mechanism" }, "Mechanism: the way to keep it"),
+      select,
+      meaning,
+    );
   }
 
   function say(ways, meaning) {
-    meaning.textContent = ways.find((way) => way.name === chosen.mechanism)?.sentence ?? "The mechanism with the smallest predicted error is taken.";
+    meaning.textContent =
+      ways.find((way) => way.name === chosen.mechanism)?.sentence ??
+      "The mechanism with the smallest predicted error is taken.";
   }
 
   function takeMechanism(select, ways, meaning) {
@@ -94,7 +123,8 @@ export async function showPromise(page) {
   function choose(promise, text) {
     chosen.promise = promise;
     chosen.text = text;
-    for (const radio of list.querySelectorAll("input")) radio.checked = radio.value === promise.name;
+    for (const radio of list.querySelectorAll("input"))
+      radio.checked = radio.value === promise.name;
   }
 
   const list = h(
@@ -112,7 +142,14 @@ export async function showPromise(page) {
   put(
     page.view,
     h("h1", { tabindex: "-1" }, "Choose the promise"),
-    h("p", { class: "lead" }, h("strong", { class: "filename" }, profile.label ?? "The table"), ` has ${plural(profile.rows, "person", "people")}`, about(profile), ". Move the promise and watch what it allows and what it costs. Nothing is published yet."),
+    h(
+      "p",
+      { class: "lead" },
+      h("strong", { class: "filename" }, profile.label ?? "The table"),
+      ` has ${plural(profile.rows, "person", "people")}`,
+      about(profile),
+      ". Move the promise and watch what it allows and what it costs. Nothing is published yet.",
+    ),
     list,
     h(
       "section",
@@ -123,7 +160,22 @@ export async function showPromise(page) {
         h("h2", null, "How strong"),
         fields,
         mechanismBox,
-        h("details", null, h("summary", null, "As text"), h("p", null, h("label", { for: "as-text" }, "The promise"), textField, h("small", { id: "as-text-hint", class: "quiet" }, "As the command line takes it, for example f-privacy(limits=HIV:0.05;*:1)."))),
+        h(
+          "details",
+          null,
+          h("summary", null, "As text"),
+          h(
+            "p",
+            null,
+            h("label", { for: "as-text" }, "The promise"),
+            textField,
+            h(
+              "small",
+              { id: "as-text-hint", class: "quiet" },
+              "As the command line takes it, for example f-privacy(limits=HIV:0.05;*:1).",
+            ),
+          ),
+        ),
       ),
       panel.element,
     ),
@@ -138,7 +190,12 @@ export async function showPromise(page) {
 }
 
 function about(profile) {
-  if (profile.sensitive?.length === 1) return [" and ", h("strong", null, profile.sensitive[0]), ` has ${plural(profile.values ?? 0, "value")}`];
+  if (profile.sensitive?.length === 1)
+    return [
+      " and ",
+      h("strong", null, profile.sensitive[0]),
+      ` has ${plural(profile.values ?? 0, "value")}`,
+    ];
   return profile.values ? ` and ${plural(profile.values, "sensitive value")}` : null;
 }
 
@@ -153,7 +210,11 @@ function promiseChoice(promise, verdict, checked, onchange) {
       { class: "promise-text" },
       h("strong", null, promise.title),
       " ",
-      h("span", { class: `tag ${possible ? "good" : "bad"}` }, possible ? "these data allow it" : "not on these data"),
+      h(
+        "span",
+        { class: `tag ${possible ? "good" : "bad"}` },
+        possible ? "these data allow it" : "not on these data",
+      ),
       h("span", { class: "sentence" }, promise.sentence),
       verdict?.limit ? h("span", { class: "quiet limit" }, verdict.limit) : null,
     ),
@@ -162,7 +223,12 @@ function promiseChoice(promise, verdict, checked, onchange) {
 
 function publishBox(profile, chosen, panel) {
   const trouble = h("div");
-  const name = h("input", { type: "text", id: "release-name", maxlength: "80", autocomplete: "off" });
+  const name = h("input", {
+    type: "text",
+    id: "release-name",
+    maxlength: "80",
+    autocomplete: "off",
+  });
   const button = h("button", { type: "submit", class: "main" }, "Publish under this promise");
   panel.onfeasible((feasible) => {
     button.disabled = feasible === false;
@@ -187,8 +253,17 @@ function publishBox(profile, chosen, panel) {
     "section",
     { class: "publish", "aria-labelledby": "publish-title" },
     h("h2", { id: "publish-title" }, "Publish"),
-    h("p", null, "The release is made on this machine and given to nobody until you download it and hand it out. Publish these people once: a second release with fresh draws tells more than either alone."),
-    h("form", { onsubmit: publish }, h("p", null, h("label", { for: "release-name" }, "A name for it (optional)"), name), trouble, h("p", { class: "actions" }, button)),
+    h(
+      "p",
+      null,
+      "The release is made on this machine and given to nobody until you download it and hand it out. Publish these people once: a second release with fresh draws tells more than either alone.",
+    ),
+    h(
+      "form",
+      { onsubmit: publish },
+      h("p", null, h("label", { for: "release-name" }, "A name for it (optional)"), name),
+      trouble,
+      h("p", { class: "actions" }, button),
+    ),
   );
 }
-

@@ -14,14 +14,25 @@ export async function showStart(page) {
   put(
     page.view,
     h("h1", { tabindex: "-1" }, "Choose a table of people"),
-    h("p", { class: "lead" }, "One row per person, in Parquet, CSV or Arrow. The table stays on this machine: you will see counts of its columns, never a row."),
+    h(
+      "p",
+      { class: "lead" },
+      "One row per person, in Parquet, CSV or Arrow. The table stays on this machine: you will see counts of its columns, never a row.",
+    ),
     trouble,
     h("div", { class: "pair" }, browser(page, state, open), uploader(state, open)),
   );
 }
 
 async function openTable(source, label, trouble) {
-  put(trouble, notice("note", `Counting the columns of ${label}…`, h("progress", { "aria-label": "Counting columns" })));
+  put(
+    trouble,
+    notice(
+      "note",
+      `Counting the columns of ${label}…`,
+      h("progress", { "aria-label": "Counting columns" }),
+    ),
+  );
   announce(`Counting the columns of ${label}`);
   try {
     const table = await post("/api/tables", { source });
@@ -60,21 +71,49 @@ function browser(page, state, open) {
         null,
         place === all.length - 1
           ? h("span", { "aria-current": "location", tabindex: "-1" }, name)
-          : h("button", { type: "button", class: "link", onclick: () => go(root, path, true) }, name),
+          : h(
+              "button",
+              { type: "button", class: "link", onclick: () => go(root, path, true) },
+              name,
+            ),
       );
     });
     put(
       list,
       h("nav", { "aria-label": "Folder" }, h("ol", { class: "crumbs" }, crumbs)),
-      folders.length + files.length === 0 ? h("p", { class: "quiet" }, "No tables in this folder.") : null,
+      folders.length + files.length === 0
+        ? h("p", { class: "quiet" }, "No tables in this folder.")
+        : null,
       h(
         "ul",
         { class: "listing" },
         folders.map((name) =>
-          h("li", null, h("button", { type: "button", class: "row folder", onclick: () => go(root, inside(name), true) }, h("span", { class: "name" }, name), h("span", { class: "quiet" }, "folder"))),
+          h(
+            "li",
+            null,
+            h(
+              "button",
+              { type: "button", class: "row folder", onclick: () => go(root, inside(name), true) },
+              h("span", { class: "name" }, name),
+              h("span", { class: "quiet" }, "folder"),
+            ),
+          ),
         ),
         files.map((file) =>
-          h("li", null, h("button", { type: "button", class: "row file", onclick: () => open({ root, path: inside(file.name) }, file.name) }, h("span", { class: "name" }, file.name), h("span", { class: "quiet" }, bytes(file.bytes)))),
+          h(
+            "li",
+            null,
+            h(
+              "button",
+              {
+                type: "button",
+                class: "row file",
+                onclick: () => open({ root, path: inside(file.name) }, file.name),
+              },
+              h("span", { class: "name" }, file.name),
+              h("span", { class: "quiet" }, bytes(file.bytes)),
+            ),
+          ),
         ),
       ),
     );
@@ -86,7 +125,13 @@ function browser(page, state, open) {
           "p",
           null,
           h("label", { for: "root" }, "Folder "),
-          h("select", { id: "root", onchange: (event) => go(event.target.value, "", false) }, state.roots.map((one) => h("option", { value: one.id, selected: one.id === root }, one.name))),
+          h(
+            "select",
+            { id: "root", onchange: (event) => go(event.target.value, "", false) },
+            state.roots.map((one) =>
+              h("option", { value: one.id, selected: one.id === root }, one.name),
+            ),
+          ),
         )
       : null;
   if (root !== undefined) go(root, folder, false);
@@ -94,18 +139,35 @@ function browser(page, state, open) {
     "section",
     { "aria-labelledby": "here" },
     h("h2", { id: "here" }, "On this machine"),
-    state.roots.length === 0 ? h("p", { class: "quiet" }, "The server was started without a folder. Start it with “sfumato serve --data FOLDER”, or upload a file.") : chooser,
+    state.roots.length === 0
+      ? h(
+          "p",
+          { class: "quiet" },
+          "The server was started without a folder. Start it with “sfumato serve --data FOLDER”, or upload a file.",
+        )
+      : chooser,
     list,
   );
 }
 
 function uploader(state, open) {
   const status = h("div", { class: "upload-status" });
-  const input = h("input", { type: "file", id: "upload", accept: ".parquet,.csv,.arrow,.feather,.ipc", onchange: () => input.files[0] && send(input.files[0]) });
+  const input = h("input", {
+    type: "file",
+    id: "upload",
+    accept: ".parquet,.csv,.arrow,.feather,.ipc",
+    onchange: () => input.files[0] && send(input.files[0]),
+  });
 
   async function send(file) {
     if (file.size > state.upload_limit) {
-      put(status, notice("bad", `${file.name} has ${bytes(file.size)}; an upload may have at most ${bytes(state.upload_limit)}. Put the file into a folder that the server was given with --data.`));
+      put(
+        status,
+        notice(
+          "bad",
+          `${file.name} has ${bytes(file.size)}; an upload may have at most ${bytes(state.upload_limit)}. Put the file into a folder that the server was given with --data.`,
+        ),
+      );
       return;
     }
     const bar = h("progress", { max: "1", value: 0, "aria-label": `Sending ${file.name}` });
@@ -114,7 +176,12 @@ function uploader(state, open) {
       bar.value = part;
       share.textContent = percent(part);
     });
-    put(status, h("p", null, "Sending ", h("strong", null, file.name), " ", share), bar, h("button", { type: "button", onclick: sending.cancel }, "Stop"));
+    put(
+      status,
+      h("p", null, "Sending ", h("strong", null, file.name), " ", share),
+      bar,
+      h("button", { type: "button", onclick: sending.cancel }, "Stop"),
+    );
     try {
       const { source } = await sending.done;
       put(status, h("p", null, `${file.name} has arrived.`));
@@ -143,7 +210,17 @@ function uploader(state, open) {
     },
     h("label", { for: "upload" }, "Choose a file, or drop one here"),
     input,
-    h("p", { class: "quiet" }, `At most ${bytes(state.upload_limit)}. The copy is kept in the server's private folder.`),
+    h(
+      "p",
+      { class: "quiet" },
+      `At most ${bytes(state.upload_limit)}. The copy is kept in the server's private folder.`,
+    ),
   );
-  return h("section", { "aria-labelledby": "send" }, h("h2", { id: "send" }, "Upload"), zone, status);
+  return h(
+    "section",
+    { "aria-labelledby": "send" },
+    h("h2", { id: "send" }, "Upload"),
+    zone,
+    status,
+  );
 }

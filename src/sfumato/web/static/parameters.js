@@ -5,7 +5,11 @@ import { numberOf, scaleOf } from "./guarantee.js";
 
 /** Fields that write into `values` and call `changed`. */
 export function parameterFields(promise, values, changed) {
-  return promise.parameters.map((parameter) => (parameter.kind === "choice" ? choice(parameter, values, changed) : slider(parameter, values, changed)));
+  return promise.parameters.map((parameter) =>
+    parameter.kind === "choice"
+      ? choice(parameter, values, changed)
+      : slider(parameter, values, changed),
+  );
 }
 
 function choice(parameter, values, changed) {
@@ -14,14 +18,40 @@ function choice(parameter, values, changed) {
     values[parameter.name] = event.target.value;
     changed();
   };
-  return h("p", { class: "parameter" }, h("label", { for: id }, parameter.title), h("select", { id, onchange: take }, (parameter.choices ?? []).map((one) => h("option", { value: one, selected: String(values[parameter.name]) === String(one) }, one))));
+  return h(
+    "p",
+    { class: "parameter" },
+    h("label", { for: id }, parameter.title),
+    h(
+      "select",
+      { id, onchange: take },
+      (parameter.choices ?? []).map((one) =>
+        h("option", { value: one, selected: String(values[parameter.name]) === String(one) }, one),
+      ),
+    ),
+  );
 }
 
 function slider(parameter, values, changed) {
   const id = freshId("parameter");
   const scale = scaleOf(parameter);
-  const range = h("input", { type: "range", id, min: "0", max: String(scale.steps), step: "1", "aria-describedby": `${id}-effect`, oninput: slide });
-  const field = h("input", { type: "text", inputmode: "decimal", class: "short", "aria-label": `${parameter.title}, as a number`, autocomplete: "off", oninput: type });
+  const range = h("input", {
+    type: "range",
+    id,
+    min: "0",
+    max: String(scale.steps),
+    step: "1",
+    "aria-describedby": `${id}-effect`,
+    oninput: slide,
+  });
+  const field = h("input", {
+    type: "text",
+    inputmode: "decimal",
+    class: "short",
+    "aria-label": `${parameter.title}, as a number`,
+    autocomplete: "off",
+    oninput: type,
+  });
 
   function place() {
     const number = numberOf(values[parameter.name]);
@@ -53,8 +83,18 @@ function slider(parameter, values, changed) {
   return h(
     "div",
     { class: "parameter" },
-    h("div", { class: "parameter-head" }, h("label", { for: id }, parameter.title, " ", h("code", null, parameter.name)), field),
+    h(
+      "div",
+      { class: "parameter-head" },
+      h("label", { for: id }, parameter.title, " ", h("code", null, parameter.name)),
+      field,
+    ),
     range,
-    h("p", { class: "effects", id: `${id}-effect` }, h("span", null, h("b", null, "Less: "), parameter.less), h("span", null, h("b", null, "More: "), parameter.more)),
+    h(
+      "p",
+      { class: "effects", id: `${id}-effect` },
+      h("span", null, h("b", null, "Less: "), parameter.less),
+      h("span", null, h("b", null, "More: "), parameter.more),
+    ),
   );
 }

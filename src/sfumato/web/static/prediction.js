@@ -1,12 +1,12 @@
 // What a promise means and costs on these data, asked of the server while the promise moves.
 
 import { post } from "./api.js";
-import { ceilingChart, errorChart, folded, legend } from "./charts.js";
+import { ceilingChart, errorChart } from "./charts.js";
 import { announce, h, notice, problem, put } from "./dom.js";
+import { legend, refold } from "./figures.js";
 import { count, percent, plural, valueText } from "./format.js";
 
 const MOST_BARS = 24;
-const PAUSE = 60; // milliseconds without a movement before the server is asked
 
 export function predictionPanel(page, profile, useNearest) {
   const words = h("div", { class: "words" });
@@ -18,37 +18,83 @@ export function predictionPanel(page, profile, useNearest) {
   const charts = h(
     "div",
     { class: "charts" },
-    h("figure", null, h("figcaption", null, h("h3", null, "What anybody may conclude"), h("p", { class: "quiet" }, "The largest chance that somebody may give a value for one person.")), legend([["bar", "share in the table"], ["tick", "ceiling"]]), ceilings.element, ceilingNote, ceilingTable),
-    h("figure", null, h("figcaption", null, h("h3", null, "What analysts will see"), h("p", { class: "quiet" }, "The expected error of a count, by how many people it counts. Errors above 100 % are drawn at 100 %.")), errors.element, errorTable),
+    h(
+      "figure",
+      null,
+      h(
+        "figcaption",
+        null,
+        h("h3", null, "What anybody may conclude"),
+        h(
+          "p",
+          { class: "quiet" },
+          "The largest chance that somebody may give a value for one person.",
+        ),
+      ),
+      legend([
+        ["bar", "share in the table"],
+        ["tick", "ceiling"],
+      ]),
+      ceilings.element,
+      ceilingNote,
+      ceilingTable,
+    ),
+    h(
+      "figure",
+      null,
+      h(
+        "figcaption",
+        null,
+        h("h3", null, "What analysts will see"),
+        h(
+          "p",
+          { class: "quiet" },
+          "The expected error of a count, by how many people it counts. Errors above 100 % are drawn at 100 %.",
+        ),
+      ),
+      errors.element,
+      errorTable,
+    ),
   );
   const element = h("div", { class: "prediction" }, words, charts);
-  let timer = null;
-  let asking = null;
+  let asking = null; // what the server is being asked
+  let next = null; // what moved meanwhile: only the latest is asked
+  let saying = null;
   let tell = () => {};
 
   function ask(guarantee, mechanism, promise) {
-    clearTimeout(timer);
-    asking?.abort();
+    next = { guarantee, mechanism, promise };
     element.setAttribute("aria-busy", "true");
     page.limits(`With ${promise.title}:`, promise.does_not_protect);
-    timer = setTimeout(() => send(guarantee, mechanism, promise), PAUSE);
+    if (!asking) send();
   }
 
-  async function send(guarantee, mechanism, promise) {
-    const control = new AbortController();
-    asking = control;
-    const asked = { profile: profile.profile, guarantee };
-    if (mechanism) asked.mechanism = mechanism;
+  async function send() {
+    const { guarantee, mechanism, promise } = next;
+    next = null;
+    asking = new AbortController();
+    const body = { profile: profile.profile, guarantee };
+    if (mechanism) body.mechanism = mechanism;
     try {
-      const found = await post("/api/predict", asked, { signal: control.signal });
-      if (asking === control) draw(found, guarantee, promise);
+      const found = await post("/api/predict", body, { signal: asking.signal });
+      if (!next) draw(found, guarantee, promise);
     } catch (error) {
-      if (error.name === "AbortError" || asking !== control) return;
-      charts.hidden = true;
-      put(words, problem(error));
-      tell(false);
+      if (error.name === "AbortError") return;
+      if (!next) {
+        charts.hidden = true;
+        put(words, problem(error));
+        tell(false);
+      }
     }
-    if (asking === control) element.removeAttribute("aria-busy");
+    asking = null;
+    if (next) send();
+    else element.removeAttribute("aria-busy");
+  }
+
+  function say(text) {
+    // a hand on the slider would otherwise be talked over
+    clearTimeout(saying);
+    saying = setTimeout(() => announce(text), 700);
   }
 
   function draw(found, guarantee, promise) {
@@ -61,8 +107,22 @@ export function predictionPanel(page, profile, useNearest) {
           "bad",
           "These data do not allow this promise.",
           h("p", null, found.reason),
-          found.witness ? h("p", null, "What stands in the way: ", h("strong", null, found.witness)) : null,
-          found.nearest ? h("p", null, h("button", { type: "button", onclick: () => useNearest(found.nearest) }, "Use the nearest that can be kept"), " ", h("code", null, found.nearest)) : null,
+          found.witness
+            ? h("p", null, "What stands in the way: ", h("strong", null, found.witness))
+            : null,
+          found.nearest
+            ? h(
+                "p",
+                null,
+                h(
+                  "button",
+                  { type: "button", onclick: () => useNearest(found.nearest) },
+                  "Use the nearest that can be kept",
+                ),
+                " ",
+                h("code", null, found.nearest),
+              )
+            : null,
         ),
       );
       return;
@@ -72,17 +132,36 @@ export function predictionPanel(page, profile, useNearest) {
     put(
       words,
       statements.map((sentence) => h("blockquote", null, sentence)),
-      h("p", { class: "quiet" }, h("code", null, guarantee), " kept by ", h("code", null, found.mechanism)),
-      found.caveats?.length ? h("details", null, h("summary", null, plural(found.caveats.length, "caveat")), h("ul", null, found.caveats.map((sentence) => h("li", null, sentence)))) : null,
+      h(
+        "p",
+        { class: "quiet" },
+        h("code", null, guarantee),
+        " kept by ",
+        h("code", null, found.mechanism),
+      ),
+      found.caveats?.length
+        ? h(
+            "details",
+            null,
+            h("summary", null, plural(found.caveats.length, "caveat")),
+            h(
+              "ul",
+              null,
+              found.caveats.map((sentence) => h("li", null, sentence)),
+            ),
+          )
+        : null,
     );
     drawCeilings(found);
     drawErrors(found);
-    announce(summary(found));
+    say(summary(found));
   }
 
   function drawCeilings(found) {
     const several = new Set(found.ceilings.map((one) => one.column)).size > 1;
-    const error = new Map((found.by_value ?? []).map((one) => [`${one.column ?? ""}\n${one.value}`, one.error]));
+    const error = new Map(
+      (found.by_value ?? []).map((one) => [`${one.column ?? ""}\n${one.value}`, one.error]),
+    );
     const rows = found.ceilings
       .map((one) => ({
         label: several ? `${one.column}: ${valueText(one.value)}` : valueText(one.value),
@@ -92,20 +171,52 @@ export function predictionPanel(page, profile, useNearest) {
       }))
       .sort((a, b) => b.share - a.share);
     const free = rows.filter((row) => row.ceiling >= 1).length;
-    ceilings.update(rows.slice(0, MOST_BARS)).catch(() => {});
-    ceilingNote.textContent = [
-      rows.length > MOST_BARS ? `The ${MOST_BARS} commonest of ${plural(rows.length, "value")} are drawn.` : "",
-      free ? `${plural(free, "value")} without a ceiling: about ${free === 1 ? "it" : "them"} nothing is promised.` : "",
-    ].join(" ").trim();
-    put(
+    const limits = rows.length > free;
+    ceilings.element.hidden = !limits;
+    if (limits) ceilings.update(rows.slice(0, MOST_BARS));
+    ceilingNote.textContent = !limits
+      ? "This promise limits how accurately one person's value can be reconstructed, not what may be believed: it sets no ceiling."
+      : [
+          rows.length > MOST_BARS
+            ? `The ${MOST_BARS} commonest of ${plural(rows.length, "value")} are drawn.`
+            : "",
+          free
+            ? `${plural(free, "value")} without a ceiling: about ${free === 1 ? "it" : "them"} nothing is promised.`
+            : "",
+        ]
+          .join(" ")
+          .trim();
+    refold(
       ceilingTable,
-      folded("All ceilings as a table", "Ceiling and predicted error per value", [{ title: "value" }, { title: "share", number: true }, { title: "ceiling", number: true }, { title: "predicted error", number: true }], rows.map((row) => [row.label, percent(row.share), row.ceiling >= 1 ? "none" : percent(row.ceiling), row.error === undefined ? "–" : percent(row.error)])),
+      "All ceilings as a table",
+      "Ceiling and predicted error per value",
+      [
+        { title: "value" },
+        { title: "share", number: true },
+        { title: "ceiling", number: true },
+        { title: "predicted error", number: true },
+      ],
+      rows.map((row) => [
+        row.label,
+        percent(row.share),
+        row.ceiling >= 1 ? "none" : percent(row.ceiling),
+        row.error === undefined ? "–" : percent(row.error),
+      ]),
     );
   }
 
   function drawErrors(found) {
-    errors.update(errorRows(found, "this promise")).catch(() => {});
-    put(errorTable, folded("Predicted errors as a table", "Predicted error by size of count", [{ title: "a count of", number: true }, { title: "is wrong by about", number: true }], found.errors.map((one) => [count(one.count), percent(one.error)])));
+    errors.update(errorRows(found, "this promise"));
+    refold(
+      errorTable,
+      "Predicted errors as a table",
+      "Predicted error by size of count",
+      [
+        { title: "a count of", number: true },
+        { title: "is wrong by about", number: true },
+      ],
+      found.errors.map((one) => [count(one.count), percent(one.error)]),
+    );
   }
 
   return {
@@ -115,7 +226,8 @@ export function predictionPanel(page, profile, useNearest) {
       tell = listener;
     },
     stop: () => {
-      clearTimeout(timer);
+      next = null;
+      clearTimeout(saying);
       asking?.abort();
     },
   };
@@ -123,11 +235,13 @@ export function predictionPanel(page, profile, useNearest) {
 
 /** Rows for the error chart; what is worse than useless is drawn at 100 %. */
 export function errorRows(found, series) {
-  return found.errors.filter((one) => Number.isFinite(one.error)).map((one) => ({ series, count: one.count, shown: Math.min(1, one.error) }));
+  return found.errors
+    .filter((one) => Number.isFinite(one.error))
+    .map((one) => ({ series, count: one.count, shown: Math.min(1, one.error) }));
 }
 
 function summary(found) {
   const middle = found.errors[Math.floor(found.errors.length / 2)];
-  const highest = Math.max(...found.ceilings.map((one) => one.ceiling));
-  return `Can be kept. Highest ceiling ${percent(highest)}.${middle ? ` A count of ${count(middle.count)} is wrong by about ${percent(middle.error)}.` : ""}`;
+  const highest = Math.max(0, ...found.ceilings.map((one) => one.ceiling));
+  return `Can be kept. ${highest < 1 ? `Highest ceiling ${percent(highest)}.` : ""}${middle ? ` A count of ${count(middle.count)} is wrong by about ${percent(middle.error)}.` : ""}`;
 }

@@ -11,7 +11,14 @@ export function jobProgress(job, title, onEnd) {
   const share = h("span", { class: "share" });
   const trouble = h("div");
   const cancel = h("button", { type: "button", class: "danger", onclick: stopJob }, "Cancel");
-  const element = h("div", { class: "progress" }, h("p", { class: "progress-line" }, stage, share), bar, trouble, h("p", { class: "actions" }, cancel));
+  const element = h(
+    "div",
+    { class: "progress" },
+    h("p", { class: "progress-line" }, stage, share),
+    bar,
+    trouble,
+    h("p", { class: "actions" }, cancel),
+  );
   let said = "";
 
   async function stopJob() {
@@ -32,7 +39,8 @@ export function jobProgress(job, title, onEnd) {
       bar.max = 1;
       bar.value = part;
     }
-    if (!cancel.disabled) stage.textContent = now.state === "waiting" ? "Waiting for its turn" : now.stage || "Working";
+    if (!cancel.disabled)
+      stage.textContent = now.state === "waiting" ? "Waiting for its turn" : now.stage || "Working";
     share.textContent = part === null ? "" : percent(part);
     // to a screen reader only what is new: the stage, and every quarter
     const news = `${stage.textContent}${part === null ? "" : ` ${percent(Math.floor(part * 4) / 4)}`}`;

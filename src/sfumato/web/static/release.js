@@ -1,18 +1,17 @@
 // A release: its promise, the download, the evidence, and questions to it.
 
-import { finished, get, post, remove, segment } from "./api.js";
+import { remove, segment } from "./api.js";
 import { askBox } from "./ask.js";
-import { attackChart, folded, legend } from "./charts.js";
-import { h, notice, problem, put, table } from "./dom.js";
-import { bytes, figure, moment, percent, plural } from "./format.js";
-import { jobProgress } from "./progress.js";
+import { h, problem, put } from "./dom.js";
+import { evidenceBox } from "./evidence.js";
+import { bytes, moment, plural } from "./format.js";
 
 /** Draw the release; returns what stops it. */
 export async function releaseView(page, job, back) {
   const summary = job.summary ?? {};
   const guarantee = summary.guarantee ?? job.guarantee;
   page.limits(`This release, ${guarantee}:`, summary.does_not_protect ?? []);
-  const evidence = evidenceBox(page, job);
+  const evidence = evidenceBox(job);
   const facts = [
     plural(summary.rows ?? 0, "row"),
     summary.withheld ? `${plural(summary.withheld, "row")} left out` : null,
@@ -27,16 +26,44 @@ export async function releaseView(page, job, back) {
       "section",
       { "aria-labelledby": "promise-title" },
       h("h2", { id: "promise-title" }, "What it promises"),
-      [summary.statement].flat().filter(Boolean).map((sentence) => h("blockquote", null, sentence)),
-      h("p", { class: "quiet" }, h("code", null, guarantee), " kept by ", h("code", null, summary.mechanism ?? job.mechanism ?? "")),
-      summary.caveats?.length ? h("div", { class: "caveats" }, h("h3", null, "Beside the promise"), h("ul", null, summary.caveats.map((sentence) => h("li", null, sentence)))) : null,
+      [summary.statement]
+        .flat()
+        .filter(Boolean)
+        .map((sentence) => h("blockquote", null, sentence)),
+      h(
+        "p",
+        { class: "quiet" },
+        h("code", null, guarantee),
+        " kept by ",
+        h("code", null, summary.mechanism ?? job.mechanism ?? ""),
+      ),
+      summary.caveats?.length
+        ? h(
+            "div",
+            { class: "caveats" },
+            h("h3", null, "Beside the promise"),
+            h(
+              "ul",
+              null,
+              summary.caveats.map((sentence) => h("li", null, sentence)),
+            ),
+          )
+        : null,
       h(
         "p",
         { class: "actions" },
-        h("a", { class: "button main", href: `/api/jobs/${segment(job.id)}/release.zip`, download: "" }, "Download the release"),
+        h(
+          "a",
+          { class: "button main", href: `/api/jobs/${segment(job.id)}/release.zip`, download: "" },
+          "Download the release",
+        ),
         back ? h("a", { class: "button", href: back }, "Back to the promise") : null,
       ),
-      h("p", { class: "quiet" }, "One file that holds the release folder. Give out this file and nothing else: not the table, not the report. Read the audit first."),
+      h(
+        "p",
+        { class: "quiet" },
+        "One file that holds the release folder. Give out this file and nothing else: not the table, not the report. Read the audit first.",
+      ),
     ),
     evidence.element,
     askBox(job, summary),
@@ -54,7 +81,12 @@ function forget(job) {
     h("h2", { id: "forget-title" }, "Remove this release from the server?"),
     h("p", null, "Its files are deleted. What you have downloaded stays."),
     trouble,
-    h("p", { class: "actions" }, h("button", { type: "button", class: "danger", onclick: go }, "Remove"), h("button", { type: "button", autofocus: true, onclick: () => dialog.close() }, "Keep")),
+    h(
+      "p",
+      { class: "actions" },
+      h("button", { type: "button", class: "danger", onclick: go }, "Remove"),
+      h("button", { type: "button", autofocus: true, onclick: () => dialog.close() }, "Keep"),
+    ),
   );
   async function go() {
     try {
@@ -65,117 +97,14 @@ function forget(job) {
       put(trouble, problem(error));
     }
   }
-  return h("p", { class: "forget" }, h("button", { type: "button", class: "link", onclick: () => dialog.showModal() }, "Remove this release from the server"), dialog);
-}
-
-function evidenceBox(page, job) {
-  const inside = h("div");
-  const element = h(
-    "section",
-    { "aria-labelledby": "evidence-title" },
-    h("h2", { id: "evidence-title" }, "Does it hold?"),
-    h("p", null, "The audit checks the release against the table, independently of the code that made it. The attacks play adversaries and count how often they are right."),
-    inside,
-  );
-  let stop = () => {};
-
-  async function start() {
-    const jobs = (await get("/api/jobs")).filter((one) => one.kind === "evidence" && one.job === job.id);
-    const newest = jobs.sort((a, b) => (a.created < b.created ? 1 : -1))[0];
-    if (newest) await follow(newest);
-    else offer();
-  }
-
-  function offer(trouble = null) {
-    put(inside, trouble, h("p", { class: "actions" }, h("button", { type: "button", class: "main", onclick: begin }, "Audit and attack it")));
-  }
-
-  async function begin(event) {
-    event.target.disabled = true;
-    try {
-      await follow(await post("/api/jobs", { kind: "evidence", job: job.id }), true);
-    } catch (error) {
-      offer(problem(error));
-    }
-  }
-
-  async function follow(now, focus = false) {
-    stop();
-    stop = () => {};
-    if (!finished(now)) {
-      const progress = jobProgress(now, "Audit and attacks", (last) => follow(last, true));
-      stop = progress.stop;
-      put(inside, progress.element);
-      if (focus) progress.element.querySelector("button")?.focus();
-    } else if (now.state === "done") {
-      await draw(now);
-      if (focus) inside.querySelector("[tabindex]")?.focus({ preventScroll: true });
-    } else offer(now.state === "failed" ? notice("bad", now.error || "The audit failed.") : notice("note", "The audit was cancelled."));
-  }
-
-  async function draw(now) {
-    const { audit, attacks = [] } = await get(`/api/jobs/${segment(now.id)}/evidence`);
-    put(
-      inside,
-      audit ? verdict(audit) : null,
-      attacks.length ? attackFigures(attacks) : null,
-      h("p", { class: "actions" }, h("a", { class: "button", href: `/api/jobs/${segment(now.id)}/report`, target: "_blank", rel: "noopener" }, "Open the report"), " ", h("button", { type: "button", class: "link", onclick: begin }, "Run it again")),
-      h("p", { class: "quiet" }, "The report is one page that can be printed. It is made from the table: keep it as carefully as the table."),
-    );
-  }
-
-  return { element, start, stop: () => stop() };
-}
-
-function verdict(audit) {
-  const failed = audit.findings.filter((finding) => !finding.holds);
   return h(
-    "div",
-    { class: "verdict", tabindex: "-1" },
-    audit.holds
-      ? notice("good", "The audit holds: the release keeps its promise.", h("p", null, `${plural(audit.findings.length, "check")}, none failed.`))
-      : notice("bad", "The audit fails: do not give this release out.", h("p", null, `${plural(failed.length, "check")} of ${audit.findings.length} failed.`)),
-    table(
-      "The audit's checks",
-      [{ title: "check" }, { title: "result" }, { title: "measured", number: true }, { title: "limit", number: true }, { title: "worst at" }],
-      audit.findings.map((finding) => [finding.check, h("span", { class: `tag ${finding.holds ? "good" : "bad"}` }, finding.holds ? "holds" : "fails"), figure(finding.worst), figure(finding.limit), finding.witness ?? ""]),
+    "p",
+    { class: "forget" },
+    h(
+      "button",
+      { type: "button", class: "link", onclick: () => dialog.showModal() },
+      "Remove this release from the server",
     ),
+    dialog,
   );
-}
-
-function interval(range) {
-  if (range === null || range === undefined) return "–";
-  const { value, low, high } = ends(range);
-  return low === undefined ? percent(value) : `${percent(value)} (${percent(low)} … ${percent(high)})`;
-}
-
-/** An interval of the attacks' JSON, whatever its middle is called. */
-function ends(range) {
-  if (typeof range === "number") return { value: range, low: range, high: range };
-  return { value: range.value ?? range.estimate ?? (range.low + range.high) / 2, low: range.low, high: range.high };
-}
-
-function attackFigures(attacks) {
-  const chart = attackChart();
-  const name = (one) => (new Set(attacks.map((each) => each.column)).size > 1 ? `${one.attack} on ${one.column}` : one.attack);
-  chart.update(attacks.map((one) => ({ label: name(one), prior: one.prior, ...ends(one.success) }))).catch(() => {});
-  return h(
-    "div",
-    { class: "attacks" },
-    h("h3", null, "What attacks reach"),
-    legend([["dot", "right guesses, with their interval"], ["diamond", "best guess without any release"]]),
-    chart.element,
-    table(
-      "The attacks",
-      [{ title: "attack" }, { title: "right guesses" }, { title: "without any release", number: true }, { title: "what the person's own record gives away" }],
-      attacks.map((one) => [name(one), interval(one.success), percent(one.prior), interval(one.advantage)]),
-    ),
-    notes(attacks),
-  );
-}
-
-function notes(attacks) {
-  const said = attacks.filter((one) => one.note);
-  if (!said.length) return null;
-  return folded("Notes on the attacks", "Notes on the attacks", [{ title: "attack" }, { title: "note" }], said.map((one) => [one.attack, one.note]));
 }

@@ -1,0 +1,149 @@
+// One column on the page of columns: what it holds, its role, and what else can be said about it.
+
+import { freshId, h, put } from "./dom.js";
+import { histogram } from "./figures.js";
+import { count, plural } from "./format.js";
+
+export const ROLES = [
+  { name: "quasi", title: "quasi", sentence: "what others may know of a person; published" },
+  { name: "sensitive", title: "sensitive", sentence: "published under the promise" },
+  { name: "key", title: "key", sentence: "identifies the person; never published" },
+  { name: "drop", title: "drop", sentence: "left out" },
+];
+
+/** A column's entry: {column, element, refresh()}; writes into `draft` and calls `changed`. */
+export function columnCard(column, place, draft, changed) {
+  const title = freshId("column");
+  const radios = ROLES.map((role) =>
+    h("input", {
+      type: "radio",
+      name: `role-${place}`,
+      value: role.name,
+      onchange: () => {
+        draft.roles[column.name] = role.name;
+        refresh();
+        changed();
+      },
+    }),
+  );
+  const suggestion = h("p", { class: "suggestion" });
+  const more = h("div");
+
+  function refresh() {
+    const role = draft.roles[column.name];
+    radios.forEach((radio) => {
+      radio.checked = radio.value === role;
+    });
+    element.classList.toggle("open", !role);
+    put(
+      suggestion,
+      column.suggestion && !role
+        ? [
+            h("span", { class: "tag" }, "Suggestion"),
+            h("span", null, ` ${column.suggestion.role}: ${column.suggestion.why} `),
+            h(
+              "button",
+              {
+                type: "button",
+                class: "link",
+                "aria-label": `Accept the suggestion ${column.suggestion.role} for ${column.name}`,
+                onclick: () => {
+                  draft.roles[column.name] = column.suggestion.role;
+                  refresh();
+                  changed();
+                  radios.find((radio) => radio.checked)?.focus();
+                },
+              },
+              "Accept",
+            ),
+          ]
+        : null,
+    );
+    suggestion.hidden = !suggestion.hasChildNodes();
+    more.hidden = !(role === "quasi" || role === "sensitive");
+  }
+
+  function field(part, label, hint) {
+    const id = freshId(part);
+    const keep = (event) => {
+      draft[part][column.name] = event.target.value;
+      changed();
+    };
+    return h(
+      "p",
+      null,
+      h("label", { for: id }, label),
+      h("input", {
+        id,
+        type: "text",
+        value: draft[part][column.name] ?? "",
+        oninput: keep,
+        "aria-describedby": `${id}-hint`,
+        autocomplete: "off",
+      }),
+      h("small", { id: `${id}-hint`, class: "quiet" }, hint),
+    );
+  }
+
+  put(
+    more,
+    h(
+      "details",
+      null,
+      h("summary", null, "More about this column"),
+      field(
+        "domain",
+        "Stated domain",
+        "Known from elsewhere, wider than what occurs: 0..120 or F,M,X. Empty: what occurs.",
+      ),
+      field("bins", "Bins", "For a sensitive column of numbers: 0,100,1000,inf."),
+      h(
+        "label",
+        { class: "check" },
+        h("input", {
+          type: "checkbox",
+          checked: Boolean(draft.categorical[column.name]),
+          onchange: (event) => {
+            draft.categorical[column.name] = event.target.checked;
+            changed();
+          },
+        }),
+        " These numbers are names (codes, zip codes)",
+      ),
+    ),
+  );
+  const nulls = column.nulls ? `${count(column.nulls)} missing` : "none missing";
+  const element = h(
+    "li",
+    { class: "card" },
+    h(
+      "div",
+      { class: "card-head" },
+      h("h2", { id: title, class: "column-name" }, column.name),
+      h(
+        "p",
+        { class: "quiet" },
+        [
+          column.type,
+          column.distinct === null || column.distinct === undefined
+            ? null
+            : plural(column.distinct, "different value"),
+          nulls,
+        ]
+          .filter(Boolean)
+          .join(" · "),
+      ),
+    ),
+    histogram(column),
+    h(
+      "fieldset",
+      { class: "segments", "aria-labelledby": title },
+      h("legend", { class: "hidden" }, `Role of ${column.name}`),
+      radios.map((radio, at) => h("label", null, radio, h("span", null, ROLES[at].title))),
+    ),
+    suggestion,
+    more,
+  );
+  refresh();
+  return { column, element, refresh };
+}

@@ -1,0 +1,212 @@
+// Does a release hold? The audit's checks and what attacks reach.
+
+import { finished, get, post, segment } from "./api.js";
+import { attackChart } from "./charts.js";
+import { h, notice, problem, put, table } from "./dom.js";
+import { folded, legend } from "./figures.js";
+import { figure, percent, plural } from "./format.js";
+import { jobProgress } from "./progress.js";
+
+/** The evidence for a publish job: {element, start(), stop()}. */
+export function evidenceBox(job) {
+  const inside = h("div");
+  const element = h(
+    "section",
+    { "aria-labelledby": "evidence-title" },
+    h("h2", { id: "evidence-title" }, "Does it hold?"),
+    h(
+      "p",
+      null,
+      "The audit checks the release against the table, independently of the code that made it. The attacks play adversaries and count how often they are right.",
+    ),
+    inside,
+  );
+  let stop = () => {};
+
+  async function start() {
+    const jobs = (await get("/api/jobs")).filter(
+      (one) => one.kind === "evidence" && one.job === job.id,
+    );
+    const newest = jobs.sort((a, b) => (a.created < b.created ? 1 : -1))[0];
+    if (newest) await follow(newest);
+    else offer();
+  }
+
+  function offer(trouble = null) {
+    put(
+      inside,
+      trouble,
+      h(
+        "p",
+        { class: "actions" },
+        h("button", { type: "button", class: "main", onclick: begin }, "Audit and attack it"),
+      ),
+    );
+  }
+
+  async function begin(event) {
+    event.target.disabled = true;
+    try {
+      await follow(await post("/api/jobs", { kind: "evidence", job: job.id }), true);
+    } catch (error) {
+      offer(problem(error));
+    }
+  }
+
+  async function follow(now, focus = false) {
+    stop();
+    stop = () => {};
+    if (!finished(now)) {
+      const progress = jobProgress(now, "Audit and attacks", (last) => follow(last, true));
+      stop = progress.stop;
+      put(inside, progress.element);
+      if (focus) progress.element.querySelector("button")?.focus();
+    } else if (now.state === "done") {
+      await draw(now);
+      if (focus) inside.querySelector("[tabindex]")?.focus({ preventScroll: true });
+    } else
+      offer(
+        now.state === "failed"
+          ? notice("bad", now.error || "The audit failed.")
+          : notice("note", "The audit was cancelled."),
+      );
+  }
+
+  async function draw(now) {
+    const { audit, attacks = [] } = await get(`/api/jobs/${segment(now.id)}/evidence`);
+    put(
+      inside,
+      audit ? verdict(audit) : null,
+      attacks.length ? attackFigures(attacks) : null,
+      h(
+        "p",
+        { class: "actions" },
+        h(
+          "a",
+          {
+            class: "button",
+            href: `/api/jobs/${segment(now.id)}/report`,
+            target: "_blank",
+            rel: "noopener",
+          },
+          "Open the report",
+        ),
+        " ",
+        h("button", { type: "button", class: "link", onclick: begin }, "Run it again"),
+      ),
+      h(
+        "p",
+        { class: "quiet" },
+        "The report is one page that can be printed. It is made from the table: keep it as carefully as the table.",
+      ),
+    );
+  }
+
+  return { element, start, stop: () => stop() };
+}
+
+function verdict(audit) {
+  const failed = audit.findings.filter((finding) => !finding.holds);
+  return h(
+    "div",
+    { class: "verdict", tabindex: "-1" },
+    audit.holds
+      ? notice(
+          "good",
+          "The audit holds: the release keeps its promise.",
+          h("p", null, `${plural(audit.findings.length, "check")}, none failed.`),
+        )
+      : notice(
+          "bad",
+          "The audit fails: do not give this release out.",
+          h("p", null, `${plural(failed.length, "check")} of ${audit.findings.length} failed.`),
+        ),
+    table(
+      "The audit's checks",
+      [
+        { title: "check" },
+        { title: "result" },
+        { title: "measured", number: true },
+        { title: "limit", number: true },
+        { title: "worst at" },
+      ],
+      audit.findings.map((finding) => [
+        finding.check,
+        h(
+          "span",
+          { class: `tag ${finding.holds ? "good" : "bad"}` },
+          finding.holds ? "holds" : "fails",
+        ),
+        figure(finding.worst),
+        figure(finding.limit),
+        finding.witness ?? "",
+      ]),
+    ),
+  );
+}
+
+function interval(range) {
+  if (range === null || range === undefined) return "–";
+  const { value, low, high } = ends(range);
+  return low === undefined
+    ? percent(value)
+    : `${percent(value)} (${percent(low)} … ${percent(high)})`;
+}
+
+/** An interval of the attacks' JSON, whatever its middle is called. */
+function ends(range) {
+  if (typeof range === "number") return { value: range, low: range, high: range };
+  return {
+    value: range.value ?? range.estimate ?? (range.low + range.high) / 2,
+    low: range.low,
+    high: range.high,
+  };
+}
+
+function attackFigures(attacks) {
+  const chart = attackChart();
+  const name = (one) =>
+    new Set(attacks.map((each) => each.column)).size > 1
+      ? `${one.attack} on ${one.column}`
+      : one.attack;
+  chart.update(
+    attacks.map((one) => ({ label: name(one), prior: one.prior, ...ends(one.success) })),
+  );
+  return h(
+    "div",
+    { class: "attacks" },
+    h("h3", null, "What attacks reach"),
+    legend([
+      ["dot", "right guesses, with their interval"],
+      ["diamond", "best guess without any release"],
+    ]),
+    chart.element,
+    table(
+      "The attacks",
+      [
+        { title: "attack" },
+        { title: "right guesses" },
+        { title: "without any release", number: true },
+        { title: "what the person's own record gives away" },
+      ],
+      attacks.map((one) => [
+        name(one),
+        interval(one.success),
+        percent(one.prior),
+        interval(one.advantage),
+      ]),
+    ),
+    notes(attacks),
+  );
+}
+
+function notes(attacks) {
+  const said = attacks.filter((one) => one.note);
+  if (!said.length) return null;
+  return folded(
+    "Notes on the attacks",
+    "Notes on the attacks",
+    [{ title: "attack" }, { title: "note" }],
+    said.map((one) => [one.attack, one.note]),
+  );
+}

@@ -1,0 +1,495 @@
+"""The steward's page in headless Chromium: from `sfumato serve` to a downloaded, audited release.
+
+Screenshots of each step, at 1280 × 800 and at 400 × 800, are kept in the folder that
+SFUMATO_SCREENSHOTS names, or else in a folder of pytest.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+DATA = Path(os.environ.get("SFUMATO_DATA", Path(__file__).parents[3] / "shared" / "data"))
+CHROMIUM = "/usr/bin/chromium"
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
+WIDE, NARROW = {"width": 1280, "height": 800}, {"width": 400, "height": 800}
+ZOOMED = {"width": 640, "height": 400}  # what is left of 1280 × 800 at 200 %
+HOSTILE_COLUMN = "<img src=x onerror=alert(1)>"
+HOSTILE_VALUES = ("<script>alert(2)</script>", "=HYPERLINK(1)", '"><b>bold</b>', "plain")
+JOB_SECONDS = 60_000  # milliseconds: what a busy machine may take for a job
+
+
+class Visit:
+    """A tab that notes what must not happen: console errors, dialogs, requests to elsewhere."""
+
+    def __init__(self, page: Any, base: str, shots: Path) -> None:
+        self.page, self.base, self.shots = page, base, shots
+        self.wrong: list[str] = []
+        self.refused = 0  # answers of 400 and above, which the browser logs as errors
+        page.set_default_timeout(20_000)
+        page.on("console", self._console)
+        page.on("pageerror", lambda error: self.wrong.append(f"error: {error}"))
+        page.on("dialog", lambda dialog: self.wrong.append(f"dialog: {dialog.message}"))
+        page.on("request", self._request)
+        page.on("response", self._response)
+
+    def _console(self, message: Any) -> None:
+        if message.type in ("error", "warning") and "status of 4" not in message.text:
+            self.wrong.append(f"console: {message.text}")
+
+    def _request(self, request: Any) -> None:
+        if not request.url.startswith((self.base, "data:", "blob:")):
+            self.wrong.append(f"request: {request.url}")
+
+    def _response(self, response: Any) -> None:
+        self.refused += response.status >= 400
+
+    def go(self, address: str) -> None:
+        self.page.goto(f"{self.base}{address}")
+
+    def heading(self, text: str) -> None:
+        self.page.get_by_role("heading", level=1, name=text).wait_for(timeout=JOB_SECONDS)
+
+    def shot(self, name: str) -> None:
+        """Keep pictures at both sizes; check that the page fits, and that all has a name."""
+        for size, viewport in (("1280", WIDE), ("640", ZOOMED), ("400", NARROW)):
+            self.page.set_viewport_size(viewport)
+            self.page.wait_for_timeout(250)  # charts follow the width a moment later
+            inside = self.page.evaluate("document.documentElement.scrollWidth")
+            assert inside <= viewport["width"], f"{name} is {inside} wide at {size}"
+            assert self.page.evaluate(NAMELESS) == [], f"controls without a name in {name}"
+            if size != "640":
+                self.page.screenshot(path=self.shots / f"{name}-{size}.png")
+                self.page.screenshot(path=self.shots / f"{name}-{size}-whole.png", full_page=True)
+        self.page.set_viewport_size(WIDE)
+        limits = self.page.get_by_role("complementary").get_by_role("listitem")
+        assert limits.count() > 0, f"{name} does not say what is not protected"
+
+
+NAMELESS = """() => [...document.querySelectorAll(
+    "button, a[href], input, select, textarea, progress")]
+  .filter((one) => one.checkVisibility())
+  .filter((one) => !(one.labels?.length || one.ariaLabel || one.textContent.trim()))
+  .map((one) => one.outerHTML)"""
+
+
+@pytest.fixture(scope="module")
+def shots(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    kept = os.environ.get("SFUMATO_SCREENSHOTS")
+    folder = Path(kept) if kept else tmp_path_factory.mktemp("screenshots")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder that the server is given: a census table, a large one, hostile and wrong ones."""
+    from sfumato.datasets import census
+
+    folder = tmp_path_factory.mktemp("data")
+    given = DATA / "occ100k.parquet"
+    if given.exists():
+        shutil.copy(given, folder / "census.parquet")
+    else:
+        pq.write_table(census(100_000, seed=1), folder / "census.parquet")
+    rng = np.random.default_rng(0)
+    rows = 6_000_000
+    large = {
+        "age": rng.integers(18, 90, rows).astype(np.int8),
+        "region": rng.integers(0, 50, rows).astype(np.int8),
+        "disease": rng.integers(0, 40, rows).astype(np.int8),
+    }
+    pq.write_table(pa.table(large), folder / "large.parquet")
+    values = rng.integers(0, len(HOSTILE_VALUES), 400)
+    hostile = {
+        HOSTILE_COLUMN: pa.array([HOSTILE_VALUES[code] for code in values]),
+        "__proto__": pa.array(rng.integers(0, 5, 400)),
+    }
+    (folder / "inner").mkdir()
+    pq.write_table(pa.table(hostile), folder / "inner" / "hostile.parquet")
+    (folder / "wrong.parquet").write_bytes(b"PAR1 this is no table PAR1")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def address(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Start the server and read the address that it prints."""
+    pytest.importorskip("starlette", reason="the extra [web] is not installed")
+    state = tmp_path_factory.mktemp("state")
+    program = [sys.executable, "-c", "from sfumato.cli import main; main()"]
+    flags = ["--data", str(data), "--port", "0", "--state", str(state), "--no-open"]
+    server = subprocess.Popen(
+        [*program, "serve", *flags],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert server.stdout is not None
+    assert server.stderr is not None
+    # a pipe that nobody reads would stop the server one day
+    threading.Thread(target=server.stderr.read, daemon=True).start()
+    found = None
+    for line in server.stdout:
+        found = re.search(r"http://\S+", line)
+        if found:
+            break
+    assert found, "sfumato serve printed no address"
+    threading.Thread(target=server.stdout.read, daemon=True).start()
+    yield found.group()
+    server.terminate()
+    try:
+        server.wait(20)
+    except subprocess.TimeoutExpired:
+        server.kill()
+        server.wait()
+    server.stdout.close()
+    server.stderr.close()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    if not Path(CHROMIUM).exists():
+        pytest.skip("needs Chromium (tests/tools.sh installs it)")
+    sync_api = pytest.importorskip("playwright.sync_api", reason="needs Playwright for Python")
+    with sync_api.sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture(scope="module")
+def session(browser: Any, address: str) -> Any:
+    """The cookie that the one-time address gave."""
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(address)
+    page.get_by_role("heading", level=1).wait_for()
+    assert "token" not in page.url
+    kept = context.storage_state()
+    context.close()
+    return kept
+
+
+@pytest.fixture
+def visit(browser: Any, session: Any, address: str, shots: Path) -> Iterator[Callable[[], Visit]]:
+    """Open tabs; at the end none of them may have seen anything wrong."""
+    base = address.split("?")[0]
+    context = browser.new_context(storage_state=session, viewport=WIDE, accept_downloads=True)
+    opened: list[Visit] = []
+
+    def new() -> Visit:
+        opened.append(Visit(context.new_page(), base, shots))
+        return opened[-1]
+
+    yield new
+    context.close()
+    assert [wrong for one in opened for wrong in one.wrong] == []
+
+
+def choose(one: Visit, name: str) -> None:
+    one.go("#/")
+    one.page.get_by_role("button", name=name).click()
+    one.heading("Say what each column is")
+
+
+def give_roles(one: Visit, sensitive: str, drop: tuple[str, ...] = ()) -> None:
+    for column, role in ((sensitive, "sensitive"), *((name, "drop") for name in drop)):
+        one.page.get_by_role("group", name=column, exact=True).get_by_text(role).click()
+    if one.page.get_by_label("All others").is_visible():
+        one.page.get_by_label("All others").select_option("quasi")
+    one.page.get_by_text("Every column has a role.").wait_for()
+    one.page.get_by_role("button", name="Continue to the promise").click()
+    one.heading("Choose the promise")
+    one.page.locator(".prediction blockquote").first.wait_for()
+
+
+def promise(one: Visit, text: str) -> None:
+    """Write the promise as text, and wait until it has been predicted."""
+    field = one.page.get_by_label("The promise", exact=True)
+    if not field.is_visible():
+        one.page.get_by_text("As text", exact=True).click()
+    field.fill(text)
+    one.page.locator(".prediction:not([aria-busy]) .words").wait_for()
+
+
+def publish(one: Visit, name: str) -> None:
+    one.page.get_by_label("A name for it").fill(name)
+    one.page.get_by_role("button", name="Publish under this promise").click()
+
+
+@pytest.fixture(scope="module")
+def published(browser: Any, session: Any, address: str, shots: Path) -> str:
+    """A small release that some tests ask: the address of its page."""
+    context = browser.new_context(storage_state=session, viewport=WIDE)
+    one = Visit(context.new_page(), address.split("?")[0], shots)
+    choose(one, "census.parquet")
+    give_roles(one, "occupation", drop=("country", "race", "workclass"))
+    promise(one, "l-diversity(3)")
+    publish(one, "Asked by tests")
+    one.heading("Asked by tests")
+    found = one.page.evaluate("location.hash")
+    context.close()
+    return str(found)
+
+
+def test_the_whole_journey(visit: Callable[[], Visit], tmp_path: Path) -> None:
+    one = visit()
+    page = one.page
+    one.go("")
+    one.heading("Choose a table of people")
+    page.get_by_role("button", name="census.parquet").wait_for()
+    one.shot("1-table")
+
+    page.get_by_role("button", name="census.parquet").click()
+    one.heading("Say what each column is")
+    assert page.locator(".segments input:checked").count() == 0, "a role was guessed"
+    one.shot("2-columns")
+    page.get_by_role("button", name="Continue to the promise").click()
+    page.get_by_text("Every column needs a role").wait_for()
+    give_roles(one, "occupation", drop=("country", "race"))
+
+    page.locator(".chart svg").nth(1).wait_for()
+    promise(one, "l-diversity(4)")
+    page.locator("blockquote", has_text="1 in 4").wait_for()
+    one.shot("3-promise")
+    slider = page.get_by_role("slider").first
+    before = page.locator(".prediction .figures").nth(1).text_content()
+    slider.focus()
+    for _ in range(3):
+        page.keyboard.press("ArrowRight")
+    page.locator("blockquote", has_text="1 in 7").wait_for()
+    assert page.locator(".prediction .figures").nth(1).text_content() != before
+
+    page.get_by_role("button", name="Keep this promise as a candidate").click()
+    promise(one, "beta-likeness(3)")
+    page.locator("blockquote", has_text="4 times").wait_for()
+    page.get_by_role("button", name="Keep this promise as a candidate").click()
+    page.locator(".side-by-side svg").wait_for()
+    one.shot("4-candidates")
+    page.get_by_role("button", name="Compare them in full").click()
+    one.heading("The candidates, measured")
+    assert page.locator("main tbody tr").count() == 2
+    one.shot("5-compared")
+    page.go_back()
+    one.heading("Choose the promise")
+    assert page.locator(".candidates li").count() == 2, "the candidates are gone"
+
+    publish(one, "Census for analysts")
+    one.heading("Census for analysts")
+    one.shot("6-release")
+    page.get_by_role("button", name="Audit and attack it").click()
+    page.get_by_text("The audit holds").wait_for(timeout=JOB_SECONDS)
+    page.locator(".attacks svg").wait_for()
+    one.shot("7-evidence")
+    with page.context.expect_page() as opened:
+        page.get_by_role("link", name="Open the report").click()
+    report = Visit(opened.value, one.base, one.shots)
+    report.page.get_by_role("heading").first.wait_for()
+    report.page.wait_for_timeout(500)
+    report.page.screenshot(path=one.shots / "8-report-1280.png")
+    assert report.wrong == []
+    report.page.close()
+
+    page.get_by_role("button", name="Ask", exact=True).click()
+    page.locator(".answer svg").wait_for()
+    page.locator("#sql").fill("SELECT COUNT(*) FROM release WHERE age < 30")
+    page.keyboard.press("Control+Enter")
+    page.locator(".answer .single").wait_for()
+    one.shot("9-asked")
+
+    with page.expect_download() as coming:
+        page.get_by_role("link", name="Download the release").click()
+    bundle = tmp_path / "release.zip"
+    coming.value.save_as(bundle)
+    with zipfile.ZipFile(bundle) as held:
+        names = {Path(name).name: name for name in held.namelist()}
+        manifest = json.loads(held.read(names["manifest.json"]))
+    assert manifest["guarantee"] == "beta-likeness(3)"
+    assert {"records.parquet", "manifest.json"} <= set(names)
+    assert one.refused == 0
+
+    page.get_by_role("link", name="Jobs").click()
+    one.heading("Jobs")
+    page.get_by_role("link", name="Census for analysts").wait_for()
+    one.shot("10-jobs")
+    page.get_by_role("link", name="Census for analysts").click()
+    page.get_by_text("The audit holds").wait_for()
+
+
+def test_a_wrong_file_is_named_and_nothing_else_happens(visit: Callable[[], Visit]) -> None:
+    one = visit()
+    one.go("#/")
+    one.page.get_by_role("button", name="wrong.parquet").click()
+    alert = one.page.get_by_role("alert")
+    alert.wait_for()
+    assert "wrong.parquet" in alert.inner_text()
+    one.heading("Choose a table of people")
+    one.shot("wrong-file")
+
+
+def test_an_upload_becomes_a_table(visit: Callable[[], Visit], tmp_path: Path) -> None:
+    one = visit()
+    file = tmp_path / "people & <others>.csv"
+    file.write_text("age,disease\n" + "".join(f"{k % 50},d{k % 7}\n" for k in range(500)))
+    one.go("#/")
+    one.page.get_by_label("Choose a file").set_input_files(file)
+    one.heading("Say what each column is")
+    assert one.page.get_by_text("500 rows").is_visible()
+    assert one.refused == 0
+
+
+def test_an_infeasible_promise_names_the_witness_and_the_nearest(
+    visit: Callable[[], Visit],
+) -> None:
+    one = visit()
+    choose(one, "census.parquet")
+    give_roles(one, "occupation")
+    promise(one, "l-diversity(50)")
+    alert = one.page.get_by_role("alert")
+    alert.wait_for()
+    assert one.page.get_by_role("button", name="Publish under this promise").is_disabled()
+    one.shot("infeasible")
+    nearest = alert.locator("code").inner_text()
+    assert nearest.startswith("l-diversity(")
+    one.page.get_by_role("button", name="Use the nearest").click()
+    one.page.locator(".prediction blockquote").first.wait_for()
+    assert one.page.get_by_role("button", name="Publish under this promise").is_enabled()
+    promise(one, "l-diversity(")
+    one.page.get_by_role("alert").wait_for()
+
+
+def test_cancel_and_reload(visit: Callable[[], Visit]) -> None:
+    """A running job is found again after a reload; cancelled, it says that nothing is left."""
+    one = visit()
+    choose(one, "large.parquet")
+    one.page.get_by_role("group", name="age", exact=True).get_by_text("quasi").click()
+    one.page.reload()
+    one.heading("Say what each column is")
+    kept = one.page.get_by_role("group", name="age", exact=True).get_by_label("quasi")
+    assert kept.is_checked(), "the reload lost a role"
+    give_roles(one, "disease")
+    promise(one, "l-diversity(12)")
+    one.page.locator("blockquote", has_text="1 in 12").wait_for()
+    one.page.reload()
+    one.page.locator("blockquote", has_text="1 in 12").wait_for()
+    publish(one, "Never finished")
+    one.heading("Publishing…")
+    one.shot("running")
+    one.page.reload()
+    one.heading("Publishing…")
+    one.page.get_by_role("button", name="Cancel").click()
+    one.heading("Cancelled")
+    one.shot("cancelled")
+    one.page.reload()
+    one.heading("Cancelled")
+    one.page.get_by_role("link", name="Back to the promise").click()
+    one.page.locator("blockquote", has_text="1 in 12").wait_for()
+    assert one.refused == 0
+
+
+def test_two_jobs_at_once(visit: Callable[[], Visit]) -> None:
+    first, second = visit(), visit()
+    for one in (first, second):
+        choose(one, "census.parquet")
+        give_roles(one, "occupation", drop=("country",))
+    promise(first, "l-diversity(3)")
+    promise(second, "l-diversity(5)")
+    publish(first, "Three")
+    publish(second, "Five")
+    for one, name, words in ((first, "Three", "1 in 3"), (second, "Five", "1 in 5")):
+        one.heading(name)
+        one.page.locator("blockquote", has_text=words).wait_for()
+        assert one.refused == 0
+
+
+def test_markup_in_names_and_values_is_text(visit: Callable[[], Visit]) -> None:
+    one = visit()
+    page = one.page
+    one.go("#/")
+    page.get_by_role("button", name="inner").click()
+    page.get_by_role("button", name="hostile.parquet").click()
+    one.heading("Say what each column is")
+    page.get_by_role("heading", name=HOSTILE_COLUMN).wait_for()
+    one.shot("hostile-columns")
+    give_roles(one, HOSTILE_COLUMN)
+    page.locator(".chart svg").first.wait_for()
+    page.get_by_text("All ceilings as a table").click()
+    for value in HOSTILE_VALUES:
+        assert page.get_by_role("rowheader", name=value, exact=True).is_visible()
+    promise(one, "l-diversity(2)")
+    page.locator("blockquote", has_text="1 in 2").wait_for()
+    publish(one, "<b>bold</b>")
+    one.heading("<b>bold</b>")
+    page.get_by_role("button", name="Ask", exact=True).click()
+    page.locator(".answer svg").wait_for()
+    one.shot("hostile-answer")
+    assert page.locator("main img, main script, main b").count() == 0
+    assert one.refused == 0
+
+
+def test_keyboard_alone(visit: Callable[[], Visit]) -> None:
+    """The skip link comes first; a table, its roles and the way on need no mouse."""
+    one = visit()
+    page = one.page
+    one.go("#/")
+    page.get_by_role("button", name="census.parquet").wait_for()
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "main"
+    for _ in range(10):
+        page.keyboard.press("Tab")
+        if "census.parquet" in page.evaluate("document.activeElement.textContent"):
+            break
+    page.keyboard.press("Enter")
+    one.heading("Say what each column is")
+    assert page.evaluate("document.activeElement.tagName") == "H1", "the focus did not follow"
+    page.locator(".segments input").first.focus()
+    page.keyboard.press("Space")
+    page.keyboard.press("ArrowRight")
+    assert page.locator(".segments input").nth(1).is_checked()
+    assert page.evaluate("getComputedStyle(document.querySelector('.segments')).outlineStyle") != (
+        "none"
+    )
+
+
+def test_sql_that_reads_files_is_refused(visit: Callable[[], Visit], published: str) -> None:
+    one = visit()
+    one.go(published)
+    one.heading("Asked by tests")
+    one.page.locator("#sql").fill("SELECT * FROM read_csv('/etc/passwd')")
+    one.page.get_by_role("button", name="Ask", exact=True).click()
+    one.page.locator(".answer").get_by_role("alert").wait_for()
+    assert "root:" not in one.page.locator("main").inner_text()
+
+
+def test_the_page_is_small(visit: Callable[[], Visit], published: str) -> None:
+    """Everything that the page loads, charts included, stays under 1.5 MB."""
+    one = visit()
+    sizes: list[int] = []
+    one.page.on("requestfinished", lambda r: sizes.append(r.sizes()["responseBodySize"]))
+    one.go(published)
+    one.page.get_by_role("button", name="Ask", exact=True).click()
+    one.page.locator(".answer svg").wait_for()
+    assert 500_000 < sum(sizes) < 1_500_000
