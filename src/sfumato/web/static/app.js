@@ -176,6 +176,10 @@ function foldLimits() {
 }
 
 narrow.addEventListener("change", foldLimits);
+window.addEventListener("beforeprint", () => {
+  document.getElementById("limits").open = true;
+});
+window.addEventListener("afterprint", foldLimits);
 foldLimits();
 window.addEventListener("hashchange", () => {
   show();
