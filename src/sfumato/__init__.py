@@ -28,7 +28,9 @@ if TYPE_CHECKING:
         UsageError,
         WeakPromiseWarning,
     )
+    from sfumato.evaluation.compare import compare
     from sfumato.evaluation.describe import describe
+    from sfumato.evaluation.report import write_report as report
     from sfumato.guarantees import (
         BetaLikeness,
         FineRhoPrivacy,
@@ -66,14 +68,16 @@ _PLACES = {
     "attack": "attacks",
     "audit": "audits",
     "check": "checks",
+    "compare": "evaluation.compare",
     "describe": "evaluation.describe",
     "open": "queries",
     "parse_guarantee": "guarantees",
     "parse_mechanism": "mechanisms",
     "publish": "engines.local",
     "read": "table",
+    "report": "evaluation.report",
 }
-_RENAMED = {"open": "open_release"}
+_RENAMED = {"open": "open_release", "report": "write_report"}
 
 __all__ = [
     "Answer",
@@ -99,12 +103,14 @@ __all__ = [
     "attack",
     "audit",
     "check",
+    "compare",
     "describe",
     "open",
     "parse_guarantee",
     "parse_mechanism",
     "publish",
     "read",
+    "report",
 ]
 
 

@@ -106,7 +106,14 @@ def run() -> None:
 
 
 def _run() -> int:
-    from sfumato.cli import attack, check, commands, reproduce  # noqa: F401  registers them
+    from sfumato.cli import (  # noqa: F401  registers them
+        attack,
+        check,
+        commands,
+        compare,
+        report,
+        reproduce,
+    )
 
     warnings.showwarning = _show_warning
     try:

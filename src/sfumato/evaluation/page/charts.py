@@ -181,7 +181,11 @@ def estimate_against_truth(
 
 
 def error_by_value(
-    errors: Mapping[str, Mapping[str, float]], caption: str, *, most: int = 30
+    errors: Mapping[str, Mapping[str, float]],
+    caption: str,
+    *,
+    most: int = 30,
+    name: str = "value",
 ) -> Chart:
     """Errors by sensitive value (the keys) and line; the chart shows the ends of a long list."""
     import altair as alt
@@ -219,7 +223,7 @@ def error_by_value(
         percent=frozenset(lines),
     )
     spec = specification(dots, max(4, len(shown)) * 18)
-    return Chart("value", "Error by value", caption, [("", spec)], table)
+    return Chart(name, "Error by value", caption, [("", spec)], table)
 
 
 def attack_advantage(
@@ -240,7 +244,7 @@ def attack_advantage(
         base = alt.Chart(data(rows))
         scale = alt.Scale(domain=[low, high], nice=True)
         axis = alt.Axis(format="~%", tickCount=5)
-        y = alt.Y("line:N", title=None, sort=list(found), axis=alt.Axis(labelLimit=130))
+        y = alt.Y("line:N", title=None, sort=list(found), axis=alt.Axis(labelLimit=170))
         zero = alt.Chart(data([{"gain": 0}])).mark_rule(color=GREY, strokeDash=[3, 3])
         bars = base.mark_rule(strokeWidth=2).encode(
             x=alt.X("low:Q", title="advantage", scale=scale, axis=axis),
@@ -297,7 +301,8 @@ def heat_map(
     """Chances by (row, column): darker is likelier, so that it reads without colours, too."""
     import altair as alt
 
-    down, across = (list(dict.fromkeys(cell[k] for cell in cells)) for k in (0, 1))
+    down = list(dict.fromkeys(cell[0] for cell in cells))
+    across = list(dict.fromkeys(cell[1] for cell in cells))
     rows: list[Row] = [{"row": r, "column": c, "chance": chance} for r, c, chance in cells]
     many = max(len(down), len(across)) > 25
     hidden: dict[str, Any] = {"labels": not many, "ticks": not many, "labelLimit": 110}
@@ -311,7 +316,7 @@ def heat_map(
             y=alt.Y("row:N", title=axes[0], sort=down, axis=alt.Axis(**hidden)),
             color=alt.Color(
                 "chance:Q",
-                scale=alt.Scale(scheme="blues", type="sqrt", domainMin=0),
+                scale=alt.Scale(scheme="blues", domainMin=0),
                 legend=alt.Legend(title="chance", format="~%", gradientLength=160),
             ),
             tooltip=["row:N", "column:N", alt.Tooltip("chance:Q", format=".2%")],
@@ -321,7 +326,9 @@ def heat_map(
     return Chart(name, title, caption, [("", spec)], table)
 
 
-def penalty_by_column(penalties: Mapping[str, float], whole: float, caption: str) -> Chart:
+def penalty_by_column(
+    penalties: Mapping[str, float], whole: float, caption: str, *, name: str = "penalty"
+) -> Chart:
     """NCP of every quasi column, and GCP, which is their mean."""
     import altair as alt
 
@@ -344,7 +351,7 @@ def penalty_by_column(penalties: Mapping[str, float], whole: float, caption: str
     )
     table = DataTable(("column", "NCP"), every, percent=frozenset(("NCP",)))
     spec = specification(bars, len(every) * _ROW)
-    return Chart("penalty", "How wide ranges and sets are", caption, [("", spec)], table)
+    return Chart(name, "How wide ranges and sets are", caption, [("", spec)], table)
 
 
 def _figure(figure: Figure) -> tuple[float, float, float]:

@@ -91,17 +91,18 @@ def json_in_html(value: Any) -> str:
     >>> json_in_html({"a": "</script>"})
     '{"a": "\\\\u003c/script\\\\u003e"}'
     """
-    text = json.dumps(_strict(value), ensure_ascii=True, allow_nan=False, default=str)
+    text = json.dumps(strict(value), ensure_ascii=True, allow_nan=False, default=str)
     for sign, code in (("<", "\\u003c"), (">", "\\u003e"), ("&", "\\u0026")):
         text = text.replace(sign, code)
     return text
 
 
-def _strict(value: Any) -> Any:
+def strict(value: Any) -> Any:
+    """JSON has no infinities and no NaN: they become null."""
     if isinstance(value, dict):
-        return {key: _strict(part) for key, part in value.items()}
+        return {key: strict(part) for key, part in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_strict(part) for part in value]
+        return [strict(part) for part in value]
     return finite(value) if isinstance(value, float) else value
 
 

@@ -33,7 +33,7 @@ def data(rows: Sequence[Row]) -> alt.Data:
     """Rows as inline data, without a data frame."""
     import altair as alt
 
-    return alt.Data(values=[dict(row) for row in rows])
+    return alt.Data(values=[dict(row) for row in rows])  # type: ignore[no-untyped-call]
 
 
 def named(field: str, names: Sequence[str], *, legend: bool = True) -> dict[str, Any]:
@@ -67,15 +67,15 @@ def dashes(names: Sequence[str]) -> alt.Scale:
     return alt.Scale(domain=list(names), range=[DASHES[k % len(DASHES)] for k in range(len(names))])
 
 
-def specification(chart: alt.Chart | alt.LayerChart, height: int | None = HEIGHT) -> Spec:
+def specification(chart: alt.Chart | alt.LayerChart | alt.FacetChart, height: int = HEIGHT) -> Spec:
     """The chart as Vega-Lite JSON, as wide as the place that it is put into."""
     import altair as alt
 
-    chart = chart.properties(width="container", autosize=alt.AutoSizeParams(type="fit-x"))
-    if height is not None:
-        chart = chart.properties(height=height)
     chart = (
-        chart.configure(font=FONT, background="transparent")
+        chart.properties(
+            width="container", height=height, autosize=alt.AutoSizeParams(type="fit-x")
+        )
+        .configure(font=FONT, background="transparent")
         .configure_view(stroke=None)
         .configure_axis(
             labelColor="#1d2733",

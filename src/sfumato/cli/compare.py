@@ -1,0 +1,106 @@
+"""compare: publish, ask, audit and attack several candidates, and show them on one page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sfumato.cli.app import app
+from sfumato.cli.options import (
+    BinEdges,
+    Categorical,
+    Domain,
+    Drop,
+    Hierarchies,
+    Json,
+    Key,
+    MissingValues,
+    Numeric,
+    Origin,
+    Quasi,
+    Sensitive,
+    declared_table,
+)
+from sfumato.cli.show import ProgressLine, show_json
+
+
+@app.command()
+def compare(
+    table: Origin,
+    out: Annotated[Path, typer.Option(help="Folder for the page, the JSON and the questions.")],
+    quasi: Quasi = "",
+    sensitive: Sensitive = "",
+    guarantee: Annotated[
+        list[str] | None,
+        typer.Option(help="A promise; with each --mechanism that keeps it. Repeatable."),
+    ] = None,
+    mechanism: Annotated[
+        list[str] | None,
+        typer.Option(help="A way to keep the promises; the best one by default. Repeatable."),
+    ] = None,
+    candidate: Annotated[
+        list[str] | None,
+        typer.Option(help="One candidate: 'GUARANTEE by MECHANISM'. Repeatable."),
+    ] = None,
+    workload: Annotated[
+        str, typer.Option(help="What is asked: conjunctions (default), ranges or prefixes.")
+    ] = "conjunctions",
+    questions: Annotated[int, typer.Option(min=1, help="How many questions are asked.")] = 1000,
+    column: Annotated[
+        str | None, typer.Option(help="The sensitive column; the first by default.")
+    ] = None,
+    attacks: Annotated[
+        list[str] | None, typer.Option("--attack", help="An attack; all by default. Repeatable.")
+    ] = None,
+    targets: Annotated[int, typer.Option(min=1, help="How many people to attack.")] = 10_000,
+    fresh: Annotated[
+        bool,
+        typer.Option(
+            "--fresh/--no-fresh",
+            help="Compare attacks with the same on a release of a fresh table without the person.",
+        ),
+    ] = True,
+    seed: Annotated[int, typer.Option(help="Decides questions and targets, never draws.")] = 0,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Candidates at once; one per processor by default.")
+    ] = None,
+    key: Key = None,
+    drop: Drop = "",
+    numeric: Numeric = "",
+    categorical: Categorical = "",
+    domain: Domain = None,
+    bins: BinEdges = None,
+    missing: MissingValues = "refuse",
+    hierarchy: Hierarchies = None,
+    as_json: Json = False,
+) -> None:
+    """Compare promises and mechanisms on a table: what they give away, what answers are worth."""
+    from sfumato.evaluation.compare import Candidate, pair_up
+    from sfumato.evaluation.compare import compare as compare_candidates
+
+    declared = declared_table(
+        table, quasi, sensitive, key, drop, numeric, categorical, domain, bins, missing, hierarchy
+    )
+    chosen = pair_up(guarantee or [], mechanism or [])
+    chosen += [Candidate.parse(text) for text in candidate or []]
+    with ProgressLine() as line:
+        found = compare_candidates(
+            declared,
+            chosen,
+            out=out,
+            workload=workload,
+            questions=questions,
+            column=column,
+            attacks=attacks or "all",
+            targets=targets,
+            fresh=fresh,
+            seed=seed,
+            jobs=jobs,
+            progress=line.callback,
+        )
+    if as_json:
+        show_json(found.to_json())
+    else:
+        print(found)

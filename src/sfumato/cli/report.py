@@ -1,0 +1,54 @@
+"""report: the steward's evidence about a release."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sfumato.cli.app import app
+from sfumato.cli.options import Folder, Json
+from sfumato.cli.show import ProgressLine, show_json
+
+
+@app.command()
+def report(
+    release: Folder,
+    table: Annotated[
+        str | None,
+        typer.Option(help="The raw table: audit and attack the release. Roles: the manifest's."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the page and the JSON; RELEASE-report else.")
+    ] = None,
+    trace: Annotated[
+        Path | None, typer.Option(help="Folder of the private trace, where there is one.")
+    ] = None,
+    attacks: Annotated[
+        list[str] | None, typer.Option("--attack", help="An attack; all by default. Repeatable.")
+    ] = None,
+    questions: Annotated[int, typer.Option(min=1, help="How many questions are asked.")] = 1000,
+    seed: Annotated[int, typer.Option(help="Decides questions and targets.")] = 0,
+    as_json: Json = False,
+) -> None:
+    """Write what a release promises and how it was checked; exit code 4 where the audit fails."""
+    from sfumato.evaluation.report import write_report
+
+    with ProgressLine() as line:
+        written = write_report(
+            release,
+            table=table,
+            out=Path(f"{release.resolve().name}-report") if out is None else out,
+            trace=trace,
+            attacks=attacks or "all",
+            questions=questions,
+            seed=seed,
+            progress=line.callback,
+        )
+    if as_json:
+        show_json(written.to_json())
+    else:
+        print(written)
+    if written.holds is False:
+        raise typer.Exit(4)

@@ -1,0 +1,103 @@
+"""What is compared: promises, each kept by a mechanism."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sfumato.errors import UsageError
+from sfumato.guarantees import parse_guarantee
+from sfumato.mechanisms import parse_mechanism
+
+BY = " by "
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A promise and the way to keep it; None is the way that `publish` would choose.
+
+    >>> Candidate.parse("l-diversity(5) by optimal")
+    Candidate(guarantee='l-diversity(5)', mechanism='optimal')
+    >>> print(Candidate.parse("rho-privacy(1/13, 1/6)"))
+    rho-privacy(1/13, 1/6)
+    """
+
+    guarantee: str
+    mechanism: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "guarantee", str(parse_guarantee(self.guarantee)))
+        if self.mechanism is not None:
+            object.__setattr__(self, "mechanism", str(parse_mechanism(self.mechanism)))
+
+    @classmethod
+    def parse(cls, text: str) -> Candidate:
+        """Read `GUARANTEE by MECHANISM`, or a guarantee alone."""
+        promise, by, way = text.partition(BY)
+        if not promise.strip() or (by and not way.strip()):
+            raise UsageError(
+                f"Cannot read the candidate {text!r}. Write 'GUARANTEE by MECHANISM', for example "
+                "'l-diversity(5) by optimal'."
+            )
+        return cls(promise.strip(), way.strip() or None)
+
+    def __str__(self) -> str:
+        return self.guarantee if self.mechanism is None else f"{self.guarantee}{BY}{self.mechanism}"
+
+
+def pair_up(guarantees: Sequence[str], mechanisms: Sequence[str]) -> list[Candidate]:
+    """Every promise with every named mechanism that keeps it; with none, with the best one.
+
+    A promise that no named mechanism keeps, and a mechanism that keeps no named promise, are
+    refused: they would vanish from the comparison without a word.
+
+    >>> [str(each) for each in pair_up(["l-diversity(5)"], ["optimal", "heterogeneous"])]
+    ['l-diversity(5) by optimal', 'l-diversity(5) by heterogeneous']
+    """
+    if not mechanisms:
+        return [Candidate(promise) for promise in guarantees]
+    ways = [parse_mechanism(text) for text in mechanisms]
+    promises = [parse_guarantee(text) for text in guarantees]
+    for promise in promises:
+        if not any(way.keeps(promise) for way in ways):
+            raise UsageError(
+                f"None of the mechanisms named keeps '{promise}'. Name one that does, or write "
+                f"--candidate '{promise}' to let sfumato choose."
+            )
+    for way in ways:
+        if not any(way.keeps(promise) for promise in promises):
+            raise UsageError(f"The mechanism '{way}' keeps none of the guarantees named.")
+    return [
+        Candidate(str(promise), str(way))
+        for promise in promises
+        for way in ways
+        if way.keeps(promise)
+    ]
+
+
+def listed(candidates: Sequence[Candidate | str | tuple[str, str | None]]) -> list[Candidate]:
+    """Candidates in any of their forms, each once."""
+    found: list[Candidate] = []
+    for given in candidates:
+        if isinstance(given, str):
+            candidate = Candidate.parse(given)
+        elif isinstance(given, Candidate):
+            candidate = given
+        else:
+            candidate = Candidate(*given)
+        if candidate not in found:
+            found.append(candidate)
+    if not found:
+        raise UsageError("Name at least one candidate to compare.")
+    return found
+
+
+def short_names(candidates: Sequence[Candidate]) -> list[str]:
+    """The mechanism where that tells the candidates apart, else the whole text.
+
+    >>> short_names([Candidate("l-diversity(5)", "optimal"), Candidate("l-diversity(9)", "ring")])
+    ['optimal', 'ring']
+    """
+    ways = [candidate.mechanism for candidate in candidates]
+    short = None not in ways and len(set(ways)) == len(ways)
+    return [str(c.mechanism) if short else str(c) for c in candidates]

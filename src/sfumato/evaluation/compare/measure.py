@@ -1,0 +1,147 @@
+"""One candidate from publishing to attack, and what was measured, as JSON."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sfumato.attacks import attack
+from sfumato.audits import audit
+from sfumato.engines.local import publish
+from sfumato.errors import InfeasibleGuarantee, SfumatoError
+from sfumato.evaluation.compare.accuracy import measure_accuracy
+from sfumato.evaluation.compare.candidates import Candidate
+from sfumato.evaluation.penalty import release_penalty
+from sfumato.evaluation.workloads import Workload, release_answers
+from sfumato.mechanisms import Mechanism, parse_mechanism
+from sfumato.mechanisms.burel import Burel
+from sfumato.mechanisms.heterogeneous.mechanism import HeterogeneousGeneralization
+from sfumato.mechanisms.ring import Ring
+from sfumato.release import Release
+from sfumato.table import Table
+
+# who matches whom cannot be audited without the private trace
+_TRACED: tuple[type[Mechanism], ...] = (HeterogeneousGeneralization, Ring, Burel)
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Settings:
+    """What is done alike to every candidate."""
+
+    workload: Workload
+    values: tuple[str, ...]  # what each question asks for, as charts name it
+    truth: tuple[int, ...]
+    attacks: tuple[str, ...]
+    targets: int
+    fresh: bool
+    seed: int
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """One candidate, the table, and a private folder to work in."""
+
+    candidate: Candidate
+    table: Table
+    folder: Path
+    settings: Settings
+
+
+def measure(job: Job, say: Say) -> dict[str, Any]:
+    """Publish, ask, audit, attack. A candidate that cannot be published is told by its reason."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what they warn of stands in the caveats
+            return _measured(job, say)
+    except InfeasibleGuarantee as error:
+        return {"failed": str(error), "witness": error.witness, "nearest": error.nearest}
+    except SfumatoError as error:
+        return {"failed": str(error)}
+    except MemoryError:
+        return {"failed": "Out of memory. Compare fewer candidates at once with --jobs 1."}
+
+
+def _measured(job: Job, say: Say) -> dict[str, Any]:
+    settings, seconds = job.settings, {}
+    way = None if job.candidate.mechanism is None else parse_mechanism(job.candidate.mechanism)
+    trace = job.folder / "trace" if isinstance(way, _TRACED) else None
+    say("publishing")
+    began = time.perf_counter()
+    publication = publish(
+        job.table, job.candidate.guarantee, to=job.folder / "release", mechanism=way, trace=trace
+    )
+    seconds["publish"] = time.perf_counter() - began
+    release = Release(job.folder / "release", verify=False)
+    say("asking")
+    began = time.perf_counter()
+    answers = release_answers(settings.workload, release)
+    seconds["ask"] = time.perf_counter() - began
+    say("auditing")
+    began = time.perf_counter()
+    verdict = audit(job.table, release, trace=trace)
+    seconds["audit"] = time.perf_counter() - began
+    say("attacking")
+    began = time.perf_counter()
+    attacks, problem = _attacked(job, release)
+    seconds["attack"] = time.perf_counter() - began
+    import numpy as np
+
+    accuracy = measure_accuracy(
+        np.array(settings.truth, np.int64),
+        answers.estimates,
+        answers.stderrs,
+        settings.values,
+        publication.rows,
+    )
+    manifest = publication.manifest
+    return {
+        "guarantee": manifest.guarantee,
+        "mechanism": manifest.mechanism,
+        "kind": manifest.kind,
+        "rows": manifest.rows,
+        "withheld": manifest.withheld,
+        "statement": list(manifest.statement),
+        "does_not_protect": list(manifest.does_not_protect),
+        "caveats": list(manifest.caveats),
+        "accuracy": accuracy.to_json(),
+        "answers": {
+            "estimates": [_number(each) for each in answers.estimates.tolist()],
+            "stderrs": [_number(each) for each in answers.stderrs.tolist()],
+        },
+        "audit": verdict.to_json(),
+        "attacks": attacks,
+        "attack_problem": problem,
+        "sizes": manifest.plan.get("sizes"),
+        "penalty": release_penalty(release).to_json() if release.kind == "generalized" else None,
+        "seconds": {name: round(value, 3) for name, value in seconds.items()},
+    }
+
+
+def _attacked(job: Job, release: Release) -> tuple[list[dict[str, Any]], str | None]:
+    """The outcomes without the people: which rows are exposed is for `sfumato attack` to show."""
+    settings = job.settings
+    try:
+        outcomes = attack(
+            job.table,
+            release,
+            attacks=list(settings.attacks),
+            column=settings.workload.questions[0].column,
+            targets=settings.targets,
+            fresh=settings.fresh,
+            seed=settings.seed,
+        )
+    except SfumatoError as error:
+        return [], str(error)
+    found = [outcome.to_json() for outcome in outcomes]
+    for described in found:
+        del described["exposed"]
+    return found, None
+
+
+def _number(value: float) -> float | None:
+    return None if value != value else float(f"{value:.6g}")

@@ -1,0 +1,30 @@
+"""Where reports go: a folder of their own, never inside a release."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sfumato.errors import DataError
+from sfumato.release.manifest import NAME
+
+
+def report_folder(out: str | Path, *, beside: Path | None = None) -> Path:
+    """The folder for a report, made where it is not there yet.
+
+    A release folder holds what its manifest names and nothing else, so a report never goes into
+    one.
+    """
+    folder = Path(out)
+    for place in (folder, *folder.resolve().parents):
+        if (place / NAME).is_file() or (beside is not None and place.resolve() == beside.resolve()):
+            raise DataError(
+                f"{str(folder)!r} lies inside a release, which may hold nothing else. Choose "
+                "another place for the report."
+            )
+    if folder.exists() and not folder.is_dir():
+        raise DataError(f"{str(folder)!r} is a file. Choose a folder for the report.")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DataError(f"Cannot write to {str(folder)!r}: {error.strerror}.") from None
+    return folder

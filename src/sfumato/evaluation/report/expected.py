@@ -1,0 +1,174 @@
+"""How far answers will be off, told from the release alone: its operator and what it shows.
+
+The yardstick is a question whose condition 20 times as many people satisfy as have the value asked
+for: a count of 500 among 10,000. Nothing of the raw table is looked at.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sfumato.columns import value_text
+from sfumato.draws import IntArray
+from sfumato.operators import Decoy, Operator, Parts, operator_from_json
+from sfumato.operators.base import FloatArray
+from sfumato.release import Release
+
+SHARE = 20  # people that satisfy the condition, per person counted
+SIZES = (10, 30, 100, 300, 1000, 3000, 10_000, 30_000, 100_000)
+YARDSTICK = 500
+MOST_VALUES = 2_000
+_WORST_CONDITION = 1e4
+_MEAN_OF_NORMAL = math.sqrt(2 / math.pi)  # E|Z|: from a standard error to a mean error
+
+
+@dataclass(frozen=True, eq=False)
+class ExpectedErrors:
+    """Expected |estimate − truth| / truth of one column: by value, and by size of count."""
+
+    column: str
+    values: tuple[str, ...]
+    size: int  # the count that `by_value` is about
+    by_value: FloatArray
+    by_count: tuple[tuple[int, float, float, float], ...]  # size; median, best, worst value
+
+
+def expected_errors(release: Release, column: str) -> ExpectedErrors | str:
+    """The errors, or why they cannot be told in advance."""
+    domain = release.domain(column)
+    if len(domain) > MOST_VALUES:
+        return f"Column {column!r} has more than {MOST_VALUES:,} values."
+    if release.kind == "generalized":
+        return "The error of ranges and sets depends on the question; ask, or compare."
+    if release.scales is not None:
+        return (
+            "Records are copies of a sample, more of them in some groups than in others: the error "
+            "depends on whom a question asks about. Answers come with their error bars."
+        )
+    variances = _bucketed(release) if release.kind == "bucketed" else _perturbed(release, column)
+    if isinstance(variances, str):
+        return variances
+    largest = release.rows // SHARE
+    size = min(YARDSTICK, max(largest, 1))
+    by_count = []
+    for count in [size for size in SIZES if size <= largest] or [size]:
+        errors = _relative(variances(count), count)
+        known = errors[np.isfinite(errors)]
+        if len(known):
+            by_count.append(
+                (count, float(np.median(known)), float(known.min()), float(known.max()))
+            )
+    return ExpectedErrors(
+        column,
+        tuple(value_text(value) for value in domain.to_pylist()),
+        size,
+        _relative(variances(size), size),
+        tuple(by_count),
+    )
+
+
+def _relative(variances: FloatArray, size: int) -> FloatArray:
+    return np.asarray(_MEAN_OF_NORMAL * np.sqrt(np.maximum(variances, 0.0)) / size)
+
+
+class _OfOperator:
+    """Var(n̂_x) = Σ_y E[o_y]·W[y, x]² − n_x, where those without x show what all records show."""
+
+    def __init__(self, operator: Operator, published: IntArray) -> None:
+        shown = published / max(int(published.sum()), 1)
+        matrix, weights = operator.matrix(), operator.weights()
+        if isinstance(operator, Parts):
+            # a value's records stand in the parts as the release lets estimate
+            held = np.maximum(operator.estimate(published.astype(np.float64)), 0.0)
+            total = operator.total(held)[operator.symbol_codes]
+            to_value = np.zeros((operator.values, operator.domain))
+            to_value[np.arange(operator.values), operator.symbol_codes] = 1.0
+            spread = np.divide(held, total, out=np.zeros_like(held), where=total > 0)
+            matrix = (to_value * spread[:, None]).T @ matrix
+            weights = weights @ to_value
+        squares = weights**2
+        self._others = shown @ squares
+        self._own = np.einsum("xy,yx->x", matrix, squares)
+
+    def __call__(self, size: int) -> FloatArray:
+        others = (SHARE - 1) * size * self._others
+        return np.asarray(others + size * self._own - size)
+
+
+class _OfDecoys:
+    def __init__(self, operator: Decoy) -> None:
+        self._operator = operator
+
+    def __call__(self, size: int) -> FloatArray:
+        counts = np.full(self._operator.values, float(size))
+        places = np.arange(self._operator.values)
+        return self._operator.variances_within(places, counts, float(SHARE * size))
+
+
+class _OfBuckets:
+    """Cov(n̂) = M⁻ᵀ·Cov(o)·M⁻¹ for people drawn at random among all."""
+
+    def __init__(self, release: Release) -> None:
+        from sfumato.queries.bucket_table import read_bucket_table
+
+        law = read_bucket_table(release).law
+        self._operator, self._rows = law.operator, release.rows
+        self.condition = law.operator.condition
+        if self.condition <= _WORST_CONDITION:
+            self._inverse = np.linalg.inv(law.operator.matrix())
+
+    def __call__(self, size: int) -> FloatArray:
+        counts = self._operator.counts
+        inside = counts * min(1.0, SHARE * size / max(self._rows, 1))
+        spread = inside * (1 - inside / np.maximum(counts, 1)) * counts / np.maximum(counts - 1, 1)
+        noise = self._operator.noise(spread)
+        return np.asarray(np.einsum("yx,yz,zx->x", self._inverse, noise, self._inverse))
+
+
+def _perturbed(release: Release, column: str) -> _OfOperator | _OfDecoys | str:
+    described = release.plan.get("operators", {}).get(column)
+    if described is None:
+        return (
+            "Values were redrawn without regard to the person's own: counts within a condition "
+            "cannot be told from this release."
+        )
+    operator = operator_from_json(described)
+    published = published_counts(release, column, operator)
+    if isinstance(operator, Decoy):
+        return _OfDecoys(operator.observed(published))
+    return _OfOperator(operator, published)
+
+
+def _bucketed(release: Release) -> _OfBuckets | str:
+    law = _OfBuckets(release)
+    if law.condition > _WORST_CONDITION:
+        return (
+            "Some values nearly always stand in the same buckets, so that nothing tells them "
+            "apart: what answers are worth depends on the question. Error bars say it."
+        )
+    return law
+
+
+def published_counts(release: Release, column: str, operator: Operator) -> IntArray:
+    """How often each value, or each (part, value), stands in the records."""
+    import pyarrow.parquet as pq
+
+    parts = isinstance(operator, Parts)
+    part = release.plan.get("part_columns", {}).get(column, "part")
+    domain, counts = release.domain(column), np.zeros(operator.values, np.int64)
+    for path in release.records:
+        with pq.ParquetFile(path) as file:
+            for batch in file.iter_batches(columns=[column, *([part] if parts else [])]):
+                shown = batch.column(column)
+                if pa.types.is_dictionary(shown.type):
+                    shown = shown.dictionary_decode()
+                codes = np.asarray(pc.index_in(shown, value_set=domain).to_numpy(), np.int64)
+                if isinstance(operator, Parts):
+                    codes = operator.lookup[np.asarray(batch.column(part).to_numpy()), codes]
+                counts += np.bincount(codes, minlength=operator.values)
+    return counts
