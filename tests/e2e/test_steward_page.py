@@ -23,6 +23,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import sfumato
+
 DATA = Path(os.environ.get("SFUMATO_DATA", Path(__file__).parents[3] / "shared" / "data"))
 CHROMIUM = "/usr/bin/chromium"
 FLAGS = [
@@ -35,6 +37,7 @@ FLAGS = [
 ]
 WIDE, NARROW = {"width": 1280, "height": 800}, {"width": 400, "height": 800}
 ZOOMED = {"width": 640, "height": 400}  # what is left of 1280 × 800 at 200 %
+GROUNDS = ("paper", "sheet", "wash")
 HOSTILE_COLUMN = "<img src=x onerror=alert(1)>"
 HOSTILE_VALUES = ("<script>alert(2)</script>", "=HYPERLINK(1)", '"><b>bold</b>', "plain")
 JOB_SECONDS = 60_000  # milliseconds: what a busy machine may take for a job
@@ -205,6 +208,53 @@ def visit(browser: Any, session: Any, address: str, shots: Path) -> Iterator[Cal
     yield new
     context.close()
     assert [wrong for one in opened for wrong in one.wrong] == []
+
+
+STATIC = Path(sfumato.__file__).parent / "web" / "static"
+READABLE, VISIBLE = 4.5, 3.0  # WCAG 2.2, AA: text, and what is not text
+PAIRS = [
+    *((text, ground, READABLE) for text in ("ink", "quiet", "accent") for ground in GROUNDS),
+    ("accent-ink", "accent", READABLE),
+    ("good", "good-wash", READABLE),
+    ("bad", "bad-wash", READABLE),
+    ("ink", "good-wash", READABLE),
+    ("ink", "bad-wash", READABLE),
+    ("ink", "haze", READABLE),
+    ("bad", "paper", READABLE),
+    *(("edge", ground, VISIBLE) for ground in GROUNDS),
+    ("bar", "paper", VISIBLE),
+]
+
+
+def colours(theme: str) -> dict[str, str]:
+    """The colours of a theme, as the style sheet names them."""
+    light, dark = (
+        dict(re.findall(r"--([a-z-]+): (#[0-9a-f]{6});", block.split("}")[0]))
+        for block in (STATIC / "style.css").read_text("utf-8").split(":root {")[1:3]
+    )
+    return {**light, **dark} if theme == "dark" else light
+
+
+def luminance(colour: str) -> float:
+    parts = np.array([int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)])
+    linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+    return float(linear @ [0.2126, 0.7152, 0.0722])
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_colours_can_be_told_apart(theme: str) -> None:
+    found = colours(theme)
+    for front, back, least in PAIRS:
+        bright, dim = sorted((luminance(found[front]), luminance(found[back])), reverse=True)
+        assert (bright + 0.05) / (dim + 0.05) >= least, f"{front} on {back}, {theme}"
+
+
+def test_scripts_never_read_markup_or_leave_the_server() -> None:
+    for script in STATIC.glob("*.js"):
+        text = script.read_text("utf-8")
+        found = re.findall(r"innerHTML|outerHTML|insertAdjacent|DOMParser|\beval\b|https?://", text)
+        assert set(found) <= {"http://"}, script.name
+        assert text.count("http://") == text.count("http://www.w3.org/2000/svg"), script.name
 
 
 def choose(one: Visit, name: str) -> None:

@@ -84,7 +84,6 @@ async function usualLimits() {
 
 async function show() {
   const place = address();
-  if (place.path === "main" || location.hash === "#main") return; // the skip link
   visit += 1;
   const mine = visit;
   leave?.();
@@ -160,8 +159,7 @@ async function countRunning() {
     const running = jobs.filter((job) => !finished(job)).length;
     const badge = document.getElementById("running");
     badge.hidden = running === 0;
-    badge.textContent = running ? String(running) : "";
-    badge.setAttribute("aria-label", `, ${running} running`);
+    put(badge, running, h("span", { class: "hidden" }, " running"));
   } catch {
     // the page itself says when the server is away
   }

@@ -147,20 +147,7 @@ function verdict(audit) {
 
 function interval(range) {
   if (range === null || range === undefined) return "–";
-  const { value, low, high } = ends(range);
-  return low === undefined
-    ? percent(value)
-    : `${percent(value)} (${percent(low)} … ${percent(high)})`;
-}
-
-/** An interval of the attacks' JSON, whatever its middle is called. */
-function ends(range) {
-  if (typeof range === "number") return { value: range, low: range, high: range };
-  return {
-    value: range.value ?? range.estimate ?? (range.low + range.high) / 2,
-    low: range.low,
-    high: range.high,
-  };
+  return `${percent(range.value)} (${percent(range.low)} … ${percent(range.high)})`;
 }
 
 function attackFigures(attacks) {
@@ -169,9 +156,7 @@ function attackFigures(attacks) {
     new Set(attacks.map((each) => each.column)).size > 1
       ? `${one.attack} on ${one.column}`
       : one.attack;
-  chart.update(
-    attacks.map((one) => ({ label: name(one), prior: one.prior, ...ends(one.success) })),
-  );
+  chart.update(attacks.map((one) => ({ label: name(one), prior: one.prior, ...one.success })));
   return h(
     "div",
     { class: "attacks" },

@@ -240,8 +240,13 @@ export function errorRows(found, series) {
     .map((one) => ({ series, count: one.count, shown: Math.min(1, one.error) }));
 }
 
+/** The prediction in a sentence, for ears. */
 function summary(found) {
-  const middle = found.errors[Math.floor(found.errors.length / 2)];
+  const said = ["Can be kept."];
   const highest = Math.max(0, ...found.ceilings.map((one) => one.ceiling));
-  return `Can be kept. ${highest < 1 ? `Highest ceiling ${percent(highest)}.` : ""}${middle ? ` A count of ${count(middle.count)} is wrong by about ${percent(middle.error)}.` : ""}`;
+  if (highest > 0 && highest < 1) said.push(`Highest ceiling ${percent(highest)}.`);
+  const middle = found.errors[Math.floor(found.errors.length / 2)];
+  if (middle)
+    said.push(`A count of ${count(middle.count)} is wrong by about ${percent(middle.error)}.`);
+  return said.join(" ");
 }
