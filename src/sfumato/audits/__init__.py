@@ -14,6 +14,7 @@ from sfumato.audits.findings import Finding, Verdict
 from sfumato.audits.generalized import check_generalized
 from sfumato.audits.parts import check_parts
 from sfumato.audits.perturbed import check_amplification, check_fit
+from sfumato.audits.previous import Before, check_previous
 from sfumato.audits.reconstruction import check_reconstruction
 from sfumato.audits.resampled import check_resampled
 from sfumato.audits.small_sum import (
@@ -23,8 +24,10 @@ from sfumato.audits.small_sum import (
     check_published_counts,
     check_traced_groups,
 )
+from sfumato.errors import UsageError
 from sfumato.guarantees import CeilingGuarantee
 from sfumato.release import Release
+from sfumato.table import reading_errors
 
 Check = Callable[[AuditCase], Iterator[Finding]]
 
@@ -70,17 +73,32 @@ SHAPE: set[Check] = {
 }
 
 
-def audit(table: Any, release: Release | str | Path, *, trace: str | Path | None = None) -> Verdict:
+def audit(
+    table: Any,
+    release: Release | str | Path,
+    *,
+    trace: str | Path | None = None,
+    previous: Release | str | Path | None = None,
+    previous_table: Any = None,
+    key: str | None = None,
+) -> Verdict:
     """Check a release against the raw table it was made from.
 
     `table` is a `Table` or anything that `sfumato.read` takes; the roles come from the manifest.
-    `trace` is the folder of the private trace, where the mechanism wrote one.
+    `trace` is the folder of the private trace, where the mechanism wrote one. With `previous`, an
+    earlier release of the same people, whoever stayed must be shown as before; `previous_table`
+    and the column `key` tell whose value changed meanwhile.
     """
     opened = release if isinstance(release, Release) else Release(release)
+    if previous is None and previous_table is not None:
+        raise UsageError("A table behind the previous release was given, but not that release.")
+    before = None if previous is None else Before.of(previous, previous_table, key)
     case = AuditCase(raw_table(table, opened), opened, None if trace is None else str(trace))
-    found = [(check, finding) for check in CHECKS.get(opened.kind, []) for finding in check(case)]
+    with reading_errors(case.table.source):
+        found = [(check, f) for check in CHECKS.get(opened.kind, []) for f in check(case)]
     judged = [finding for check, finding in found if check not in SHAPE]
-    return Verdict((*(finding for _, finding in found), *_unjudged(case, judged)))
+    history = () if before is None else tuple(check_previous(case, before))
+    return Verdict((*(finding for _, finding in found), *_unjudged(case, judged), *history))
 
 
 def _unjudged(case: AuditCase, judged: list[Finding]) -> Iterator[Finding]:

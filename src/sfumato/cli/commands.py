@@ -219,12 +219,21 @@ def audit(
     trace: Annotated[
         Path | None, typer.Option(help="Folder of the private trace, where there is one.")
     ] = None,
+    previous: Annotated[
+        Path | None, typer.Option(help="An earlier release: whoever stayed must be shown alike.")
+    ] = None,
+    previous_table: Annotated[
+        str | None, typer.Option(help="The table behind it, with --key: whose value changed.")
+    ] = None,
+    key: Key = None,
     as_json: Json = False,
 ) -> None:
     """Check a release against the table it was made from; exit code 4 where it fails."""
     from sfumato.audits import audit as audit_release
 
-    verdict = audit_release(table, release, trace=trace)
+    verdict = audit_release(
+        table, release, trace=trace, previous=previous, previous_table=previous_table, key=key
+    )
     if as_json:
         show_json(verdict.to_json())
     else:

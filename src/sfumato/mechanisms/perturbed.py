@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
-from sfumato.columns import list_some, value_text
-from sfumato.draws import Draws
+from sfumato.columns import list_some, value_text, value_to_json
+from sfumato.draws import Address, Draws, Positions
 from sfumato.mechanisms.protocol import Batch, Plan, Published
 from sfumato.operators.base import FloatArray, Operator
 from sfumato.profile import Histogram
@@ -41,11 +44,36 @@ class PerturbedPlan(Plan):
         return Published(
             {
                 column: operator.apply(
-                    batch.codes[column], f"perturb {column}", batch.addresses[column], draws
+                    batch.codes[column],
+                    self._purpose(column, batch.addresses[column]),
+                    batch.addresses[column],
+                    draws,
                 )
                 for column, operator in self.operators.items()
             }
         )
+
+    def _purpose(self, column: str, address: Address) -> str:
+        """What a column's draws are for; those that belong to people, for this operator only.
+
+        Two operators that used a person's same words would betray them: whoever is shown with one
+        value by a retention of 0.3 and with another by 0.4 was kept by the second, so that value
+        is the true one. Independent draws tell no more than two releases do.
+        """
+        if isinstance(address, Positions):
+            return f"perturb {column}"
+        return f"perturb {column} by {self._fingerprints[column]}"
+
+    @cached_property
+    def _fingerprints(self) -> dict[str, str]:
+        """Operator and domain of every column, as one short text."""
+        found = {}
+        for column, operator in self.operators.items():
+            known = self.histograms.get(column)
+            values = [] if known is None else [value_to_json(value) for value in known.values]
+            text = json.dumps([operator.to_json(), values], sort_keys=True)
+            found[column] = hashlib.sha256(text.encode()).hexdigest()
+        return found
 
     def public(self) -> dict[str, Any]:
         return {"operators": {c: operator.to_json() for c, operator in self.operators.items()}}
