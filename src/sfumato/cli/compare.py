@@ -85,7 +85,7 @@ def compare(
     )
     chosen = pair_up(guarantee or [], mechanism or [])
     chosen += [Candidate.parse(text) for text in candidate or []]
-    with ProgressLine() as line:
+    with ProgressLine("candidates") as line:
         found = compare_candidates(
             declared,
             chosen,

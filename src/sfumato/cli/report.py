@@ -35,7 +35,7 @@ def report(
     """Write what a release promises and how it was checked; exit code 4 where the audit fails."""
     from sfumato.evaluation.report import write_report
 
-    with ProgressLine() as line:
+    with ProgressLine("steps") as line:
         written = write_report(
             release,
             table=table,

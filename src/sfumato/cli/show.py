@@ -29,9 +29,13 @@ def _strict(result: Any) -> Any:
 
 
 class ProgressLine:
-    """A line on standard error that says how far a run is; silent where nobody watches."""
+    """A line on standard error that says how far a run is; silent where nobody watches.
 
-    def __init__(self) -> None:
+    `unit` is what is counted.
+    """
+
+    def __init__(self, unit: str = "rows") -> None:
+        self._unit = unit
         self._shown = sys.stderr.isatty()
         self._last = 0.0
 
@@ -58,5 +62,6 @@ class ProgressLine:
             return
         self._last = now
         share = f" {done / total:4.0%} {'█' * int(30 * done / total):<30}" if total else ""
-        sys.stderr.write(f"\r\x1b[K{stage}{share} {done:,} rows")
+        count = f" {done:,} {self._unit}" if done or total else ""
+        sys.stderr.write(f"\r\x1b[K{stage}{share}{count}")
         sys.stderr.flush()

@@ -93,11 +93,13 @@ def listed(candidates: Sequence[Candidate | str | tuple[str, str | None]]) -> li
 
 
 def short_names(candidates: Sequence[Candidate]) -> list[str]:
-    """The mechanism where that tells the candidates apart, else the whole text.
+    """The mechanism alone where no other candidate has it, else the whole text.
 
     >>> short_names([Candidate("l-diversity(5)", "optimal"), Candidate("l-diversity(9)", "ring")])
     ['optimal', 'ring']
     """
     ways = [candidate.mechanism for candidate in candidates]
-    short = None not in ways and len(set(ways)) == len(ways)
-    return [str(c.mechanism) if short else str(c) for c in candidates]
+    return [
+        str(c) if c.mechanism is None or ways.count(c.mechanism) > 1 else c.mechanism
+        for c in candidates
+    ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from sfumato.audits.findings import number_text
 from sfumato.evaluation.compare.comparison import COLUMNS, PERCENT, Comparison, Row
 from sfumato.evaluation.page import (
     Block,
@@ -104,8 +105,8 @@ def _utility(found: Comparison) -> Section:
             estimate_against_truth(
                 {row.name: _pairs(found.truth, row) for row in found.measured},
                 _truth_table(found),
-                "Every dot is a question; on the dashed line the answer is right. Up to "
-                f"{MOST_DOTS} questions a panel; report.json has all.",
+                "Every dot is a question; on the dashed line the answer is right. Answers far "
+                f"below 0 lie outside. Up to {MOST_DOTS} questions a panel; report.json has all.",
             ),
             error_by_value(
                 errors, f"Median relative error of the questions about each {found.column}."
@@ -164,29 +165,37 @@ def _risk(found: Comparison) -> Section:
         )
     problems = [(r.name, r.result.get("attack_problem")) for r in found.measured]
     blocks += [Notice(f"{name} was not attacked: {text}") for name, text in problems if text]
+    return Section("What they give away", [*blocks, *_audits(found)])
+
+
+def _audits(found: Comparison) -> list[Block]:
+    """The checks that failed in sight, all of them folded away."""
+    columns = ("candidate", "", "check", "measured", "limit", "where")
     rows: list[tuple[Cell, ...]] = [
         (
             row.name,
             "ok" if each["holds"] else "fails",
             each["check"],
-            _text(each["worst"]),
-            _text(each["limit"]),
+            number_text(each["worst"]) or None,
+            number_text(each["limit"]) or None,
             each["witness"],
         )
         for row in found.measured
         for each in row.result["audit"]["findings"]
-        if not each["check"].startswith("largest posterior of ") or not each["holds"]
     ]
-    marks: dict[int, Tone] = {k: "bad" for k, cells in enumerate(rows) if cells[1] == "fails"}
-    blocks += [
-        Paragraph("What the audits looked at:"),
-        DataTable(("candidate", "", "check", "measured", "limit", "where"), rows, marks=marks),
+    broken = [cells for cells in rows if cells[1] == "fails"]
+    every = f"All {len(rows):,} checks of the audits"
+    if not broken:
+        return [
+            Notice("Every release passed its audit.", "good"),
+            DataTable(columns, rows, folded=every),
+        ]
+    marks: dict[int, Tone] = dict.fromkeys(range(len(broken)), "bad")
+    return [
+        Notice(f"{len(broken):,} checks of the audits failed:", "bad"),
+        DataTable(columns, broken, marks=marks),
+        DataTable(columns, rows, folded=every),
     ]
-    return Section("What they give away", blocks)
-
-
-def _text(value: object) -> str | None:
-    return None if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _candidates(found: Comparison) -> Section:

@@ -51,7 +51,8 @@ class Notice:
 class DataTable:
     """A table. Columns in `percent` hold shares and are shown as percentages.
 
-    `marks` gives the tone of a row: a failed check, a failed candidate.
+    `marks` gives the tone of a row: a failed check, a failed candidate. A table with `folded` is
+    shown when somebody opens that line, and in print.
     """
 
     columns: tuple[str, ...]
@@ -59,6 +60,7 @@ class DataTable:
     percent: frozenset[str] = frozenset()
     note: str = ""
     marks: Mapping[int, Tone] = field(default_factory=dict)
+    folded: str = ""
 
     def __post_init__(self) -> None:
         assert all(len(row) == len(self.columns) for row in self.rows), self.columns

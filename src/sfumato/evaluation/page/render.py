@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import tempfile
+from dataclasses import replace
 from functools import cache
 from html import escape
 from importlib import resources
@@ -180,8 +181,7 @@ def _chart(chart: Chart) -> str:
         f"<figure><h3>{escape(chart.title)}</h3><figcaption>{escape(chart.caption)}</figcaption>"
         "<noscript>The chart needs JavaScript; the table holds its figures.</noscript>"
         f'<div class="panels{" several" if len(panels) > 1 else ""}">{"".join(panels)}</div>'
-        "<details><summary>The figures as a table</summary>"
-        f"{_table(chart.table)}</details></figure>"
+        f"{_table(replace(chart.table, folded='The figures as a table'))}</figure>"
     )
 
 
@@ -205,10 +205,13 @@ def _table(table: DataTable) -> str:
         tone = table.marks.get(number)
         body.append(f"<tr{f' class={tone!r}' if tone else ''}>{''.join(cells)}</tr>")
     note = f'<p class="note">{escape(table.note)}</p>' if table.note else ""
-    return (
+    shown = (
         f'<div class="scroll"><table><thead><tr>{head}</tr></thead>'
         f"<tbody>{''.join(body)}</tbody></table></div>{note}"
     )
+    if not table.folded:
+        return shown
+    return f"<details><summary>{escape(table.folded)}</summary>{shown}</details>"
 
 
 def shown_cell(cell: Cell, *, percent: bool = False) -> str:

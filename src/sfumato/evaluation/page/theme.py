@@ -24,6 +24,7 @@ DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [12, 3], [4, 1], [1, 3], [10, 2,
 GREY = "#5a6675"
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
 HEIGHT = 320
+_NARROW = 20  # letters of a name that two columns have room for
 
 Row = Mapping[str, Any]
 Spec = dict[str, Any]
@@ -40,7 +41,8 @@ def named(field: str, names: Sequence[str], *, legend: bool = True) -> dict[str,
     """Encodings that tell names apart by colour and by shape; the legend shows both."""
     import altair as alt
 
-    drawn = alt.Legend(columns=2) if legend and len(names) > 1 else None
+    columns = 1 if max(map(len, names), default=0) > _NARROW else 2  # so that phones show all
+    drawn = alt.Legend(columns=columns) if legend and len(names) > 1 else None
     return {
         "color": alt.Color(f"{field}:N", scale=colours(names), legend=drawn, title=None),
         "shape": alt.Shape(f"{field}:N", scale=shapes(names), legend=drawn, title=None),

@@ -189,9 +189,13 @@ def _utility(evidence: Evidence) -> Section:
             continue
         prefix = f"{expected.column}, " if len(evidence.expected) > 1 else ""
         for size, median, best, worst in expected.by_count:
-            points.append(ErrorPoint(f"{prefix}predicted, middle value", size, median))
-            points.append(ErrorPoint(f"{prefix}predicted, worst value", size, worst))
-            points.append(ErrorPoint(f"{prefix}predicted, best value", size, best))
+            points.append(
+                ErrorPoint(f"{prefix}predicted, middle value", size, float(f"{median:.3g}"))
+            )
+            points.append(
+                ErrorPoint(f"{prefix}predicted, worst value", size, float(f"{worst:.3g}"))
+            )
+            points.append(ErrorPoint(f"{prefix}predicted, best value", size, float(f"{best:.3g}")))
     points.sort(key=lambda point: point.line)
     if evidence.utility is not None:
         for least, most, asked, error in evidence.utility.classes:
@@ -218,7 +222,7 @@ def _utility(evidence: Evidence) -> Section:
 
 def _by_value(expected: ExpectedErrors) -> Block:
     errors = {
-        value: {"predicted": float(error)}
+        value: {"predicted": float(f"{error:.3g}")}
         for value, error in zip(expected.values, expected.by_value, strict=True)
         if np.isfinite(error)
     }
