@@ -1,0 +1,91 @@
+"""Publishing as before: the operators of an earlier release, if they still keep the promise.
+
+A person's draw repeats only under the same operator and domain. Where an operator follows from the
+histogram, or the domain from the values that occur, next month's plan would be another one and
+draw everybody afresh; so it is taken over instead, and held to the promise on today's counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from sfumato.columns import Value, value_text
+from sfumato.draws import Draws
+from sfumato.errors import DataError, InfeasibleGuarantee
+from sfumato.guarantees.base import Guarantee
+from sfumato.guarantees.rho import RhoPrivacy
+from sfumato.mechanisms.limits import limits_of
+from sfumato.mechanisms.perturbed import Allowed, PerturbedPlan, within
+from sfumato.mechanisms.protocol import Mechanism
+from sfumato.operators.base import Operator
+from sfumato.profile import Histogram, Profile
+
+
+@dataclass(frozen=True, eq=False)
+class AsBefore(Mechanism):
+    """A mechanism whose operators for some columns are given; it is named like that mechanism.
+
+    >>> import numpy as np
+    >>> from fractions import Fraction
+    >>> from sfumato.mechanisms.uniform import UniformPerturbation
+    >>> from sfumato.operators import Uniform
+    >>> way = AsBefore(UniformPerturbation(), {"s": Uniform(2, Fraction(1, 8))}, {"s": ("a", "b")})
+    >>> counts = Histogram("s", ("a", "b"), np.array([2, 6]))
+    >>> plan = way.plan(Profile(8, {"s": counts}), RhoPrivacy("1/4", "1/2"), Draws.from_seed(1))
+    >>> str(way), plan.operators["s"].retention
+    ('uniform', Fraction(1, 8))
+    """
+
+    mechanism: Mechanism
+    operators: Mapping[str, Operator]
+    domains: Mapping[str, tuple[Value, ...]]
+
+    name: ClassVar[str] = "as-before"
+
+    def __str__(self) -> str:
+        return str(self.mechanism)
+
+    def keeps(self, guarantee: Guarantee) -> bool:
+        return self.mechanism.keeps(guarantee)
+
+    def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> PerturbedPlan:
+        operators: dict[str, Operator] = {}
+        limits: dict[str, Allowed] = {}
+        for column, histogram in profile.histograms.items():
+            if column in self.operators:
+                guarantee.check(histogram)
+                operators[column] = self.operators[column]
+                limits[column] = self._limits(guarantee, histogram)
+            else:  # published for the first time
+                alone = replace(profile, histograms={column: histogram}, cells=None)
+                first = self.mechanism.plan(alone, guarantee, draws)
+                assert isinstance(first, PerturbedPlan)
+                operators[column], limits[column] = first.operators[column], first.limits[column]
+        free = isinstance(guarantee, RhoPrivacy) and all(
+            o.form == "uniform" for o in operators.values()
+        )
+        return PerturbedPlan(operators, limits, profile.rows, profile.histograms, fitted=not free)
+
+    def _limits(self, guarantee: Guarantee, histogram: Histogram) -> Allowed:
+        """What the promise allows today; raises where the operator goes beyond it."""
+        column, limits = histogram.column, limits_of(guarantee, histogram)
+        if histogram.values != self.domains[column]:
+            raise DataError(
+                f"Column {column!r} has another domain than in the previous release, so everybody "
+                "would be drawn again. Publish without --previous, and know that the two releases "
+                "together tell more than one."
+            )
+        gains = self.operators[column].odds_gains()
+        for value, gain, limit in zip(histogram.values, gains, limits, strict=True):
+            if not within(gain, limit):
+                raise InfeasibleGuarantee(
+                    f"The operator of the previous release no longer keeps '{guarantee}' for "
+                    f"{value_text(value)} in column {column!r}: with today's shares it would tell "
+                    "more than the promise allows. A stricter operator draws everybody again: "
+                    "publish without --previous, and know that the two releases together tell "
+                    "more than one.",
+                    witness=value_text(value),
+                )
+        return limits
