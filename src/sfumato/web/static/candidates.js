@@ -4,7 +4,7 @@ import { post, segment } from "./api.js";
 import { errorChart } from "./charts.js";
 import { announce, h, problem, put, table } from "./dom.js";
 import { count, percent } from "./format.js";
-import { errorRows } from "./prediction.js";
+import { errorRows, errorsBySize } from "./prediction.js";
 
 const MOST = 3;
 const MARKS = ["solid", "dashed", "dotted"];
@@ -156,7 +156,7 @@ export function candidateTray(page, profile, current, keep) {
 
 function sideBySide(candidates) {
   const feasible = candidates.filter((one) => one.feasible);
-  const sizes = feasible[0]?.errors.map((one) => one.count) ?? [];
+  const sizes = feasible.length ? errorsBySize(feasible[0]).map((one) => one.count) : [];
   const picked = [0.25, 0.5, 0.75, 1]
     .map((share) => sizes[Math.round(share * (sizes.length - 1))])
     .filter((size, place, all) => size !== undefined && all.indexOf(size) === place);
@@ -169,7 +169,7 @@ function sideBySide(candidates) {
   ];
   const rows = candidates.map((one, place) => {
     if (!one.feasible) return [name(one, place), "cannot be kept", "–", ...picked.map(() => "–")];
-    const error = new Map(one.errors.map((each) => [each.count, each.error]));
+    const error = new Map(errorsBySize(one).map((each) => [each.count, each.error]));
     const limited = one.ceilings.map((each) => each.ceiling);
     return [
       name(one, place),

@@ -2,7 +2,7 @@
 
 import { freshId, h, put } from "./dom.js";
 import { histogram } from "./figures.js";
-import { count, plural } from "./format.js";
+import { count, plural, typeText } from "./format.js";
 
 export const ROLES = [
   { name: "quasi", title: "quasi", sentence: "what others may know of a person; published" },
@@ -112,6 +112,8 @@ export function columnCard(column, place, draft, changed) {
       ),
     ),
   );
+  const about = column.exact === false ? "about " : "";
+  const different = `${about}${plural(column.distinct, "different value")}`;
   const nulls = column.nulls ? `${count(column.nulls)} missing` : "none missing";
   const element = h(
     "li",
@@ -120,19 +122,7 @@ export function columnCard(column, place, draft, changed) {
       "div",
       { class: "card-head" },
       h("h2", { id: title, class: "column-name" }, column.name),
-      h(
-        "p",
-        { class: "quiet" },
-        [
-          column.type,
-          column.distinct === null || column.distinct === undefined
-            ? null
-            : plural(column.distinct, "different value"),
-          nulls,
-        ]
-          .filter(Boolean)
-          .join(" · "),
-      ),
+      h("p", { class: "quiet" }, [typeText(column.type), different, nulls].join(" · ")),
     ),
     histogram(column),
     h(

@@ -50,3 +50,17 @@ export function moment(when) {
 export function valueText(value) {
   return value === null || value === undefined ? "(missing)" : String(value);
 }
+
+const TYPES = [
+  [/^u?int/, "whole numbers"],
+  [/^(half|float|double|decimal)/, "numbers"],
+  [/string|utf8|^dictionary/, "text"],
+  [/^bool/, "true or false"],
+  [/^date/, "dates"],
+  [/^(timestamp|time)/, "times"],
+];
+
+/** An Arrow type in a reader's words; one that has none stays as it is. */
+export function typeText(type) {
+  return TYPES.find(([pattern]) => pattern.test(type))?.[1] ?? type;
+}

@@ -56,6 +56,7 @@ export function scaleOf(parameter) {
   const least = numberOf(parameter.least ?? 0);
   const most = numberOf(parameter.most ?? 1);
   const integer = parameter.kind === "integer";
+  if (parameter.kind === "fraction" && least <= 0 && most >= 1) return chanceScale();
   const wide = least > 0 && most / least >= 50;
   const steps = integer && !wide ? Math.max(1, Math.round(most - least)) : 200;
   const value = (position) => {
@@ -71,6 +72,21 @@ export function scaleOf(parameter) {
       ? Math.log(inside / least) / Math.log(most / least)
       : (inside - least) / (most - least);
     return Math.round(share * steps);
+  };
+  return { steps, value, position };
+}
+
+/** Chances between 0 and 1, both excluded: even in log odds, so that 0.001 and 0.999 can be hit. */
+function chanceScale() {
+  const steps = 200;
+  const end = Math.log(0.999 / 0.001);
+  const value = (position) => {
+    const odds = Math.exp(end * ((2 * position) / steps - 1));
+    return String(Number((odds / (1 + odds)).toPrecision(odds > 9 ? 3 : 2)));
+  };
+  const position = (number) => {
+    const inside = Math.min(0.999, Math.max(0.001, number));
+    return Math.round((Math.log(inside / (1 - inside)) / end + 1) * (steps / 2));
   };
   return { steps, value, position };
 }

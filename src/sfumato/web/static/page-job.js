@@ -61,7 +61,7 @@ export async function showJob(page) {
     const promise = (await serverState()).promises.find((one) =>
       now.guarantee?.startsWith(one.name),
     );
-    if (promise && page.current()) page.limits(`With ${promise.title}:`, promise.does_not_protect);
+    if (promise && page.current()) page.limits(`With ${promise.name}:`, promise.does_not_protect);
   }
 
   function ended(now) {

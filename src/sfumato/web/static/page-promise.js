@@ -210,6 +210,8 @@ function promiseChoice(promise, verdict, checked, onchange) {
       { class: "promise-text" },
       h("strong", null, promise.title),
       " ",
+      h("code", null, promise.name),
+      " ",
       h(
         "span",
         { class: `tag ${possible ? "good" : "bad"}` },

@@ -83,12 +83,7 @@ function slider(parameter, values, changed) {
   return h(
     "div",
     { class: "parameter" },
-    h(
-      "div",
-      { class: "parameter-head" },
-      h("label", { for: id }, parameter.title, " ", h("code", null, parameter.name)),
-      field,
-    ),
+    h("div", { class: "parameter-head" }, h("label", { for: id }, parameter.title), field),
     range,
     h(
       "p",

@@ -65,7 +65,7 @@ export function predictionPanel(page, profile, useNearest) {
   function ask(guarantee, mechanism, promise) {
     next = { guarantee, mechanism, promise };
     element.setAttribute("aria-busy", "true");
-    page.limits(`With ${promise.title}:`, promise.does_not_protect);
+    page.limits(`With ${promise.name}:`, promise.does_not_protect);
     if (!asking) send();
   }
 
@@ -128,7 +128,7 @@ export function predictionPanel(page, profile, useNearest) {
       return;
     }
     const statements = [found.statement].flat().filter(Boolean);
-    page.limits(`With ${promise.title}:`, found.does_not_protect ?? promise.does_not_protect);
+    page.limits(`With ${promise.name}:`, found.does_not_protect ?? promise.does_not_protect);
     put(
       words,
       statements.map((sentence) => h("blockquote", null, sentence)),
@@ -215,7 +215,7 @@ export function predictionPanel(page, profile, useNearest) {
         { title: "a count of", number: true },
         { title: "is wrong by about", number: true },
       ],
-      found.errors.map((one) => [count(one.count), percent(one.error)]),
+      errorsBySize(found).map((one) => [count(one.count), percent(one.error)]),
     );
   }
 
@@ -233,9 +233,26 @@ export function predictionPanel(page, profile, useNearest) {
   };
 }
 
+/** The error at each size of count: with several sensitive columns, that of the worst. */
+export function errorsBySize(found) {
+  const worst = new Map();
+  for (const { count: size, error } of found.errors) {
+    if (
+      !worst.has(size) ||
+      error === null ||
+      (worst.get(size) !== null && error > worst.get(size))
+    ) {
+      worst.set(size, error);
+    }
+  }
+  return [...worst]
+    .map(([size, error]) => ({ count: size, error }))
+    .sort((a, b) => a.count - b.count);
+}
+
 /** Rows for the error chart; what is worse than useless is drawn at 100 %. */
 export function errorRows(found, series) {
-  return found.errors
+  return errorsBySize(found)
     .filter((one) => Number.isFinite(one.error))
     .map((one) => ({ series, count: one.count, shown: Math.min(1, one.error) }));
 }
@@ -245,7 +262,8 @@ function summary(found) {
   const said = ["Can be kept."];
   const highest = Math.max(0, ...found.ceilings.map((one) => one.ceiling));
   if (highest > 0 && highest < 1) said.push(`Highest ceiling ${percent(highest)}.`);
-  const middle = found.errors[Math.floor(found.errors.length / 2)];
+  const errors = errorsBySize(found);
+  const middle = errors[Math.floor(errors.length / 2)];
   if (middle)
     said.push(`A count of ${count(middle.count)} is wrong by about ${percent(middle.error)}.`);
   return said.join(" ");
