@@ -96,29 +96,40 @@ def shrunk(law: Law, moments: Moments) -> Estimated:
     free = moments.squares - moments.total**2 / max(law.rows, 1.0)
     if free <= 1e-12 * moments.squares:
         return Estimated(independent, np.zeros_like(matrix))
-    noise = law.operator.scatter * (free / law.rows)
     residual = moments.shown - matrix.T @ independent
-    wide, narrow = moments.number * free * shares**2, free * shares
+    gain, covariance = fitted_gain(law, moments.number, free, lambda gain: (gain.T @ residual) ** 2)
+    return Estimated(independent + gain.T @ residual, covariance)
+
+
+def fitted_gain(
+    law: Law, number: float, free: float, squares: Callable[[FloatArray], FloatArray]
+) -> tuple[FloatArray, FloatArray]:
+    """The gain G of `shrunk`, n̂ = n₀ + Gᵀ(o − Mᵀn₀), and the posterior covariance.
+
+    `squares` says, for a gain, how large the squares of the found deviations Gᵀ(o − Mᵀn₀) are:
+    those of the data, or what is to be expected of them.
+    """
+    shares, matrix = law.shares, law.operator.matrix()
+    noise = law.operator.scatter * (free / law.rows)
+    wide, narrow = number * free * shares**2, free * shares
     present = shares > 0
-    deviation, mean, covariance = 0.1, independent, np.zeros_like(matrix)
+    deviation, gain, covariance = 0.1, np.zeros_like(matrix), np.zeros_like(matrix)
     for _ in range(_ROUNDS):
         prior = deviation * wide + narrow
         tied = np.diag(prior) - np.outer(prior, prior) / prior.sum()
         carried = tied @ matrix
         gain = _solve(matrix.T @ carried + noise, carried.T)
-        found = gain.T @ residual
         covariance = tied - carried @ gain
-        mean = independent + found
         # the part of each deviation that τ² answers for, on average over the posterior
         part = (deviation * wide / np.maximum(prior, 1e-300))[present]
-        square = (found**2 + np.diag(covariance))[present]
+        square = (squares(gain) + np.diag(covariance))[present]
         left = (1 - part) * deviation * wide[present]
         renewed = float(np.mean((part**2 * square + left) / wide[present]))
         settled = abs(renewed - deviation) <= _SETTLED * deviation
         deviation = max(renewed, 1e-12)
         if settled:
             break
-    return Estimated(mean, covariance)
+    return gain, covariance
 
 
 def inverse(law: Law, moments: Moments) -> Estimated:
@@ -156,6 +167,6 @@ def _solve(whole: FloatArray, right: FloatArray) -> FloatArray:
         try:
             np.linalg.cholesky(definite)
             # not cho_solve: its threads wait for one another, for milliseconds on a busy machine
-            return np.linalg.solve(definite, right)
+            return np.asarray(np.linalg.solve(definite, right), np.float64)
         except np.linalg.LinAlgError:
             ridge *= 100
