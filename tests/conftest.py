@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import os
 import shutil
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -143,6 +144,34 @@ def split() -> Callable[[Path, Path], Path]:
         return to
 
     return cut
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """Spark on two cores of this machine; its start takes seconds, so all tests share one."""
+    pyspark_sql = pytest.importorskip("pyspark.sql", reason="pyspark is not installed")
+    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+        pytest.skip("Spark needs Java, and there is none")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of Spark's own about the versions around it
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("PYSPARK_PYTHON", sys.executable)
+            session = (
+                pyspark_sql.SparkSession.builder.master("local[2]")
+                .appName("sfumato tests")
+                .config("spark.ui.enabled", "false")
+                .config("spark.ui.showConsoleProgress", "false")
+                .config("spark.driver.bindAddress", "127.0.0.1")
+                .config("spark.driver.host", "127.0.0.1")
+                .config("spark.driver.memory", "1g")
+                .config("spark.sql.shuffle.partitions", "4")
+                .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
+                .config("spark.local.dir", str(tmp_path_factory.mktemp("spark")))
+                .getOrCreate()
+            )
+            session.sparkContext.setLogLevel("OFF")
+            yield session
+            session.stop()
 
 
 @pytest.fixture

@@ -436,5 +436,5 @@ def test_quasi_parts_of_mixed_conditions_are_computed_before_grouping(
         "SELECT COUNT(*) FROM release WHERE age > 40 OR disease = 'flu' OR age < 20",
         release.columns,
     )
-    sql = VirtualTable(question, session_of(release)).sql(1.0)
+    sql = VirtualTable(question, session_of(release), {}).sql(1.0)
     assert '"records"."age" > 40 AS m0, "records"."age" < 20 AS m1' in sql

@@ -79,7 +79,8 @@ def test_a_session_is_kept_while_its_release_lives(
     session = session_of(release)
     assert session_of(release) is session
     assert session_of(release, 1) is not session
-    spill = Path(session._spill)
+    setting = session.run("SELECT current_setting('temp_directory') AS folder")
+    spill = Path(setting.column("folder")[0].as_py())
     assert spill.is_dir()
     del session, release
     gc.collect()

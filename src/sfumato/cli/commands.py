@@ -192,13 +192,16 @@ def query(
     estimator: Annotated[
         str | None, typer.Option(help="How to estimate; the release's default otherwise.")
     ] = None,
+    engine: Annotated[
+        str, typer.Option(help="What sums over the records: local, or spark.")
+    ] = "local",
     threads: Threads = None,
     as_json: Json = False,
 ) -> None:
     """Ask SQL of a release and get answers with error bars."""
     from sfumato.queries import open_release
 
-    answer = open_release(release).sql(
+    answer = open_release(release, engine=engine).sql(
         sql,
         confidence=confidence,
         keys=keys,

@@ -6,11 +6,11 @@ an evaluator that answers it. Nothing in here can see a raw table.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from sfumato.errors import QueryError, UsageError
 from sfumato.queries.answer import Answer
-from sfumato.queries.opened import OpenedRelease, open_release
+from sfumato.queries.opened import OpenedRelease, find_engine, open_release
 
 if TYPE_CHECKING:
     from sfumato.queries.evaluate import Wishes
@@ -66,11 +66,13 @@ def ask(
     consistent: bool = False,
     estimator: str | None = None,
     threads: int | None = None,
+    engine: Any = None,
 ) -> Answer:
     """Answer `sql` from a release alone.
 
     `confidence` is that of the intervals; `keys` shows the empty groups as well; `consistent`
-    makes counts non-negative and lets them add up; `estimator` None is the kind's default.
+    makes counts non-negative and lets them add up; `estimator` None is the kind's default;
+    `engine` is "local", "spark" or a Spark session.
     """
     from sfumato.queries.evaluate import Wishes
     from sfumato.queries.parse import parse
@@ -90,7 +92,7 @@ def ask(
             f"{', '.join(sorted(EVALUATORS))}."
         )
     question = parse(sql, release.columns)
-    wishes = Wishes(confidence, keys, consistent, estimator, threads)
+    wishes = Wishes(confidence, keys, consistent, estimator, threads, find_engine(engine))
     try:
         return EVALUATORS[release.kind]()(release, question, wishes)
     except RecursionError:

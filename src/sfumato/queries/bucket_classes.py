@@ -22,6 +22,7 @@ from sfumato.queries.question import Aggregate, Question, Term
 from sfumato.queries.rewrite import Stage, hoisted, over
 from sfumato.queries.session import Session, quoted
 from sfumato.queries.shrunk import Moments
+from sfumato.queries.sums import RecordSums, all_of, where
 
 if TYPE_CHECKING:
     from sfumato.queries.dialect import Node
@@ -59,10 +60,10 @@ class Classes:
             f"p.k{place}" if not key.sensitive else self._over_cells(key)
             for place, key in enumerate(question.keys)
         ]
-        where = [self._over_cells(term) for term in question.where if term.sensitive]
+        conditions = [self._over_cells(term) for term in question.where if term.sensitive]
         self.readings = [self._reading(aggregate) for aggregate in question.aggregates]
         self._read_classes()
-        self._read_cells(keys, where)
+        self._read_cells(keys, conditions)
 
     # -- what the estimators see ---------------------------------------------------------------
 
@@ -100,10 +101,10 @@ class Classes:
     def _reading(self, aggregate: Aggregate) -> Reading:
         on_records = [over(t, self._records) for t in aggregate.filter if not t.sensitive]
         on_cells = [self._over_cells(t) for t in aggregate.filter if t.sensitive]
-        chosen = f" FILTER (WHERE {_all(on_records)})" if on_records else ""
+        chosen = f" FILTER (WHERE {all_of(on_records)})" if on_records else ""
         argument = aggregate.argument
         if argument is None or not argument.sensitive:
-            there = self._cells.add(_all(on_cells))
+            there = self._cells.add(all_of(on_cells))
             weight = self._cells.add("1.0")
             if argument is None:
                 return Reading(
@@ -120,7 +121,7 @@ class Classes:
             return Reading(aggregate, number, total, squares, weight, there)
         number = self._moments.add(f"count(*){chosen}")
         inside = self._over_cells(argument)
-        there = self._cells.add(_all([*on_cells, f"({inside}) IS NOT NULL"]))
+        there = self._cells.add(all_of([*on_cells, f"({inside}) IS NOT NULL"]))
         counted = aggregate.function == "count"
         weight = self._cells.add("1.0" if counted else f"CAST({inside} AS DOUBLE)")
         return Reading(aggregate, number, None, None, weight, there)
@@ -152,10 +153,11 @@ class Classes:
         split = [f"{over(question.keys[place], self._records)} AS k{place}" for place in quasi]
         split += self._mixed.listed()
         names = [*(f"k{place}" for place in quasi), *self._mixed.names]
-        where = [over(term, self._records) for term in question.where if not term.sensitive]
-        bucket = f"records.{quoted(self._session.names['bucket'])} AS b"
+        known = [over(term, self._records) for term in question.where if not term.sensitive]
+        split.append(f"records.{quoted(self._session.names['bucket'])} AS b")
         moments = self._moments.names
-        grouped = ", ".join(str(place + 1) for place in range(len(split) + 1))
+        tables = {"listed": self._buckets.listed}
+        counted = self._session.counted(RecordSums(split, self._moments.listed(), known), tables)
         same = [f"c.{name} IS NOT DISTINCT FROM p.{name}" for name in names] or ["true"]
         nothing = "".join(f", NULL AS {name}" for name in names)
         # without keys the records that match are one class, if there are any
@@ -163,16 +165,14 @@ class Classes:
         sums = "".join(f", CAST(sum({s}) AS DOUBLE) AS {s}" for s in moments)
         beside = "".join(f", sum(c.{s} * l.share) AS {s}" for s in moments)
         sql = (
-            "WITH counted AS MATERIALIZED (SELECT "
-            f"{', '.join([*split, bucket, *self._moments.listed()])} FROM records"
-            f"{_where(where)} GROUP BY {grouped}), classes AS MATERIALIZED (SELECT "
+            f"WITH counted AS MATERIALIZED ({counted}), classes AS MATERIALIZED (SELECT "
             f"{', '.join(['row_number() OVER () - 1 AS number', *names])}{sums} FROM counted"
             f"{by_names}), shown AS (SELECT p.number, l.code{beside} FROM counted AS c JOIN "
-            f"listed AS l ON l.bucket = c.b JOIN classes AS p ON {_all(same)} GROUP BY 1, 2) "
+            f"listed AS l ON l.bucket = c.b JOIN classes AS p ON {all_of(same)} GROUP BY 1, 2) "
             f"SELECT number, -1 AS code{_each(moments)}{_each(names)} FROM classes UNION ALL "
             f"SELECT number, code{_each(moments)}{nothing} FROM shown"
         )
-        table = self._session.run(sql, {"listed": self._buckets.listed})
+        table = self._session.run(sql, tables)
         code = table.column("code").to_numpy()
         total = np.flatnonzero(code < 0)
         order = total[np.argsort(table.column("number").to_numpy()[total], kind="stable")]
@@ -193,7 +193,7 @@ class Classes:
             self._shown[name] = np.zeros((self.number, values))
             self._shown[name][place] = column[cells]
 
-    def _read_cells(self, keys: list[str], where: list[str]) -> None:
+    def _read_cells(self, keys: list[str], conditions: list[str]) -> None:
         tables = {"classes": self._classes, "domain": self._domain()}
         for reading in self.readings:
             argument = reading.aggregate.argument
@@ -207,7 +207,7 @@ class Classes:
         ranked = f"dense_rank() OVER (ORDER BY {order}) - 1" if keys else "0"
         found = self._session.run(
             f"SELECT *, {ranked} AS row FROM (SELECT p.number, d.code{columns} FROM "
-            f"classes AS p CROSS JOIN domain AS d{_where(where)})",
+            f"classes AS p CROSS JOIN domain AS d{where(conditions)})",
             tables,
         )
         self._row = np.asarray(found.column("row").to_numpy(), np.int64)
@@ -234,14 +234,6 @@ class Classes:
     def _domain(self) -> pa.Table:
         codes = pa.array(np.arange(len(self._buckets.domain), dtype=np.int64))
         return pa.table({"original": self._buckets.domain, "code": codes})
-
-
-def _where(conditions: list[str]) -> str:
-    return f" WHERE {_all(conditions)}" if conditions else ""
-
-
-def _all(conditions: list[str]) -> str:
-    return " AND ".join(f"({condition})" for condition in conditions) or "true"
 
 
 def _each(names: list[str]) -> str:

@@ -41,10 +41,10 @@ def answer_bucketed(release: Release, question: Question, wishes: Wishes) -> Ans
             f"A bucketed release has no estimator {name!r}. Estimators there are: "
             f"{', '.join(ESTIMATORS)}."
         )
-    session = session_of(release, wishes.threads)
+    session = session_of(release, wishes.threads, wishes.engine)
     tables: dict[str, pa.Table] = {}
     if not question.sensitive:
-        sql = VirtualTable(question, session).sql(wishes.quantile)
+        sql = VirtualTable(question, session, tables).sql(wishes.quantile)
     else:
         if wishes.consistent:
             _check_consistent(question)

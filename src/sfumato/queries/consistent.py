@@ -38,7 +38,7 @@ def consistent_sql(
     """
     _check(question)
     if not question.sensitive:
-        return VirtualTable(question, session).sql(quantile)
+        return VirtualTable(question, session, tables).sql(quantile)
     tables["projected"] = (histogram or _projected)(question, session)
     quasi = [place for place, key in enumerate(question.keys) if not key.sensitive]
     cells = {
@@ -70,7 +70,7 @@ def consistent_sql(
             f"greatest({a} - {quantile:.17e} * {error}, 0e0) AS a{place}_low",
             f"{a} + {quantile:.17e} * {error} AS a{place}_high",
         ]
-    unbiased = VirtualTable(question, session).sql(quantile, name="unbiased")
+    unbiased = VirtualTable(question, session, tables).sql(quantile, name="unbiased")
     return (
         f"{unbiased}, nearest AS ({nearest}), estimates AS (SELECT {', '.join(joined)} "
         f"FROM nearest AS v JOIN unbiased AS u ON {' AND '.join(same) or 'true'})"
@@ -116,8 +116,9 @@ def _projected(question: Question, session: Session) -> pa.Table:
     )
     known = tuple(term for term in question.where if not term.sensitive)
     asked = replace(question, where=known, aggregates=_COUNT, having=None, order=(), outputs=())
-    whole = VirtualTable(replace(asked, keys=quasi + values), session).sql(0.0)
-    sizes = VirtualTable(replace(asked, keys=quasi), session).sql(0.0)
+    tables: dict[str, pa.Table] = {}
+    whole = VirtualTable(replace(asked, keys=quasi + values), session, tables).sql(0.0)
+    sizes = VirtualTable(replace(asked, keys=quasi), session, tables).sql(0.0)
     names = [f"e.k{place} AS q{place}" for place in range(len(quasi))]
     names += [f"e.k{len(quasi) + place} AS x{place}" for place in range(len(values))]
     same = [f"e.k{place} IS NOT DISTINCT FROM s.k{place}" for place in range(len(quasi))]
@@ -125,7 +126,8 @@ def _projected(question: Question, session: Session) -> pa.Table:
         f"WITH whole AS ({whole} SELECT * FROM estimates), sizes AS (SELECT *, "
         f"row_number() OVER () AS number FROM ({sizes} SELECT * FROM estimates)) "
         f"SELECT {', '.join(names)}, e.a0 AS n, s.a0 AS size, s.number FROM whole AS e "
-        f"JOIN sizes AS s ON {' AND '.join(same) or 'true'} LIMIT {MOST_CELLS + 1}"
+        f"JOIN sizes AS s ON {' AND '.join(same) or 'true'} LIMIT {MOST_CELLS + 1}",
+        tables,
     )
     if cells.num_rows > MOST_CELLS:
         raise QueryError(

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from functools import partial
 from statistics import NormalDist
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -40,6 +40,7 @@ class Wishes:
     consistent: bool = False
     estimator: str | None = None
     threads: int | None = None
+    engine: Any = None
 
     @property
     def quantile(self) -> float:
@@ -54,7 +55,7 @@ def answer_perturbed(release: Release, question: Question, wishes: Wishes) -> An
             f"A perturbed release has no estimator {wishes.estimator!r}. Estimators there are: "
             f"{', '.join(ESTIMATORS)}."
         )
-    session = session_of(release, wishes.threads)
+    session = session_of(release, wishes.threads, wishes.engine)
     _check_numbers(question, session)
     tables: dict[str, pa.Table] = {}
     if wishes.estimator in ("paper", "em"):
@@ -63,7 +64,7 @@ def answer_perturbed(release: Release, question: Question, wishes: Wishes) -> An
     elif wishes.consistent or wishes.estimator == "consistent":
         sql = consistent_sql(question, session, wishes.quantile, tables)
     else:
-        sql = VirtualTable(question, session).sql(wishes.quantile)
+        sql = VirtualTable(question, session, tables).sql(wishes.quantile)
     table = finish(release, question, session, sql, tables, keys=wishes.keys)
     for column in question.sensitive:
         refuse_stuck(table, column, session.weights(column)[1].decoys)

@@ -35,6 +35,10 @@ def answer_generalized(release: Release, question: Question, wishes: Wishes) -> 
             f"A generalized release has no estimator {wishes.estimator!r}. Estimators there are: "
             "uniform."
         )
+    if wishes.engine is not None:
+        raise QueryError(
+            "A generalized release is answered on this machine, row by row. Leave the engine out."
+        )
     session = session_of(release, wishes.threads)
     _check(question)
     weights: dict[str, Weights] = {}

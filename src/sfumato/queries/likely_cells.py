@@ -17,6 +17,7 @@ from sfumato.operators.reconstruct import most_likely
 from sfumato.queries.question import Question
 from sfumato.queries.rewrite import over
 from sfumato.queries.session import Session, quoted
+from sfumato.queries.sums import RecordSums
 
 if TYPE_CHECKING:
     from sfumato.release import Release
@@ -96,23 +97,26 @@ def _observed(
     """Published counts by (group of the quasi keys, symbol of each column), and the groups."""
     records = session.record_columns()
     keys = [over(key, records) for key in question.keys if not key.sensitive]
-    where = [f"({over(term, records)})" for term in question.where if not term.sensitive]
-    condition = f" WHERE {' AND '.join(where)}" if where else ""
+    known = [over(term, records) for term in question.where if not term.sensitive]
     names = [f"q{n}" for n in range(len(keys))]
     split = [f"{key} AS {name}" for key, name in zip(keys, names, strict=True)]
     tables = {f"symbols{n}": each.symbols for n, each in enumerate(shown)}
-    joins = ""
+    columns = [*names]
+    joins, published = "", dict.fromkeys(column for each in shown for column in each.keys)
+    for place, column in enumerate(published):
+        published[column] = f"r{place}"
+        split.append(f"records.{quoted(session.names[column])} AS r{place}")
     for n, each in enumerate(shown):
         same = [
-            f"records.{quoted(session.names[column])} IS NOT DISTINCT FROM symbols{n}.{inside}"
+            f"c.{published[column]} IS NOT DISTINCT FROM symbols{n}.{inside}"
             for column, inside in each.keys.items()
         ]
         joins += f" JOIN symbols{n} ON {' AND '.join(same)}"
-        split.append(f"symbols{n}.place AS y{n}")
+        columns.append(f"symbols{n}.place AS y{n}")
+    sums = session.counted(RecordSums(split, ["count(*) AS n"], known), tables)
     counted = session.run(
-        f"WITH counted AS (SELECT {', '.join(split)}, count(*) AS n FROM records{joins}{condition} "
-        f"GROUP BY ALL) SELECT *, dense_rank() OVER (ORDER BY {', '.join(names) or '1'}) - 1 AS g "
-        "FROM counted",
+        f"SELECT {', '.join(columns)}, c.n, dense_rank() OVER (ORDER BY {', '.join(names) or '1'}) "
+        f"- 1 AS g FROM ({sums}) AS c{joins}",
         tables,
     )
     numbers = np.asarray(counted.column("g").to_numpy(), np.int64)

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+from sfumato.errors import UsageError
 from sfumato.queries.answer import Answer
 from sfumato.release import Release
 
 
 class OpenedRelease(Release):
-    """A release folder, validated, that answers SQL."""
+    """A release folder, validated, that answers SQL: here, or with the help of Spark."""
+
+    def __init__(self, path: str | Path, *, verify: bool = True, engine: Any = None) -> None:
+        self.engine = find_engine(engine)
+        super().__init__(path, verify=verify)
 
     def sql(
         self,
@@ -32,9 +38,34 @@ class OpenedRelease(Release):
             consistent=consistent,
             estimator=estimator,
             threads=threads,
+            engine=self.engine,
         )
 
 
-def open_release(path: str | Path, *, verify: bool = True) -> OpenedRelease:
-    """Open a release folder; `verify=False` skips hashes and values, for a folder just checked."""
-    return OpenedRelease(path, verify=verify)
+def open_release(path: str | Path, *, verify: bool = True, engine: Any = None) -> OpenedRelease:
+    """Open a release folder; `verify=False` skips hashes and values, for a folder just checked.
+
+    `engine` "spark", or a Spark session, lets Spark sum over the records; every machine of the
+    cluster has to find the folder under the same path.
+    """
+    return OpenedRelease(path, verify=verify, engine=engine)
+
+
+def find_engine(engine: Any) -> Any:
+    """The Spark session that is meant, None for this process alone.
+
+    >>> find_engine("local"), find_engine(None)
+    (None, None)
+    """
+    if engine is None or engine == "local":
+        return None
+    if engine == "spark":
+        from sfumato.engines.spark.starting import spark_session
+
+        return spark_session()
+    if not hasattr(engine, "newSession"):
+        raise UsageError(
+            f'The \'engine\' parameter must be "local", "spark" or a Spark session. '
+            f"Got {engine!r} instead."
+        )
+    return engine

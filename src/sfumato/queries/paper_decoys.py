@@ -14,6 +14,7 @@ from sfumato.queries.four_states import reconstruct
 from sfumato.queries.question import Question
 from sfumato.queries.rewrite import over
 from sfumato.queries.session import Session, quoted
+from sfumato.queries.sums import RecordSums
 
 if TYPE_CHECKING:
     from sfumato.release import Release
@@ -84,33 +85,32 @@ def _counts(
         for n, domain in enumerate(domains)
     }
     joins = " ".join(
-        f"JOIN domain{n} ON records.{quoted(session.names[column])} "
-        f"IS NOT DISTINCT FROM domain{n}.value"
-        for n, column in enumerate(columns)
-    )
-    split = [f"{key} AS q{n}" for n, key in enumerate(keys)]
-    split += [f"domain{n}.place AS x{n}" for n in range(len(columns))]
-    condition = f" WHERE {' AND '.join(f'({each})' for each in where)}" if where else ""
-    counted = session.run(
-        f"SELECT {', '.join(split)}, count(*) AS n FROM records {joins}{condition} GROUP BY ALL",
-        tables,
+        f"JOIN domain{n} ON c.r{n} IS NOT DISTINCT FROM domain{n}.value"
+        for n in range(len(columns))
     )
     names = [f"q{n}" for n in range(len(keys))]
+    split = [f"{key} AS {name}" for key, name in zip(keys, names, strict=True)]
+    for n, column in enumerate(columns):
+        split.append(f"records.{quoted(session.names[column])} AS r{n}")
+    sums = session.counted(RecordSums(split, ["count(*) AS n"], where), tables)
+    places = [f"domain{n}.place AS x{n}" for n in range(len(columns))]
+    counted = session.run(
+        f"SELECT {', '.join([*names, *places])}, c.n FROM ({sums}) AS c {joins}", tables
+    )
+    labels = counted.select(names).group_by(names).aggregate([]) if names else pa.table({})
+    groups = labels.num_rows if names else 1
+    tables = {"counted": counted}
+    known = "SELECT *, 0 AS g FROM counted"
     if names:
-        labels = counted.select(names).group_by(names).aggregate([])
-        known = labels.append_column("group", pa.array(np.arange(labels.num_rows)))
-        numbers = session.run(
-            "SELECT known.group AS g FROM counted LEFT JOIN known ON "
-            + " AND ".join(f"counted.{n} IS NOT DISTINCT FROM known.{n}" for n in names),
-            {"counted": counted, "known": known},
-        )
-    else:
-        labels = pa.table({})
-        numbers = pa.table({"g": np.zeros(counted.num_rows, np.int64)})
-    shape = (max(labels.num_rows, 0 if names else 1), *(len(domain) for domain in domains))
-    table = np.zeros(shape)
-    places = [counted.column(f"x{n}").to_numpy() for n in range(len(columns))]
-    table[(numbers.column("g").to_numpy(), *places)] = counted.column("n").to_numpy()
+        tables["known"] = labels.append_column("g", pa.array(np.arange(groups)))
+        same = [f"c.{name} IS NOT DISTINCT FROM k.{name}" for name in names]
+        known = f"SELECT c.*, k.g FROM counted AS c JOIN known AS k ON {' AND '.join(same)}"
+    found = session.run(known, tables)
+    table = np.zeros((groups, *(len(domain) for domain in domains)))
+    cells = [
+        found.column(name).to_numpy() for name in ("g", *(f"x{n}" for n in range(len(columns))))
+    ]
+    table[tuple(cells)] = found.column("n").to_numpy()
     return table, labels
 
 

@@ -6,7 +6,8 @@ import shutil
 import tempfile
 import threading
 import weakref
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from sfumato.columns import list_some
 from sfumato.draws import IntArray
 from sfumato.errors import BundleError, QueryError
 from sfumato.queries.dialect import Node
+from sfumato.queries.sums import RecordSums
 from sfumato.queries.weights import WeightTable, weight_table
 from sfumato.release.records import glob_escaped, scan
 
@@ -42,54 +44,72 @@ def literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-class Session:
-    """An in-memory database with the release's records as the view `records`.
+def locked_database(
+    paths: Sequence[Path], names: Mapping[str, str], threads: int | None = None
+) -> duckdb.DuckDBPyConnection:
+    """An in-memory database with record files as the view `records`, and nothing else.
 
-    Only the files of the release can be opened, settings are locked, nothing can be loaded,
-    attached or written; spilling goes to a private folder that goes away with the session. The
-    parser lets through nothing that would ask for more: this is the second wall.
+    Only these files can be opened, settings are locked, nothing can be loaded, attached or written;
+    spilling goes to a private folder that goes away with the connection. `names` says what each
+    column of the files, in their order, is called there.
+    """
+    import duckdb
+
+    spill = tempfile.mkdtemp(prefix="sfumato-")
+    connection = duckdb.connect(":memory:")
+    # the folder must go even if the set-up below fails
+    weakref.finalize(connection, shutil.rmtree, spill, ignore_errors=True)
+    scanned = [glob_escaped(path) for path in paths]
+    allowed = sorted({str(path) for path in paths} | set(scanned))
+    connection.execute(
+        ";".join(
+            [
+                *([f"SET threads = {threads}"] if threads is not None else []),
+                f"SET memory_limit = '{MEMORY_LIMIT}'",
+                f"SET temp_directory = {literal(spill)}",
+                "SET GLOBAL TimeZone = 'UTC'",  # answers do not depend on where they are asked
+                "SET preserve_insertion_order = false",
+                "SET GLOBAL python_enable_replacements = false",
+                "SET autoinstall_known_extensions = false",
+                "SET autoload_known_extensions = false",
+                "SET allow_community_extensions = false",
+                f"SET allowed_paths = [{', '.join(map(literal, allowed))}]",
+                "SET enable_external_access = false",
+                "SET lock_configuration = true",
+            ]
+        )
+    )
+    # Names are given by position, so that `age` and `Age` stay apart in DuckDB.
+    aliases = ", ".join(quoted(name) for name in names.values())
+    connection.execute(f"CREATE VIEW records AS SELECT * FROM {scan(paths)} AS r({aliases})")
+    return connection
+
+
+class Session:
+    """A database that can read one release and nothing else.
+
+    The parser lets through nothing that would ask for more: this is the second wall.
     """
 
     def __init__(self, release: Release, threads: int | None = None) -> None:
-        import duckdb
         import pyarrow.parquet as pq
 
         self._release = weakref.ref(release)
         self._lock = threading.Lock()
         self._weights: dict[str, WeightTable] = {}
         self._scales = release.scales
-        paths = [path.resolve() for path in release.records]
-        names: list[str] = pq.read_schema(paths[0]).names
-        self._spill = tempfile.mkdtemp(prefix="sfumato-")
-        self._connection = duckdb.connect(":memory:")
-        # the folder must go even if the set-up below fails
-        self._finalizer = weakref.finalize(self, _close, self._connection, self._spill)
-        scanned = [glob_escaped(path) for path in paths]
-        allowed = sorted({str(path) for path in paths} | set(scanned))
-        self._connection.execute(
-            ";".join(
-                [
-                    *([f"SET threads = {threads}"] if threads is not None else []),
-                    f"SET memory_limit = '{MEMORY_LIMIT}'",
-                    f"SET temp_directory = {literal(self._spill)}",
-                    "SET GLOBAL TimeZone = 'UTC'",  # answers do not depend on where they are asked
-                    "SET preserve_insertion_order = false",
-                    "SET GLOBAL python_enable_replacements = false",
-                    "SET autoinstall_known_extensions = false",
-                    "SET autoload_known_extensions = false",
-                    "SET allow_community_extensions = false",
-                    f"SET allowed_paths = [{', '.join(map(literal, allowed))}]",
-                    "SET enable_external_access = false",
-                    "SET lock_configuration = true",
-                ]
-            )
-        )
-        # Names are given by position, so that `age` and `Age` stay apart in DuckDB.
-        self.names = _distinct_names(names)
-        aliases = ", ".join(quoted(self.names[name]) for name in names)
-        self._connection.execute(
-            f"CREATE VIEW records AS SELECT * FROM {scan(paths)} AS r({aliases})"
-        )
+        self.paths = [path.resolve() for path in release.records]
+        self.schema = pq.read_schema(self.paths[0])
+        self.names = _distinct_names(self.schema.names)
+        self._connection = locked_database(self.paths, self.names, threads)
+
+    def counted(self, sums: RecordSums, tables: dict[str, pa.Table]) -> str:
+        """SQL that reads the sums over the records, as part of a statement run with `tables`.
+
+        Here they are computed inside that statement. A session that computes them elsewhere puts
+        what came back into `tables`.
+        """
+        return sums.sql
 
     def record_columns(self) -> dict[str, Node]:
         """The records' columns as SQL has to name them."""
@@ -115,7 +135,7 @@ class Session:
                 cursor.register(name, table)
             return cursor.sql(sql).to_arrow_table()
         except duckdb.Error as error:
-            raise _translated(error) from None
+            raise translated(error) from None
         finally:
             cursor.close()
 
@@ -128,7 +148,7 @@ class Session:
             relation = cursor.sql(f"SELECT {', '.join(expressions)} FROM records")
             return [str(kind) for kind in relation.types]
         except duckdb.Error as error:
-            raise _translated(error) from None
+            raise translated(error) from None
         finally:
             cursor.close()
 
@@ -155,18 +175,15 @@ class Session:
     def published_counts(self, column: str, domain: pa.Array) -> IntArray:
         """The release's own records counted by value of the domain."""
         places = pa.table({"value": domain, "place": pa.array(np.arange(len(domain)))})
+        tables = {"domain": places}
+        values = f"records.{quoted(self.names[column])} AS value"
+        counted = self.counted(RecordSums([values], ["count(*) AS n"], []), tables)
         counts = self.run(
-            "SELECT coalesce(r.n, 0) AS n FROM domain AS d LEFT JOIN (SELECT "
-            f"{quoted(self.names[column])} AS value, count(*) AS n FROM records GROUP BY 1) AS r "
+            f"SELECT coalesce(r.n, 0) AS n FROM domain AS d LEFT JOIN ({counted}) AS r "
             "ON r.value IS NOT DISTINCT FROM d.value ORDER BY d.place",
-            {"domain": places},
+            tables,
         )
         return np.asarray(counts.column("n").to_numpy(), dtype=np.int64)
-
-
-def _close(connection: duckdb.DuckDBPyConnection, spill: str) -> None:
-    connection.close()
-    shutil.rmtree(spill, ignore_errors=True)
 
 
 def _distinct_names(names: list[str]) -> dict[str, str]:
@@ -183,30 +200,43 @@ def _distinct_names(names: list[str]) -> dict[str, str]:
     return found
 
 
-def _translated(error: Any) -> QueryError:
+def translated(error: duckdb.Error) -> QueryError:
+    return QueryError(problem(error))
+
+
+def problem(error: duckdb.Error) -> str:
     """What DuckDB found wrong, without its excerpt of the SQL that we wrote."""
     text = str(error).split("\n\nLINE ")[0].strip().replace("\n", " ")
-    return QueryError(
+    return (
         f"The question cannot be computed: {text}. Check the types: texts stand in single quotes, "
         "and CAST turns one type into another."
     )
 
 
-_sessions: dict[tuple[int, int | None], tuple[weakref.ref[Release], Session]] = {}
+_Place = tuple[int, int | None, int]
+_sessions: dict[_Place, tuple[weakref.ref[Release], Session]] = {}
 _sessions_lock = threading.Lock()
 
 
-def session_of(release: Release, threads: int | None = None) -> Session:
-    """The session of an opened release, kept as long as the release object lives."""
-    place = (id(release), threads)
+def session_of(release: Release, threads: int | None = None, engine: Any = None) -> Session:
+    """The session of an opened release, kept as long as the release object lives.
+
+    `engine` None is this process alone; a Spark session takes over the sums over the records.
+    """
+    place = (id(release), threads, id(engine))
     with _sessions_lock:
         known = _sessions.get(place)
         if known is not None and known[0]() is release:
             return known[1]
-        session = Session(release, threads)
+        if engine is None:
+            session = Session(release, threads)
+        else:
+            from sfumato.queries.spark import SparkSums
+
+            session = SparkSums(release, engine, threads)
         _sessions[place] = (weakref.ref(release, lambda _: _forget(place)), session)
         return session
 
 
-def _forget(place: tuple[int, int | None]) -> None:
+def _forget(place: _Place) -> None:
     _sessions.pop(place, None)

@@ -29,6 +29,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
@@ -37,6 +38,7 @@ from sfumato.queries.dialect import Node
 from sfumato.queries.question import Aggregate, Question, Term
 from sfumato.queries.rewrite import Stage, hoisted, over
 from sfumato.queries.session import Session, quoted
+from sfumato.queries.sums import RecordSums, all_of, group_by, where
 from sfumato.queries.weights import WeightTable
 
 
@@ -83,8 +85,8 @@ class _Decoys:
 class VirtualTable:
     """Writes the stages of one question."""
 
-    def __init__(self, question: Question, session: Session) -> None:
-        self._question = question
+    def __init__(self, question: Question, session: Session, tables: dict[str, pa.Table]) -> None:
+        self._question, self._session, self._tables = question, session, tables
         self._weights: list[tuple[str, WeightTable]] = [
             session.weights(column) for column in question.sensitive
         ]
@@ -112,7 +114,8 @@ class VirtualTable:
     def sql(self, quantile: float, name: str = "estimates") -> str:
         """`WITH …` up to the table `name`: `k0 …`, `a0, a0_stderr, a0_low, a0_high …`.
 
-        `quantile` is how many standard errors the interval reaches to each side.
+        `quantile` is how many standard errors the interval reaches to each side. What the session
+        has computed already stands in `tables`, which have to be there when the SQL runs.
         """
         # the order matters: a later stage tells the earlier ones what it needs of them
         sums = [self._sums(aggregate) for aggregate in self._question.aggregates]
@@ -131,11 +134,9 @@ class VirtualTable:
         split += self._mixed.listed()
         for column, name in self._shown.items():
             split.append(f"records.{quoted(self._names[column])} AS {name}")
-        where = [over(term, self._records) for term in self._question.where if not term.sensitive]
-        return (
-            f"SELECT {', '.join([*split, *self._moments.listed()])} FROM records"
-            f"{_where(where)}{_group_by(len(split))}"
-        )
+        known = [over(term, self._records) for term in self._question.where if not term.sensitive]
+        sums = RecordSums(split, self._moments.listed(), known)
+        return self._session.counted(sums, self._tables)
 
     def _contributions(self) -> str:
         if len(self._weights) == 1 and not self._mixed.names:
@@ -157,7 +158,7 @@ class VirtualTable:
         split += [f"{sql} AS k{place}" for place, sql in self._keys.items()]
         return (
             f"{before}contributions AS (SELECT {', '.join([*split, *self._weighted.listed()])} "
-            f"FROM {source}{_where(self._where)}{_group_by(len(split))}), "
+            f"FROM {source}{where(self._where)}{group_by(len(split))}), "
         )
 
     def _groups(self) -> str:
@@ -174,7 +175,7 @@ class VirtualTable:
             source += f" JOIN contributions AS t ON {' AND '.join(same)}"
         return (
             f"SELECT {', '.join([*keys, *self._grouped.listed()])} FROM {source}"
-            f"{_group_by(len(keys))}"
+            f"{group_by(len(keys))}"
         )
 
     def _estimates(self, sums: list[Sums], quantile: float) -> str:
@@ -363,17 +364,5 @@ def _ratio(
     )
 
 
-def _group_by(columns: int) -> str:
-    return f" GROUP BY {', '.join(map(str, range(1, columns + 1)))}" if columns else ""
-
-
-def _where(conditions: list[str]) -> str:
-    return f" WHERE {_all(conditions)}" if conditions else ""
-
-
 def _filter(conditions: list[str]) -> str:
-    return f" FILTER (WHERE {_all(conditions)})" if conditions else ""
-
-
-def _all(conditions: list[str]) -> str:
-    return " AND ".join(f"({condition})" for condition in conditions)
+    return f" FILTER (WHERE {all_of(conditions)})" if conditions else ""
