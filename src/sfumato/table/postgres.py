@@ -22,9 +22,10 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from sfumato.errors import DataError, UsageError
+from sfumato.table.plain import normalize, plain_type
 from sfumato.table.postgres_address import Address
 from sfumato.table.postgres_columns import column_of, quoted
-from sfumato.table.sources import Source, normalize, plain_type
+from sfumato.table.sources import Source
 
 T = TypeVar("T")
 

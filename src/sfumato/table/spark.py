@@ -7,7 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from sfumato.table.sources import Source, normalize, plain_type
+from sfumato.table.plain import normalize, plain_type
+from sfumato.table.sources import Source
 
 
 class SparkSource(Source):
