@@ -379,6 +379,13 @@ def test_no_error_shows_a_password(postgres: Any, cli: Any, address: str, compla
     assert not Path("never").exists()
 
 
+def test_an_address_in_the_wrong_place_is_not_quoted(postgres: Any, cli: Any) -> None:
+    outcome = cli("audit", "release", f"{postgres.address()}?table=people")
+    assert outcome.code == 2
+    assert "There is no release folder 'postgresql:/…@127.0.0.1" in outcome.err
+    assert not any(secret in outcome.err for secret in SECRETS)
+
+
 def test_nothing_made_holds_a_credential(clinic: Any, cli: Any, tmp_path: Path) -> None:
     address = f"{clinic.address()}?table=people"
     release, trace = tmp_path / "release", tmp_path / "trace"

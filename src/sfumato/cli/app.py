@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import tomllib
 import warnings
@@ -138,7 +139,9 @@ def _run() -> int:
 
 
 def _complain(message: str) -> None:
-    print(f"sfumato: {message}", file=sys.stderr)
+    # the address of a database may stand where a file or folder was expected
+    shown = re.sub(r"(\w+:/+)\S*@", r"\1…@", message)
+    print(f"sfumato: {shown}", file=sys.stderr)
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:

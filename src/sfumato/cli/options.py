@@ -12,7 +12,12 @@ from sfumato.errors import UsageError
 if TYPE_CHECKING:
     from sfumato.table import Table
 
-Origin = Annotated[str, typer.Argument(help="Parquet, CSV or Arrow file; a glob takes many.")]
+Origin = Annotated[
+    str,
+    typer.Argument(
+        help="Parquet, CSV or Arrow file; a glob takes many. Or postgresql://host/db?table=NAME."
+    ),
+]
 Folder = Annotated[Path, typer.Argument(help="The release folder.")]
 Quasi = Annotated[str, typer.Option(help="Quasi columns, published as they are: a,b,c")]
 Sensitive = Annotated[str, typer.Option(help="Sensitive columns: d,e")]
