@@ -114,6 +114,7 @@ def _run() -> int:
         compare,
         report,
         reproduce,
+        serve,
     )
 
     warnings.showwarning = _show_warning

@@ -66,10 +66,13 @@ class PairList:
         return self.large_step * (self.large - 1) ** 2 - self.small_step * (self.small - 1) ** 2
 
 
-def best_two_size(counts: IntArray, limits: Limits, max_size: int) -> Setting | None:
+def best_two_size(
+    counts: IntArray, limits: Limits, max_size: int, among: IntArray | None = None
+) -> Setting | None:
     """The valid setting of least loss with one or two sizes up to `max_size`; None if none is.
 
-    Cost: O(m · max_size²), independent of the number of records (Algorithm 1).
+    Cost: O(m · max_size²), independent of the number of records (Algorithm 1). `among` looks at
+    these sizes only, ascending.
 
     >>> from fractions import Fraction as F
     >>> best_two_size(np.array([4, 4, 3, 2, 1]), Limits((F(1, 3),) * 5), 5)
@@ -77,6 +80,8 @@ def best_two_size(counts: IntArray, limits: Limits, max_size: int) -> Setting | 
     """
     rows = int(counts.sum())
     sizes = np.arange(limits.smallest_size, max_size + 1, dtype=np.int64)
+    if among is not None:
+        sizes = sizes[np.isin(sizes, among)]
     if rows == 0 or not len(sizes):
         return () if rows == 0 else None
     allowed = limits.table(sizes)

@@ -1,0 +1,116 @@
+"""serve: the steward's page."""
+
+from __future__ import annotations
+
+import re
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sfumato.cli.app import app
+from sfumato.errors import UsageError
+
+_UNITS = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+
+
+@app.command()
+def serve(
+    data: Annotated[
+        list[Path] | None,
+        typer.Option(help="A folder that the page may choose files from. Repeatable."),
+    ] = None,
+    port: Annotated[int, typer.Option(help="The port; 0 takes a free one.")] = 8734,
+    host: Annotated[str, typer.Option(help="The address; this machine alone by default.")] = (
+        "127.0.0.1"
+    ),
+    i_understand: Annotated[
+        bool,
+        typer.Option("--i-understand", help="That a --host beyond this machine shows all to it."),
+    ] = False,
+    state: Annotated[
+        Path | None, typer.Option(help="Folder for jobs, releases and uploads; private to you.")
+    ] = None,
+    upload_limit: Annotated[str, typer.Option(help="The largest file to upload.")] = "2GB",
+    memory_limit: Annotated[
+        str | None, typer.Option(help="Memory per job; half of the machine's by default.")
+    ] = None,
+    jobs: Annotated[int, typer.Option(min=1, help="Jobs that run at once.")] = 2,
+    no_browser: Annotated[
+        bool, typer.Option("--no-browser", help="Do not open a browser.")
+    ] = False,
+) -> None:
+    """Open the steward's page: choose a table, a promise, publish, audit, ask."""
+    missing = [name for name in ("starlette", "uvicorn") if find_spec(name) is None]
+    if missing:
+        raise UsageError(
+            f"The page needs {' and '.join(missing)}. Install them with: pip install 'sfumato[web]'"
+        )
+    from sfumato.web.app import Settings
+    from sfumato.web.server import check_host, listen, memory_of_machine
+    from sfumato.web.server import serve as run
+
+    memory = size(memory_limit, "--memory-limit") if memory_limit else memory_of_machine() // 2
+    settings = Settings(
+        state=state or usual_state(),
+        data=tuple(data or ()),
+        upload_limit=size(upload_limit, "--upload-limit"),
+        memory_limit=memory,
+        jobs=jobs,
+    )
+    sock = listen(check_host(host, i_understand), port)
+
+    def ready(address: str) -> None:
+        print(f"Open {address}", flush=True)
+        print("The address works once. Stop the server with Ctrl+C.", flush=True)
+        if not no_browser:
+            open_browser(address, settings.state)
+
+    try:
+        run(settings, sock, ready)
+    finally:
+        sock.close()
+
+
+def usual_state() -> Path:
+    """Where a server keeps its state unless told otherwise."""
+    import os
+
+    base = os.environ.get("XDG_STATE_HOME")
+    return (Path(base) if base else Path.home() / ".local" / "state") / "sfumato"
+
+
+def size(text: str, flag: str) -> int:
+    """A size such as 2GB in bytes."""
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]B)?\s*", text.upper())
+    if match is None or float(match.group(1)) <= 0:
+        raise UsageError(f"{flag} takes a size such as 500MB or 2GB. Got {text!r} instead.")
+    return int(float(match.group(1)) * _UNITS[match.group(2) or ""])
+
+
+def open_browser(address: str, state: Path) -> None:
+    """Open the page without writing the token where others look: in a command line.
+
+    A file that only the steward can read leads to the address.
+    """
+    import contextlib
+    import html
+    import os
+    import threading
+    import webbrowser
+
+    place = state / "open.html"
+    with contextlib.suppress(OSError, webbrowser.Error):
+        place.unlink(missing_ok=True)
+        descriptor = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(
+                "<!doctype html><meta charset=utf-8><title>sfumato</title>"
+                f'<meta http-equiv="refresh" content="0;url={html.escape(address)}">'
+            )
+        # some browsers return only when they are closed
+        opened = threading.Thread(
+            target=webbrowser.open, args=(place.resolve().as_uri(),), daemon=True
+        )
+        opened.start()

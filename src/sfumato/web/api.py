@@ -1,0 +1,262 @@
+"""Choosing a table, giving roles, watching a promise, asking a release."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Coroutine
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from sfumato.errors import DataError
+from sfumato.version import __version__
+from sfumato.web.answers import Refusal, answer
+from sfumato.web.bodies import read_object, save_body
+from sfumato.web.jobs import Jobs
+from sfumato.web.places import Roots, check_name
+from sfumato.web.state import (
+    StateFolder,
+    is_identifier,
+    new_identifier,
+    read_json,
+    remove,
+    write_json,
+)
+from sfumato.web.workers import Workers
+
+ROLES = ("quasi", "sensitive", "key", "drop")
+_LONG = 3600.0  # seconds for reading a whole table
+_SHORT = 120.0  # for a question or an exact prediction
+_UNSEEN = re.compile(r"[\x00-\x1f\x7f]")
+
+
+def stamp(path: Path) -> list[int] | None:
+    """What changes when a file does."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return [found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns]
+
+
+@dataclass(eq=False)
+class House:
+    """What the handlers share."""
+
+    state: StateFolder
+    roots: Roots
+    workers: Workers
+    jobs: Jobs
+    upload_limit: int
+    _promises: list[dict[str, Any]] | None = None
+    _reading: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(2))
+
+    async def promises(self) -> list[dict[str, Any]]:
+        if self._promises is None:
+            self._promises = await self.workers.run("catalogue", {}, seconds=_SHORT, keep="predict")
+        return self._promises
+
+    def kept(self, kind: str, identifier: object) -> dict[str, Any]:
+        """A table or a profile that was chosen before."""
+        found = None
+        if is_identifier(identifier):
+            found = read_json(self.state.file(kind, str(identifier)))
+        if not isinstance(found, dict):
+            raise Refusal(404, "That table is not known here any more. Choose it again.")
+        return found
+
+
+def house(request: Request) -> House:
+    found: House = request.app.state.house
+    return found
+
+
+async def unless_gone(request: Request, work: Coroutine[Any, Any, Any]) -> Any:
+    """Wait for work, and stop it when nobody waits for its answer any more."""
+    task = asyncio.create_task(work)
+    try:
+        while not (await asyncio.wait({task}, timeout=1.0))[0]:
+            if await request.is_disconnected():
+                break
+        else:
+            return task.result()
+    finally:
+        if not task.done():
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+    raise Refusal(400, "Nobody waited for the answer.")
+
+
+async def show_state(request: Request) -> Response:
+    own = house(request)
+    return answer(
+        {
+            "version": __version__,
+            "roots": own.roots.to_json(),
+            "upload_limit": own.upload_limit,
+            "promises": await own.promises(),
+        }
+    )
+
+
+async def show_files(request: Request) -> Response:
+    given = request.query_params
+    listing = house(request).roots.listing(given.get("root"), given.get("folder"))
+    return answer(listing)
+
+
+async def take_upload(request: Request) -> Response:
+    own = house(request)
+    name = shown_name(request.query_params.get("name"), "upload")
+    ending = check_name(name)
+    identifier = new_identifier()
+    folder = own.state.folder("uploads", identifier)
+    folder.mkdir(mode=0o700)
+    try:
+        # the name that the client gave is only ever shown
+        written = await save_body(request, folder / f"data{ending}", own.upload_limit)
+        if not written:
+            raise Refusal(400, f"The file {name!r} is empty.")
+        write_json(folder / "upload.json", {"name": name, "file": f"data{ending}"})
+    except BaseException:
+        remove(folder)
+        raise
+    return answer({"source": {"upload": identifier}})
+
+
+def shown_name(text: object, otherwise: str) -> str:
+    """A name from outside, for showing: the last part of a path, no control characters."""
+    if not isinstance(text, str):
+        return otherwise
+    last = _UNSEEN.sub("", text).replace("\\", "/").rsplit("/", 1)[-1].strip()[:200]
+    return last or otherwise
+
+
+def _place(own: House, source: object) -> tuple[Path, str]:
+    """The file behind a source, and how to call it."""
+    if isinstance(source, dict) and "upload" in source:
+        if is_identifier(source["upload"]):
+            folder = own.state.folder("uploads", source["upload"])
+            kept = read_json(folder / "upload.json")
+            if isinstance(kept, dict):
+                return folder / kept["file"], kept["name"]
+        raise Refusal(404, "That upload is not here any more. Send the file again.")
+    if isinstance(source, dict):
+        path = own.roots.file(source.get("root"), source.get("path"))
+        return path, path.name
+    raise Refusal(400, "Name a source: a root and a path, or an upload.")
+
+
+async def choose_table(request: Request) -> Response:
+    own = house(request)
+    given = await read_object(request)
+    path, label = _place(own, given.get("source"))
+    identifier = new_identifier()
+    before = stamp(path)
+
+    async def work() -> Any:
+        async with own._reading:
+            task = {"path": str(path), "label": label}
+            return await own.workers.run("look", task, seconds=_LONG)
+
+    seen = await unless_gone(request, work())
+    shown = {"table": identifier, **seen}
+    kept = {"path": str(path), "label": label, "stamp": before, "shown": shown}
+    write_json(own.state.file("tables", identifier), kept)
+    return answer(shown)
+
+
+async def show_table(request: Request) -> Response:
+    return answer(house(request).kept("tables", request.path_params["id"])["shown"])
+
+
+async def give_roles(request: Request) -> Response:
+    own = house(request)
+    table = own.kept("tables", request.path_params["id"])
+    given = await read_object(request)
+    roles = given.get("roles")
+    if not isinstance(roles, dict) or not all(role in ROLES for role in roles.values()):
+        raise Refusal(400, f"Give every column a role: {', '.join(ROLES)}.")
+    identifier = new_identifier()
+    out = own.state.file("profiles", identifier)
+    declared = {
+        "path": table["path"],
+        "label": table["label"],
+        "stamp": table["stamp"],
+        "roles": roles,
+        "options": _options(given),
+    }
+
+    async def work() -> Any:
+        async with own._reading:
+            task = {"table": declared, "out": str(out), "table_id": table["shown"]["table"]}
+            return await own.workers.run("profile", task, seconds=_LONG)
+
+    shown = await unless_gone(request, work())
+    return answer({"profile": identifier, **shown})
+
+
+def _options(given: dict[str, Any]) -> dict[str, Any]:
+    """What the command line's flags would say, as texts."""
+    options: dict[str, Any] = {"missing": str(given.get("missing") or "refuse")}
+    for name in ("numeric", "categorical"):
+        listed = given.get(name) or []
+        if not isinstance(listed, list) or not all(isinstance(each, str) for each in listed):
+            raise Refusal(400, f"{name!r} must be a list of columns.")
+        options[name] = listed
+    for name in ("domain", "bins"):
+        pairs = given.get(name) or {}
+        if not isinstance(pairs, dict) or not all(isinstance(v, str) for v in pairs.values()):
+            raise Refusal(400, f"{name!r} must give a text for each column.")
+        options[name] = pairs
+    return options
+
+
+async def show_profile(request: Request) -> Response:
+    identifier = request.path_params["id"]
+    kept = house(request).kept("profiles", identifier)
+    return answer({"profile": identifier, **kept["shown"]})
+
+
+def promise_of(given: dict[str, Any]) -> dict[str, str | None]:
+    """The promise and the mechanism that a request names."""
+    guarantee, mechanism = given.get("guarantee"), given.get("mechanism") or None
+    if not isinstance(guarantee, str) or not isinstance(mechanism, str | None):
+        raise Refusal(400, "Name a guarantee, for example l-diversity(3).")
+    if len(guarantee) > 100_000 or len(mechanism or "") > 1000:
+        raise Refusal(400, "That promise is too long.")
+    return {"guarantee": guarantee, "mechanism": mechanism}
+
+
+async def predict(request: Request) -> Response:
+    own = house(request)
+    given = await read_object(request)
+    own.kept("profiles", given.get("profile"))
+    file = own.state.file("profiles", str(given["profile"]))
+    exact = given.get("exact") is True
+    task = {"file": str(file), **promise_of(given), "exact": exact}
+    # exact plans take seconds: they must not make the next quick answer wait
+    keep = "plan" if exact else "predict"
+    work = own.workers.run("predict", task, seconds=_SHORT, keep=keep)
+    return answer(await unless_gone(request, work))
+
+
+async def query(request: Request) -> Response:
+    own = house(request)
+    given = await read_object(request)
+    job = own.jobs.get(given.get("job"))
+    sql, confidence = given.get("sql"), given.get("confidence", 0.95)
+    if job.kind != "publish" or job.state != "done":
+        raise DataError("Only a finished release can be asked.")
+    if not isinstance(sql, str) or len(sql) > 100_000:
+        raise Refusal(400, "Ask with SQL, for example SELECT COUNT(*) FROM release.")
+    if not isinstance(confidence, (int, float)) or isinstance(confidence, bool):
+        raise Refusal(400, "The confidence is a number between 0 and 1.")
+    release = own.jobs.folder(job) / "release"
+    task = {"release": str(release), "sql": sql, "confidence": float(confidence)}
+    work = own.workers.run("query", task, seconds=_SHORT, keep=f"query {job.id}")
+    return answer(await unless_gone(request, work))

@@ -1,0 +1,117 @@
+"""The application: routes, and how errors are told."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from sfumato.errors import SfumatoError
+from sfumato.web import api, jobs_api, pages
+from sfumato.web.answers import Refusal, problem
+from sfumato.web.guard import Guard
+from sfumato.web.jobs import Jobs
+from sfumato.web.places import Roots
+from sfumato.web.sessions import Sessions
+from sfumato.web.state import StateFolder
+from sfumato.web.worker import unexpected
+from sfumato.web.workers import TaskFailed, Workers
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a server is run."""
+
+    state: Path
+    data: Sequence[Path] = ()
+    upload_limit: int = 2 * 10**9
+    memory_limit: int = 0  # bytes per worker; 0 for no limit
+    jobs: int = 2
+
+
+def build(
+    settings: Settings, sessions: Sessions, state: StateFolder, hosts: Sequence[str]
+) -> ASGIApp:
+    """The application behind its guard. `hosts` are the names it answers to, with the port."""
+    roots = Roots(settings.data)
+
+    @contextlib.asynccontextmanager
+    async def life(app: Starlette) -> AsyncIterator[None]:
+        workers = Workers(state, settings.memory_limit)
+        jobs = Jobs(state, workers, settings.jobs)
+        app.state.house = api.House(state, roots, workers, jobs, settings.upload_limit)
+        workers.warm_up()
+        try:
+            yield
+        finally:
+            await jobs.close()
+            await workers.close()
+
+    inside = Starlette(
+        routes=[
+            Route("/", pages.index, methods=["GET"]),
+            Route("/static/{name}", pages.static, methods=["GET"]),
+            Route("/vendor/{name}", pages.vendored, methods=["GET"]),
+            Route("/api/state", api.show_state, methods=["GET"]),
+            Route("/api/files", api.show_files, methods=["GET"]),
+            Route("/api/uploads", api.take_upload, methods=["PUT"]),
+            Route("/api/tables", api.choose_table, methods=["POST"]),
+            Route("/api/tables/{id}", api.show_table, methods=["GET"]),
+            Route("/api/tables/{id}/roles", api.give_roles, methods=["POST"]),
+            Route("/api/profiles/{id}", api.show_profile, methods=["GET"]),
+            Route("/api/predict", api.predict, methods=["POST"]),
+            Route("/api/query", api.query, methods=["POST"]),
+            Route("/api/jobs", jobs_api.list_jobs, methods=["GET"]),
+            Route("/api/jobs", jobs_api.start_job, methods=["POST"]),
+            Route("/api/jobs/{id}", jobs_api.show_job, methods=["GET"]),
+            Route("/api/jobs/{id}", jobs_api.remove_job, methods=["DELETE"]),
+            Route("/api/jobs/{id}/events", jobs_api.job_events, methods=["GET"]),
+            Route("/api/jobs/{id}/cancel", jobs_api.cancel_job, methods=["POST"]),
+            Route("/api/jobs/{id}/release.zip", jobs_api.download, methods=["GET"]),
+            Route("/api/jobs/{id}/report", jobs_api.show_report, methods=["GET"]),
+            Route("/api/jobs/{id}/evidence", jobs_api.show_evidence, methods=["GET"]),
+        ],
+        exception_handlers={
+            Refusal: _refusal,
+            TaskFailed: _failed,
+            SfumatoError: _mistake,
+            HTTPException: _not_found,
+            Exception: _surprise,
+        },
+        lifespan=life,
+    )
+    port = hosts[0].rpartition(":")[2]
+    return Guard(inside, sessions, hosts, f"sfumato-{port}")
+
+
+async def _refusal(request: Request, error: Exception) -> Response:
+    assert isinstance(error, Refusal)
+    return problem(error.status, str(error))
+
+
+async def _failed(request: Request, error: Exception) -> Response:
+    assert isinstance(error, TaskFailed)
+    told = {key: value for key, value in error.told.items() if key != "error"}
+    return problem(400, str(error), **told)
+
+
+async def _mistake(request: Request, error: Exception) -> Response:
+    missing = str(error).startswith("There is no such job")
+    return problem(404 if missing else 400, str(error))
+
+
+async def _not_found(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return problem(error.status_code, "There is nothing at this address, or not for this method.")
+
+
+async def _surprise(request: Request, error: Exception) -> Response:
+    return problem(500, unexpected(error))

@@ -1,0 +1,219 @@
+"""Jobs: long work that goes on while nobody watches, and is still there after a restart.
+
+A job is a folder with `job.json`, written whole at every change of state, and what the job made.
+It runs in a worker process; cancelling kills the worker and removes what it had written. Jobs die
+with the server: at the next start they are found and marked as failed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import datetime
+from collections.abc import AsyncIterator
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from sfumato.errors import DataError
+from sfumato.web.state import StateFolder, empty, is_identifier, new_identifier, read_json, remove
+from sfumato.web.state import write_json as write
+from sfumato.web.workers import TaskFailed, Worker, Workers
+
+State = Literal["waiting", "running", "done", "failed", "cancelled"]
+FINISHED = ("done", "failed", "cancelled")
+RECORD = "job.json"
+STOPPED = "The server stopped while this job ran, and the job with it. Start it again."
+_BEAT = 15.0  # seconds after which a silent watcher is told that the server lives
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a job is and how far it is. `asked` is what the page asked for, `given` the task's."""
+
+    id: str
+    kind: str
+    name: str
+    created: str
+    asked: dict[str, Any]
+    given: dict[str, Any]
+    state: State = "waiting"
+    stage: str = "waiting"
+    done: int = 0
+    total: int = 0
+    error: str | None = None
+    finished: str | None = None
+    summary: dict[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """What the page sees: no paths."""
+        return {
+            "id": self.id,
+            "kind": self.kind,
+            "name": self.name,
+            "created": self.created,
+            "finished": self.finished,
+            "state": self.state,
+            "stage": self.stage,
+            "done": self.done,
+            "total": self.total,
+            "error": self.error,
+            "summary": self.summary,
+            **self.asked,
+        }
+
+
+def now() -> str:
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")
+
+
+class Jobs:
+    """All jobs of a state folder; at most `at_once` run."""
+
+    def __init__(self, state: StateFolder, workers: Workers, at_once: int) -> None:
+        self._state, self._workers = state, workers
+        self._turn = asyncio.Semaphore(at_once)
+        self._jobs: dict[str, Job] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._running: dict[str, Worker] = {}
+        self._changed: dict[str, asyncio.Event] = {}
+        self._read()
+
+    def _read(self) -> None:
+        for folder in sorted((self._state.path / "jobs").iterdir()):
+            kept = read_json(folder / RECORD)
+            if not is_identifier(folder.name) or not isinstance(kept, dict):
+                remove(folder)  # a job that was never written whole
+                continue
+            try:
+                job = Job(**kept)
+            except TypeError:
+                continue  # of another version: left alone
+            if job.state not in FINISHED:
+                empty(folder, keep=(RECORD,))
+                job = replace(job, state="failed", error=STOPPED, finished=now())
+                write(folder / RECORD, asdict(job))
+            self._jobs[job.id] = job
+
+    def all(self) -> list[Job]:
+        """The newest first."""
+        return sorted(self._jobs.values(), key=lambda job: job.created, reverse=True)
+
+    def get(self, identifier: object) -> Job:
+        found = self._jobs.get(str(identifier))
+        if found is None:
+            raise DataError("There is no such job. It may have been removed.")
+        return found
+
+    def folder(self, job: Job) -> Path:
+        return self._state.folder("jobs", job.id)
+
+    def new(self, kind: str, name: str, asked: dict[str, Any], given: dict[str, Any]) -> Job:
+        """Start a job. `given` may name the job's folder as {folder}."""
+        identifier = new_identifier()
+        folder = self._state.folder("jobs", identifier)
+        folder.mkdir(mode=0o700)
+        placed = {
+            key: value.replace("{folder}", str(folder)) if isinstance(value, str) else value
+            for key, value in given.items()
+        }
+        job = Job(identifier, kind, name, now(), asked, placed)
+        self._keep(job)
+        self._tasks[job.id] = asyncio.create_task(self._run(job))
+        return job
+
+    async def _run(self, job: Job) -> None:
+        try:
+            async with self._turn:
+                worker = await self._workers.fresh()
+                self._running[job.id] = worker
+                try:
+                    job = replace(job, state="running", stage="starting")
+                    self._keep(job)
+
+                    def report(stage: str, done: int, total: int) -> None:
+                        self._show(replace(self._jobs[job.id], stage=stage, done=done, total=total))
+
+                    summary = await worker.ask(job.kind, job.given, report)
+                    last = self._jobs[job.id]
+                    done = replace(last, state="done", stage="done", summary=summary)
+                finally:
+                    await asyncio.shield(self._workers.stop(worker))
+                    self._running.pop(job.id, None)
+                self._finish(replace(done, done=done.total))
+        except TaskFailed as error:
+            told = {key: value for key, value in error.told.items() if key != "error"}
+            last = self._jobs[job.id]
+            self._tidy(replace(last, state="failed", error=str(error), summary=told))
+        except asyncio.CancelledError:
+            last = self._jobs[job.id]
+            if last.state not in FINISHED:
+                self._tidy(replace(last, state="failed", error=STOPPED))
+            raise
+        finally:
+            self._tasks.pop(job.id, None)
+
+    async def cancel(self, identifier: object) -> Job:
+        """Kill the job's worker and remove what it wrote; a finished job stays as it is."""
+        job = self.get(identifier)
+        task = self._tasks.get(job.id)
+        if job.state in FINISHED or task is None:
+            return job
+        self._show(replace(job, state="cancelled", stage="cancelled", finished=now()))
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+        self._tidy(self._jobs[job.id])
+        return self._jobs[job.id]
+
+    async def remove(self, identifier: object) -> None:
+        """Forget a job and remove its files."""
+        job = await self.cancel(identifier)
+        self._jobs.pop(job.id, None)
+        remove(self.folder(job))
+        self._wake(job.id)
+
+    async def watch(self, identifier: object) -> AsyncIterator[Job | None]:
+        """The job whenever it changes, until it has finished; None from time to time."""
+        job = self.get(identifier)
+        while True:
+            changed = self._changed.setdefault(job.id, asyncio.Event())
+            yield job
+            if job.state in FINISHED:
+                return
+            while True:
+                try:
+                    await asyncio.wait_for(changed.wait(), _BEAT)
+                    break
+                except TimeoutError:
+                    yield None
+            if job.id not in self._jobs:
+                return
+            job = self._jobs[job.id]
+
+    async def close(self) -> None:
+        """End what runs; it is marked as failed."""
+        for task in [*self._tasks.values()]:
+            task.cancel()
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+
+    def _tidy(self, job: Job) -> None:
+        """A job that ends without a result leaves its record and nothing else."""
+        empty(self.folder(job), keep=(RECORD,))
+        self._finish(job)
+
+    def _finish(self, job: Job) -> None:
+        self._keep(replace(job, finished=now()))
+
+    def _keep(self, job: Job) -> None:
+        write(self.folder(job) / RECORD, asdict(job))
+        self._show(job)
+
+    def _show(self, job: Job) -> None:
+        self._jobs[job.id] = job
+        self._wake(job.id)
+
+    def _wake(self, identifier: str) -> None:
+        event = self._changed.pop(identifier, None)
+        if event is not None:
+            event.set()

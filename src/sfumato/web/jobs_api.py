@@ -1,0 +1,205 @@
+"""Starting, watching and cancelling jobs, and taking home what they made."""
+
+from __future__ import annotations
+
+import json
+import re
+import zipfile
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import FileResponse, Response, StreamingResponse
+
+from sfumato.errors import DataError
+from sfumato.web.answers import Refusal, answer
+from sfumato.web.api import House, house, promise_of, shown_name
+from sfumato.web.bodies import read_object
+from sfumato.web.jobs import Job
+from sfumato.web.state import read_json
+
+MOST_CANDIDATES = 8
+MOST_WAITING = 50
+_CHUNK = 1 << 20
+# a report carries its own scripts: it runs alone, without this server's rights
+REPORT_POLICY = (
+    "sandbox allow-scripts allow-modals; default-src 'none'; script-src 'unsafe-inline'; "
+    "style-src 'unsafe-inline'; img-src data:; form-action 'none'; base-uri 'none'; "
+    "frame-ancestors 'none'"
+)
+
+
+async def list_jobs(request: Request) -> Response:
+    return answer([job.to_json() for job in house(request).jobs.all()])
+
+
+async def start_job(request: Request) -> Response:
+    own = house(request)
+    given = await read_object(request)
+    if sum(job.state in ("waiting", "running") for job in own.jobs.all()) >= MOST_WAITING:
+        raise Refusal(409, "Too many jobs wait already. Cancel some, or wait.")
+    starters = {"publish": _publish, "compare": _compare, "evidence": _evidence}
+    kind = given.get("kind")
+    if kind not in starters:
+        raise Refusal(400, f"A job is one of: {', '.join(starters)}.")
+    return answer(starters[kind](own, given).to_json())
+
+
+def _publish(own: House, given: dict[str, Any]) -> Job:
+    kept = own.kept("profiles", given.get("profile"))
+    promise = promise_of(given)
+    label = kept["declared"]["label"]
+    name = shown_name(given.get("name"), f"{label}, {promise['guarantee']}"[:200])
+    return own.jobs.new(
+        "publish",
+        name,
+        {"profile": given["profile"], **promise, "table_label": label},
+        {"table": kept["declared"], **promise, "out": "{folder}/release"},
+    )
+
+
+def _compare(own: House, given: dict[str, Any]) -> Job:
+    kept = own.kept("profiles", given.get("profile"))
+    listed = given.get("candidates")
+    if not isinstance(listed, list) or not 1 <= len(listed) <= MOST_CANDIDATES:
+        raise Refusal(400, f"Compare between 1 and {MOST_CANDIDATES} candidates.")
+    if not all(isinstance(each, dict) for each in listed):
+        raise Refusal(400, "A candidate is a guarantee and, where wanted, a mechanism.")
+    candidates = [promise_of(each) for each in listed]
+    label = kept["declared"]["label"]
+    return own.jobs.new(
+        "compare",
+        shown_name(given.get("name"), f"{label}, {len(candidates)} candidates"),
+        {"profile": given["profile"], "candidates": candidates, "table_label": label},
+        {"table": kept["declared"], "candidates": candidates, "out": "{folder}/report"},
+    )
+
+
+def _evidence(own: House, given: dict[str, Any]) -> Job:
+    published = _finished(own, given.get("job"), "publish")
+    label = published.asked["table_label"]
+    return own.jobs.new(
+        "evidence",
+        shown_name(given.get("name"), f"Evidence for {published.name}"[:200]),
+        {"job": published.id, "table_label": label},
+        {
+            "table": published.given["table"],
+            "release": str(own.jobs.folder(published) / "release"),
+            "out": "{folder}/report",
+        },
+    )
+
+
+def _finished(own: House, identifier: object, *kinds: str) -> Job:
+    job = own.jobs.get(identifier)
+    if job.kind not in kinds or job.state != "done":
+        raise DataError("That job has not finished with a result of this kind.")
+    return job
+
+
+async def show_job(request: Request) -> Response:
+    return answer(house(request).jobs.get(request.path_params["id"]).to_json())
+
+
+async def cancel_job(request: Request) -> Response:
+    return answer((await house(request).jobs.cancel(request.path_params["id"])).to_json())
+
+
+async def remove_job(request: Request) -> Response:
+    await house(request).jobs.remove(request.path_params["id"])
+    return answer({})
+
+
+async def job_events(request: Request) -> Response:
+    jobs = house(request).jobs
+    jobs.get(request.path_params["id"])
+
+    async def events() -> AsyncIterator[str]:
+        async for job in jobs.watch(request.path_params["id"]):
+            yield ": still here\n\n" if job is None else f"data: {json.dumps(job.to_json())}\n\n"
+
+    return StreamingResponse(events(), media_type="text/event-stream")
+
+
+async def download(request: Request) -> Response:
+    own = house(request)
+    job = _finished(own, request.path_params["id"], "publish")
+    stem = f"release-{safe_stem(job.asked['table_label'])}-{job.id[:6]}"
+    pieces = zipped(own.jobs.folder(job) / "release", stem)
+    headers = {"Content-Disposition": f'attachment; filename="{stem}.zip"'}
+    return StreamingResponse(pieces, media_type="application/zip", headers=headers)
+
+
+def safe_stem(label: str) -> str:
+    """A file name that no system takes for anything else.
+
+    >>> safe_stem('=cmd|" /C calc"!A0.csv'), safe_stem("../../people.parquet")
+    ('cmd_C_calc_A0', 'people')
+    """
+    stem = re.sub(r"[^A-Za-z0-9]+", "_", Path(label.replace("\\", "/")).stem).strip("_")
+    return stem[:60] or "table"
+
+
+class _Pipe:
+    """A file that zipfile writes to and that is read as it grows."""
+
+    def __init__(self) -> None:
+        self._waiting: list[bytes] = []
+
+    def write(self, piece: bytes) -> int:
+        self._waiting.append(bytes(piece))
+        return len(piece)
+
+    def flush(self) -> None:
+        """Nothing waits that could be written earlier."""
+
+    def taken(self) -> bytes:
+        piece, self._waiting = b"".join(self._waiting), []
+        return piece
+
+
+def zipped(folder: Path, stem: str) -> Iterator[bytes]:
+    """A release as one zip file, stored (Parquet is compressed already), piece by piece."""
+    pipe = _Pipe()
+    with zipfile.ZipFile(pipe, "w", zipfile.ZIP_STORED) as archive:  # type: ignore[call-overload]
+        for path in sorted(folder.iterdir()):
+            entry = zipfile.ZipInfo(f"{stem}/{path.name}")
+            entry.external_attr = 0o644 << 16
+            large = path.stat().st_size > 1 << 31
+            with path.open("rb") as source, archive.open(entry, "w", force_zip64=large) as target:
+                while piece := source.read(_CHUNK):
+                    target.write(piece)
+                    yield pipe.taken()
+    yield pipe.taken()
+
+
+def _report_of(own: House, job: Job) -> Path:
+    """The folder of a job's report; for a release, that of its newest evidence."""
+    if job.kind == "publish":
+        found = [
+            each
+            for each in own.jobs.all()
+            if each.kind == "evidence" and each.state == "done" and each.asked["job"] == job.id
+        ]
+        if not found:
+            raise Refusal(404, "This release has no report yet. Audit it first.")
+        job = found[0]
+    return own.jobs.folder(_finished(own, job.id, "evidence", "compare")) / "report"
+
+
+async def show_report(request: Request) -> Response:
+    own = house(request)
+    page = _report_of(own, own.jobs.get(request.path_params["id"])) / "report.html"
+    return FileResponse(
+        page, media_type="text/html", headers={"Content-Security-Policy": REPORT_POLICY}
+    )
+
+
+async def show_evidence(request: Request) -> Response:
+    own = house(request)
+    job = own.jobs.get(request.path_params["id"])
+    found = read_json(_report_of(own, job) / "evidence.json")
+    if found is None:
+        raise Refusal(404, "This job has no evidence.")
+    return answer(found)

@@ -1,0 +1,131 @@
+"""The folders that the page may choose files from, and nothing outside them."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from sfumato.errors import DataError, UsageError
+
+ENDINGS = (".parquet", ".csv", ".tsv", ".txt", ".arrow", ".feather", ".ipc")
+MOST_LISTED = 2000
+
+
+@dataclass(frozen=True)
+class Root:
+    """A folder given with `--data`."""
+
+    identifier: str
+    folder: Path
+
+    @property
+    def name(self) -> str:
+        return self.folder.name or str(self.folder)
+
+
+class Roots:
+    """All folders given with `--data`."""
+
+    def __init__(self, folders: Sequence[Path]) -> None:
+        self.all: list[Root] = []
+        for number, folder in enumerate(folders):
+            if not folder.is_dir():
+                raise UsageError(f"--data takes folders; {str(folder)!r} is not one.")
+            self.all.append(Root(str(number), folder.resolve()))
+
+    def to_json(self) -> list[dict[str, str]]:
+        return [{"id": root.identifier, "name": root.name} for root in self.all]
+
+    def root(self, identifier: object) -> Root:
+        for root in self.all:
+            if root.identifier == identifier:
+                return root
+        raise DataError(
+            "There is no such folder. Choose one of those that the server was started with."
+        )
+
+    def listing(self, identifier: object, inside: object) -> dict[str, Any]:
+        """The folders and the tables in a folder of a root."""
+        folder = self._within(self.root(identifier), inside)
+        if not folder.is_dir():
+            raise DataError("That is not a folder. Choose one from the list.")
+        folders: list[str] = []
+        files: list[dict[str, Any]] = []
+        try:
+            entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+        except OSError:
+            raise DataError("This folder cannot be read. Choose another one.") from None
+        for entry in entries[:MOST_LISTED]:
+            if entry.name.startswith(".") or not _printable(entry.name):
+                continue
+            try:
+                # a link that leads out is not shown: choosing it would be refused
+                self._within(
+                    self.root(identifier), f"{inside}/{entry.name}" if inside else entry.name
+                )
+                if entry.is_dir():
+                    folders.append(entry.name)
+                elif entry.is_file() and entry.name.lower().endswith(ENDINGS):
+                    files.append({"name": entry.name, "bytes": entry.stat().st_size})
+            except (DataError, OSError):
+                continue
+        return {"folders": folders, "files": files}
+
+    def file(self, identifier: object, path: object) -> Path:
+        """A table's file, resolved; refused where it lies outside its root or is no table."""
+        found = self._within(self.root(identifier), path)
+        if not found.is_file():
+            raise DataError("There is no such file in that folder. Choose one from the list.")
+        check_name(found.name)
+        return found
+
+    def _within(self, root: Root, path: object) -> Path:
+        """Follow a path below a root, links and all, and make sure that it ends below the root."""
+        text = "" if path is None else path
+        if not isinstance(text, str) or "\0" in text or "\\" in text or len(text) > 4096:
+            raise _outside()
+        parts = PurePosixPath(text)
+        if parts.is_absolute() or ".." in parts.parts:
+            raise _outside()
+        try:
+            found = (root.folder / parts).resolve()
+        except (OSError, RuntimeError, ValueError):
+            raise _outside() from None
+        if not found.is_relative_to(root.folder):
+            raise _outside()
+        hidden = any(part.startswith(".") for part in found.relative_to(root.folder).parts)
+        if hidden or glob.has_magic(str(found.relative_to(root.folder))):
+            raise DataError(
+                "Hidden files, and names with *, ? or [, cannot be chosen here. Rename the file."
+            )
+        return found
+
+
+def _outside() -> DataError:
+    return DataError(
+        "That path leads outside the folders that the server was started with. Choose a file from "
+        "the list, or start the server with another --data."
+    )
+
+
+def _printable(name: str) -> bool:
+    return name.isprintable() and not glob.has_magic(name)
+
+
+def check_name(name: str) -> str:
+    """The ending of a table's file name, in lower case; refused where it is no known one.
+
+    >>> check_name("People.CSV")
+    '.csv'
+    """
+    ending = Path(name).suffix.lower()
+    if ending not in ENDINGS:
+        raise DataError(
+            f"Only tables can be read: files that end in {', '.join(ENDINGS)}. Save yours as one "
+            "of these."
+        )
+    return ending

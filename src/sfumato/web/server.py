@@ -1,0 +1,164 @@
+"""Running the server: on this machine alone unless told otherwise, and not for the slow."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from ipaddress import ip_address
+
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from sfumato.errors import UsageError
+from sfumato.web.app import Settings, build
+from sfumato.web.sessions import Sessions
+from sfumato.web.state import StateFolder
+
+HEADER_PATIENCE = 10.0  # seconds that a client may take to say what it wants
+MOST_CONNECTIONS = 200
+
+
+class PatientProtocol(H11Protocol):
+    """HTTP whose clients must come to the point: a connection without a request is closed."""
+
+    _deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if len(self.connections) > MOST_CONNECTIONS:
+            transport.abort()
+            return
+        self._deadline = self.loop.call_later(HEADER_PATIENCE, self._give_up)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self.cycle is not None and self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+        super().connection_lost(exc)
+
+    def _give_up(self) -> None:
+        if self.cycle is None and not self.transport.is_closing():
+            self.transport.abort()
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a server listens."""
+
+    host: str
+    port: int
+
+    @property
+    def netloc(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def names(self) -> list[str]:
+        """What a Host header may say."""
+        own = [self.netloc]
+        if self.host == "127.0.0.1":
+            own.append(f"localhost:{self.port}")
+        return own
+
+
+def check_host(host: str, understood: bool) -> str:
+    """An address to listen at; beyond this machine only for those who know what that means.
+
+    >>> check_host("127.0.0.1", understood=False)
+    '127.0.0.1'
+    """
+    try:
+        address = ip_address(host)
+    except ValueError:
+        raise UsageError(
+            f"--host takes an IP address of this machine, such as 127.0.0.1. Got {host!r} instead."
+        ) from None
+    if address.is_unspecified:
+        raise UsageError(
+            "--host takes the one address that people will use; with every address the server "
+            "could not tell who it is being taken for."
+        )
+    if not address.is_loopback and not understood:
+        raise UsageError(
+            f"{host} is not this machine alone: whoever can read the network sees tables, counts "
+            "and the session in plain text. Use 127.0.0.1, or add --i-understand."
+        )
+    return str(address)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket at that address; port 0 takes a free one."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        sock.bind((host, port))
+    except (OSError, OverflowError) as error:
+        sock.close()
+        reason = getattr(error, "strerror", None) or "the port must be between 0 and 65535"
+        raise UsageError(
+            f"Cannot listen at {host}, port {port}: {reason}. Choose another --port, or 0 for any "
+            "that is free."
+        ) from None
+    sock.set_inheritable(False)
+    return sock
+
+
+def serve(
+    settings: Settings, sock: socket.socket, ready: Callable[[str], None] | None = None
+) -> None:
+    """Serve until interrupted. `ready` is told the address with its token once it works."""
+    host, port = sock.getsockname()[:2]
+    address = Address(host, port)
+    state = StateFolder(settings.state)
+    try:
+        sessions = Sessions(state.path / "sessions.json")
+        app = build(settings, sessions, state, address.names)
+        config = uvicorn.Config(
+            app,
+            http=PatientProtocol,
+            ws="none",
+            lifespan="on",
+            log_config=None,
+            log_level="critical",
+            access_log=False,  # addresses hold the token
+            server_header=False,
+            date_header=False,
+            proxy_headers=False,
+            timeout_keep_alive=15,
+            timeout_graceful_shutdown=1,
+            h11_max_incomplete_event_size=32 << 10,
+        )
+        server = _Server(
+            config, lambda: ready and ready(f"http://{address.netloc}/?token={sessions.token}")
+        )
+        server.run(sockets=[sock])
+    finally:
+        state.close()
+
+
+class _Server(uvicorn.Server):
+    """A server that says when it is ready."""
+
+    def __init__(self, config: uvicorn.Config, ready: Callable[[], object]) -> None:
+        super().__init__(config)
+        self._ready = ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            self._ready()
+
+
+def memory_of_machine() -> int:
+    """Bytes of memory that this machine has."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -1,0 +1,360 @@
+"""What a worker can do: each task calls the function that the command line calls.
+
+Tables, profiles and releases are named by paths that the server has checked. Results are plain
+JSON: no infinities, no paths, no raw records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sfumato.columns import value_to_json
+from sfumato.engines.counting import Progress, count_cells, take_profile
+from sfumato.engines.local import publish
+from sfumato.errors import DataError, InfeasibleGuarantee, SfumatoError, UsageError
+from sfumato.evaluation.allowed import allowed_promises
+from sfumato.evaluation.outlook import outlook
+from sfumato.evaluation.promises import promise_list
+from sfumato.evaluation.survey import survey
+from sfumato.guarantees.fine_rho import label
+from sfumato.profile import Cells, Histogram, Profile
+from sfumato.queries import OpenedRelease, open_release
+from sfumato.release import Release
+from sfumato.table import Table, read
+from sfumato.table.sources import Source, find_source
+from sfumato.web.plain import plain
+from sfumato.web.state import read_json, write_json
+
+MOST_BARS = 200  # values of a sensitive histogram that the page is given
+MOST_ROWS = 1000  # rows of an answer that the page is given
+_SHOWN_VALUES = 12
+
+
+def catalogue(*, progress: Progress) -> Any:
+    """The promises, for `/api/state`; with it everything is loaded that predictions need."""
+    import scipy.optimize
+    import scipy.sparse
+    import scipy.special  # noqa: F401
+
+    import sfumato.evaluation.prediction  # noqa: F401
+
+    return promise_list()
+
+
+def look(*, path: str, label: str, progress: Progress) -> Any:
+    """A first look at a table."""
+    with _named(path, label):
+        return survey(_source(path, label), progress=progress).to_json()
+
+
+def profile(*, table: dict[str, Any], out: str, table_id: str, progress: Progress) -> Any:
+    """Count what planning needs and keep it at `out`."""
+    with _named(table["path"], table["label"]):
+        declared = _declared(table)
+        counted = take_profile(declared, progress=progress)
+        allowed = [each.to_json() for each in allowed_promises(counted)]
+    shown = {
+        "table": table_id,
+        "label": table["label"],
+        "roles": table["roles"],
+        "sensitive": list(declared.sensitive),
+        "rows": counted.rows,
+        "values": {name: len(h.values) for name, h in counted.histograms.items()},
+        "allowed": allowed,
+        "histogram": [_bars(h) for h in counted.histograms.values()],
+    }
+    kept = [
+        {
+            "column": histogram.column,
+            "values": [value_to_json(value) for value in histogram.values],
+            "counts": histogram.counts.tolist(),
+        }
+        for histogram in counted.histograms.values()
+    ]
+    write_json(
+        Path(out),
+        plain({"shown": shown, "declared": table, "rows": counted.rows, "histograms": kept}),
+    )
+    return plain(shown)
+
+
+def _bars(histogram: Histogram) -> dict[str, Any]:
+    order = np.argsort(-histogram.counts, kind="stable")[:MOST_BARS].tolist()
+    return {
+        "column": histogram.column,
+        "bars": [
+            {"label": label(histogram.values[code]), "count": int(histogram.counts[code])}
+            for code in order
+        ],
+        "others": histogram.rows - int(histogram.counts[order].sum()),
+    }
+
+
+_profiles: dict[str, Profile] = {}  # of this worker, by file
+_releases: dict[str, OpenedRelease] = {}
+
+
+def predict(
+    *,
+    file: str,
+    guarantee: str,
+    mechanism: str | None,
+    exact: bool,
+    progress: Progress,
+) -> Any:
+    """What a promise would mean: from the counts that were kept, never from the table."""
+    _no_files(guarantee, mechanism)
+    counted = _kept_profile(file)
+    try:
+        try:
+            return plain(outlook(counted, guarantee, mechanism, exact=exact).to_json())
+        except UsageError as error:
+            if counted.cells is not None or "count them first" not in str(error):
+                raise
+        _profiles[file] = counted = _with_cells(file, counted)
+        return plain(outlook(counted, guarantee, mechanism, exact=exact).to_json())
+    except InfeasibleGuarantee as error:
+        return {
+            "feasible": False,
+            "reason": str(error),
+            "witness": error.witness,
+            "nearest": error.nearest,
+        }
+
+
+def _kept_profile(file: str) -> Profile:
+    if file not in _profiles:
+        kept = read_json(Path(file))
+        if kept is None:
+            raise DataError("These counts are no longer there. Choose the table again.")
+        histograms = {
+            each["column"]: Histogram(
+                each["column"], tuple(each["values"]), np.array(each["counts"], np.int64)
+            )
+            for each in kept["histograms"]
+        }
+        _profiles[file] = Profile(kept["rows"], histograms)
+    return _profiles[file]
+
+
+def _with_cells(file: str, counted: Profile) -> Profile:
+    """Groups of people are counted when a promise asks for them first."""
+    table = _declared(read_json(Path(file))["declared"])
+    whole = take_profile(table)
+    (histogram,) = whole.histograms.values()
+    cells: Cells = count_cells(table, histogram.column, histogram.values)
+    return Profile(counted.rows, counted.histograms, cells)
+
+
+def make_release(
+    *,
+    table: dict[str, Any],
+    guarantee: str,
+    mechanism: str | None,
+    out: str,
+    progress: Progress,
+) -> Any:
+    """Publish."""
+    _no_files(guarantee, mechanism)
+    with _named(table["path"], table["label"]), _named(out, "the release"):
+        made = publish(
+            _declared(table), guarantee, to=out, mechanism=mechanism or None, progress=progress
+        )
+    manifest = made.manifest
+    return plain(
+        {
+            "kind": manifest.kind,
+            "guarantee": manifest.guarantee,
+            "mechanism": manifest.mechanism,
+            "rows": manifest.rows,
+            "withheld": manifest.withheld,
+            "seconds": round(made.seconds, 2),
+            "bytes": sum(entry.bytes for entry in manifest.files.values()),
+            "statement": list(manifest.statement),
+            "does_not_protect": list(manifest.does_not_protect),
+            "caveats": list(manifest.caveats),
+            "columns": [
+                {
+                    "name": column.name,
+                    "role": column.role,
+                    "type": column.type,
+                    "values": _some_values(column.to_json().get("domain")),
+                }
+                for column in manifest.columns
+            ],
+        }
+    )
+
+
+def _some_values(domain: dict[str, Any] | None) -> list[str]:
+    return [label(value) for value in (domain or {}).get("values", [])[:_SHOWN_VALUES]]
+
+
+def compare_candidates(
+    *, table: dict[str, Any], candidates: list[dict[str, Any]], out: str, progress: Progress
+) -> Any:
+    """Publish, ask, audit and attack every candidate; the page about it lies in `out`."""
+    from sfumato.evaluation.compare import Candidate, compare
+
+    for each in candidates:
+        _no_files(each["guarantee"], each["mechanism"])
+    with _named(table["path"], table["label"]), _named(out, "the comparison"):
+        found = compare(
+            _declared(table),
+            [Candidate(each["guarantee"], each["mechanism"] or None) for each in candidates],
+            out=out,
+            jobs=1,
+            progress=progress,
+        )
+    rows = []
+    for row in found.rows:
+        strongest = None if row.failed else row.strongest
+        rows.append(
+            {
+                "guarantee": row.candidate.guarantee,
+                "mechanism": row.candidate.mechanism,
+                "feasible": not row.failed,
+                "reason": row.failed,
+                "kept": row.kept,
+                "error": None if row.failed else row.error.value,
+                "attack": None if strongest is None else strongest[1].value,
+                "strongest": None if strongest is None else strongest[0],
+            }
+        )
+    return plain({"candidates": rows, "rows": found.people})
+
+
+def evidence(*, table: dict[str, Any], release: str, out: str, progress: Progress) -> Any:
+    """Audit and attack a release and write its report to `out`."""
+    from sfumato.evaluation.report import write_report
+
+    with _named(table["path"], table["label"]), _named(release, "the release"):
+        report = write_report(Release(release), table=_declared(table), out=out, progress=progress)
+    told = report.evidence.to_json()
+    write_json(
+        Path(out) / "evidence.json",
+        plain(
+            {"audit": told["audit"], "attacks": told["attacks"] or [], "problems": told["problems"]}
+        ),
+    )
+    return {"holds": report.holds, "problems": list(report.evidence.problems)}
+
+
+def query(*, release: str, sql: str, confidence: float, progress: Progress) -> Any:
+    """Answer SQL from a release alone, behind the walls that `sfumato query` has."""
+    with _named(release, "the release"):
+        if release not in _releases:
+            _releases.clear()  # one open release per worker
+            _releases[release] = open_release(release, verify=False)
+        answer = _releases[release].sql(sql, confidence=confidence)
+        told = answer.to_json()
+    measures = [
+        name + end for name in answer.aggregates for end in ("", "_stderr", "_low", "_high")
+    ]
+    keys = [name for name in answer.columns if name not in measures]
+    estimates = []
+    for row in told["rows"][:MOST_ROWS] if answer.aggregates else []:
+        name = answer.aggregates[0]
+        estimates.append(
+            {
+                "label": ", ".join(label(row[key]) for key in keys) or name,
+                "value": row[name],
+                "low": row.get(f"{name}_low"),
+                "high": row.get(f"{name}_high"),
+            }
+        )
+    return plain(
+        {
+            "columns": told["columns"],
+            "aggregates": list(answer.aggregates),
+            "rows": told["rows"][:MOST_ROWS],
+            "left_off": max(len(told["rows"]) - MOST_ROWS, 0),
+            "estimates": estimates,
+        }
+    )
+
+
+def _source(path: str, name: str) -> Source:
+    source = find_source(path)
+    source.label = name  # messages and reports name the table as the steward does
+    return source
+
+
+def _declared(table: dict[str, Any]) -> Table:
+    """The table with the roles that the steward gave."""
+    place = Path(table["path"])
+    if stamp(place) != table["stamp"]:
+        raise DataError(
+            f"The file of {table['label']} has changed since it was chosen, or is gone. Choose it "
+            "again."
+        )
+    roles = {
+        role: [name for name, given in table["roles"].items() if given == role]
+        for role in ("quasi", "sensitive", "key", "drop")
+    }
+    if len(roles["key"]) > 1:
+        raise DataError(
+            f"Only one column can be the key; {', '.join(map(repr, roles['key']))} are. Drop the "
+            "others."
+        )
+    options = table["options"]
+    return read(
+        _source(table["path"], table["label"]),
+        quasi=roles["quasi"],
+        sensitive=roles["sensitive"],
+        key=roles["key"][0] if roles["key"] else None,
+        drop=roles["drop"],
+        numeric=options.get("numeric", []),
+        categorical=options.get("categorical", []),
+        domain=options.get("domain", {}),
+        bins=options.get("bins", {}),
+        missing=options.get("missing", "refuse"),
+    )
+
+
+def stamp(path: Path) -> list[int] | None:
+    """What changes when a file does."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return [found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns]
+
+
+def _no_files(*texts: str | None) -> None:
+    """A promise's text may name a file with @: not here, where texts come from a page."""
+    if any(text and "@" in text for text in texts):
+        raise UsageError(
+            "A promise on this page cannot read a file (@…). Write the limits themselves, for "
+            "example f-privacy(limits=HIV:0.05;*:1)."
+        )
+
+
+@contextmanager
+def _named(path: str, name: str) -> Iterator[None]:
+    """Errors inside name a file as the steward does, not by its place on this machine."""
+    try:
+        yield
+    except SfumatoError as error:
+        text = str(error)
+        for told in (repr(path), path):
+            text = text.replace(told, name)
+        error.args = (text, *error.args[1:])
+        raise
+
+
+TASKS: dict[str, Callable[..., Any]] = {
+    "catalogue": catalogue,
+    "look": look,
+    "profile": profile,
+    "predict": predict,
+    "publish": make_release,
+    "compare": compare_candidates,
+    "evidence": evidence,
+    "query": query,
+}
