@@ -188,7 +188,7 @@ def test_demo_as_a_program(cli: Any, tmp_path: Path) -> None:
     # a second run replaces the first, and shows itself to people
     outcome = cli("demo", "--rows", 3000, "--out", tmp_path / "demo")
     assert outcome.code == 0, outcome.err
-    assert f"The report is {tmp_path}/demo/report.md" in outcome.out
+    assert f"The report is {tmp_path}/demo/report/report.html" in outcome.out
     assert "keeps its promise" in outcome.out
 
 

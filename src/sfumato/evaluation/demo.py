@@ -1,8 +1,7 @@
-"""The demonstration: generate, publish, ask, audit, and show the truth beside the answers."""
+"""The demonstration: generate, publish, ask, audit, attack, and report."""
 
 from __future__ import annotations
 
-import json
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +10,10 @@ from typing import Any
 from sfumato.audits import Verdict, audit
 from sfumato.datasets import GENERATORS, write_dataset
 from sfumato.engines.counting import Progress, no_progress
-from sfumato.engines.local import Publication, publish
+from sfumato.engines.local import publish
+from sfumato.engines.publication import Publication
 from sfumato.errors import DataError
+from sfumato.evaluation.report import Report, write_report
 from sfumato.queries import open_release
 from sfumato.table import read
 
@@ -50,16 +51,13 @@ class Demo:
     publication: Publication
     asked: tuple[Asked, ...]
     verdict: Verdict
-
-    @property
-    def report(self) -> Path:
-        return self.folder / "report.md"
+    report: Report
 
     def to_json(self) -> dict[str, Any]:
         return {
             "folder": str(self.folder),
             "table": str(self.table),
-            "report": str(self.report),
+            "report": str(self.report.page),
             "publication": self.publication.to_json(),
             "questions": [{"sql": a.sql, "rows": a.rows, "truths": a.truths} for a in self.asked],
             "audit": self.verdict.to_json(),
@@ -75,7 +73,7 @@ class Demo:
         ]
         for asked in self.asked:
             lines += [asked.sql, *(f"    {line}" for line in _beside_truth(asked)), ""]
-        lines += [str(self.verdict), "", f"The report is {self.report}"]
+        lines += [str(self.verdict), "", f"The report is {self.report.page}"]
         return "\n".join(lines)
 
 
@@ -101,11 +99,8 @@ def run_demo(folder: Path, rows: int, progress: Progress = no_progress) -> Demo:
         answer = opened.sql(sql)
         asked.append(_with_truth(sql, list(answer.columns), answer.rows(), path))
     verdict = audit(table, folder / "release")
-    demo = Demo(folder, path, publication, tuple(asked), verdict)
-    demo.report.write_text(_markdown(demo), encoding="utf-8")
-    text = json.dumps(demo.to_json(), indent=2, default=str)
-    (folder / "report.json").write_text(text + "\n", encoding="utf-8")
-    return demo
+    report = write_report(folder / "release", table=table, out=folder / "report", progress=progress)
+    return Demo(folder, path, publication, tuple(asked), verdict, report)
 
 
 def _with_truth(sql: str, columns: list[str], rows: list[dict[str, Any]], path: Path) -> Asked:
@@ -152,39 +147,3 @@ def _beside_truth(asked: Asked) -> list[str]:
                 f"truth {0 if true is None else true:,.6g}, {'inside' if inside else 'outside'}"
             )
     return lines
-
-
-def _markdown(demo: Demo) -> str:
-    manifest = demo.publication.manifest
-    lines = [
-        "# A release and what it can answer",
-        "",
-        f"{demo.publication.rows:,} generated people, published under `{manifest.guarantee}` by "
-        f"`{manifest.mechanism}`.",
-        "",
-        "## The promise",
-        "",
-        *manifest.statement,
-        "",
-        "It does not protect against:",
-        "",
-        *(f"- {item}" for item in manifest.does_not_protect),
-        "",
-        *(f"- {item}" for item in manifest.caveats),
-        "",
-        "## Questions",
-        "",
-    ]
-    for asked in demo.asked:
-        lines += ["```sql", asked.sql, "```", "", *(f"- {x}" for x in _beside_truth(asked)), ""]
-    lines += [
-        "An interval of 95 % misses the truth once in twenty times: an answer outside is no error.",
-        "",
-        "## Audit",
-        "",
-        "```",
-        str(demo.verdict),
-        "```",
-        "",
-    ]
-    return "\n".join(lines)

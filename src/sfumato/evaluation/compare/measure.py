@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from sfumato.attacks import attack
 from sfumato.audits import audit
 from sfumato.engines.local import publish
@@ -64,6 +66,11 @@ def measure(job: Job, say: Say) -> dict[str, Any]:
         return {"failed": str(error)}
     except MemoryError:
         return {"failed": "Out of memory. Compare fewer candidates at once with --jobs 1."}
+    except Exception as error:  # a mistake of ours must not take the other candidates with it
+        return {
+            "failed": f"A mistake in sfumato: {type(error).__name__}: {error}. Publish this "
+            "candidate by itself to see more."
+        }
 
 
 def _measured(job: Job, say: Say) -> dict[str, Any]:
@@ -89,8 +96,6 @@ def _measured(job: Job, say: Say) -> dict[str, Any]:
     began = time.perf_counter()
     attacks, problem = _attacked(job, release)
     seconds["attack"] = time.perf_counter() - began
-    import numpy as np
-
     accuracy = measure_accuracy(
         np.array(settings.truth, np.int64),
         answers.estimates,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pickle
@@ -12,7 +13,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +84,8 @@ class _Worker:
     def outcome(self) -> dict[str, Any]:
         """The result, or how the process ended without one."""
         assert self.process.stdin is not None
-        self.process.stdin.close()
+        with contextlib.suppress(OSError):  # of a process that died before it read all
+            self.process.stdin.close()
         code = self.process.wait()
         if self.result is not None:
             return self.result
@@ -97,7 +98,7 @@ class _Worker:
         return {"failed": "The process ended without a result. Publish this candidate by itself."}
 
 
-@contextmanager
+@contextlib.contextmanager
 def _workers() -> Iterator[dict[str, _Worker]]:
     """The running workers by key; whatever happens, none outlives this block."""
     running: dict[str, _Worker] = {}
@@ -106,7 +107,7 @@ def _workers() -> Iterator[dict[str, _Worker]]:
     finally:
         for worker in running.values():
             worker.process.kill()
-            worker.process.wait()
+            worker.outcome()
 
 
 def _start(key: str, job: Job, told: queue.Queue[Told]) -> _Worker:
@@ -126,8 +127,9 @@ def _listen(key: str, process: subprocess.Popen[bytes], job: Job, told: queue.Qu
     try:
         process.stdin.write(pickle.dumps(job))
         process.stdin.flush()  # and left open: its end ends the worker
-        for line in process.stdout:
-            told.put((key, json.loads(line)))
+        with process.stdout as lines:
+            for line in lines:
+                told.put((key, json.loads(line)))
     except (OSError, ValueError):
         pass  # the worker died meanwhile: its exit code tells
     finally:
