@@ -45,8 +45,10 @@ class Table:
     ) -> Iterator[pa.RecordBatch]:
         try:
             yield from self.source.batches(columns, rows, threads)
-        except SfumatoError as error:
-            self.source.failure = str(error)  # for `reading_errors`
+        except (SfumatoError, KeyboardInterrupt) as error:
+            # for `reading_errors`; a copy, which holds no frames and so no connections
+            wrong = isinstance(error, SfumatoError)
+            self.source.failure = DataError(str(error)) if wrong else KeyboardInterrupt()
             raise
 
     def __repr__(self) -> str:

@@ -28,7 +28,7 @@ class Source(ABC):
     label: str  # how messages name it
     schema: pa.Schema
     foreign: Mapping[str, str] = {}  # columns that cannot be read, and what they are there
-    failure: str | None = None  # why the last reading broke off
+    failure: BaseException | None = None  # why the last reading broke off
 
     @abstractmethod
     def batches(
@@ -133,17 +133,20 @@ def is_spark_frame(origin: Any) -> bool:
 def reading_errors(source: Source) -> Iterator[None]:
     """Where DuckDB scans a stream of this source: why reading broke off, in the source's words.
 
-    DuckDB wraps what the stream raises into an error of its own, with the whole traceback.
+    DuckDB wraps what the stream raises into an error of its own, with the whole traceback, and an
+    interruption into another.
     """
     import duckdb
 
     source.failure = None
     try:
         yield
-    except duckdb.Error:
-        if source.failure is None:
-            raise
-        raise DataError(source.failure) from None
+    except (duckdb.Error, RuntimeError) as error:
+        if source.failure is not None:
+            raise source.failure from None
+        if "interrupted" in str(error):
+            raise KeyboardInterrupt from None
+        raise
 
 
 def _named_source(text: str) -> Source:
