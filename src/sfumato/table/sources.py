@@ -144,7 +144,7 @@ def reading_errors(source: Source) -> Iterator[None]:
     except (duckdb.Error, RuntimeError) as error:
         if source.failure is not None:
             raise source.failure from None
-        if "interrupted" in str(error):
+        if re.search("Query interrupted|KeyboardInterrupt", str(error)):
             raise KeyboardInterrupt from None
         raise
 
