@@ -13,12 +13,17 @@ import numpy as np
 
 from sfumato.attacks import attack
 from sfumato.audits import audit
+from sfumato.draws import Draws
+from sfumato.engines.choosing import choose_plan, with_cells
+from sfumato.engines.counting import take_profile
 from sfumato.engines.local import publish
 from sfumato.errors import InfeasibleGuarantee, SfumatoError
 from sfumato.evaluation.compare.accuracy import measure_accuracy
 from sfumato.evaluation.compare.candidates import Candidate
 from sfumato.evaluation.penalty import release_penalty
-from sfumato.evaluation.workloads import Workload, release_answers
+from sfumato.evaluation.prediction import workload_errors
+from sfumato.evaluation.workloads import Workload, people_of, release_answers
+from sfumato.guarantees import parse_guarantee
 from sfumato.mechanisms import Mechanism, parse_mechanism
 from sfumato.mechanisms.burel import Burel
 from sfumato.mechanisms.heterogeneous.mechanism import HeterogeneousGeneralization
@@ -123,8 +128,23 @@ def _measured(job: Job, say: Say) -> dict[str, Any]:
         "attack_problem": problem,
         "sizes": manifest.plan.get("sizes"),
         "penalty": release_penalty(release).to_json() if release.kind == "generalized" else None,
+        "predicted": _predicted(job, manifest.mechanism),
         "seconds": {name: round(value, 3) for name, value in seconds.items()},
     }
+
+
+def _predicted(job: Job, mechanism: str) -> dict[str, Any] | None:
+    """What the plan alone lets expect of the same questions; None where nothing can be told."""
+    promise, way = parse_guarantee(job.candidate.guarantee), parse_mechanism(mechanism)
+    if isinstance(way, _TRACED):
+        return None
+    try:
+        profile = with_cells(job.table, take_profile(job.table), promise, way)
+        _, plan = choose_plan(profile, promise, way, Draws.system())
+        errors = workload_errors(plan, profile, people_of(job.table), job.settings.workload)
+    except SfumatoError:
+        return None
+    return {"mean_absolute_error": _number(float(errors.mean()))}
 
 
 def _attacked(job: Job, release: Release) -> tuple[list[dict[str, Any]], str | None]:

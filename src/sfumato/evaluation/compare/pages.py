@@ -108,10 +108,26 @@ def _utility(found: Comparison) -> Section:
                 "Every dot is a question; on the dashed line the answer is right. Answers far "
                 f"below 0 lie outside. Up to {MOST_DOTS} questions a panel; report.json has all.",
             ),
+            Paragraph("Is the prediction right? Mean absolute error over the same questions:"),
+            _predictions(found),
             error_by_value(
                 errors, f"Median relative error of the questions about each {found.column}."
             ),
         ],
+    )
+
+
+def _predictions(found: Comparison) -> DataTable:
+    rows: list[tuple[Cell, ...]] = []
+    for row in found.measured:
+        measured = row.result["accuracy"]["mean_absolute_error"]
+        predicted = (row.result["predicted"] or {}).get("mean_absolute_error")
+        told = predicted and measured is not None
+        rows.append((row.name, measured, predicted, measured / predicted if told else None))
+    return DataTable(
+        ("candidate", "measured", "predicted from the plan", "measured / predicted"),
+        rows,
+        note="Of ranges and sets nothing is predicted.",
     )
 
 
