@@ -14,8 +14,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import sfumato as sf
-from sfumato.audits import Verdict
+from sfumato.audits import AuditCase, Verdict
+from sfumato.audits.case import raw_table
+from sfumato.audits.previous import Before, check_previous
 from sfumato.errors import DataError, UsageError
+from sfumato.release import Release
 
 PROMISE = "rho-privacy(0.2, 0.5)"
 ROWS = 4_000
@@ -63,6 +66,14 @@ def publish(tmp_path: Path, key_file: Path) -> Callable[..., Path]:
     return made
 
 
+def compared(data: pa.Table, new: Path, old: Path, before: pa.Table | None = None) -> Verdict:
+    """What `audit` says about the two releases together, without its other checks."""
+    release = Release(new)
+    case = AuditCase(raw_table(data, release), release)
+    key = None if before is None else "id"
+    return Verdict(tuple(check_previous(case, Before.of(old, before, key))))
+
+
 def history(verdict: Verdict) -> Any:
     """The finding about the records; all findings before it hold."""
     *others, last = verdict.findings
@@ -75,10 +86,10 @@ def test_whoever_stayed_is_shown_alike(publish: Callable[..., Path]) -> None:
     data = people()
     old = publish(data, "old")
     new = publish(data.take(np.random.default_rng(1).permutation(ROWS)), "new", batch_rows=333)
-    found = history(sf.audit(data, new, previous=old))
+    found = history(compared(data, new, old))
     assert found.holds
     assert 2_000 < int(found.witness.split()[0].replace(",", "")) <= ROWS
-    found = history(sf.audit(data, new, previous=old, previous_table=data, key="id"))
+    found = history(compared(data, new, old, data))
     assert found.holds
     assert found.witness == f"{ROWS:,} people followed"
 
@@ -87,8 +98,7 @@ def test_whoever_stayed_is_shown_alike(publish: Callable[..., Path]) -> None:
 def test_a_redrawn_release_fails(publish: Callable[..., Path], table_too: bool) -> None:
     data = people()
     old, new = publish(data, "old"), publish(data, "new", keyed=False)
-    more = {"previous_table": data, "key": "id"} if table_too else {}
-    verdict = sf.audit(data, new, previous=old, **more)
+    verdict = compared(data, new, old, data if table_too else None)
     failed = [f.check for f in verdict.findings if not f.holds]
     assert failed == ["draws that belong to people", "s as published before"]
     last = verdict.findings[-1]
@@ -109,8 +119,8 @@ def test_one_redrawn_person_is_found(
     now = shown.column("s")[alone].as_py()
     other = "v1" if now == "v0" else "v0"
     lie = mutate(honest, tmp_path / "lie", records=lambda t: changed(t, "s", [alone], other))
-    for more in ({}, {"previous_table": data, "key": "id"}):
-        found = history(sf.audit(data, lie, previous=old, **more))
+    for before in (None, data):
+        found = history(compared(data, lie, old, before))
         assert not found.holds
         assert found.worst == 1
         assert f"age {pairs[alone][0]}, zip {pairs[alone][1]}: '{now}', then" in found.witness
@@ -119,12 +129,12 @@ def test_one_redrawn_person_is_found(
 def test_people_who_look_alike_are_followed_together(publish: Callable[..., Path]) -> None:
     data = people(ages=3)  # 90 combinations for 4,000 people: nobody is alone
     old, new = publish(data, "old"), publish(data, "new")
-    assert history(sf.audit(data, new, previous=old, previous_table=data, key="id")).holds
-    unknown = history(sf.audit(data, new, previous=old))
+    assert history(compared(data, new, old, data)).holds
+    unknown = history(compared(data, new, old))
     assert not unknown.holds
     assert "give --previous-table and --key" in unknown.witness
     fresh = publish(data, "fresh", keyed=False)
-    found = sf.audit(data, fresh, previous=old, previous_table=data, key="id").findings[-1]
+    found = compared(data, fresh, old, data).findings[-1]
     assert not found.holds
     assert found.worst > 300
 
@@ -132,9 +142,9 @@ def test_people_who_look_alike_are_followed_together(publish: Callable[..., Path
 def test_without_quasi_columns(publish: Callable[..., Path]) -> None:
     data = people()
     old, new = publish(data, "old", quasi=""), publish(data, "new", quasi="")
-    assert history(sf.audit(data, new, previous=old, previous_table=data, key="id")).holds
+    assert history(compared(data, new, old, data)).holds
     fresh = publish(data, "fresh", quasi="", keyed=False)
-    assert not sf.audit(data, fresh, previous=old, previous_table=data, key="id").holds
+    assert not compared(data, fresh, old, data).holds
 
 
 def test_a_year_later(publish: Callable[..., Path]) -> None:
@@ -147,11 +157,11 @@ def test_a_year_later(publish: Callable[..., Path]) -> None:
     after = changed(after, "zip", rng.permutation(ROWS)[:300], 9_999)
     after = pa.concat_tables([after.slice(400), people(600, seed=7, start=ROWS)])
     old, new = publish(before, "old"), publish(after, "new")
-    found = history(sf.audit(after, new, previous=old, previous_table=before, key="id"))
+    found = history(compared(after, new, old, before))
     assert found.holds
     assert int(found.witness.split()[0].replace(",", "")) > 1_500
     # without the earlier table, other people and changed values look like redrawn ones
-    unknown = history(sf.audit(after, new, previous=old))
+    unknown = history(compared(after, new, old))
     assert not unknown.holds
     assert "if their values changed, give --previous-table" in unknown.witness
 
@@ -161,7 +171,7 @@ def test_missing_quasi_values_are_values(publish: Callable[..., Path]) -> None:
     ages = [None if i % 7 == 0 else age for i, age in enumerate(data.column("age").to_pylist())]
     data = data.set_column(1, "age", pa.array(ages, pa.int64()))
     old, new = publish(data, "old"), publish(data, "new")
-    found = history(sf.audit(data, new, previous=old, previous_table=data, key="id"))
+    found = history(compared(data, new, old, data))
     assert found.holds
     assert found.witness == "300 people followed"
 
@@ -179,7 +189,7 @@ def test_another_operator_fails(
 ) -> None:
     data = people()
     old, new = publish(data, "old"), publish(data, "new", **options)
-    verdict = sf.audit(data, new, previous=old)
+    verdict = compared(data, new, old)
     failed = [finding for finding in verdict.findings if not finding.holds]
     assert [finding.check for finding in failed] == ["operator of s as before"]
     assert complaint in failed[0].witness
@@ -193,7 +203,7 @@ def test_another_domain_fails(publish: Callable[..., Path], tmp_path: Path, key_
         domain={"s": [f"v{i}" for i in range(11)]},
     )  # fmt: skip
     sf.publish(table, PROMISE, to=tmp_path / "new", mechanism="uniform", key_file=key_file)
-    verdict = sf.audit(data, tmp_path / "new", previous=old)
+    verdict = compared(data, tmp_path / "new", old)
     (failed,) = [finding for finding in verdict.findings if not finding.holds]
     assert "the domain is another (new: 'v10')" in failed.witness
 
@@ -202,7 +212,7 @@ def test_other_kinds_fail(publish: Callable[..., Path]) -> None:
     data = people()
     old = publish(data, "old")
     new = publish(data, "new", keyed=False, mechanism="optimal", guarantee="l-diversity(4)")
-    last = sf.audit(data, new, previous=old).findings[-1]
+    last = compared(data, new, old).findings[-1]
     assert not last.holds
     assert last.worst == "perturbed, then bucketed"
 
@@ -232,6 +242,8 @@ def test_the_command_line(cli: Any, publish: Callable[..., Path], tmp_path: Path
 def test_repeated_keys_are_refused(publish: Callable[..., Path]) -> None:
     data = people()
     old, new = publish(data, "old"), publish(data, "new")
+    keyed = sf.read(data, quasi="age,zip", sensitive="s", key="id")
+    assert sf.audit(keyed, new, previous=old, previous_table=data).holds  # its own key column
     with pytest.raises(DataError, match=r"key column 'zip' .* repeats or lacks [\d,]+ keys"):
         sf.audit(data, new, previous=old, previous_table=data, key="zip")
     with pytest.raises(UsageError, match="--key"):

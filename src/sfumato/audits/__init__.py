@@ -27,7 +27,7 @@ from sfumato.audits.small_sum import (
 from sfumato.errors import UsageError
 from sfumato.guarantees import CeilingGuarantee
 from sfumato.release import Release
-from sfumato.table import reading_errors
+from sfumato.table import Table, reading_errors
 
 Check = Callable[[AuditCase], Iterator[Finding]]
 
@@ -92,7 +92,8 @@ def audit(
     opened = release if isinstance(release, Release) else Release(release)
     if previous is None and previous_table is not None:
         raise UsageError("A table behind the previous release was given, but not that release.")
-    before = None if previous is None else Before.of(previous, previous_table, key)
+    named = table.key if key is None and isinstance(table, Table) else key
+    before = None if previous is None else Before.of(previous, previous_table, named)
     case = AuditCase(raw_table(table, opened), opened, None if trace is None else str(trace))
     with reading_errors(case.table.source):
         found = [(check, f) for check in CHECKS.get(opened.kind, []) for f in check(case)]
