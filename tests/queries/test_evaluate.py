@@ -266,7 +266,7 @@ def test_moments_and_the_general_way_agree(make_release: MakeRelease) -> None:
                     f"SELECT world // 20 AS w, {function}({inside}) AS c FROM release "
                     f"WHERE {condition} GROUP BY w",
                 ).rows()
-                for inside in (argument, f"CASE WHEN disease = 'x' THEN 0 ELSE {argument} END")
+                for inside in (argument, f"CASE WHEN disease LIKE 'x' THEN 0 ELSE {argument} END")
             )
             assert len(plain) == len(mixed) == 11
             for one, other in zip(plain, mixed, strict=True):
@@ -313,7 +313,7 @@ def test_what_no_sensitive_column_touches_is_exact(make_release: MakeRelease) ->
     ["COUNT(*)", "COUNT(age)", "SUM(age)", "AVG(age)", "SUM(cost)", "AVG(cost)", "COUNT(disease)"],
 )
 @pytest.mark.parametrize(
-    "condition", ["age > 99", "disease = 'gout'", "disease = 'flu' AND age > 99"]
+    "condition", ["age > 99", "disease LIKE 'gout'", "disease = 'flu' AND age > 99"]
 )
 def test_nothing_is_counted_as_sql_counts_nothing(
     call: str, condition: str, release: OpenedRelease

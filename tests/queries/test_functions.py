@@ -50,7 +50,10 @@ def test_functions_and_operators_agree_with_duckdb(make_release: MakeRelease) ->
         sql = f"SELECT {expression} AS k, COUNT(*) AS c FROM release GROUP BY k ORDER BY k"
         expected = raw.execute(sql).fetchall()
         # as a quasi key, and as part of a key that depends on the sensitive column
-        for asked in (sql, sql.replace(expression, f"CASE WHEN s <> '' THEN {expression} END")):
+        for asked in (
+            sql,
+            sql.replace(expression, f"CASE WHEN s NOT LIKE '' THEN {expression} END"),
+        ):
             found = [(row["k"], row["c"]) for row in ask(release, asked).rows()]
             assert found == expected, asked
 
@@ -58,8 +61,8 @@ def test_functions_and_operators_agree_with_duckdb(make_release: MakeRelease) ->
 def test_a_condition_guards_what_stands_behind_it(release: OpenedRelease) -> None:
     """`city` is no number; the cast may run for nobody, as in DuckDB on the raw table."""
     for guarded in (
-        "CASE WHEN disease = 'gout' THEN CAST(city AS INTEGER) > 3 ELSE age > 40 END",
-        "if(disease = 'gout', CAST(city AS INTEGER) > 3, age > 40)",
+        "CASE WHEN disease LIKE 'gout' THEN CAST(city AS INTEGER) > 3 ELSE age > 40 END",
+        "if(disease LIKE 'gout', CAST(city AS INTEGER) > 3, age > 40)",
     ):
         assert ask(release, f"SELECT COUNT(*) FROM release WHERE {guarded}").value == 6
 

@@ -76,6 +76,7 @@ def ask(
     """
     from sfumato.queries.evaluate import Wishes
     from sfumato.queries.parse import parse
+    from sfumato.queries.spelling import check_spelling
 
     if not 0 < confidence < 1:
         raise UsageError(
@@ -92,6 +93,7 @@ def ask(
             f"{', '.join(sorted(EVALUATORS))}."
         )
     question = parse(sql, release.columns)
+    check_spelling(question, release.columns)
     wishes = Wishes(confidence, keys, consistent, estimator, threads, find_engine(engine))
     try:
         return EVALUATORS[release.kind]()(release, question, wishes)

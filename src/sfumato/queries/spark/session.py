@@ -61,7 +61,7 @@ class SparkSums(Session):
         with job_settings(self._spark), _quiet():
             try:
                 found = self._by_spark(sums, expected)
-            except (Untranslatable, PySparkException, pa.ArrowInvalid):
+            except (Untranslatable, PySparkException, pa.ArrowException):
                 found = self._by_workers(sums, expected)
         name = f"sums_{len(tables)}"
         tables[name] = found
