@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         UsageError,
         WeakPromiseWarning,
     )
+    from sfumato.evaluation.advise import advise, promise_cost
     from sfumato.evaluation.compare import compare
     from sfumato.evaluation.describe import describe
     from sfumato.evaluation.report import write_report as report
@@ -65,6 +66,7 @@ _PLACES = {
     "UsageError": "errors",
     "Verdict": "audits",
     "WeakPromiseWarning": "errors",
+    "advise": "evaluation.advise",
     "attack": "attacks",
     "audit": "audits",
     "check": "checks",
@@ -73,6 +75,7 @@ _PLACES = {
     "open": "queries",
     "parse_guarantee": "guarantees",
     "parse_mechanism": "mechanisms",
+    "promise_cost": "evaluation.advise",
     "publish": "engines.local",
     "read": "table",
     "report": "evaluation.report",
@@ -100,6 +103,7 @@ __all__ = [
     "Verdict",
     "WeakPromiseWarning",
     "__version__",
+    "advise",
     "attack",
     "audit",
     "check",
@@ -108,6 +112,7 @@ __all__ = [
     "open",
     "parse_guarantee",
     "parse_mechanism",
+    "promise_cost",
     "publish",
     "read",
     "report",

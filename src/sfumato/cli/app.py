@@ -108,6 +108,7 @@ def run() -> None:
 
 def _run() -> int:
     from sfumato.cli import (  # noqa: F401  registers them
+        advise,
         attack,
         check,
         commands,

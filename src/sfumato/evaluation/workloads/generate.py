@@ -20,6 +20,7 @@ from sfumato.errors import DataError, UsageError
 from sfumato.evaluation.workloads.conditions import Between, Condition, OneOf
 from sfumato.evaluation.workloads.people import CodedColumn, People
 from sfumato.evaluation.workloads.questions import CountQuestion, Workload
+from sfumato.operators.base import FloatArray
 
 KINDS = ("conjunctions", "ranges", "prefixes")
 SMALL = 10  # people: errata S14
@@ -36,7 +37,7 @@ class SizeClass:
     least: int
     most: int
 
-    def holds(self, counts: IntArray) -> BoolArray:
+    def holds(self, counts: IntArray | FloatArray) -> BoolArray:
         return (counts >= self.least) & (counts <= self.most)
 
 

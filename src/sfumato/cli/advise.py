@@ -1,0 +1,111 @@
+"""advise: which promise reaches an accuracy, and what accuracy a promise leaves."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from sfumato.cli.app import app
+from sfumato.cli.options import (
+    BinEdges,
+    Categorical,
+    Domain,
+    Drop,
+    Hierarchies,
+    Json,
+    Key,
+    MissingValues,
+    Numeric,
+    Origin,
+    Quasi,
+    Sensitive,
+    declared_table,
+)
+from sfumato.cli.show import ProgressLine, show_json
+from sfumato.errors import UsageError
+
+
+@app.command()
+def advise(
+    table: Origin,
+    quasi: Quasi,
+    sensitive: Sensitive,
+    target_error: Annotated[
+        float, typer.Option(help="Mean relative error of counts that is to be reached: 0.1")
+    ] = 0.1,
+    min_count: Annotated[int, typer.Option(help="Counts from this size on.")] = 500,
+    ceiling: Annotated[
+        list[str] | None,
+        typer.Option(help="How much anybody may believe of a value: HIV=0.05. Repeatable."),
+    ] = None,
+    among: Annotated[
+        str, typer.Option(help="Guarantees to choose from: l-diversity,f-privacy. All by default.")
+    ] = "",
+    guarantee: Annotated[
+        str | None, typer.Option(help="The other way round: what this promise costs.")
+    ] = None,
+    mechanism: Annotated[
+        str | None, typer.Option(help="With --guarantee: by this mechanism only.")
+    ] = None,
+    questions: Annotated[int, typer.Option(help="Questions that errors are averaged over.")] = 300,
+    seed: Annotated[int, typer.Option(help="Of the questions; nothing is published.")] = 0,
+    key: Key = None,
+    drop: Drop = "",
+    numeric: Numeric = "",
+    categorical: Categorical = "",
+    domain: Domain = None,
+    bins: BinEdges = None,
+    hierarchy: Hierarchies = None,
+    missing: MissingValues = "refuse",
+    as_json: Json = False,
+) -> None:
+    """Find the strongest promise that keeps counts as accurate as you need them."""
+    from sfumato.evaluation.advise import Advice, Cost, promise_cost
+    from sfumato.evaluation.advise import advise as advise_on
+
+    declared = declared_table(
+        table, quasi, sensitive, key, drop, numeric, categorical, domain, bins, missing, hierarchy
+    )
+    found: Advice | Cost
+    with ProgressLine() as progress:
+        if guarantee is not None:
+            if ceiling:
+                raise UsageError("Give --ceiling or --guarantee, not both.")
+            found = promise_cost(
+                declared,
+                guarantee,
+                mechanism=mechanism,
+                min_count=min_count,
+                seed=seed,
+                questions=questions,
+                progress=progress.callback,
+            )
+        else:
+            if mechanism is not None:
+                raise UsageError("--mechanism needs --guarantee.")
+            found = advise_on(
+                declared,
+                target_error=target_error,
+                min_count=min_count,
+                ceilings=_ceilings(ceiling),
+                among=[name.strip() for name in among.split(",")] if among.strip() else None,
+                seed=seed,
+                questions=questions,
+                progress=progress.callback,
+            )
+    if as_json:
+        show_json(found.to_json())
+    else:
+        print(found)
+
+
+def _ceilings(given: list[str] | None) -> dict[str, str]:
+    """VALUE=LIMIT; the limit stands behind the last '=', because values may hold one."""
+    found = {}
+    for text in given or []:
+        value, equals, limit = text.rpartition("=")
+        if not equals or not value.strip() or not limit.strip():
+            raise UsageError(f"--ceiling takes VALUE=LIMIT, for example HIV=0.05. Got {text!r}.")
+        found[value.strip()] = limit.strip()
+    return found
