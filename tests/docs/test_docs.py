@@ -38,10 +38,13 @@ from sfumato.version import __version__
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [
     "README.md",
+    "docs/which-promise.md",
     "docs/guide-steward.md",
     "docs/guide-analyst.md",
     "docs/release-format.md",
     "docs/randomness.md",
+    "docs/republication.md",
+    "docs/postgres.md",
     "docs/sql.md",
     "docs/guarantees/rho-privacy.md",
     "docs/guarantees/fine-rho-privacy.md",
@@ -55,6 +58,8 @@ DOCUMENTS = [
     "docs/mechanisms/heterogeneous.md",
     "docs/check.md",
     "docs/attacks.md",
+    "docs/compare.md",
+    "docs/report.md",
 ]
 RUN = ("sh", "console", "python")
 
