@@ -77,6 +77,24 @@ def test_cells_against_a_slow_twin(rows: list[tuple[Any, Any, str]], coded: bool
     assert order == sorted(set(order))
 
 
+def test_missing_quasi_values_of_coded_text_have_a_code(tmp_path: Path) -> None:
+    """Parquet gives repeated text as codes: a missing one is the last value, not none at all."""
+    import pyarrow.parquet as pq
+
+    texts = [None if place % 11 == 0 else f"x{place % 5}" for place in range(800)]
+    people = pa.table({"d": pa.array(texts), "s": pa.array([place % 4 for place in range(800)])})
+    pq.write_table(people, tmp_path / "people.parquet", store_schema=False)
+    table = sf.read(tmp_path / "people.parquet", quasi="d", sensitive="s")
+    assert pa.types.is_dictionary(next(table.batches(["d"])).column("d").type)
+    cells = count_cells(table, "s", (0, 1, 2, 3))
+    codes = cells.quasi_codes()["d"]
+    assert int(codes.min()) == 0
+    counted = Counter[Any]()
+    for code, count in zip(codes.tolist(), cells.counts.tolist(), strict=True):
+        counted[cells.domains[0][code]] += count
+    assert counted == Counter(texts)
+
+
 def test_too_many_combinations() -> None:
     data = pa.table({**{f"q{i}": range(2000) for i in range(6)}, "s": ["a", "b"] * 1000})
     table = sf.read(data, quasi=[f"q{i}" for i in range(6)], sensitive="s")

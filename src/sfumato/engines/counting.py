@@ -162,7 +162,7 @@ def quasi_codes(array: pa.Array, domain: pa.Array) -> IntArray:
     """The index of each value in its domain; null finds null."""
     if pa.types.is_dictionary(array.type):
         mapping = pa.compute.index_in(array.dictionary, value_set=domain)
-        missing = domain.index(pa.scalar(None, domain.type)).as_py()
+        missing = len(domain) - 1  # a null comes last, and where there is none, none is looked for
         codes = mapping.take(array.indices)
         return np.asarray(codes.fill_null(missing).to_numpy(), np.int64)
     return np.asarray(pa.compute.index_in(array, value_set=domain).to_numpy(), np.int64)
