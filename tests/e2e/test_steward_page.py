@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import threading
@@ -26,6 +25,7 @@ import pytest
 import sfumato
 
 DATA = Path(os.environ.get("SFUMATO_DATA", Path(__file__).parents[3] / "shared" / "data"))
+CENSUS_ROWS = int(os.environ.get("SFUMATO_CENSUS_ROWS", "4000"))  # attacks on all 100,000: minutes
 CHROMIUM = "/usr/bin/chromium"
 FLAGS = [
     "--no-sandbox",
@@ -40,7 +40,7 @@ ZOOMED = {"width": 640, "height": 400}  # what is left of 1280 × 800 at 200 %
 GROUNDS = ("paper", "sheet", "wash")
 HOSTILE_COLUMN = "<img src=x onerror=alert(1)>"
 HOSTILE_VALUES = ("<script>alert(2)</script>", "=HYPERLINK(1)", '"><b>bold</b>', "plain")
-JOB_SECONDS = 60_000  # milliseconds: what a busy machine may take for a job
+JOB_PATIENCE = 300_000  # milliseconds: what a busy machine may take for a job
 
 
 class Visit:
@@ -72,10 +72,11 @@ class Visit:
         self.page.goto(f"{self.base}{address}")
 
     def heading(self, text: str) -> None:
-        self.page.get_by_role("heading", level=1, name=text).wait_for(timeout=JOB_SECONDS)
+        self.page.get_by_role("heading", level=1, name=text).wait_for(timeout=JOB_PATIENCE)
 
     def shot(self, name: str) -> None:
-        """Keep pictures at both sizes; check that the page fits, and that all has a name."""
+        """Keep pictures at both sizes; check that the page fits, that all has a name, and
+        that what is not protected is in sight."""
         for size, viewport in (("1280", WIDE), ("640", ZOOMED), ("400", NARROW)):
             self.page.set_viewport_size(viewport)
             self.page.wait_for_timeout(250)  # charts follow the width a moment later
@@ -86,8 +87,7 @@ class Visit:
                 self.page.screenshot(path=self.shots / f"{name}-{size}.png")
                 self.page.screenshot(path=self.shots / f"{name}-{size}-whole.png", full_page=True)
         self.page.set_viewport_size(WIDE)
-        limits = self.page.get_by_role("complementary").get_by_role("listitem")
-        assert limits.count() > 0, f"{name} does not say what is not protected"
+        self.page.get_by_role("complementary").get_by_role("listitem").first.wait_for()
 
 
 NAMELESS = """() => [...document.querySelectorAll(
@@ -112,10 +112,8 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     folder = tmp_path_factory.mktemp("data")
     given = DATA / "occ100k.parquet"
-    if given.exists():
-        shutil.copy(given, folder / "census.parquet")
-    else:
-        pq.write_table(census(100_000, seed=1), folder / "census.parquet")
+    people = pq.read_table(given) if given.exists() else census(CENSUS_ROWS, seed=1)
+    pq.write_table(people.slice(0, CENSUS_ROWS), folder / "census.parquet")
     rng = np.random.default_rng(0)
     rows = 6_000_000
     large = {
@@ -141,7 +139,7 @@ def address(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[st
     pytest.importorskip("starlette", reason="the extra [web] is not installed")
     state = tmp_path_factory.mktemp("state")
     program = [sys.executable, "-c", "from sfumato.cli import main; main()"]
-    flags = ["--data", str(data), "--port", "0", "--state", str(state), "--no-open"]
+    flags = ["--data", str(data), "--port", "0", "--state", str(state), "--no-browser"]
     server = subprocess.Popen(
         [*program, "serve", *flags],
         stdout=subprocess.PIPE,
@@ -349,7 +347,7 @@ def test_the_whole_journey(visit: Callable[[], Visit], tmp_path: Path) -> None:
     one.heading("Census for analysts")
     one.shot("6-release")
     page.get_by_role("button", name="Audit and attack it").click()
-    page.get_by_text("The audit holds").wait_for(timeout=JOB_SECONDS)
+    page.get_by_text("The audit holds").wait_for(timeout=JOB_PATIENCE)
     page.locator(".attacks svg").wait_for()
     one.shot("7-evidence")
     with page.context.expect_page() as opened:
@@ -381,9 +379,9 @@ def test_the_whole_journey(visit: Callable[[], Visit], tmp_path: Path) -> None:
 
     page.get_by_role("link", name="Jobs").click()
     one.heading("Jobs")
-    page.get_by_role("link", name="Census for analysts").wait_for()
+    page.get_by_role("link", name="Census for analysts", exact=True).wait_for()
     one.shot("10-jobs")
-    page.get_by_role("link", name="Census for analysts").click()
+    page.get_by_role("link", name="Census for analysts", exact=True).click()
     page.get_by_text("The audit holds").wait_for()
 
 

@@ -63,25 +63,12 @@ export function askBox(job, summary) {
   }
 
   function draw(found) {
-    const rows = found.rows.map((row) =>
-      Array.isArray(row) ? row : found.columns.map((column) => row[column]),
-    );
+    const rows = found.rows.map((row) => found.columns.map((column) => row[column]));
     const view = gather(found.columns, rows);
+    const level = confidence.selectedOptions[0].textContent;
     const estimates = (found.estimates ?? []).filter((one) => Number.isFinite(one.value));
     const parts = [];
-    if (estimates.length === 1 && rows.length === 1)
-      parts.push(
-        h(
-          "p",
-          { class: "single" },
-          h("strong", null, figure(round(estimates[0].value))),
-          h(
-            "span",
-            { class: "quiet" },
-            ` between ${figure(round(estimates[0].low))} and ${figure(round(estimates[0].high))}, with ${confidence.selectedOptions[0].textContent} confidence`,
-          ),
-        ),
-      );
+    if (estimates.length === 1 && rows.length === 1) parts.push(single(estimates[0], level));
     if (estimates.length > 1) {
       const chart = estimateChart();
       chart.update(
@@ -99,7 +86,10 @@ export function askBox(job, summary) {
           h(
             "figcaption",
             { class: "quiet" },
-            `Estimates with their ${confidence.selectedOptions[0].textContent} intervals${estimates.length > MOST_BARS ? `, the first ${MOST_BARS} of ${count(estimates.length)}` : ""}`,
+            `Estimates with their ${level} intervals`,
+            estimates.length > MOST_BARS
+              ? `, the first ${MOST_BARS} of ${count(estimates.length)}`
+              : null,
           ),
           chart.element,
         ),
@@ -108,6 +98,8 @@ export function askBox(job, summary) {
     parts.push(
       rows.length ? table("The answer", view.columns, view.rows) : h("p", null, "No rows."),
     );
+    if (found.left_off)
+      parts.push(h("p", { class: "quiet" }, `${plural(found.left_off, "further row")} left off.`));
     put(answer, parts);
     announce(`Answered with ${plural(rows.length, "row")}`);
   }
@@ -156,6 +148,17 @@ export function askBox(job, summary) {
       : null,
     form,
     answer,
+  );
+}
+
+function single(estimate, level) {
+  const [low, high] = [estimate.low, estimate.high].map((end) => figure(round(end)));
+  const sure = low === high ? " exactly" : ` between ${low} and ${high}, with ${level} confidence`;
+  return h(
+    "p",
+    { class: "single" },
+    h("strong", null, figure(round(estimate.value))),
+    h("span", { class: "quiet" }, sure),
   );
 }
 

@@ -73,11 +73,12 @@ export function evidenceBox(job) {
   }
 
   async function draw(now) {
-    const { audit, attacks = [] } = await get(`/api/jobs/${segment(now.id)}/evidence`);
+    const { audit, attacks, problems } = await get(`/api/jobs/${segment(now.id)}/evidence`);
     put(
       inside,
       audit ? verdict(audit) : null,
       attacks.length ? attackFigures(attacks) : null,
+      problems.map((sentence) => notice("note", sentence)),
       h(
         "p",
         { class: "actions" },
@@ -97,7 +98,7 @@ export function evidenceBox(job) {
       h(
         "p",
         { class: "quiet" },
-        "The report is one page that can be printed. It is made from the table: keep it as carefully as the table.",
+        "The report is one page that can be printed and may go beside the release: it tells nothing that the release hides. The figures on this page are for you alone.",
       ),
     );
   }
@@ -130,7 +131,7 @@ function verdict(audit) {
         { title: "limit", number: true },
         { title: "worst at" },
       ],
-      audit.findings.map((finding) => [
+      [...failed, ...audit.findings.filter((finding) => finding.holds)].map((finding) => [
         finding.check,
         h(
           "span",
@@ -152,11 +153,21 @@ function interval(range) {
 
 function attackFigures(attacks) {
   const chart = attackChart();
-  const name = (one) =>
-    new Set(attacks.map((each) => each.column)).size > 1
-      ? `${one.attack} on ${one.column}`
-      : one.attack;
+  const several = new Set(attacks.map((one) => one.column)).size > 1;
+  const name = (one) => (several ? `${one.attack} on ${one.column}` : one.attack);
   chart.update(attacks.map((one) => ({ label: name(one), prior: one.prior, ...one.success })));
+  const columns = [
+    { title: "attack", cell: name },
+    { title: "right guesses", cell: (one) => interval(one.success) },
+    { title: "best guess without any release", cell: (one) => percent(one.prior), number: true },
+    { title: "gain over that", cell: (one) => interval(one.over_prior) },
+  ];
+  // known only where the attack was also played on a release without the person
+  if (attacks.some((one) => one.over_fresh))
+    columns.push({
+      title: "what the person's own record gives away",
+      cell: (one) => interval(one.over_fresh),
+    });
   return h(
     "div",
     { class: "attacks" },
@@ -168,18 +179,8 @@ function attackFigures(attacks) {
     chart.element,
     table(
       "The attacks",
-      [
-        { title: "attack" },
-        { title: "right guesses" },
-        { title: "without any release", number: true },
-        { title: "what the person's own record gives away" },
-      ],
-      attacks.map((one) => [
-        name(one),
-        interval(one.success),
-        percent(one.prior),
-        interval(one.advantage),
-      ]),
+      columns,
+      attacks.map((one) => columns.map((column) => column.cell(one))),
     ),
     notes(attacks),
   );

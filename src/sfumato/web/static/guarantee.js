@@ -63,8 +63,8 @@ export function scaleOf(parameter) {
     const share = position / steps;
     const exact = wide ? least * (most / least) ** share : least + share * (most - least);
     if (integer) return String(Math.round(exact));
-    // three significant digits are as fine as a hand on a slider
-    return String(Number(exact.toPrecision(3)));
+    // as fine as a hand on a slider
+    return String(Number(exact.toPrecision(wide ? 2 : 3)));
   };
   const position = (number) => {
     const inside = Math.min(most, Math.max(least, number));

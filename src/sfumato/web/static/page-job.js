@@ -2,7 +2,7 @@
 
 import { finished, get, segment, serverState } from "./api.js";
 import { h, notice, put, table } from "./dom.js";
-import { figure, moment, percent } from "./format.js";
+import { moment, percent } from "./format.js";
 import { jobProgress } from "./progress.js";
 import { releaseView } from "./release.js";
 
@@ -90,26 +90,19 @@ export async function showJob(page) {
       h(
         "p",
         null,
-        "Each candidate was published in private, asked the same questions and attacked. Lower is better in every column.",
+        "Each candidate was published in private, asked the same questions, audited and attacked. Lower errors and lower gains are better.",
       ),
       table(
         "Measured candidates",
         [
           { title: "candidate" },
-          { title: "kept by" },
+          { title: "audit" },
           { title: "median error of a count", number: true },
-          { title: "advantage of the best attack", number: true },
-          { title: "" },
+          { title: "gain of the strongest attack", number: true },
+          { title: "strongest attack" },
+          { title: "next" },
         ],
-        rows.map((row) => [
-          row.guarantee,
-          row.mechanism ?? "",
-          row.feasible === false ? (row.reason ?? "cannot be kept") : percent(row.error),
-          row.attack === undefined ? "–" : signed(row.attack),
-          row.feasible === false || !now.profile
-            ? ""
-            : h("a", { href: promiseAddress({ ...now, ...row }) }, "Use it"),
-        ]),
+        rows.map((row) => measured(now, row)),
       ),
       h(
         "p",
@@ -133,8 +126,17 @@ export async function showJob(page) {
   return () => stop();
 }
 
-function signed(share) {
-  return typeof share === "number" ? percent(share) : figure(share);
+function measured(job, row) {
+  const name = row.mechanism ? `${row.guarantee} by ${row.mechanism}` : row.guarantee;
+  if (!row.feasible) return [name, row.reason || "cannot be kept", "–", "–", "–", ""];
+  return [
+    name,
+    h("span", { class: `tag ${row.kept ? "good" : "bad"}` }, row.kept ? "holds" : "fails"),
+    percent(row.error),
+    percent(row.attack),
+    row.strongest ?? "–",
+    h("a", { href: promiseAddress({ ...job, ...row }), "aria-label": `Use ${name}` }, "Use it"),
+  ];
 }
 
 function asked(job) {

@@ -190,13 +190,11 @@ export async function showPromise(page) {
 }
 
 function about(profile) {
-  if (profile.sensitive?.length === 1)
-    return [
-      " and ",
-      h("strong", null, profile.sensitive[0]),
-      ` has ${plural(profile.values ?? 0, "value")}`,
-    ];
-  return profile.values ? ` and ${plural(profile.values, "sensitive value")}` : null;
+  return profile.sensitive.map((name) => [
+    ", ",
+    h("strong", null, name),
+    ` ${plural(profile.values[name], "value")}`,
+  ]);
 }
 
 function promiseChoice(promise, verdict, checked, onchange) {

@@ -7,6 +7,7 @@ import { legend, refold } from "./figures.js";
 import { count, percent, plural, valueText } from "./format.js";
 
 const MOST_BARS = 24;
+const REST = 500; // milliseconds without a movement after which exact figures are asked for
 
 export function predictionPanel(page, profile, useNearest) {
   const words = h("div", { class: "words" });
@@ -60,9 +61,11 @@ export function predictionPanel(page, profile, useNearest) {
   let asking = null; // what the server is being asked
   let next = null; // what moved meanwhile: only the latest is asked
   let saying = null;
+  let refining = null; // the exact figures, asked for once the promise rests
   let tell = () => {};
 
   function ask(guarantee, mechanism, promise) {
+    refining?.stop();
     next = { guarantee, mechanism, promise };
     element.setAttribute("aria-busy", "true");
     page.limits(`With ${promise.name}:`, promise.does_not_protect);
@@ -77,7 +80,10 @@ export function predictionPanel(page, profile, useNearest) {
     if (mechanism) body.mechanism = mechanism;
     try {
       const found = await post("/api/predict", body, { signal: asking.signal });
-      if (!next) draw(found, guarantee, promise);
+      if (!next) {
+        draw(found, guarantee, promise);
+        if (found.quick) refine(body, promise);
+      }
     } catch (error) {
       if (error.name === "AbortError") return;
       if (!next) {
@@ -89,6 +95,29 @@ export function predictionPanel(page, profile, useNearest) {
     asking = null;
     if (next) send();
     else element.removeAttribute("aria-busy");
+  }
+
+  /** Quick figures come from a sketch of the plan; those of the plan itself follow. */
+  function refine(body, promise) {
+    const control = new AbortController();
+    const timer = setTimeout(async () => {
+      try {
+        const found = await post(
+          "/api/predict",
+          { ...body, exact: true },
+          { signal: control.signal },
+        );
+        if (!control.signal.aborted) draw(found, body.guarantee, promise);
+      } catch {
+        // the sketch stands
+      }
+    }, REST);
+    refining = {
+      stop: () => {
+        clearTimeout(timer);
+        control.abort();
+      },
+    };
   }
 
   function say(text) {
@@ -138,6 +167,7 @@ export function predictionPanel(page, profile, useNearest) {
         h("code", null, guarantee),
         " kept by ",
         h("code", null, found.mechanism),
+        found.quick ? " (sketched; the exact figures follow)" : null,
       ),
       found.caveats?.length
         ? h(
@@ -227,6 +257,7 @@ export function predictionPanel(page, profile, useNearest) {
     },
     stop: () => {
       next = null;
+      refining?.stop();
       clearTimeout(saying);
       asking?.abort();
     },
