@@ -14,7 +14,7 @@ from sfumato.errors import UsageError
 from sfumato.evaluation.prediction import SIZES, error_law
 from sfumato.evaluation.sketch import sketched
 from sfumato.guarantees import Guarantee, parse_guarantee
-from sfumato.guarantees.fine_rho import label
+from sfumato.guarantees.limit_rows import label
 from sfumato.mechanisms import Mechanism, mechanisms_for, parse_mechanism
 from sfumato.profile import Histogram, Profile
 

@@ -65,7 +65,7 @@ class SketchedBuckets(BucketedPlan):
     """Sizes and who may stand in them; `operator` is the one that mixing comes close to."""
 
     @cached_property
-    def operator(self) -> BucketOperator:  # type: ignore[override]
+    def operator(self) -> BucketOperator:
         values = len(self.histogram.values)
         together = np.zeros((values, values))
         for part, filling in zip(self.setting, self.fillings, strict=True):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,10 +24,12 @@ from sfumato.table.sources import ParquetSource, Source, find_source
 
 MOST_COLUMNS = 1000
 MOST_ROWS = 1_000_000_000  # a file that states more is no table of people
+MOST_PACKED = 500  # times its size that a file may unpack to
 MOST_VALUES = 10_000  # a column with more different values is shown in bins, or not at all
 MOST_BARS = 24
 BINS = 20
 FEW_VALUES = 50  # a text column with so few values may be the sensitive one
+_SMALL = 1 << 30  # bytes that every file may unpack to
 _LONGEST = 80  # letters of a value that are shown
 _IDENTIFYING = 0.5  # different values per record from which on values tell who it is
 
@@ -126,10 +128,7 @@ def survey(origin: Any, *, progress: Progress = no_progress) -> Survey:
     for place, name in enumerate(names):
         summary, shown = seen[place], bars.get(place)
         nulls = rows - summary.present
-        exact = place in unique or (shown is not None and shown.kind == "values")
-        distinct = unique.get(place, summary.distinct)
-        if shown is not None and shown.kind == "values":
-            distinct = summary.listed
+        exact, distinct = place in unique, unique.get(place, summary.distinct)
         columns.append(
             SurveyedColumn(
                 name,
@@ -150,11 +149,19 @@ def _refuse_bombs(source: Source) -> None:
         return
     import pyarrow.parquet as pq
 
-    stated = sum(pq.read_metadata(path).num_rows for path in source.paths)
-    if stated > MOST_ROWS:
+    found = [pq.read_metadata(path) for path in source.paths]
+    rows = sum(metadata.num_rows for metadata in found)
+    stored = sum(path.stat().st_size for path in source.paths)
+    unpacked = sum(
+        metadata.row_group(group).total_byte_size
+        for metadata in found
+        for group in range(metadata.num_row_groups)
+    )
+    if rows > MOST_ROWS or unpacked > max(MOST_PACKED * stored, _SMALL):
         raise DataError(
-            f"{source.label} states {stated:,} rows; at most {MOST_ROWS:,} are looked at. It may "
-            "be damaged, or made to fill this machine's memory."
+            f"{source.label} has {stored:,} bytes and states {rows:,} rows that unpack to "
+            f"{unpacked:,}. It may be damaged, or made to fill this machine's memory: make the "
+            "file again from the data."
         )
 
 
@@ -166,7 +173,6 @@ class _Summary:
     distinct: int
     low: float | None
     high: float | None
-    listed: int = 0
 
 
 def _sql_type(kind: pa.DataType) -> str:
@@ -194,17 +200,23 @@ def _plain(kind: pa.DataType) -> bool:
 
 def _ask(source: Source, places: Sequence[int], parts: Sequence[str], progress: Progress) -> Any:
     """One pass: aggregates over the named columns, which SQL knows as c0, c1, …"""
-    names = [source.schema.names[place] for place in places]
-    read = 0
+    import duckdb
 
-    def renamed() -> Any:
-        nonlocal read
-        for batch in source.batches(names, 1 << 17):
-            read += batch.num_rows
-            progress("looking", read, 0)
-            yield pa.RecordBatch.from_arrays(
-                [_decoded(array) for array in batch.columns], names=list(aliases)
-            )
+    names = [source.schema.names[place] for place in places]
+    failures: list[Exception] = []
+
+    def renamed() -> Iterator[pa.RecordBatch]:
+        read = 0
+        try:
+            for batch in source.batches(names, 1 << 17):
+                read += batch.num_rows
+                progress("looking", read, 0)
+                yield pa.RecordBatch.from_arrays(
+                    [_decoded(array) for array in batch.columns], names=list(aliases)
+                )
+        except Exception as error:
+            failures.append(error)  # DuckDB would tell it in its own words
+            raise
 
     aliases = [f"c{place}" for place in places]
     schema = pa.schema(
@@ -215,7 +227,15 @@ def _ask(source: Source, places: Sequence[int], parts: Sequence[str], progress: 
     )
     with scratch_database() as connection:
         connection.register("people", pa.RecordBatchReader.from_batches(schema, renamed()))
-        return connection.execute(f"SELECT {', '.join(parts)} FROM people").fetchall()[0]
+        try:
+            return connection.execute(f"SELECT {', '.join(parts)} FROM people").fetchall()[0]
+        except duckdb.Error as error:
+            if failures:
+                raise failures[0] from None
+            raise DataError(
+                f"{source.label} cannot be looked at ({type(error).__name__}). It may be damaged, "
+                "or need more memory than there is."
+            ) from None
 
 
 def _decoded(array: pa.Array) -> pa.Array:
@@ -251,7 +271,7 @@ def _second_pass(source: Source, seen: list[_Summary], progress: Progress) -> di
             low, high = summary.low, summary.high
             if low is None or high is None or not high > low:
                 continue
-            bins[place] = (float(low), (float(high) - float(low)) / BINS)
+            bins[place] = (float(low), _width(float(low), float(high), kind))
             number = _number(f"c{place}", kind)
             parts[place] = (
                 f"histogram(least(floor(({number} - ({low!r}::DOUBLE)) / "
@@ -267,16 +287,23 @@ def _second_pass(source: Source, seen: list[_Summary], progress: Progress) -> di
         kind = source.schema.field(source.schema.names[place]).type
         if place in bins:
             low, width = bins[place]
+            last = int((float(seen[place].high or 0.0) - low) / width)
             bars = tuple(
                 (_span(low, width, number, kind), int((counts or {}).get(number, 0)))
-                for number in range(BINS)
+                for number in range(min(last + 1, BINS))
             )
             others = seen[place].present - sum(count for _, count in bars)
             found[place] = Bars("bins", bars, others)
         else:
-            seen[place].listed = len(counts or {})
             found[place] = _value_bars(counts or {}, kind, seen[place].present)
     return found
+
+
+def _width(low: float, high: float, kind: pa.DataType) -> float:
+    """Whole numbers are cut between whole numbers."""
+    if pa.types.is_integer(kind):
+        return float(max(1, math.ceil((high - low + 1) / BINS)))
+    return (high - low) / BINS
 
 
 def _value_bars(counts: dict[Any, int], kind: pa.DataType, present: int) -> Bars:
@@ -299,6 +326,8 @@ def _span(low: float, width: float, number: int, kind: pa.DataType) -> str:
         start = datetime.datetime(1970, 1, 1)
         days = [(start + datetime.timedelta(seconds=end)).isoformat(" ", "minutes") for end in ends]
         return " … ".join(day.removesuffix(" 00:00") for day in days)
+    if pa.types.is_integer(kind):
+        return f"{ends[0]:,.0f} … {ends[1] - 1:,.0f}" if width > 1 else f"{ends[0]:,.0f}"
     digits = max(0, 2 - math.floor(math.log10(width))) if width < 10 else 0
     return " … ".join(f"{end:,.{min(digits, 12)}f}" for end in ends)
 
@@ -308,12 +337,13 @@ def _identifies(summary: _Summary) -> bool:
 
 
 def _third_pass(source: Source, seen: list[_Summary], progress: Progress) -> dict[int, int]:
-    """Exactly how many different values the columns have that may identify people."""
+    """Exactly how many different values columns have: those with few, and those with so many
+    that they may identify people."""
     places = [
         place
         for place, summary in enumerate(seen)
         if _plain(source.schema.field(source.schema.names[place]).type)
-        and (summary.present <= FEW_VALUES or summary.distinct > 0.9 * summary.present)
+        and (summary.distinct <= MOST_VALUES or summary.distinct > 0.9 * summary.present)
     ]
     if not places:
         return {}

@@ -286,6 +286,8 @@ def _file_errors(path: object, format_name: str) -> Iterator[None]:
 
     try:
         yield
+    except MemoryError:
+        raise  # Arrow's is one of its own errors too, but nothing is wrong with the file
     except (pa.ArrowException, OSError, ValueError, duckdb.Error) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
         raise DataError(f"Cannot read {str(path)!r} as {format_name}: {reason}.") from None

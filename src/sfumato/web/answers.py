@@ -25,7 +25,9 @@ def answer(content: Any, status: int = 200) -> Response:
     b'{"name": "\\\\u003cscript\\\\u003e"}'
     """
     text = json.dumps(content, allow_nan=False).translate(_MARKUP)
-    return Response(text, status, media_type="application/json")
+    # who is refused may still be sending: hanging up ends that
+    headers = {"Connection": "close"} if status in (401, 403, 405, 408, 413) else None
+    return Response(text, status, headers=headers, media_type="application/json")
 
 
 def problem(status: int, sentence: str, **more: Any) -> Response:

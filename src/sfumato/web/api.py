@@ -17,7 +17,7 @@ from sfumato.version import __version__
 from sfumato.web.answers import Refusal, answer
 from sfumato.web.bodies import read_object, save_body
 from sfumato.web.jobs import Jobs
-from sfumato.web.places import Roots, check_name
+from sfumato.web.places import Roots, check_name, stamp
 from sfumato.web.state import (
     StateFolder,
     is_identifier,
@@ -34,15 +34,6 @@ _SHORT = 120.0  # for a question or an exact prediction
 _UNSEEN = re.compile(r"[\x00-\x1f\x7f]")
 
 
-def stamp(path: Path) -> list[int] | None:
-    """What changes when a file does."""
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return [found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns]
-
-
 @dataclass(eq=False)
 class House:
     """What the handlers share."""
@@ -54,10 +45,21 @@ class House:
     upload_limit: int
     _promises: list[dict[str, Any]] | None = None
     _reading: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(2))
+    _asking: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(4))
+
+    async def ask(self, task: str, given: dict[str, Any], keep: str) -> Any:
+        """A short task, by a worker that stays for the next one."""
+        async with self._asking:
+            return await self.workers.run(task, given, seconds=_SHORT, keep=keep)
+
+    async def read(self, task: str, given: dict[str, Any]) -> Any:
+        """A task that reads a whole table, by a worker of its own."""
+        async with self._reading:
+            return await self.workers.run(task, given, seconds=_LONG)
 
     async def promises(self) -> list[dict[str, Any]]:
         if self._promises is None:
-            self._promises = await self.workers.run("catalogue", {}, seconds=_SHORT, keep="predict")
+            self._promises = await self.ask("catalogue", {}, "predict")
         return self._promises
 
     def kept(self, kind: str, identifier: object) -> dict[str, Any]:
@@ -111,7 +113,8 @@ async def show_files(request: Request) -> Response:
 
 async def take_upload(request: Request) -> Response:
     own = house(request)
-    name = shown_name(request.query_params.get("name"), "upload")
+    given = shown_name(request.query_params.get("name"), "upload")
+    name = given.replace("\\", "/").rsplit("/", 1)[-1]
     ending = check_name(name)
     identifier = new_identifier()
     folder = own.state.folder("uploads", identifier)
@@ -129,11 +132,9 @@ async def take_upload(request: Request) -> Response:
 
 
 def shown_name(text: object, otherwise: str) -> str:
-    """A name from outside, for showing: the last part of a path, no control characters."""
-    if not isinstance(text, str):
-        return otherwise
-    last = _UNSEEN.sub("", text).replace("\\", "/").rsplit("/", 1)[-1].strip()[:200]
-    return last or otherwise
+    """A name from outside, for showing: no control characters, and not too long."""
+    given = _UNSEEN.sub("", text).strip() if isinstance(text, str) else ""
+    return (given or otherwise)[:200]
 
 
 def _place(own: House, source: object) -> tuple[Path, str]:
@@ -157,13 +158,8 @@ async def choose_table(request: Request) -> Response:
     path, label = _place(own, given.get("source"))
     identifier = new_identifier()
     before = stamp(path)
-
-    async def work() -> Any:
-        async with own._reading:
-            task = {"path": str(path), "label": label}
-            return await own.workers.run("look", task, seconds=_LONG)
-
-    seen = await unless_gone(request, work())
+    task = {"path": str(path), "label": label}
+    seen = await unless_gone(request, own.read("look", task))
     shown = {"table": identifier, **seen}
     kept = {"path": str(path), "label": label, "stamp": before, "shown": shown}
     write_json(own.state.file("tables", identifier), kept)
@@ -190,13 +186,8 @@ async def give_roles(request: Request) -> Response:
         "roles": roles,
         "options": _options(given),
     }
-
-    async def work() -> Any:
-        async with own._reading:
-            task = {"table": declared, "out": str(out), "table_id": table["shown"]["table"]}
-            return await own.workers.run("profile", task, seconds=_LONG)
-
-    shown = await unless_gone(request, work())
+    task = {"table": declared, "out": str(out), "table_id": table["shown"]["table"]}
+    shown = await unless_gone(request, own.read("profile", task))
     return answer({"profile": identifier, **shown})
 
 
@@ -241,8 +232,7 @@ async def predict(request: Request) -> Response:
     task = {"file": str(file), **promise_of(given), "exact": exact}
     # exact plans take seconds: they must not make the next quick answer wait
     keep = "plan" if exact else "predict"
-    work = own.workers.run("predict", task, seconds=_SHORT, keep=keep)
-    return answer(await unless_gone(request, work))
+    return answer(await unless_gone(request, own.ask("predict", task, keep)))
 
 
 async def query(request: Request) -> Response:
@@ -258,5 +248,4 @@ async def query(request: Request) -> Response:
         raise Refusal(400, "The confidence is a number between 0 and 1.")
     release = own.jobs.folder(job) / "release"
     task = {"release": str(release), "sql": sql, "confidence": float(confidence)}
-    work = own.workers.run("query", task, seconds=_SHORT, keep=f"query {job.id}")
-    return answer(await unless_gone(request, work))
+    return answer(await unless_gone(request, own.ask("query", task, "query")))

@@ -41,7 +41,7 @@ async def start_job(request: Request) -> Response:
         raise Refusal(409, "Too many jobs wait already. Cancel some, or wait.")
     starters = {"publish": _publish, "compare": _compare, "evidence": _evidence}
     kind = given.get("kind")
-    if kind not in starters:
+    if not isinstance(kind, str) or kind not in starters:
         raise Refusal(400, f"A job is one of: {', '.join(starters)}.")
     return answer(starters[kind](own, given).to_json())
 
@@ -50,7 +50,7 @@ def _publish(own: House, given: dict[str, Any]) -> Job:
     kept = own.kept("profiles", given.get("profile"))
     promise = promise_of(given)
     label = kept["declared"]["label"]
-    name = shown_name(given.get("name"), f"{label}, {promise['guarantee']}"[:200])
+    name = shown_name(given.get("name"), f"{label}, {promise['guarantee']}")
     return own.jobs.new(
         "publish",
         name,
@@ -81,7 +81,7 @@ def _evidence(own: House, given: dict[str, Any]) -> Job:
     label = published.asked["table_label"]
     return own.jobs.new(
         "evidence",
-        shown_name(given.get("name"), f"Evidence for {published.name}"[:200]),
+        shown_name(given.get("name"), f"Evidence for {published.name}"),
         {"job": published.id, "table_label": label},
         {
             "table": published.given["table"],
@@ -134,8 +134,8 @@ async def download(request: Request) -> Response:
 def safe_stem(label: str) -> str:
     """A file name that no system takes for anything else.
 
-    >>> safe_stem('=cmd|" /C calc"!A0.csv'), safe_stem("../../people.parquet")
-    ('cmd_C_calc_A0', 'people')
+    >>> safe_stem("=cmd|calc!A0.csv"), safe_stem("../../people.parquet")
+    ('cmd_calc_A0', 'people')
     """
     stem = re.sub(r"[^A-Za-z0-9]+", "_", Path(label.replace("\\", "/")).stem).strip("_")
     return stem[:60] or "table"

@@ -97,7 +97,8 @@ class Roots:
             raise _outside() from None
         if not found.is_relative_to(root.folder):
             raise _outside()
-        hidden = any(part.startswith(".") for part in found.relative_to(root.folder).parts)
+        names = (*parts.parts, *found.relative_to(root.folder).parts)
+        hidden = any(name.startswith(".") for name in names)
         if hidden or glob.has_magic(str(found.relative_to(root.folder))):
             raise DataError(
                 "Hidden files, and names with *, ? or [, cannot be chosen here. Rename the file."
@@ -129,3 +130,12 @@ def check_name(name: str) -> str:
             "of these."
         )
     return ending
+
+
+def stamp(path: Path) -> list[int] | None:
+    """What changes when a file does."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return [found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns]

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 
 import uvicorn
+from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from sfumato.errors import UsageError
@@ -98,7 +99,8 @@ def check_host(host: str, understood: bool) -> str:
 def listen(host: str, port: int) -> socket.socket:
     """A socket at that address; port 0 takes a free one."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    sock = socket.socket(family, socket.SOCK_STREAM)
+    # asyncio sends at once, without waiting for more, only where the protocol is named
+    sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         sock.bind((host, port))
@@ -114,43 +116,42 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def serve(
-    settings: Settings, sock: socket.socket, ready: Callable[[str], None] | None = None
+    settings: Settings, sock: socket.socket, ready: Callable[[str], None] = lambda address: None
 ) -> None:
     """Serve until interrupted. `ready` is told the address with its token once it works."""
-    host, port = sock.getsockname()[:2]
-    address = Address(host, port)
     state = StateFolder(settings.state)
     try:
         sessions = Sessions(state.path / "sessions.json")
+        host, port = sock.getsockname()[:2]
+        address = Address(host, port)
         app = build(settings, sessions, state, address.names)
-        config = uvicorn.Config(
-            app,
-            http=PatientProtocol,
-            ws="none",
-            lifespan="on",
-            log_config=None,
-            log_level="critical",
-            access_log=False,  # addresses hold the token
-            server_header=False,
-            date_header=False,
-            proxy_headers=False,
-            timeout_keep_alive=15,
-            timeout_graceful_shutdown=1,
-            h11_max_incomplete_event_size=32 << 10,
-        )
-        server = _Server(
-            config, lambda: ready and ready(f"http://{address.netloc}/?token={sessions.token}")
-        )
-        server.run(sockets=[sock])
+        entry = f"http://{address.netloc}/?token={sessions.token}"
+        Server(app, lambda: ready(entry)).run(sockets=[sock])
     finally:
         state.close()
 
 
-class _Server(uvicorn.Server):
-    """A server that says when it is ready."""
+class Server(uvicorn.Server):
+    """A server that logs nothing (addresses hold the token) and says when it is ready."""
 
-    def __init__(self, config: uvicorn.Config, ready: Callable[[], object]) -> None:
-        super().__init__(config)
+    def __init__(self, app: ASGIApp, ready: Callable[[], None]) -> None:
+        super().__init__(
+            uvicorn.Config(
+                app,
+                http=PatientProtocol,
+                ws="none",
+                lifespan="on",
+                log_config=None,
+                log_level="critical",
+                access_log=False,
+                server_header=False,
+                date_header=False,
+                proxy_headers=False,
+                timeout_keep_alive=15,
+                timeout_graceful_shutdown=1,
+                h11_max_incomplete_event_size=32 << 10,
+            )
+        )
         self._ready = ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:

@@ -21,17 +21,19 @@ from sfumato.evaluation.allowed import allowed_promises
 from sfumato.evaluation.outlook import outlook
 from sfumato.evaluation.promises import promise_list
 from sfumato.evaluation.survey import survey
-from sfumato.guarantees.fine_rho import label
+from sfumato.guarantees.limit_rows import label
 from sfumato.profile import Cells, Histogram, Profile
 from sfumato.queries import OpenedRelease, open_release
 from sfumato.release import Release
 from sfumato.table import Table, read
 from sfumato.table.sources import Source, find_source
+from sfumato.web.places import stamp
 from sfumato.web.plain import plain
 from sfumato.web.state import read_json, write_json
 
 MOST_BARS = 200  # values of a sensitive histogram that the page is given
 MOST_ROWS = 1000  # rows of an answer that the page is given
+MOST_KEPT = 8  # profiles that a worker remembers
 _SHOWN_VALUES = 12
 
 
@@ -138,6 +140,8 @@ def _kept_profile(file: str) -> Profile:
             )
             for each in kept["histograms"]
         }
+        while len(_profiles) >= MOST_KEPT:
+            del _profiles[next(iter(_profiles))]
         _profiles[file] = Profile(kept["rows"], histograms)
     return _profiles[file]
 
@@ -315,15 +319,6 @@ def _declared(table: dict[str, Any]) -> Table:
         bins=options.get("bins", {}),
         missing=options.get("missing", "refuse"),
     )
-
-
-def stamp(path: Path) -> list[int] | None:
-    """What changes when a file does."""
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return [found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns]
 
 
 def _no_files(*texts: str | None) -> None:

@@ -1,0 +1,156 @@
+"""Uploads: streamed, counted, and refused where they are too large or would unpack to too much."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from sfumato.errors import DataError
+from sfumato.evaluation import survey as looking
+
+
+def uploads(site: Any) -> list[Path]:
+    return sorted((site.state / "uploads").iterdir())
+
+
+def put(site: Any, name: str, content: Any) -> Any:
+    return site.client.put("/api/uploads", params={"name": name}, content=content)
+
+
+def test_an_upload_can_be_chosen(site: Any) -> None:
+    sent = put(site, "people.csv", b"age,disease\n" + b"30,flu\n41,ulcer\n" * 20)
+    assert sent.status_code == 200
+    table = site.post("/api/tables", source=sent.json()["source"]).json()
+    assert table["label"] == "people.csv"
+    assert table["rows"] == 40
+    assert [column["name"] for column in table["columns"]] == ["age", "disease"]
+
+
+def test_ten_gigabytes_are_refused_before_they_are_sent(site: Any) -> None:
+    before = uploads(site)
+    with socket.create_connection(("127.0.0.1", int(site.port)), timeout=30) as raw:
+        raw.sendall(
+            f"PUT /api/uploads?name=a.csv HTTP/1.1\r\nHost: 127.0.0.1:{site.port}\r\n"
+            f"Origin: {site.base}\r\nX-Sfumato: 1\r\nCookie: {site.cookie}\r\n"
+            f"Content-Length: {10 * 10**9}\r\n\r\n".encode()
+        )
+        answer = b"".join(iter(lambda: raw.recv(4096), b"")).decode()
+    assert answer.startswith("HTTP/1.1 413")
+    assert "1 MB" in answer
+    assert uploads(site) == before
+
+
+def test_ten_gigabytes_that_say_nothing_of_their_size(site: Any) -> None:
+    sent = 0
+
+    def endless() -> Iterator[bytes]:
+        nonlocal sent
+        while sent < 10 * 10**9:
+            sent += 1 << 16
+            yield b"x" * (1 << 16)
+
+    before = uploads(site)
+    # the server hangs up on a client that goes on; whether that reads the answer is up to it
+    with contextlib.suppress(httpx.WriteError, httpx.ReadError, httpx.RemoteProtocolError):
+        assert put(site, "a.csv", endless()).status_code == 413
+    assert sent < 10**8  # it was stopped early
+    assert uploads(site) == before
+
+
+@pytest.mark.parametrize(
+    "name", ["people.exe", "people", ".csv", "people.csv.html", "../people.php", "x.csv\x00.py"]
+)
+def test_other_endings(site: Any, name: str) -> None:
+    before = uploads(site)
+    assert put(site, name, b"a\n1\n").status_code == 400
+    assert uploads(site) == before
+
+
+def test_names_are_shown_and_never_used_as_paths(site: Any) -> None:
+    sent = put(site, "../../../../tmp/../evil\r\n<b>.csv", b"age,disease\n30,flu\n")
+    folder = site.state / "uploads" / sent.json()["source"]["upload"]
+    assert sorted(path.name for path in folder.iterdir()) == ["data.csv", "upload.json"]
+    table = site.post("/api/tables", source=sent.json()["source"])
+    assert table.json()["label"] == "evil<b>.csv"
+    assert "<" not in table.text
+
+
+def test_empty_and_wrong_files(site: Any) -> None:
+    assert put(site, "a.csv", b"").status_code == 400
+    for name, content in (
+        ("a.parquet", b"PAR1 no"),
+        ("a.arrow", b"ARROW1"),
+        ("a.csv", bytes(range(256)) * 10),
+        ("a.feather", b"\xff" * 1000),
+    ):
+        sent = put(site, name, content)
+        answer = site.post("/api/tables", source=sent.json()["source"])
+        assert answer.status_code in (200, 400)
+        assert "Traceback" not in answer.text
+        assert str(site.state) not in answer.text
+        if answer.status_code == 400:
+            assert name in answer.json()["error"]
+
+
+def bomb(groups: int, size: int) -> bytes:
+    """A small Parquet file of which every row group unpacks to `size` bytes."""
+    sink = io.BytesIO()
+    row = pa.table({"age": pa.array([1]), "note": pa.array(["x" * size])})
+    with pq.ParquetWriter(sink, row.schema, compression="zstd", use_dictionary=False) as writer:
+        for _ in range(groups):
+            writer.write_table(row)
+    return sink.getvalue()
+
+
+def test_a_zip_bomb_is_refused_by_what_it_states(site: Any) -> None:
+    content = bomb(66, 17 << 20)  # 1.2 GB in some 100 KB
+    assert len(content) < 1_000_000
+    sent = put(site, "bomb.parquet", content)
+    answer = site.post("/api/tables", source=sent.json()["source"])
+    assert answer.status_code == 400
+    assert "unpack" in answer.json()["error"]
+
+
+def test_a_zip_bomb_that_states_little_meets_the_memory_limit(site: Any) -> None:
+    """A worker with little memory says so, and is still there."""
+    import asyncio
+
+    from sfumato.web.state import StateFolder
+    from sfumato.web.workers import TaskFailed, Worker
+
+    class Place(StateFolder):
+        def __init__(self, path: Path) -> None:  # no lock: the site holds it
+            self.path = path
+
+    path = site.state / "temp" / "lying.parquet"
+    path.write_bytes(bomb(40, 16 << 20))  # less than every file may unpack to
+
+    async def look() -> str:
+        worker = await Worker.start(Place(site.state), 600 << 20)
+        try:
+            with pytest.raises(TaskFailed) as failed:
+                await worker.ask("look", {"path": str(path), "label": "lying.parquet"})
+            assert worker.alive
+            return str(failed.value)
+        finally:
+            await worker.stop()
+
+    sentence = asyncio.run(look())
+    path.unlink()
+    assert sentence.startswith("This needs more memory"), sentence
+
+
+def test_rows_that_a_file_only_states(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(looking, "MOST_ROWS", 1000)
+    pq.write_table(pa.table({"a": pa.array([1] * 2000)}), tmp_path / "many.parquet")
+    with pytest.raises(DataError, match="states 2,000 rows"):
+        looking.survey(tmp_path / "many.parquet")

@@ -1,0 +1,226 @@
+"""Markup, formulas and SQL from outside stay words: they are shown, and never run."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+COLUMNS = (
+    "<img src=x onerror=alert(1)>",
+    "=cmd|' /C calc'!A0",
+    'quo"te; DROP TABLE people --',
+    "illness",
+)
+VALUES = (
+    "<script>alert(1)</script>",
+    "=HYPERLINK(1)",
+    "'; DROP TABLE release; --",
+    "&lt;",
+    "\u2028",
+    "@SUM",
+)
+
+
+@pytest.fixture(scope="module")
+def hostile(site: Any) -> tuple[str, dict[str, Any], list[Any]]:
+    """A release of a table whose names and values are all hostile; and every answer on the way."""
+    rng = np.random.default_rng(3)
+    columns = {
+        name: pa.array(np.array(VALUES)[rng.integers(0, len(VALUES), 600)]) for name in COLUMNS
+    }
+    pq.write_table(pa.table(columns), site.data / "=hostile.parquet")
+    seen = [site.post("/api/tables", source={"root": "0", "path": "=hostile.parquet"})]
+    roles = {name: "sensitive" if name == "illness" else "quasi" for name in COLUMNS}
+    seen.append(site.post(f"/api/tables/{seen[0].json()['table']}/roles", roles=roles))
+    profile = seen[1].json()["profile"]
+    seen.append(site.post("/api/predict", profile=profile, guarantee="l-diversity(3)"))
+    job = site.wait(
+        site.start(kind="publish", profile=profile, guarantee="l-diversity(3)", name="<b>&\x07")
+    )
+    assert job["state"] == "done", job
+    seen.append(site.client.get(f"/api/jobs/{job['id']}"))
+    return profile, job, seen
+
+
+def test_every_answer_is_json_without_a_tag(
+    site: Any, hostile: tuple[str, dict[str, Any], list[Any]]
+) -> None:
+    profile, job, seen = hostile
+    quoted = ", ".join('"' + name.replace('"', '""') + '"' for name in COLUMNS[:3])
+    question = f"SELECT {quoted}, COUNT(*) FROM release GROUP BY {quoted}"
+    answers = [
+        *seen,
+        site.post("/api/query", job=job["id"], sql=question),
+        site.client.get("/api/jobs"),
+        site.client.get(f"/api/profiles/{profile}"),
+        site.client.get("/api/files", params={"root": "0", "folder": "<script>"}),
+        site.post("/api/predict", profile=profile, guarantee="<script>alert(1)</script>"),
+        site.post("/api/query", job=job["id"], sql="<script>alert(1)</script>"),
+        site.client.get("/api/<script>"),
+    ]
+    for answer in answers:
+        assert answer.headers["content-type"] == "application/json", answer.url
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert "<" not in answer.text, answer.url
+        json.loads(answer.text)
+    assert seen[0].json()["columns"][0]["name"] == COLUMNS[0]
+    values = {bar["label"] for bar in seen[1].json()["histogram"][0]["bars"]}
+    assert values == set(VALUES)
+    assert job["name"] == "<b>&"
+    assert answers[4].json()["rows"]
+
+
+def test_the_download_has_a_harmless_name(
+    site: Any, hostile: tuple[str, dict[str, Any], list[Any]]
+) -> None:
+    _, job, _ = hostile
+    answer = site.client.get(f"/api/jobs/{job['id']}/release.zip")
+    stem = f"release-hostile-{job['id'][:6]}"
+    assert answer.headers["content-disposition"] == f'attachment; filename="{stem}.zip"'
+    names = zipfile.ZipFile(io.BytesIO(answer.content)).namelist()
+    assert sorted(names) == [f"{stem}/{name}" for name in
+                             ("manifest.json", "records.parquet", "sensitive.parquet")]  # fmt: skip
+
+
+def test_the_report_escapes_and_stands_alone(
+    site: Any, hostile: tuple[str, dict[str, Any], list[Any]]
+) -> None:
+    _, job, _ = hostile
+    done = site.wait(site.start(kind="evidence", job=job["id"]))
+    assert done["state"] == "done", done
+    page = site.client.get(f"/api/jobs/{done['id']}/report")
+    assert page.headers["content-type"].startswith("text/html")
+    policy = page.headers["content-security-policy"]
+    assert policy.startswith("sandbox allow-scripts")
+    assert "allow-same-origin" not in policy
+    assert "connect-src" not in policy
+    assert "default-src 'none'" in policy
+    assert "<img src=x" not in page.text
+    assert "<script>alert(1)" not in page.text
+    evidence = site.client.get(f"/api/jobs/{job['id']}/evidence")
+    assert evidence.json()["audit"]["holds"]
+    assert "<" not in evidence.text
+
+
+ATTACKS = [
+    "SELECT * FROM read_csv('/etc/passwd')",
+    "SELECT COUNT(*) FROM read_csv('/etc/passwd')",
+    "SELECT COUNT(*) FROM '/etc/passwd'",
+    'SELECT COUNT(*) FROM "/etc/passwd"',
+    "SELECT COUNT(*) FROM release, read_text('/etc/passwd')",
+    "SELECT COUNT(*) FROM release WHERE age IN (SELECT 1 FROM read_csv('/etc/passwd'))",
+    "SELECT read_text('/etc/passwd'), COUNT(*) FROM release",
+    "SELECT COUNT(*) FROM glob('/*')",
+    "SELECT COUNT(*) FROM parquet_scan('{data}/people.parquet')",
+    "SELECT COUNT(*) FROM release UNION ALL SELECT COUNT(*) FROM read_csv('/etc/passwd')",
+    "WITH x AS (SELECT * FROM read_csv('/etc/passwd')) SELECT COUNT(*) FROM x",
+    "COPY release TO '{data}/stolen.csv'",
+    "COPY (SELECT 1) TO '{data}/stolen.csv'",
+    "COPY records FROM '/etc/passwd'",
+    "ATTACH '{data}/a.db'",
+    "ATTACH 'postgres:dbname=x' AS y (TYPE postgres)",
+    "PRAGMA database_list",
+    "PRAGMA enable_external_access = true",
+    "SET enable_external_access = true",
+    "RESET lock_configuration",
+    "INSTALL httpfs",
+    "LOAD httpfs",
+    "CALL pragma_version()",
+    "EXPORT DATABASE '{data}/x'",
+    "IMPORT DATABASE '{data}/x'",
+    "CREATE TABLE x AS SELECT * FROM read_csv('/etc/passwd')",
+    "CREATE MACRO f(x) AS (SELECT 1)",
+    "DROP VIEW records",
+    "INSERT INTO release VALUES (1)",
+    "SELECT COUNT(*) FROM release; ATTACH '{data}/a.db'",
+    "SELECT getenv('HOME'), COUNT(*) FROM release",
+    "SELECT current_setting('temp_directory'), COUNT(*) FROM release",
+    "SELECT COUNT(*) FROM duckdb_settings()",
+    "SELECT COUNT(*) FROM information_schema.tables",
+    "SELECT COUNT(*) FROM sqlite_master",
+    "SELECT COUNT(*) FROM records",
+    "EXPLAIN SELECT COUNT(*) FROM release",
+    "SELECT * FROM release",
+    "SELECT age FROM release",
+    "",
+    ";",
+    "SELECT " + "(" * 5000 + "1" + ")" * 5000,
+]
+
+
+@pytest.mark.parametrize("sql", ATTACKS, ids=lambda sql: sql[:60])
+def test_sql_that_asks_for_more(site: Any, release: dict[str, Any], sql: str) -> None:
+    answer = site.post("/api/query", job=release["id"], sql=sql.format(data=site.data))
+    assert answer.status_code == 400
+    assert answer.json()["error"].strip()
+    assert "root:" not in answer.text
+    assert "Traceback" not in answer.text
+    assert str(site.state) not in answer.text
+    names = {path.name for path in Path(site.data).iterdir()}
+    assert not names & {"stolen.csv", "a.db", "x"}
+
+
+def test_questions_are_answered_after_all_that(site: Any, release: dict[str, Any]) -> None:
+    answer = site.post("/api/query", job=release["id"], sql="SELECT COUNT(*) FROM release")
+    assert answer.json()["estimates"] == [
+        {"label": "count", "value": 2000.0, "low": 2000.0, "high": 2000.0}
+    ] or answer.json()["estimates"][0]["value"] == pytest.approx(2000)
+
+
+@pytest.mark.parametrize("text", ["f-privacy(@/etc/passwd)", "f-privacy(limits=@/etc/passwd)",
+                                  "fine-rho-privacy(@/etc/passwd)"])  # fmt: skip
+def test_a_promise_cannot_read_a_file(site: Any, release: dict[str, Any], text: str) -> None:
+    profile = release["profile"]
+    answer = site.post("/api/predict", profile=profile, guarantee=text)
+    assert answer.status_code == 400
+    assert "root:" not in answer.text
+    job = site.wait(site.start(kind="publish", profile=profile, guarantee=text))
+    assert job["state"] == "failed"
+    assert "root:" not in json.dumps(job)
+    named = {"guarantee": "l-diversity(2)", "mechanism": "optimal(fakes=@/etc/passwd)"}
+    compared = site.wait(site.start(kind="compare", profile=profile, candidates=[named]))
+    assert compared["state"] == "failed"
+
+
+NONSENSE: list[tuple[str, str, Any]] = [
+    ("POST", "/api/tables", b"{"),
+    ("POST", "/api/tables", b"[1]"),
+    ("POST", "/api/tables", b"\xff\xfe"),
+    ("POST", "/api/tables", b"[" * 100_000),
+    ("POST", "/api/jobs", b'{"kind": ["publish"]}'),
+    ("POST", "/api/jobs", b'{"kind": "publish", "profile": {"a": 1}}'),
+    ("POST", "/api/jobs", b'{"kind": "compare"}'),
+    ("POST", "/api/predict", b'{"profile": null, "guarantee": 1}'),
+    ("POST", "/api/query", b'{"job": 1, "sql": 2}'),
+    ("POST", "/api/jobs", b" " * 2_000_000),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "body"), NONSENSE, ids=lambda part: str(part)[:30])
+def test_nonsense_gets_a_sentence(site: Any, method: str, path: str, body: Any) -> None:
+    answer = site.client.request(method, path, content=body)
+    assert 400 <= answer.status_code < 500
+    assert answer.json()["error"].endswith(".")
+    assert "Traceback" not in answer.text
+
+
+def test_roles_are_never_guessed(site: Any) -> None:
+    table = site.table("people.parquet")["table"]
+    for roles in (
+        {"disease": "sensitive"},
+        {"age": "quasi", "sex": "quasi", "region": "secret", "disease": "sensitive"},
+        {"age": "key", "sex": "key", "region": "quasi", "disease": "sensitive"},
+        ["age"],
+        None,
+    ):
+        answer = site.post(f"/api/tables/{table}/roles", roles=roles)
+        assert answer.status_code == 400, roles
+        assert str(site.data) not in answer.text
