@@ -48,6 +48,10 @@ class ValueCounter:
         for value, count in pairs:
             if count:
                 self.counts[value] = self.counts.get(value, 0) + count
+        self.check_number()
+
+    def check_number(self) -> None:
+        """Refuse columns with too many different values."""
         if len(self.counts) > MOST_VALUES:
             raise DataError(
                 f"Column {self.column!r} of {self.label} has more than {MOST_VALUES:,} different "
@@ -57,18 +61,21 @@ class ValueCounter:
     def _add_binned(self, bins: Bins, array: pa.Array) -> None:
         codes, absent = bin_codes(bins, array)
         missing = int(absent.sum())
-        outside = int((codes < 0).sum()) - missing
-        if outside:
-            raise DataError(
-                f"Column {self.column!r} of {self.label} has {outside:,} values outside its bins. "
-                "Widen them; -inf and inf are allowed as edges."
-            )
+        self.check_outside(int((codes < 0).sum()) - missing)
         for code, count in enumerate(np.bincount(codes[codes >= 0]).tolist()):
             if count:
                 label = bins.labels[code]
                 self.counts[label] = self.counts.get(label, 0) + count
         if missing:
             self.counts[None] = self.counts.get(None, 0) + missing
+
+    def check_outside(self, outside: int) -> None:
+        """Refuse numbers that no bin takes."""
+        if outside:
+            raise DataError(
+                f"Column {self.column!r} of {self.label} has {outside:,} values outside its bins. "
+                "Widen them; -inf and inf are allowed as edges."
+            )
 
 
 def sensitive_domain(table: Table, column: str, counts: Mapping[Value, int]) -> tuple[Value, ...]:

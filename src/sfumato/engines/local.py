@@ -4,47 +4,27 @@ from __future__ import annotations
 
 import time
 from contextlib import nullcontext
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from sfumato.draws import Draws
 from sfumato.engines.choosing import choose_draws, choose_plan, with_cells
 from sfumato.engines.counting import Progress, check_keys, no_progress, take_profile
 from sfumato.engines.files import published_records, write_records, write_side
+from sfumato.engines.publication import (
+    Publication,
+    check_choices,
+    key_caveats,
+    make_manifest,
+)
 from sfumato.engines.stream import CellStream, RecordStream
 from sfumato.engines.tracing import TraceWriter
 from sfumato.engines.whole import publish_whole
-from sfumato.errors import DataError, UsageError
+from sfumato.errors import UsageError
 from sfumato.guarantees import Guarantee, parse_guarantee
 from sfumato.mechanisms import CellPlan, Mechanism, parse_mechanism
 from sfumato.mechanisms.generalized import WholePlan
-from sfumato.release import BundleWriter, Manifest
+from sfumato.release import BundleWriter
 from sfumato.table import Table
-from sfumato.version import __version__
-
-
-@dataclass(frozen=True)
-class Publication:
-    """What `publish` did: where the release is and what it holds."""
-
-    release: Path
-    manifest: Manifest
-    rows: int
-    seconds: float
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "release": str(self.release),
-            "kind": self.manifest.kind,
-            "mechanism": self.manifest.mechanism,
-            "guarantee": self.manifest.guarantee,
-            "rows": self.rows,
-            "rows_published": self.manifest.rows,
-            "withheld": self.manifest.withheld,
-            "seconds": round(self.seconds, 3),
-            "plan": self.manifest.plan,
-        }
 
 
 def publish(
@@ -72,8 +52,7 @@ def publish(
     began = time.perf_counter()
     promise = parse_guarantee(guarantee) if isinstance(guarantee, str) else guarantee
     way = parse_mechanism(mechanism) if isinstance(mechanism, str) else mechanism
-    if order not in ("shuffle", "keep"):
-        raise UsageError(f"'order' must be shuffle or keep. Got {order!r} instead.")
+    check_choices(order, repeated_keys)
     if batch_rows < 1:
         raise UsageError(f"'batch_rows' must be at least 1. Got {batch_rows} instead.")
     draws = choose_draws(table, seed, key_file)
@@ -82,7 +61,7 @@ def publish(
         BundleWriter(to) as bundle,
         nullcontext() if trace is None else TraceWriter(trace, to) as tracing,
     ):
-        caveats = _key_caveats(table, repeated_keys)
+        caveats = key_caveats(table, check_keys(table), repeated_keys)
         profile = take_profile(table, threads=use_threads, progress=progress)
         profile = with_cells(table, profile, promise, way)
         way, plan = choose_plan(profile, promise, way, draws)
@@ -105,54 +84,17 @@ def publish(
             for stem, pieces in plan.side_tables(records).items():
                 write_side(bundle.folder / f"{stem}.parquet", pieces, stream)
         manifest = bundle.finish(
-            Manifest(
-                sfumato=__version__,
-                kind=plan.kind,
-                mechanism=str(way),
-                guarantee=str(promise),
+            make_manifest(
+                table,
+                profile,
+                promise,
+                way,
+                plan,
                 rows=rows,
-                withheld=plan.withheld,
-                missing=table.missing,
-                order="kept" if order == "keep" else "shuffled",
-                randomness=draws.origin,
                 columns=columns,
-                plan=plan.public(),
-                statement=tuple(plan.statement(promise, h) for h in profile.histograms.values()),
-                does_not_protect=promise.does_not_protect,
-                caveats=(*plan.caveats(), *caveats, *_table_caveats(table)),
+                order=order,
+                randomness=draws.origin,
+                caveats=caveats,
             )
         )
     return Publication(Path(to), manifest, profile.rows, time.perf_counter() - began)
-
-
-def _key_caveats(table: Table, repeated_keys: str) -> list[str]:
-    if repeated_keys not in ("refuse", "allow"):
-        raise UsageError(f"'repeated_keys' must be refuse or allow. Got {repeated_keys!r} instead.")
-    repeated = check_keys(table)
-    if repeated and repeated_keys == "refuse":
-        raise DataError(
-            f"The key column {table.key!r} of {table.label} repeats in {repeated:,} rows, but the "
-            "promises count one record per person. Keep one row each, or accept a weaker promise "
-            "with --repeated-keys allow."
-        )
-    if not repeated:
-        return []
-    return [
-        "Some people have several records. The promise holds for each record by itself; about a "
-        "person with several, more can be concluded."
-    ]
-
-
-def _table_caveats(table: Table) -> list[str]:
-    found = []
-    if len(table.sensitive) > 1:
-        found.append(
-            f"The promise holds for each of the columns {', '.join(table.sensitive)} by itself. "
-            "Where they depend on one another, the published values of one tell about another, "
-            "and together they may tell more than the promise about one allows."
-        )
-    if table.missing == "drop":
-        found.append(
-            "Records without a sensitive value were left out; the counts do not include them."
-        )
-    return found

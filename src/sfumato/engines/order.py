@@ -87,7 +87,7 @@ class ShuffledOrder(Order):
     def __init__(self, sink: Sink, rows: int, draws: Draws, folder: Path) -> None:
         self._draws, self._folder = draws, folder
         self._groups = Regroup(ROW_GROUP, sink)
-        self._piles = max(1, -(-rows // _PILE))
+        self._piles = pile_count(rows)
         self._scatter = Regroup(_SCATTER, self._deal)
         self._dealt = 0
         self._memory: list[pa.Table] = []
@@ -144,6 +144,11 @@ class ShuffledOrder(Order):
 
     def _pile(self, number: int) -> Path:
         return self._folder / f"{number}.arrow"
+
+
+def pile_count(rows: int) -> int:
+    """How many piles so many rows are dealt to, such that each fits into memory."""
+    return max(1, -(-rows // _PILE))
 
 
 def take(table: pa.Table, order: np.ndarray) -> pa.Table:

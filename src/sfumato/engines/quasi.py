@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 import numpy as np
@@ -21,6 +21,16 @@ from sfumato.errors import DataError
 from sfumato.table import Table
 
 MOST_LISTED = 10_000  # domains with more values are not listed in the manifest
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """What a column has shown: ends of a range, or values; None where these are too many."""
+
+    missing: bool
+    low: int | float | None
+    high: int | float | None
+    values: pa.Array | None
 
 
 class QuasiColumn(ABC):
@@ -48,6 +58,10 @@ class QuasiColumn(ABC):
     @abstractmethod
     def observed(self) -> Values | Range | None:
         """The domain seen so far; None when it is too large to list."""
+
+    @abstractmethod
+    def seen(self) -> Seen:
+        """What was observed, for a column elsewhere that shall know of it too."""
 
     def column(self) -> Column:
         """What the manifest says of the column."""
@@ -95,11 +109,9 @@ class PlainColumn(QuasiColumn):
             ends = pc.min_max(array)
             low, high = _end(ends["min"].as_py(), -math.inf), _end(ends["max"].as_py(), math.inf)
             if low is not None and high is not None:
-                self._low = low if self._low is None else min(self._low, low)
-                self._high = high if self._high is None else max(self._high, high)
+                self._widen(low, high)
         elif self._unique is not None:
-            merged = pa.concat_arrays([self._unique, array.unique()]).unique()
-            self._unique = merged if len(merged) <= MOST_LISTED else None
+            self._list(array.unique())
         return array
 
     def restore(self, compact: pa.Array, *, ordered: bool) -> pa.Array:
@@ -109,6 +121,28 @@ class PlainColumn(QuasiColumn):
         if not self._listed:
             return Range(self._low, self._high, self.missing)
         return None if self._unique is None else _sorted_values(self._unique)
+
+    def seen(self) -> Seen:
+        return Seen(self.missing, self._low, self._high, self._unique)
+
+    def learn(self, seen: Seen) -> None:
+        """Know of what was observed elsewhere, as if it had been added here."""
+        self.missing |= seen.missing
+        if seen.low is not None and seen.high is not None:
+            self._widen(seen.low, seen.high)
+        if self._listed:
+            self._list(seen.values)
+
+    def _widen(self, low: int | float, high: int | float) -> None:
+        self._low = low if self._low is None else min(self._low, low)
+        self._high = high if self._high is None else max(self._high, high)
+
+    def _list(self, values: pa.Array | None) -> None:
+        if self._unique is not None and values is not None:
+            merged = pa.concat_arrays([self._unique, values]).unique()
+            self._unique = merged if len(merged) <= MOST_LISTED else None
+        else:
+            self._unique = None
 
 
 class CodedColumn(QuasiColumn):
@@ -157,8 +191,15 @@ class CodedColumn(QuasiColumn):
     def observed(self) -> Values | Range | None:
         if len(self._values) > MOST_LISTED:
             return None
+        return _sorted_values(self._with_null())
+
+    def seen(self) -> Seen:
+        few = len(self._values) <= MOST_LISTED
+        return Seen(self.missing, None, None, self._with_null() if few else None)
+
+    def _with_null(self) -> pa.Array:
         nulls = pa.nulls(1 if self.missing else 0, self.type)
-        return _sorted_values(pa.concat_arrays([self._values, nulls]))
+        return pa.concat_arrays([self._values, nulls])
 
 
 def quasi_column(table: Table, name: str, first: pa.DataType) -> QuasiColumn:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +21,27 @@ from sfumato.profile import Profile
 from sfumato.table import Table
 
 
+@dataclass(frozen=True, eq=False)
+class Section:
+    """A run of the stream, as the first pass counted it.
+
+    `start` is its first position; `before` and `counts` are, per sensitive column, the counts of
+    every value before it and in it. Ranks and draws follow from these, so sections can be published
+    apart from one another, in any order, and again.
+    """
+
+    start: int
+    rows: int
+    before: Mapping[str, IntArray]
+    counts: Mapping[str, IntArray]
+
+    @staticmethod
+    def whole(profile: Profile) -> Section:
+        counts = {column: h.counts for column, h in profile.histograms.items()}
+        before = {column: np.zeros_like(count) for column, count in counts.items()}
+        return Section(0, profile.rows, before, counts)
+
+
 class RecordStream:
     """The second pass: published records in compact form, batch by batch."""
 
@@ -33,6 +55,7 @@ class RecordStream:
         threads: bool,
         progress: Progress,
         tracing: TraceWriter | None = None,
+        section: Section | None = None,
     ) -> None:
         self.table, self.profile, self.plan, self.draws = table, profile, plan, draws
         self.tracing = tracing
@@ -46,17 +69,15 @@ class RecordStream:
             column: SensitiveCoder(table, column, histogram.values)
             for column, histogram in profile.histograms.items()
         }
-        self._left = {column: h.counts.copy() for column, h in profile.histograms.items()}
-        self._seen = {
-            column: np.zeros(len(histogram.values), np.int64)
-            for column, histogram in profile.histograms.items()
-        }
+        self._section = Section.whole(profile) if section is None else section
+        self._left = {column: counts.copy() for column, counts in self._section.counts.items()}
+        self._seen = {column: counts.copy() for column, counts in self._section.before.items()}
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         table, plan = self.table, self.plan
         by_person = self.draws.origin == "key-file"
         columns = [*table.quasi, *table.sensitive, *([table.key] if by_person else [])]
-        start = 0
+        first = start = self._section.start
         for batch in table.batches([str(c) for c in columns], self.batch_rows, self.threads):
             batch = drop_missing(table, batch)
             codes = {c: coder(batch.column(c)) for c, coder in self._coders.items()}
@@ -97,8 +118,10 @@ class RecordStream:
             yield pa.RecordBatch.from_arrays(arrays, names=names)
         for quasi in self.quasi:
             quasi.check_stated()
-        if start != self.profile.rows or self.published != self.expected:
-            raise self._changed(f"counted {self.profile.rows:,} rows, then read {start:,}")
+        rows, whole = self._section.rows, self._section.rows == self.profile.rows
+        # how many records of a section are withheld, its reader cannot know
+        if start - first != rows or (whole and self.published != self.expected):
+            raise self.changed(f"counted {rows:,} rows, then read {start - first:,}")
 
     def _check_counts(self, codes: Mapping[str, IntArray]) -> None:
         """The plan fits the counted values: a table that shows others now is not published."""
@@ -107,9 +130,9 @@ class RecordStream:
             if len(code) and int(code.min()) >= 0:
                 left -= np.bincount(code, minlength=len(left))
             if len(code) and (int(code.min()) < 0 or int(left.min()) < 0):
-                raise self._changed(f"the values of column {column!r} are not those counted before")
+                raise self.changed(f"the values of column {column!r} are not those counted before")
 
-    def _changed(self, how: str) -> DataError:
+    def changed(self, how: str) -> DataError:
         return DataError(
             f"{self.table.label} changed while it was being published: {how}. Publish from a fixed "
             "copy."
@@ -119,10 +142,13 @@ class RecordStream:
         """Compact columns back to values."""
         names = compact.schema.names
         arrays = [
-            column.restore(_chunk(compact, column.name), ordered=ordered) for column in self.quasi
+            column.restore(single_chunk(compact, column.name), ordered=ordered)
+            for column in self.quasi
         ]
-        arrays += [self._sensitive_values(_chunk(compact, name), name) for name in self.sensitive]
-        arrays += [_chunk(compact, name) for name in self.extra]
+        arrays += [
+            self._sensitive_values(single_chunk(compact, name), name) for name in self.sensitive
+        ]
+        arrays += [single_chunk(compact, name) for name in self.extra]
         return pa.Table.from_arrays(arrays, names=names)
 
     def restore_side(self, side: pa.Table) -> pa.Table:
@@ -130,7 +156,7 @@ class RecordStream:
         for place, name in enumerate(side.schema.names):
             if name in self.profile.histograms:
                 side = side.set_column(
-                    place, name, self._sensitive_values(_chunk(side, name), name)
+                    place, name, self._sensitive_values(single_chunk(side, name), name)
                 )
         return side
 
@@ -199,6 +225,7 @@ def ranks_in_value(codes: IntArray, seen: IntArray) -> IntArray:
     return ranks
 
 
-def _chunk(table: pa.Table, name: str) -> pa.Array:
+def single_chunk(table: pa.Table, name: str) -> pa.Array:
+    """A column in one piece."""
     column = table.column(name)
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

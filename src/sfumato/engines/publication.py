@@ -1,0 +1,110 @@
+"""What a run of any engine did, and what its release says of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sfumato.columns import Column
+from sfumato.errors import DataError, UsageError
+from sfumato.guarantees import Guarantee
+from sfumato.mechanisms import Mechanism, Plan
+from sfumato.profile import Profile
+from sfumato.release import Manifest
+from sfumato.table import Table
+from sfumato.version import __version__
+
+
+@dataclass(frozen=True)
+class Publication:
+    """What `publish` did: where the release is and what it holds."""
+
+    release: Path
+    manifest: Manifest
+    rows: int
+    seconds: float
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "release": str(self.release),
+            "kind": self.manifest.kind,
+            "mechanism": self.manifest.mechanism,
+            "guarantee": self.manifest.guarantee,
+            "rows": self.rows,
+            "rows_published": self.manifest.rows,
+            "withheld": self.manifest.withheld,
+            "seconds": round(self.seconds, 3),
+            "plan": self.manifest.plan,
+        }
+
+
+def make_manifest(
+    table: Table,
+    profile: Profile,
+    promise: Guarantee,
+    way: Mechanism,
+    plan: Plan,
+    *,
+    rows: int,
+    columns: tuple[Column, ...],
+    order: str,
+    randomness: str,
+    caveats: Sequence[str],
+) -> Manifest:
+    """The manifest of a release, its files still to come."""
+    return Manifest(
+        sfumato=__version__,
+        kind=plan.kind,
+        mechanism=str(way),
+        guarantee=str(promise),
+        rows=rows,
+        withheld=plan.withheld,
+        missing=table.missing,
+        order="kept" if order == "keep" else "shuffled",
+        randomness=randomness,
+        columns=columns,
+        plan=plan.public(),
+        statement=tuple(plan.statement(promise, h) for h in profile.histograms.values()),
+        does_not_protect=promise.does_not_protect,
+        caveats=(*plan.caveats(), *caveats, *_table_caveats(table)),
+    )
+
+
+def check_choices(order: str, repeated_keys: str) -> None:
+    if order not in ("shuffle", "keep"):
+        raise UsageError(f"'order' must be shuffle or keep. Got {order!r} instead.")
+    if repeated_keys not in ("refuse", "allow"):
+        raise UsageError(f"'repeated_keys' must be refuse or allow. Got {repeated_keys!r} instead.")
+
+
+def key_caveats(table: Table, repeated: int, repeated_keys: str) -> list[str]:
+    """What to say of keys of which so many rows are repetitions; unless they are refused."""
+    if repeated and repeated_keys == "refuse":
+        raise DataError(
+            f"The key column {table.key!r} of {table.label} repeats in {repeated:,} rows, but the "
+            "promises count one record per person. Keep one row each, or accept a weaker promise "
+            "with --repeated-keys allow."
+        )
+    if not repeated:
+        return []
+    return [
+        "Some people have several records. The promise holds for each record by itself; about a "
+        "person with several, more can be concluded."
+    ]
+
+
+def _table_caveats(table: Table) -> list[str]:
+    found = []
+    if len(table.sensitive) > 1:
+        found.append(
+            f"The promise holds for each of the columns {', '.join(table.sensitive)} by itself. "
+            "Where they depend on one another, the published values of one tell about another, "
+            "and together they may tell more than the promise about one allows."
+        )
+    if table.missing == "drop":
+        found.append(
+            "Records without a sensitive value were left out; the counts do not include them."
+        )
+    return found

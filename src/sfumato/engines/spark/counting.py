@@ -1,0 +1,239 @@
+"""The first pass on Spark: histograms by partition, keys and cells, by Spark's own group-by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sfumato.columns import Value
+from sfumato.draws import IntArray
+from sfumato.engines.coding import (
+    MOST_VALUES,
+    ValueCounter,
+    bin_codes,
+    sensitive_domain,
+    without_nan,
+)
+from sfumato.engines.counting import quasi_codes
+from sfumato.engines.stream import Section
+from sfumato.errors import DataError
+from sfumato.profile import Cells, Histogram, Profile
+from sfumato.table import Table
+from sfumato.table.bins import Bins
+from sfumato.table.plain import normalize
+from sfumato.table.spark import quoted
+
+
+@dataclass(frozen=True, eq=False)
+class PartitionCounts:
+    """How often each partition has each value of a column: the counts that are not zero."""
+
+    partitions: IntArray
+    codes: IntArray
+    counts: IntArray
+
+    def of(self, chosen: Any, values: int) -> IntArray:
+        """The histogram of the chosen entries."""
+        found = np.bincount(self.codes[chosen], self.counts[chosen], minlength=values)
+        return found.astype(np.int64)  # exact: sums below 2⁵³
+
+
+@dataclass(frozen=True, eq=False)
+class Sections:
+    """The partitions of a frame as sections of one stream, in the order of their numbers."""
+
+    profile: Profile
+    columns: Mapping[str, PartitionCounts]
+
+    def section(self, number: int) -> Section:
+        before, here = {}, {}
+        for column, counted in self.columns.items():
+            values = len(self.profile.histograms[column].values)
+            before[column] = counted.of(counted.partitions < number, values)
+            here[column] = counted.of(counted.partitions == number, values)
+        first = next(iter(self.columns))
+        return Section(int(before[first].sum()), int(here[first].sum()), before, here)
+
+
+def whole_records(table: Table, frame: Any, columns: Sequence[str]) -> Any:
+    """The named columns; with `missing="drop"`, of the records that have every sensitive value."""
+    from pyspark.sql import functions
+
+    if table.missing == "drop":
+        for column in table.sensitive:
+            present = functions.col(quoted(column)).isNotNull()
+            if pa.types.is_floating(table.type_of(column)):
+                present = present & ~functions.isnan(functions.col(quoted(column)))
+            frame = frame.filter(present)
+    return frame.select([quoted(column) for column in columns])
+
+
+def take_profile(table: Table, frame: Any) -> tuple[Profile, Sections]:
+    """The histogram of every sensitive column, and of every partition. One scan per column."""
+    histograms, partitions = {}, {}
+    for column in table.sensitive:
+        found = _count_values(table, whole_records(table, frame, [column]), column)
+        counter = ValueCounter(table, column)
+        for value, _, counts in found:
+            counter.counts[value] = counter.counts.get(value, 0) + int(counts.sum())
+        counter.check_outside(counter.counts.pop(_OUTSIDE, 0))
+        counter.check_number()
+        if not counter.counts:
+            raise DataError(_no_rows(table, frame))
+        values = sensitive_domain(table, column, counter.counts)
+        totals = np.array([counter.counts.get(value, 0) for value in values], np.int64)
+        histograms[column] = Histogram(column, values, totals)
+        code = {value: place for place, value in enumerate(values)}
+        partitions[column] = PartitionCounts(
+            np.concatenate([numbers for _, numbers, _ in found]),
+            np.concatenate([np.full(len(n), code[value], np.int64) for value, n, _ in found]),
+            np.concatenate([counts for _, _, counts in found]),
+        )
+    rows = {histogram.rows for histogram in histograms.values()}
+    if len(rows) > 1:
+        raise DataError(f"{table.label} changed while it was being counted. Use a fixed copy.")
+    profile = Profile(rows.pop(), histograms)
+    return profile, Sections(profile, partitions)
+
+
+_OUTSIDE = ("outside its bins",)  # stands for a value that no bin takes; no column holds tuples
+
+
+def _count_values(table: Table, frame: Any, column: str) -> list[tuple[Value, IntArray, IntArray]]:
+    """For each value of the only column: the partitions that hold it, and how often."""
+    from pyspark.sql import functions
+
+    bins = table.bins.get(column)
+    counted = (
+        (frame if bins is None else _binned(frame, table, [column]))
+        .select(functions.col(quoted(column)).alias("value"))
+        .groupBy("value", functions.spark_partition_id().alias("partition"))
+        .agg(functions.count("*").alias("count"))
+        .groupBy("value")
+        .agg(functions.collect_list("partition"), functions.collect_list("count"))
+        .limit(MOST_VALUES + 2)  # one more than allowed, and the missing
+        .toArrow()
+        .combine_chunks()
+    )
+    if counted.num_rows == 0:
+        return []
+    (batch,) = counted.to_batches()
+    values = normalize(batch, [batch.schema.names[0]]).column(0)
+    lists = [batch.column(1), batch.column(2)]
+    return [
+        (
+            value if bins is None else _label(bins, value),
+            np.asarray(lists[0][place].values.to_numpy(), np.int64),
+            np.asarray(lists[1][place].values.to_numpy(), np.int64),
+        )
+        for place, value in enumerate(without_nan(values).to_pylist())
+    ]
+
+
+def _label(bins: Bins, code: int | None) -> Value:
+    if code is None:
+        return None
+    return bins.labels[code] if code >= 0 else _OUTSIDE
+
+
+def _binned(frame: Any, table: Table, columns: Sequence[str]) -> Any:
+    """The columns, binned ones as codes: by the very function that the second pass uses."""
+    from pyspark.sql.types import IntegerType, StructField, StructType
+
+    cuts = [table.bins.get(column) for column in columns]
+    fields = [
+        StructField(column, IntegerType()) if column in table.bins else frame.schema[column]
+        for column in columns
+    ]
+
+    def code(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            arrays = [
+                array if bins is None else _bin_array(bins, array)
+                for bins, array in zip(cuts, batch.columns, strict=True)
+            ]
+            yield pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
+
+    return frame.mapInArrow(code, StructType(fields))
+
+
+def _bin_array(bins: Bins, array: pa.Array) -> pa.Array:
+    codes, absent = bin_codes(bins, array)
+    return pa.array(codes, pa.int32(), mask=absent)
+
+
+def _no_rows(table: Table, frame: Any) -> str:
+    if frame.isEmpty():
+        return f"{table.label} has no rows."
+    return f"No row of {table.label} has every sensitive value."
+
+
+def check_keys(table: Table, frame: Any) -> int:
+    """How many rows repeat the key of another row; a missing key is refused."""
+    from pyspark.sql import functions
+
+    if table.key is None:
+        return 0
+    key = functions.col(quoted(table.key))
+    counted = frame.agg(
+        functions.count("*").alias("total"),
+        functions.count(key).alias("present"),
+        functions.countDistinct(key).alias("different"),
+    ).first()
+    if counted.present < counted.total:
+        raise DataError(
+            f"The key column {table.key!r} of {table.label} is missing in "
+            f"{counted.total - counted.present:,} rows."
+        )
+    return int(counted.total - counted.different)
+
+
+def count_cells(table: Table, frame: Any, column: str, values: tuple[Value, ...]) -> Cells:
+    """Counts by all quasi columns and one sensitive column; the driver holds the cells only."""
+    from pyspark.sql import functions
+
+    columns = [*table.quasi, column]
+    chosen = whole_records(table, frame, columns)
+    if column in table.bins:
+        chosen = _binned(chosen, table, columns)
+    counted = (
+        chosen.groupBy([quoted(name) for name in columns])
+        .agg(functions.count("*").alias("number of records"))
+        .toArrow()
+        .combine_chunks()
+    )
+    (batch,) = counted.to_batches()
+    plain = normalize(batch, batch.schema.names)
+    domains, key = [], np.zeros(batch.num_rows, np.int64)
+    combinations = len(values)
+    for name in table.quasi:
+        array = plain.column(name)
+        unique = array.unique()
+        domain = unique.take(pc.sort_indices(unique))  # a null comes last
+        combinations *= len(domain)
+        if combinations >= 1 << 63:
+            raise DataError(
+                f"The quasi columns of {table.label} have too many combinations to count. Coarsen "
+                "or drop some."
+            )
+        key = key * len(domain) + quasi_codes(array, domain)
+        domains.append(domain)
+    bins = table.bins.get(column)
+    shown = without_nan(plain.column(column)).to_pylist()
+    code = {value: place for place, value in enumerate(values)}
+    sensitive = np.array(
+        [code[value if bins is None else _label(bins, value)] for value in shown], np.int64
+    )
+    order = np.lexsort((sensitive, key))
+    return Cells(
+        table.quasi,
+        tuple(tuple(domain.to_pylist()) for domain in domains),
+        key[order],
+        sensitive[order],
+        plain.column("number of records").to_numpy()[order],
+    )

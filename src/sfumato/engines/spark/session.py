@@ -1,0 +1,114 @@
+"""Spark itself: starting it, its settings for our jobs, its errors in our words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sfumato import errors
+from sfumato.engines.spark.starting import job_settings, spark_session
+from sfumato.errors import DataError, SfumatoError, UsageError
+from sfumato.table.spark import SparkSource
+
+__all__ = ["job_settings", "open_files", "spark_errors", "spark_session", "steady", "translated"]
+
+_STEADY = {  # nodes of a query that give the same partitions each time, with any columns
+    "LocalRelation",
+    "LogicalRelation",
+    "LogicalRDD",
+    "DataSourceV2ScanRelation",
+    "InMemoryRelation",
+    "Range",
+    "Project",
+    "Filter",
+}
+
+
+def open_files(paths: Sequence[str], label: str) -> SparkSource:
+    """Parquet files by path, glob or address, as a table on Spark."""
+    for path in paths:
+        if Path(path).suffix.lower() in (".csv", ".tsv", ".txt", ".arrow", ".feather", ".ipc"):
+            raise UsageError(
+                f"The Spark engine reads Parquet; {path!r} is something else. Convert it first, "
+                "publish it with --engine local, or give sf.publish a DataFrame that you have read."
+            )
+    session = spark_session()
+    with spark_errors(label):
+        return SparkSource(session.read.parquet(*paths), label)
+
+
+@contextmanager
+def steady(frame: Any) -> Iterator[Any]:
+    """The frame, such that it gives the same partitions in every pass.
+
+    A scan does. The result of joins, groupings or functions need not, so it is kept on the
+    executors' disks meanwhile. What still differs, the second pass notices.
+    """
+    if _is_scan(frame):
+        yield frame
+        return
+    from pyspark import StorageLevel
+
+    kept = frame.persist(StorageLevel.DISK_ONLY)
+    try:
+        yield kept
+    finally:
+        kept.unpersist()
+
+
+def _is_scan(frame: Any) -> bool:
+    java = getattr(frame, "_jdf", None)
+    if java is None:  # Spark Connect does not show its plans
+        return False
+    plan = java.queryExecution().optimizedPlan()
+    if not plan.deterministic():
+        return False
+    nodes = [plan]
+    while nodes:
+        node = nodes.pop()
+        if node.getClass().getSimpleName() not in _STEADY:
+            return False
+        children = node.children()
+        nodes += [children.apply(place) for place in range(children.size())]
+    return True
+
+
+@contextmanager
+def spark_errors(label: str) -> Iterator[None]:
+    """Whatever Spark throws becomes one clear sentence; our own errors come back as they were."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        raise translated(str(error), label) from None
+
+
+def translated(text: str, label: str) -> SfumatoError:
+    """The error behind what Spark says of a failed job.
+
+    >>> translated("… sfumato.errors.DataError: Column 'a' changed.", "people")
+    DataError("Column 'a' changed.")
+    """
+    own = re.search(r"sfumato\.errors\.(DataError|UsageError): (.+)", text)
+    if own:
+        kind: type[SfumatoError] = getattr(errors, own[1])
+        return kind(own[2].strip())
+    if "No module named 'sfumato'" in text:
+        return UsageError(
+            "The Spark executors cannot import sfumato. Install the same version in the Python that "
+            "PYSPARK_PYTHON names on every machine."
+        )
+    if "PYTHON_VERSION_MISMATCH" in text:
+        return UsageError(
+            "The Spark executors run another Python than this one. Set PYSPARK_PYTHON to the same "
+            "version on every machine."
+        )
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
+    reason = (causes or lines or ["no reason given"])[-1 if causes else 0].rstrip(".")
+    return DataError(f"Spark failed on {label}: {reason[:500]}.")
