@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from sfumato.audits import Finding, Verdict, audit
     from sfumato.checks import check
     from sfumato.draws import Draws
-    from sfumato.engines.local import Publication, publish
+    from sfumato.engines.publication import Publication
+    from sfumato.engines.publishing import publish
     from sfumato.errors import (
         BundleError,
         DataError,
@@ -57,7 +58,7 @@ _PLACES = {
     "Finding": "audits",
     "InfeasibleGuarantee": "errors",
     "LDiversity": "guarantees",
-    "Publication": "engines.local",
+    "Publication": "engines.publication",
     "QueryError": "errors",
     "RhoPrivacy": "guarantees",
     "SfumatoError": "errors",
@@ -76,7 +77,7 @@ _PLACES = {
     "parse_guarantee": "guarantees",
     "parse_mechanism": "mechanisms",
     "promise_cost": "evaluation.advise",
-    "publish": "engines.local",
+    "publish": "engines.publishing",
     "read": "table",
     "report": "evaluation.report",
 }

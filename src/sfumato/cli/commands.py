@@ -116,9 +116,15 @@ def publish(
     key_file: Annotated[
         Path | None, typer.Option(help="Steward's key: a person is published alike each time.")
     ] = None,
+    previous: Annotated[
+        Path | None, typer.Option(help="An earlier release, whose operators are used again.")
+    ] = None,
     repeated_keys: Annotated[
         str, typer.Option(help="refuse (default) or allow several records of a person.")
     ] = "refuse",
+    engine: Annotated[
+        str | None, typer.Option(help="local (default), or spark: Parquet files, read by Spark.")
+    ] = None,
     batch_rows: Annotated[int, typer.Option(help="Rows read at once.")] = 1 << 17,
     threads: Threads = None,
     trace: Annotated[
@@ -127,7 +133,7 @@ def publish(
     as_json: Json = False,
 ) -> None:
     """Publish a table under a promise."""
-    from sfumato.engines.local import publish as publish_table
+    from sfumato.engines.publishing import publish as publish_table
 
     if seed is not None:
         typer.echo(
@@ -135,8 +141,13 @@ def publish(
             "It is marked as seeded and will not pass an audit.",
             err=True,
         )
+    origin: Any = table
+    if engine == "spark":
+        from sfumato.engines.spark.session import open_files
+
+        origin = open_files([table], table)
     declared = declared_table(
-        table, quasi, sensitive, key, drop, numeric, categorical, domain, bins, missing, hierarchy
+        origin, quasi, sensitive, key, drop, numeric, categorical, domain, bins, missing, hierarchy
     )
     way = chosen_mechanism(mechanism, bound, merge, significance)
     with ProgressLine() as line:
@@ -144,9 +155,11 @@ def publish(
             declared,
             guarantee,
             to=out,
+            engine=engine,
             mechanism=_with_fakes(way, fakes, fakes_resist_association),
             seed=seed,
             key_file=key_file,
+            previous=previous,
             order=order,
             repeated_keys=repeated_keys,
             batch_rows=batch_rows,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -55,7 +55,7 @@ Threads = Annotated[int | None, typer.Option(help="Threads to use; all by defaul
 
 
 def declared_table(
-    origin: str,
+    origin: Any,
     quasi: str,
     sensitive: str,
     key: str | None,

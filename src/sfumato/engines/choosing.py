@@ -16,7 +16,6 @@ from sfumato.mechanisms.generalized import WholePlan
 from sfumato.profile import Cells, Profile
 from sfumato.table import Table
 
-
 CountCells = Callable[[Table, str, tuple[Value, ...]], Cells]
 
 
@@ -74,9 +73,9 @@ def choose_plan(
         plans = [(way, plan) for way, plan in plans if not isinstance(plan, WholePlan)]
         if not plans:
             raise UsageError(
-                f"{' and '.join(str(way) for way in ways)} must see all records at once, so it runs "
-                "on one machine only. Publish with --engine local, or let optimal buckets keep the "
-                "promise: they publish the quasi columns as they are, on any engine."
+                f"{' and '.join(str(way) for way in ways)} must see all records at once, so it "
+                "runs on one machine only. Publish with --engine local, or let optimal buckets "
+                "keep the promise: they publish the quasi columns as they are, on any engine."
             )
     if draws.origin == "key-file":
         plans = [

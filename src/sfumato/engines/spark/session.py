@@ -100,8 +100,8 @@ def translated(text: str, label: str) -> SfumatoError:
         return kind(own[2].strip())
     if "No module named 'sfumato'" in text:
         return UsageError(
-            "The Spark executors cannot import sfumato. Install the same version in the Python that "
-            "PYSPARK_PYTHON names on every machine."
+            "The Spark executors cannot import sfumato. Install the same version in the Python "
+            "that PYSPARK_PYTHON names on every machine."
         )
     if "PYTHON_VERSION_MISMATCH" in text:
         return UsageError(

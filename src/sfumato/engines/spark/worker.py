@@ -59,8 +59,8 @@ class Work:
     piles: int
     folder: str | None = None  # where tasks put files, if they can; they return them otherwise
 
-    def stream(self, number: int | None = None, batches: Batches = iter(())) -> RecordStream:
-        source = PartitionSource(self.table.source, batches, self.table.quasi)
+    def stream(self, number: int | None = None, batches: Batches | None = None) -> RecordStream:
+        source = PartitionSource(self.table.source, batches or iter(()), self.table.quasi)
         section = None if number is None else self.sections.section(number)
         return RecordStream(
             replace(self.table, source=source),
