@@ -128,11 +128,11 @@ def _results(
     return [found[key] for key in keys]
 
 
-def _ceiling(candidate: Candidate, histogram: Histogram) -> tuple[float | None, int]:
+def _ceiling(candidate: Candidate, histogram: Histogram) -> tuple[float | None, int | None]:
     """The largest chance that the promise allows among the values it covers; those it does not."""
     ceilings = parse_guarantee(candidate.guarantee).ceilings(histogram)
     covered = [ceiling for ceiling in ceilings if ceiling < 1]
-    return (float(max(covered)) if covered else None), len(ceilings) - len(covered)
+    return (float(max(covered)), len(ceilings) - len(covered)) if covered else (None, None)
 
 
 def _short_label(text: str) -> str:

@@ -21,7 +21,7 @@ class Row:
     candidate: Candidate
     result: Mapping[str, Any]
     ceiling: float | None  # the largest chance that the promise allows, among the values it covers
-    uncovered: int  # values that it promises nothing about
+    uncovered: int | None  # values it promises nothing about; None where it is about sums
 
     @property
     def failed(self) -> str | None:
@@ -125,7 +125,7 @@ class Comparison:
         ]
         failed = [f"{row.name} was not published: {row.failed}" for row in self.rows if row.failed]
         table = ReportTable(
-            f"{len(self.rows)} candidates",
+            f"{len(self.rows)} candidate{'s' if len(self.rows) != 1 else ''}",
             f"{self.people:,} people, {len(self.truth):,} questions about {self.column}",
             COLUMNS,
             shown,

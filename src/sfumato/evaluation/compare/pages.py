@@ -11,6 +11,7 @@ from sfumato.evaluation.page import (
     Block,
     Bullets,
     DataTable,
+    Heading,
     Notice,
     Page,
     Paragraph,
@@ -245,7 +246,7 @@ def _candidates(found: Comparison) -> Section:
     blocks: list[Block] = [DataTable(columns, rows, frozenset((columns[3],)), note)]
     for number, row in enumerate(found.measured):
         result = row.result
-        blocks.append(Paragraph(f"{row.name}. {' '.join(result['statement'])}"))
+        blocks += [Heading(row.name), *(Paragraph(text) for text in result["statement"])]
         if result["caveats"]:
             blocks.append(Bullets(result["caveats"]))
         if result.get("sizes"):

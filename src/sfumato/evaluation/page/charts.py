@@ -279,7 +279,7 @@ def bucket_sizes(sizes: Sequence[tuple[int, int]], caption: str, *, name: str = 
     order = [str(size) for size, _ in sizes]
     bars = (
         alt.Chart(data(rows))
-        .mark_bar(color=COLOURS[0])
+        .mark_bar(color=COLOURS[0], size=14)
         .encode(
             x=alt.X("buckets:Q", title="buckets", axis=alt.Axis(format="~s", tickCount=6)),
             y=alt.Y("size:N", title="records in a bucket", sort=order),
@@ -338,7 +338,7 @@ def penalty_by_column(
     rows: list[Row] = [{"column": c, "penalty": p, "all": c not in penalties} for c, p in every]
     bars = (
         alt.Chart(data(rows))
-        .mark_bar()
+        .mark_bar(size=14)
         .encode(
             x=alt.X(
                 "penalty:Q",

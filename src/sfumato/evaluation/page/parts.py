@@ -19,6 +19,13 @@ class Paragraph:
 
 
 @dataclass(frozen=True)
+class Heading:
+    """A heading inside a section."""
+
+    text: str
+
+
+@dataclass(frozen=True)
 class Formula:
     """Text that is shown as it stands, in the letters of formulas and code."""
 
@@ -81,7 +88,7 @@ class Chart:
     table: DataTable
 
 
-Block = Paragraph | Formula | Bullets | Facts | Notice | DataTable | Chart
+Block = Paragraph | Heading | Formula | Bullets | Facts | Notice | DataTable | Chart
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from sfumato.evaluation.page.parts import (
     DataTable,
     Facts,
     Formula,
+    Heading,
     Notice,
     Page,
     Paragraph,
@@ -145,6 +146,8 @@ def _section(name: str, section: Section) -> str:
 def _block(block: Block) -> str:
     if isinstance(block, Paragraph):
         return f"<p>{escape(block.text)}</p>"
+    if isinstance(block, Heading):
+        return f"<h3>{escape(block.text)}</h3>"
     if isinstance(block, Formula):
         return f'<div class="formula">{escape(block.text)}</div>'
     if isinstance(block, Bullets):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from sfumato.audits.findings import number_text
@@ -27,6 +29,9 @@ from sfumato.evaluation.report.discreet import QUESTIONS
 from sfumato.evaluation.report.evidence import SEEDS, Evidence, files_of, parameters_of
 from sfumato.evaluation.report.expected import SHARE, ExpectedErrors
 from sfumato.evaluation.report.shapes import shape_charts
+
+MOST_CHECKS = 25  # in sight at once
+BY_VALUE = "largest posterior of "  # a check that is made for every value
 
 
 def report_page(evidence: Evidence) -> Page:
@@ -127,8 +132,19 @@ def _audit(evidence: Evidence) -> Section:
         "Checks without figures were made too; their figures tell about single values of the raw "
         "table, and 'sfumato audit' shows them to the steward."
     )
-    table = DataTable(("", "check", "measured", "limit", "where"), rows, note=note, marks=marks)
-    return Section("Audit", [table])
+    columns = ("", "check", "measured", "limit", "where")
+    table = DataTable(columns, rows, note=note, marks=marks)
+    if len(rows) <= MOST_CHECKS:
+        return Section("Audit", [table])
+    shown = [row for row in rows if row[0] == "fails" or not str(row[1]).startswith(BY_VALUE)]
+    failing: dict[int, Tone] = {k: "bad" for k, row in enumerate(shown) if row[0] == "fails"}
+    return Section(
+        "Audit",
+        [
+            DataTable(columns, shown, marks=failing),
+            replace(table, folded=f"All {len(rows):,} checks, value by value"),
+        ],
+    )
 
 
 def _attacks(evidence: Evidence) -> Section:
