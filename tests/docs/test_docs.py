@@ -38,6 +38,7 @@ from sfumato.version import __version__
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [
     "README.md",
+    "docs/tutorial.md",
     "docs/which-promise.md",
     "docs/guide-steward.md",
     "docs/guide-analyst.md",
@@ -58,6 +59,8 @@ DOCUMENTS = [
     "docs/mechanisms/heterogeneous.md",
     "docs/check.md",
     "docs/attacks.md",
+    "docs/workloads.md",
+    "docs/advise.md",
     "docs/compare.md",
     "docs/report.md",
 ]
