@@ -1,0 +1,131 @@
+"""Publishing as before: the earlier operator and domain, held to the promise on today's counts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import sfumato as sf
+from sfumato.engines.publishing import publish
+from sfumato.errors import DataError, InfeasibleGuarantee, SfumatoError, UsageError
+
+FINE = {"guarantee": "fine-rho-privacy(theta=3)", "mechanism": "fine-grain(objective=counts)"}
+COUNTS = {"guarantee": "rho-privacy(0.06, 0.3)", "mechanism": "fine-grain(objective=counts)"}
+UNIFORM = {"guarantee": "rho-privacy(0.2, 0.5)", "mechanism": "uniform"}
+
+
+def people(counts: list[int], seed: int = 0) -> pa.Table:
+    """One person per line; the shares of the values are those of `counts`."""
+    values = np.repeat([f"v{i}" for i in range(len(counts))], counts)
+    rng = np.random.default_rng(seed)
+    rows = len(values)
+    return pa.table({"id": rng.permutation(rows), "age": rng.integers(0, 9, rows), "s": values})
+
+
+@pytest.fixture
+def key_file(tmp_path: Path) -> Path:
+    path = tmp_path / "steward.key"
+    path.write_text("5a" * 32)
+    return path
+
+
+@pytest.fixture
+def made(tmp_path: Path, key_file: Path) -> Any:
+    def make(data: pa.Table, name: str, way: dict[str, str], **options: Any) -> Path:
+        roles = {"quasi": "age", "sensitive": "s", "key": "id", **options.pop("roles", {})}
+        given = {"key_file": key_file, **way, **options}
+        publish(sf.read(data, **roles), given.pop("guarantee"), to=tmp_path / name, **given)
+        return tmp_path / name
+
+    return make
+
+
+SPRING = people([400, 300, 150, 100, 50])
+AUTUMN = people([390, 280, 190, 95, 45])
+
+
+def test_the_operator_is_taken_over(made: Any) -> None:
+    """By itself autumn's plan would be another, and everybody drawn again."""
+    spring, alone = made(SPRING, "spring", COUNTS), made(AUTUMN, "alone", COUNTS)
+    autumn = made(AUTUMN, "autumn", COUNTS, previous=spring)
+    plans = [sf.open(place).manifest.plan for place in (spring, alone, autumn)]
+    assert plans[0] == plans[2] != plans[1]
+    manifest = sf.open(autumn).manifest
+    assert manifest.mechanism == COUNTS["mechanism"]
+    before = {"previous": spring, "previous_table": SPRING, "key": "id"}
+    assert sf.audit(AUTUMN, autumn, **before).holds
+    verdict = sf.audit(AUTUMN, alone, **before)
+    assert [f.check for f in verdict.findings if not f.holds] == ["operator of s as before"]
+
+
+def test_the_domain_is_taken_over(made: Any) -> None:
+    """Nobody has v4 any more; without the earlier domain, m and so p would be others."""
+    spring, gone = made(SPRING, "spring", UNIFORM), SPRING.slice(0, 950)
+    autumn = made(gone, "autumn", UNIFORM, previous=spring)
+    assert sf.open(autumn).manifest.plan == sf.open(spring).manifest.plan
+    before = {"previous": spring, "previous_table": SPRING, "key": "id"}
+    assert sf.audit(gone, autumn, **before).holds
+    alone = made(gone, "alone", UNIFORM)
+    assert "gone: 'v4'" in str(sf.audit(gone, alone, **before))
+
+
+def test_a_column_may_be_new(made: Any) -> None:
+    spring = made(SPRING, "spring", UNIFORM)
+    more = AUTUMN.append_column("t", AUTUMN.column("s"))
+    autumn = made(more, "autumn", UNIFORM, previous=spring, roles={"sensitive": "s,t"})
+    operators = sf.open(autumn).manifest.plan["operators"]
+    assert operators["s"] == sf.open(spring).manifest.plan["operators"]["s"]
+    assert set(operators) == {"s", "t"}
+
+
+def test_an_operator_that_tells_too_much_today_is_refused(made: Any, tmp_path: Path) -> None:
+    """v4 became rare: theta times its share is less than what the operator lets conclude."""
+    spring = made(SPRING, "spring", FINE)
+    with pytest.raises(InfeasibleGuarantee, match="no longer keeps 'fine-rho-privacy") as caught:
+        made(people([400, 300, 150, 100, 5]), "autumn", FINE, previous=spring)
+    assert caught.value.witness == "'v4'"
+    assert caught.value.exit_code == 3
+    assert not (tmp_path / "autumn").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "complaint"),
+    [
+        ({"key_file": None}, UsageError, "give --key-file too"),
+        ({"guarantee": "rho-privacy(0.2, 0.6)"}, UsageError, "keeps 'rho-privacy"),
+        ({"mechanism": "fine-grain"}, UsageError, "was made by 'uniform'"),
+        ({"roles": {"domain": {"s": "v0,v1,v2,v3,v4,v5"}}}, UsageError, "domain stated for"),
+        ({"data": people([400, 300, 150, 100, 40, 10])}, DataError, "outside the stated domain"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_as_before_is_refused(
+    made: Any, changes: dict[str, Any], error: type[SfumatoError], complaint: str
+) -> None:
+    spring = made(SPRING, "spring", UNIFORM)
+    data = changes.pop("data", AUTUMN)
+    with pytest.raises(error, match=complaint):
+        made(data, "autumn", UNIFORM, previous=spring, **changes)
+
+
+def test_only_releases_under_a_key_file_can_be_repeated(made: Any) -> None:
+    spring = made(SPRING, "spring", UNIFORM, key_file=None)
+    with pytest.raises(DataError, match="not published with a key file"):
+        made(AUTUMN, "autumn", UNIFORM, previous=spring)
+
+
+def test_the_command_line(made: Any, cli: Any, tmp_path: Path, key_file: Path) -> None:
+    spring = made(SPRING, "spring", FINE)
+    for name, data, code in (("same", SPRING, 0), ("rarer", people([400, 300, 150, 100, 5]), 3)):
+        pq.write_table(data, tmp_path / f"{name}.parquet")
+        outcome = cli(
+            "publish", tmp_path / f"{name}.parquet", "--quasi", "age", "--sensitive", "s", "--key",
+            "id", "--guarantee", FINE["guarantee"], "--key-file", key_file, "--previous", spring,
+            "--out", tmp_path / name,
+        )  # fmt: skip
+        assert outcome.code == code, outcome
+        assert (tmp_path / name).exists() == (code == 0)
