@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from sfumato.evaluation.reproduce import PAPERS
+from sfumato.evaluation.reproduce.coded import People
 from sfumato.evaluation.reproduce.f_privacy import figures
 from sfumato.evaluation.reproduce.f_privacy.figures import Effort, limits_of, scaled
 from sfumato.evaluation.reproduce.f_privacy.pruning import sequential_two_size
-from sfumato.evaluation.reproduce.f_privacy.queries import CountQueries, People
+from sfumato.evaluation.reproduce.f_privacy.queries import CountQueries
 from sfumato.mechanisms.buckets.settings import loss
 from sfumato.mechanisms.buckets.two_size import best_two_size
 

@@ -9,9 +9,10 @@ import pytest
 
 from sfumato.draws import Draws
 from sfumato.evaluation.reproduce import PAPERS
+from sfumato.evaluation.reproduce.coded import People
 from sfumato.evaluation.reproduce.splu import figures, methods, two_columns
 from sfumato.evaluation.reproduce.splu.figures import Setting
-from sfumato.evaluation.reproduce.splu.methods import People, Pool
+from sfumato.evaluation.reproduce.splu.methods import Pool
 
 SETTING = Setting(conditions=60, queries=30, runs=1, groups=(2, 4))
 

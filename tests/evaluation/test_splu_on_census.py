@@ -10,8 +10,9 @@ import pytest
 
 from sfumato.draws import BoolArray, Draws, IntArray
 from sfumato.engines.local import publish
+from sfumato.evaluation.reproduce.coded import People
 from sfumato.evaluation.reproduce.splu import _census, methods
-from sfumato.evaluation.reproduce.splu.methods import People, Pool
+from sfumato.evaluation.reproduce.splu.methods import Pool
 from sfumato.operators.base import FloatArray
 from sfumato.queries import open_release
 from sfumato.table import read

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
-import pyarrow as pa
-
 from sfumato import datasets
 from sfumato.evaluation.report_tables import ReportTable, Reproduction, Series
 from sfumato.evaluation.reproduce import Progress
+from sfumato.evaluation.reproduce.coded import People, coded
 from sfumato.evaluation.reproduce.f_privacy import figures
 from sfumato.evaluation.reproduce.f_privacy.figures import Effort
-from sfumato.evaluation.reproduce.f_privacy.queries import People
 
 TITLE = "Inferential or Differential: Privacy Laws Dictate, rerun"
 
@@ -68,21 +65,10 @@ def _data(data_dir: Path | None, most: int | None) -> tuple[dict[str, People], l
         table, note = datasets.census(100_000, seed=1), "Generated CENSUS-like records"
     table = table if most is None else table.slice(0, most)
     people = {
-        "OCC": _coded(table, "occupation"),
-        "EDU": _coded(table, "education"),
+        "OCC": coded(table, "occupation"),
+        "EDU": coded(table, "education"),
     }
     return people, [
         f"{note}, {table.num_rows:,} records for Figures 2, 3 and 5; their histogram scaled to the "
         "stated sizes for Figures 4, 6 and 7."
     ]
-
-
-def _coded(table: pa.Table, sensitive: str) -> People:
-    codes = {
-        name: np.unique(np.asarray(table.column(name).to_pylist()), return_inverse=True)[1].astype(
-            np.int64
-        )
-        for name in table.column_names
-    }
-    chosen = codes.pop(sensitive)
-    return People(codes, chosen, int(chosen.max()) + 1)

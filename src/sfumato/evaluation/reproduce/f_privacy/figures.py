@@ -11,8 +11,9 @@ import numpy as np
 
 from sfumato.draws import Draws, IntArray
 from sfumato.evaluation.report_tables import ReportTable, Series
+from sfumato.evaluation.reproduce.coded import People
 from sfumato.evaluation.reproduce.f_privacy.pruning import sequential_two_size
-from sfumato.evaluation.reproduce.f_privacy.queries import CountQueries, People
+from sfumato.evaluation.reproduce.f_privacy.queries import CountQueries, Published
 from sfumato.guarantees import FPrivacy
 from sfumato.mechanisms.buckets import MultiSizeBuckets, OptimalBuckets, TwoSizeBuckets
 from sfumato.mechanisms.buckets.multi_size import recursive_multi_size
@@ -147,7 +148,7 @@ def error_figure(tables: dict[str, People], effort: Effort) -> Outcome:
                 profile = Profile(people.rows, {"s": histogram})
                 plan = way.plan(profile, promise, Draws.from_seed(theta))
                 law = Law(plan.operator, people.counts.astype(np.float64))
-                published = people.published(plan)
+                published = Published.of(people, plan)
                 line.append(asked.error(published, law, None))
                 line.append(asked.error(published, law, shrunk))
             rows.append(tuple(line))

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfumato.draws import BoolArray, IntArray
+from sfumato.engines.stream import ranks_in_value
+from sfumato.evaluation.reproduce.coded import People
 from sfumato.mechanisms.buckets import BucketedPlan
 from sfumato.operators.base import FloatArray
 from sfumato.queries.shrunk import Estimator, Law, Moments
@@ -15,41 +17,22 @@ SELECTIVITY = 0.01
 
 
 @dataclass(frozen=True, eq=False)
-class People:
-    """Codes of the quasi columns and of the sensitive one."""
-
-    quasi: dict[str, IntArray]
-    sensitive: IntArray
-    values: int
-
-    @property
-    def rows(self) -> int:
-        return len(self.sensitive)
-
-    @property
-    def counts(self) -> IntArray:
-        return np.bincount(self.sensitive, minlength=self.values)
-
-    def published(self, plan: BucketedPlan) -> Published:
-        """Where the records stand, in the order of the table."""
-        order = np.argsort(self.sensitive, kind="stable")
-        ranks = np.empty(self.rows, np.int64)
-        starts = np.cumsum(self.counts) - self.counts
-        ranks[order] = np.arange(self.rows) - np.repeat(starts, self.counts)
-        buckets = plan.bucket_of(self.sensitive, ranks)
-        sizes = np.bincount(buckets, minlength=plan.buckets)
-        cells = np.bincount(
-            buckets * self.values + self.sensitive, minlength=plan.buckets * self.values
-        )
-        return Published(buckets, cells.reshape(-1, self.values) / sizes[:, None])
-
-
-@dataclass(frozen=True, eq=False)
 class Published:
     """The bucket of each record, and the shares of the values in each bucket."""
 
     bucket: IntArray
     shares: FloatArray
+
+    @classmethod
+    def of(cls, people: People, plan: BucketedPlan) -> Published:
+        """Where the records stand, in the order of the table."""
+        ranks = ranks_in_value(people.sensitive, np.zeros(people.values, np.int64))
+        buckets = plan.bucket_of(people.sensitive, ranks)
+        sizes = np.bincount(buckets, minlength=plan.buckets)
+        cells = np.bincount(
+            buckets * people.values + people.sensitive, minlength=plan.buckets * people.values
+        )
+        return cls(buckets, cells.reshape(-1, people.values) / sizes[:, None])
 
 
 @dataclass(frozen=True, eq=False)

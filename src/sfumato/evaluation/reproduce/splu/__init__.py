@@ -6,16 +6,14 @@ import importlib.util
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
-import pyarrow as pa
-
 from sfumato import datasets
 from sfumato.draws import Draws
 from sfumato.evaluation.report_tables import ReportTable, Reproduction, Series
 from sfumato.evaluation.reproduce import Progress
+from sfumato.evaluation.reproduce.coded import People, coded
 from sfumato.evaluation.reproduce.splu import figures, two_columns
 from sfumato.evaluation.reproduce.splu.figures import Setting
-from sfumato.evaluation.reproduce.splu.methods import People, Pool
+from sfumato.evaluation.reproduce.splu.methods import Pool
 
 TITLE = "Small sum privacy and large sum utility in data publishing, rerun"
 MEDICAL_ROWS = 42_264  # records of CADRMP
@@ -42,8 +40,8 @@ def run(*, quick: bool, data_dir: Path | None, progress: Progress) -> Reproducti
         sizes = (100_000, 200_000, 300_000, 400_000, 500_000)
     progress("reading data", 0.0)
     census, notes = _census(data_dir)
-    medical = _coded(datasets.hospital(MEDICAL_ROWS, seed=7), "diagnosis")
-    grown = _coded(datasets.census(max(sizes), seed=3), "occupation")
+    medical = coded(datasets.hospital(MEDICAL_ROWS, seed=7), "diagnosis")
+    grown = coded(datasets.census(max(sizes), seed=3), "occupation")
     pool = Pool.of(census, setting.conditions, setting.queries, Draws.from_seed(7))
     medical_pool = Pool.of(medical, setting.conditions, setting.queries, Draws.from_seed(10))
     medical_groups = min(9, medical.largest_groups)
@@ -85,17 +83,6 @@ def _census(data_dir: Path | None) -> tuple[People, list[str]]:
     path = data_dir / "occ100k.parquet" if data_dir else None
     if path is not None and path.is_file():
         table = datasets.read_census(path)
-        return _coded(table, "occupation"), [f"CENSUS, {table.num_rows:,} records."]
+        return coded(table, "occupation"), [f"CENSUS, {table.num_rows:,} records."]
     table = datasets.census(100_000, seed=1)
-    return _coded(table, "occupation"), ["Generated CENSUS-like records stand in for CENSUS."]
-
-
-def _coded(table: pa.Table, sensitive: str) -> People:
-    codes = {
-        name: np.unique(np.asarray(table.column(name).to_pylist()), return_inverse=True)[1].astype(
-            np.int64
-        )
-        for name in table.column_names
-    }
-    chosen = codes.pop(sensitive)
-    return People(codes, chosen, int(chosen.max()) + 1)
+    return coded(table, "occupation"), ["Generated CENSUS-like records stand in for CENSUS."]

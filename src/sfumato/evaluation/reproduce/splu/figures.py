@@ -12,8 +12,9 @@ import numpy as np
 
 from sfumato.draws import Draws, IntArray
 from sfumato.evaluation.report_tables import Cell, ReportTable, Series
+from sfumato.evaluation.reproduce.coded import People
 from sfumato.evaluation.reproduce.splu import methods
-from sfumato.evaluation.reproduce.splu.methods import LAPLACE, People, Pool
+from sfumato.evaluation.reproduce.splu.methods import LAPLACE, Pool
 from sfumato.guarantees.small_sum_tails import large_sum_curve, small_sum_curve
 from sfumato.operators.base import FloatArray
 from sfumato.queries.four_states import reconstruct_counting

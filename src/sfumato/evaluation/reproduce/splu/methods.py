@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from sfumato.draws import BoolArray, Draws, IntArray, Positions
 from sfumato.engines.stream import ranks_in_value
+from sfumato.evaluation.reproduce.coded import People
 from sfumato.evaluation.workloads import Conjunctions, random_conjunctions
 from sfumato.guarantees.small_sum import SmallSum
 from sfumato.mechanisms import Batch
@@ -23,31 +23,6 @@ from sfumato.queries.four_states import reconstruct
 
 MOST_ROUNDS = 2000  # of the paper's iteration; its 1 % stop comes far earlier for most queries
 LAPLACE = {"Laplace ln 2": math.log(2), "Laplace ln 3": math.log(3)}
-
-
-@dataclass(frozen=True, eq=False)
-class People:
-    """Codes of the quasi columns and of one sensitive column; a multiple of every group size."""
-
-    quasi: Mapping[str, IntArray]
-    sensitive: IntArray
-    values: int
-
-    @property
-    def rows(self) -> int:
-        return len(self.sensitive)
-
-    @property
-    def counts(self) -> IntArray:
-        return np.bincount(self.sensitive, minlength=self.values)
-
-    @property
-    def largest_groups(self) -> int:
-        return self.rows // int(self.counts.max())
-
-    def first(self, rows: int) -> People:
-        quasi = {name: codes[:rows] for name, codes in self.quasi.items()}
-        return People(quasi, self.sensitive[:rows], self.values)
 
 
 @dataclass(frozen=True, eq=False)

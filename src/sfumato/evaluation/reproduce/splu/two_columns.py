@@ -10,9 +10,9 @@ import numpy as np
 from sfumato.draws import Draws, IntArray
 from sfumato.errors import WeakPromiseWarning
 from sfumato.evaluation.report_tables import Cell, ReportTable
+from sfumato.evaluation.reproduce.coded import People
 from sfumato.evaluation.reproduce.splu import methods
 from sfumato.evaluation.reproduce.splu.figures import relative_errors
-from sfumato.evaluation.reproduce.splu.methods import People
 from sfumato.operators import Decoy
 from sfumato.operators.base import FloatArray
 from sfumato.queries.four_states import reconstruct
