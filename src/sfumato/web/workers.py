@@ -62,7 +62,8 @@ class Worker:
             limit=_LONGEST_LINE,
             start_new_session=True,  # a group of its own, so that killing takes its children too
             cwd=temporary,
-            env={**os.environ, "TMPDIR": str(temporary)},
+            # small matrices are slower with threads, much slower on a busy machine
+            env={"OPENBLAS_NUM_THREADS": "1", **os.environ, "TMPDIR": str(temporary)},
         )
         return cls(process, state, name)
 
