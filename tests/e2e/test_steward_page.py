@@ -25,7 +25,7 @@ import pytest
 import sfumato
 
 DATA = Path(os.environ.get("SFUMATO_DATA", Path(__file__).parents[3] / "shared" / "data"))
-CENSUS_ROWS = int(os.environ.get("SFUMATO_CENSUS_ROWS", "4000"))  # attacks on all 100,000: minutes
+CENSUS_ROWS = int(os.environ.get("SFUMATO_CENSUS_ROWS", "2000"))  # attacks on all 100,000: minutes
 CHROMIUM = "/usr/bin/chromium"
 FLAGS = [
     "--no-sandbox",
@@ -261,8 +261,10 @@ def choose(one: Visit, name: str) -> None:
     one.heading("Say what each column is")
 
 
-def give_roles(one: Visit, sensitive: str, drop: tuple[str, ...] = ()) -> None:
-    for column, role in ((sensitive, "sensitive"), *((name, "drop") for name in drop)):
+def give_roles(one: Visit, sensitive: str | None = None, drop: tuple[str, ...] = ()) -> None:
+    """Give roles; all other columns without one become quasi columns. On to the promise."""
+    named = [(name, "sensitive") for name in (sensitive,) if name]
+    for column, role in (*named, *((name, "drop") for name in drop)):
         one.page.get_by_role("group", name=column, exact=True).get_by_text(role).click()
     if one.page.get_by_label("All others").is_visible():
         one.page.get_by_label("All others").select_option("quasi")
@@ -456,7 +458,7 @@ def test_cancel_and_reload(visit: Callable[[], Visit]) -> None:
     assert one.refused == 0
 
 
-def test_two_jobs_at_once(visit: Callable[[], Visit]) -> None:
+def test_two_jobs_at_once_and_one_removed(visit: Callable[[], Visit]) -> None:
     first, second = visit(), visit()
     for one in (first, second):
         choose(one, "census.parquet")
@@ -469,6 +471,13 @@ def test_two_jobs_at_once(visit: Callable[[], Visit]) -> None:
         one.heading(name)
         one.page.locator("blockquote", has_text=words).wait_for()
         assert one.refused == 0
+    second.page.get_by_role("button", name="Remove this release").click()
+    second.page.get_by_role("button", name="Keep").click()
+    second.page.get_by_role("button", name="Remove this release").click()
+    second.page.get_by_role("button", name="Remove", exact=True).click()
+    second.heading("Jobs")
+    second.page.get_by_role("link", name="Three", exact=True).wait_for()
+    assert second.page.get_by_role("link", name="Five", exact=True).count() == 0
 
 
 def test_markup_in_names_and_values_is_text(visit: Callable[[], Visit]) -> None:
@@ -480,7 +489,12 @@ def test_markup_in_names_and_values_is_text(visit: Callable[[], Visit]) -> None:
     one.heading("Say what each column is")
     page.get_by_role("heading", name=HOSTILE_COLUMN).wait_for()
     one.shot("hostile-columns")
-    give_roles(one, HOSTILE_COLUMN)
+    assert page.locator(".segments input:checked").count() == 0, (
+        "a suggestion was taken for granted"
+    )
+    page.get_by_role("button", name=f"Accept the suggestion sensitive for {HOSTILE_COLUMN}").click()
+    assert page.locator(".segments input:checked").count() == 1
+    give_roles(one)
     page.locator(".chart svg").first.wait_for()
     page.get_by_text("All ceilings as a table").click()
     for value in HOSTILE_VALUES:

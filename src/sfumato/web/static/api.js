@@ -88,8 +88,9 @@ export function upload(file, onProgress) {
 
 export const finished = (job) => ["done", "failed", "cancelled"].includes(job.state);
 
-/** Follow a job until it has finished; returns a function that stops following. */
-export function watch(id, onJob) {
+/** Follow a job until it has finished; returns a function that stops following. `onAway` is called
+ * while the server does not answer. */
+export function watch(id, onJob, onAway) {
   let events = null;
   let timer = null;
   let stopped = false;
@@ -114,8 +115,10 @@ export function watch(id, onJob) {
   events = new EventSource(`/api/jobs/${segment(id)}/events`);
   events.onmessage = (event) => take(JSON.parse(event.data));
   events.onerror = () => {
+    if (stopped) return;
+    onAway();
     // a server that restarts is tried again by the browser; one that refuses is asked now and then
-    if (!stopped && events.readyState === EventSource.CLOSED) poll();
+    if (events.readyState === EventSource.CLOSED) poll();
   };
   return stop;
 }

@@ -191,6 +191,7 @@ function gather(columns, rows) {
     if (!aggregates.includes(column)) return valueText(value);
     if (value === null || value === undefined) return "–";
     const [, low, high] = parts(column).map((place) => row[place]);
+    if (low === high) return figure(round(value));
     return `${figure(round(value))} (${figure(round(low))} … ${figure(round(high))})`;
   };
   return {

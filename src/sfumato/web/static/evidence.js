@@ -3,7 +3,7 @@
 import { finished, get, post, segment } from "./api.js";
 import { attackChart } from "./charts.js";
 import { h, notice, problem, put, table } from "./dom.js";
-import { folded, legend } from "./figures.js";
+import { legend } from "./figures.js";
 import { figure, percent, plural } from "./format.js";
 import { jobProgress } from "./progress.js";
 
@@ -160,14 +160,9 @@ function attackFigures(attacks) {
     { title: "attack", cell: name },
     { title: "right guesses", cell: (one) => interval(one.success) },
     { title: "best guess without any release", cell: (one) => percent(one.prior), number: true },
-    { title: "gain over that", cell: (one) => interval(one.over_prior) },
+    { title: "gain", cell: (one) => interval(one.advantage) },
+    { title: "over", cell: (one) => one.over },
   ];
-  // known only where the attack was also played on a release without the person
-  if (attacks.some((one) => one.over_fresh))
-    columns.push({
-      title: "what the person's own record gives away",
-      cell: (one) => interval(one.over_fresh),
-    });
   return h(
     "div",
     { class: "attacks" },
@@ -182,17 +177,5 @@ function attackFigures(attacks) {
       columns,
       attacks.map((one) => columns.map((column) => column.cell(one))),
     ),
-    notes(attacks),
-  );
-}
-
-function notes(attacks) {
-  const said = attacks.filter((one) => one.note);
-  if (!said.length) return null;
-  return folded(
-    "Notes on the attacks",
-    "Notes on the attacks",
-    [{ title: "attack" }, { title: "note" }],
-    said.map((one) => [one.attack, one.note]),
   );
 }

@@ -13,6 +13,11 @@ export function predictionPanel(page, profile, useNearest) {
   const words = h("div", { class: "words" });
   const ceilings = ceilingChart();
   const errors = errorChart(["this promise"]);
+  const marks = [
+    ["bar", "share in the table"],
+    ["tick", "ceiling"],
+  ];
+  const ceilingPicture = h("div", null, legend(marks), ceilings.element);
   const ceilingNote = h("p", { class: "quiet" });
   const ceilingTable = h("div");
   const errorTable = h("div");
@@ -32,11 +37,7 @@ export function predictionPanel(page, profile, useNearest) {
           "The largest chance that somebody may give a value for one person.",
         ),
       ),
-      legend([
-        ["bar", "share in the table"],
-        ["tick", "ceiling"],
-      ]),
-      ceilings.element,
+      ceilingPicture,
       ceilingNote,
       ceilingTable,
     ),
@@ -51,6 +52,7 @@ export function predictionPanel(page, profile, useNearest) {
           "p",
           { class: "quiet" },
           "The expected error of a count, by how many people it counts. Errors above 100 % are drawn at 100 %.",
+          profile.sensitive.length > 1 ? " Of several sensitive columns the worst is shown." : null,
         ),
       ),
       errors.element,
@@ -202,10 +204,10 @@ export function predictionPanel(page, profile, useNearest) {
       .sort((a, b) => b.share - a.share);
     const free = rows.filter((row) => row.ceiling >= 1).length;
     const limits = rows.length > free;
-    ceilings.element.hidden = !limits;
+    ceilingPicture.hidden = !limits;
     if (limits) ceilings.update(rows.slice(0, MOST_BARS));
     ceilingNote.textContent = !limits
-      ? "This promise limits how accurately one person's value can be reconstructed, not what may be believed: it sets no ceiling."
+      ? "This promise makes what concerns few people inaccurate. It sets no ceiling on what may be believed."
       : [
           rows.length > MOST_BARS
             ? `The ${MOST_BARS} commonest of ${plural(rows.length, "value")} are drawn.`

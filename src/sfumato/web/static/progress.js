@@ -58,6 +58,10 @@ export function jobProgress(job, title, onEnd) {
     onEnd(now);
   }
 
+  function away() {
+    stage.textContent = "The server does not answer. Trying again…";
+  }
+
   show(job);
-  return { element, stop: watch(job.id, take) };
+  return { element, stop: watch(job.id, take, away) };
 }

@@ -62,7 +62,7 @@ export async function releaseView(page, job, back) {
       h(
         "p",
         { class: "quiet" },
-        "One file that holds the release folder. Give out this file and nothing else: not the table, not the report. Read the audit first.",
+        "One file that holds the release folder: what you give out. The table stays with you. Read the audit first.",
       ),
     ),
     evidence.element,
@@ -75,6 +75,7 @@ export async function releaseView(page, job, back) {
 
 function forget(job) {
   const trouble = h("div");
+  const keep = h("button", { type: "button", onclick: () => dialog.close() }, "Keep");
   const dialog = h(
     "dialog",
     { "aria-labelledby": "forget-title" },
@@ -85,9 +86,15 @@ function forget(job) {
       "p",
       { class: "actions" },
       h("button", { type: "button", class: "danger", onclick: go }, "Remove"),
-      h("button", { type: "button", autofocus: true, onclick: () => dialog.close() }, "Keep"),
+      keep,
     ),
   );
+
+  function ask() {
+    dialog.showModal();
+    keep.focus(); // what is gone is gone: the safe answer is the near one
+  }
+
   async function go() {
     try {
       await remove(`/api/jobs/${segment(job.id)}`);
@@ -98,11 +105,11 @@ function forget(job) {
     }
   }
   return h(
-    "p",
+    "div",
     { class: "forget" },
     h(
       "button",
-      { type: "button", class: "link", onclick: () => dialog.showModal() },
+      { type: "button", class: "link", onclick: ask },
       "Remove this release from the server",
     ),
     dialog,
