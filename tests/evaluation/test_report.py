@@ -59,7 +59,7 @@ CASES = [
     ("rho-privacy(0.15, 1/3)", "resample"),
     ("small-sum(groups=4)", "splu"),
     ("reconstruction-privacy(0.3, 0.3)", "sps"),
-    ("l-diversity(5)", "optimal(fakes=2)"),
+    ("l-diversity(4)", "optimal(fakes=2)"),
 ]
 
 
@@ -71,7 +71,8 @@ def case(
     folder = tmp_path_factory.mktemp("case")
     declared = sf.read(table, quasi="age,sex", sensitive="disease", categorical="age")
     sf.publish(declared, guarantee, mechanism=mechanism, to=folder / "release")
-    return write_report(folder / "release", table=table, out=folder / "report"), folder / "release"
+    report = write_report(folder / "release", table=table, out=folder / "report", questions=150)
+    return report, folder / "release"
 
 
 def own_text(report: Report) -> str:
@@ -198,7 +199,11 @@ def test_the_release_that_shows_counts_may_be_reported_with_them(
     declared = sf.read(table, quasi="age,sex", sensitive="disease")
     sf.publish(declared, "beta-likeness(2)", mechanism="optimal", to=tmp_path / "release")
     report = write_report(
-        tmp_path / "release", table=table, out=tmp_path / "report", attacks="naive-bayes"
+        tmp_path / "release",
+        table=table,
+        out=tmp_path / "report",
+        attacks="naive-bayes",
+        questions=50,
     )
     posterior = [f for f in report.evidence.findings or () if f.check.startswith("largest")]
     assert posterior

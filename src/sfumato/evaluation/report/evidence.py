@@ -17,7 +17,7 @@ from sfumato.attacks import attack
 from sfumato.audits import Finding, audit
 from sfumato.audits.case import raw_table
 from sfumato.engines.counting import Progress
-from sfumato.errors import SfumatoError
+from sfumato.errors import InfeasibleGuarantee, SfumatoError
 from sfumato.evaluation.compare.accuracy import EDGES, measure_accuracy
 from sfumato.evaluation.report.discreet import (
     QUESTIONS,
@@ -186,6 +186,9 @@ def _or_problem(look: Callable[[], Found], what: str, problems: list[str]) -> Fo
     """Evidence that could not be had is named in the report; the rest stands."""
     try:
         return look()
+    except InfeasibleGuarantee:  # its words name shares of the raw table
+        problems.append(f"No figures on {what}: the promise cannot be kept on part of the table.")
+        return None
     except SfumatoError as error:
         problems.append(f"No figures on {what}: {error}")
         return None
