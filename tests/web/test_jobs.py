@@ -241,6 +241,39 @@ def test_who_leaves_stops_the_work(
     assert server.client.get("/api/jobs").json() == []
 
 
+def test_old_uploads_are_forgotten_unless_a_job_uses_them(locked: Any) -> None:
+    site = locked
+    assert site.client.get("/", params={"token": site.sessions.token}).status_code == 303
+    site.client.headers.update(site.own)
+    content = b"age,disease\n" + b"30,flu\n41,ulcer\n" * 20
+    kept, lost = (
+        site.client.put("/api/uploads", params={"name": "a.csv"}, content=content).json()["source"]
+        for _ in range(2)
+    )
+    table = site.post("/api/tables", source=kept).json()["table"]
+    profile = site.post(f"/api/tables/{table}/roles", roles=LARGE_ROLES).json()["profile"]
+    job = site.wait(site.start(kind="publish", profile=profile, guarantee="l-diversity(2)"))
+    assert job["state"] == "done", job
+
+    from sfumato.web.jobs import Jobs
+    from sfumato.web.workers import Workers
+
+    class Place(StateFolder):
+        def __init__(self, path: Path) -> None:  # no lock: the site holds it
+            self.path = path
+
+    async def forget(age: float) -> None:
+        Jobs(Place(site.state), Workers(Place(site.state), 0), 1).forget_unused(age)
+
+    asyncio.run(forget(3600.0))
+    assert (site.state / "uploads" / lost["upload"]).exists()
+    asyncio.run(forget(0.0))
+    assert not (site.state / "uploads" / lost["upload"]).exists()
+    assert (site.state / "uploads" / kept["upload"] / "data.csv").exists()
+    assert (site.state / "profiles" / f"{profile}.json").exists()
+    assert not (site.state / "tables" / f"{table}.json").exists()
+
+
 def test_jobs_of_another_version_are_left_alone(tmp_path: Path) -> None:
     from sfumato.web.jobs import Jobs
     from sfumato.web.workers import Workers

@@ -33,6 +33,7 @@ from sfumato.profile import Histogram, Profile
 _SIZES = 40  # bucket sizes that are tried where there are many
 _GROWN = (1, 2, 4, 8, 16)  # times as large buckets are tried where none fit
 _ROUNDS = 30  # of balancing the meetings
+_REACH, _HALVINGS = 40.0, 50  # of the level at which parts are filled
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,16 +144,35 @@ def _among_some(counts: IntArray, limits: Limits, largest: int) -> Setting | Non
 
 
 def _spread(setting: Setting, counts: IntArray, limits: Limits) -> IntArray:
-    """Records by part and value: between the fewest and the most that fit, alike for all values."""
+    """Records by part and value, with the largest entropy, as `mechanisms.buckets.spread` has it.
+
+    With two parts, logit(h/r) in the one and in the other differ by the same λ for every value: a
+    quadratic equation for each value, and halving for λ.
+    """
     if len(setting) == 1:
         return counts[None, :].copy()
     rooms = part_rooms(setting, counts, limits).astype(np.float64)
-    fewest = np.maximum(counts - rooms[1], 0.0)
-    most = np.minimum(rooms[0], counts)
-    between = float((most - fewest).sum())
-    level = (setting[0].records - float(fewest.sum())) / between if between > 0 else 0.0
-    first = np.rint(fewest + min(max(level, 0.0), 1.0) * (most - fewest)).astype(np.int64)
-    return np.stack([first, counts - first])
+    held = counts.astype(np.float64)
+    fewest, most = np.maximum(held - rooms[1], 0.0), np.minimum(rooms[0], held)
+
+    def first(level: float) -> FloatArray:
+        odds = np.exp(level)
+        linear = rooms[1] - held + odds * (rooms[0] + held)
+        constant = odds * rooms[0] * held
+        root = np.sqrt(np.maximum(linear**2 + 4 * (1 - odds) * constant, 0.0))
+        below = linear + root
+        found = np.divide(2 * constant, below, out=most.copy(), where=below > 0)
+        return np.asarray(np.clip(found, fewest, most))
+
+    low, high = -_REACH, _REACH
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        if float(first(middle).sum()) < setting[0].records:
+            low = middle
+        else:
+            high = middle
+    part = np.rint(first((low + high) / 2)).astype(np.int64)
+    return np.stack([part, counts - part])
 
 
 def _meetings(held: FloatArray, size: int, buckets: int) -> FloatArray:

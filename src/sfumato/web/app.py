@@ -48,6 +48,7 @@ def build(
         workers = Workers(state, settings.memory_limit)
         jobs = Jobs(state, workers, settings.jobs)
         app.state.house = api.House(state, roots, workers, jobs, settings.upload_limit)
+        jobs.forget_unused()
         workers.warm_up()
         try:
             yield

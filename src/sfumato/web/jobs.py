@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import datetime
+import time
 from collections.abc import AsyncIterator
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -24,6 +25,7 @@ State = Literal["waiting", "running", "done", "failed", "cancelled"]
 FINISHED = ("done", "failed", "cancelled")
 RECORD = "job.json"
 STOPPED = "The server stopped while this job ran, and the job with it. Start it again."
+KEPT = 7 * 24 * 3600.0  # seconds that raw uploads and counts wait to be used
 _BEAT = 15.0  # seconds after which a silent watcher is told that the server lives
 
 
@@ -94,6 +96,17 @@ class Jobs:
                 job = replace(job, state="failed", error=STOPPED, finished=now())
                 write(folder / RECORD, asdict(job))
             self._jobs[job.id] = job
+
+    def forget_unused(self, age: float = KEPT) -> None:
+        """Remove uploads and counts that no job uses and nobody has touched for a while."""
+        tables = [job.given["table"]["path"] for job in self._jobs.values() if "table" in job.given]
+        profiles = {job.asked.get("profile") for job in self._jobs.values()}
+        before = time.time() - age
+        for room in ("uploads", "tables", "profiles"):
+            for path in list((self._state.path / room).iterdir()):
+                used = path.stem in profiles or any(Path(t).is_relative_to(path) for t in tables)
+                if not used and path.stat().st_mtime < before:
+                    remove(path)
 
     def all(self) -> list[Job]:
         """The newest first."""
