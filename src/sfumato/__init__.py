@@ -32,7 +32,9 @@ if TYPE_CHECKING:
     from sfumato.evaluation.advise import advise, promise_cost
     from sfumato.evaluation.compare import compare
     from sfumato.evaluation.describe import describe
+    from sfumato.evaluation.outlook import outlook
     from sfumato.evaluation.report import write_report as report
+    from sfumato.evaluation.survey import survey
     from sfumato.guarantees import (
         BetaLikeness,
         FineRhoPrivacy,
@@ -74,12 +76,14 @@ _PLACES = {
     "compare": "evaluation.compare",
     "describe": "evaluation.describe",
     "open": "queries",
+    "outlook": "evaluation.outlook",
     "parse_guarantee": "guarantees",
     "parse_mechanism": "mechanisms",
     "promise_cost": "evaluation.advise",
     "publish": "engines.publishing",
     "read": "table",
     "report": "evaluation.report",
+    "survey": "evaluation.survey",
 }
 _RENAMED = {"open": "open_release", "report": "write_report"}
 
@@ -111,12 +115,14 @@ __all__ = [
     "compare",
     "describe",
     "open",
+    "outlook",
     "parse_guarantee",
     "parse_mechanism",
     "promise_cost",
     "publish",
     "read",
     "report",
+    "survey",
 ]
 
 

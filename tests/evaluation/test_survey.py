@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -120,3 +121,12 @@ def test_long_values_are_cut_and_numbers_without_spread_are_shown() -> None:
     assert count == 60
     assert seen["one"].histogram.bars == (("7", 60),)
     assert seen["few"].histogram.bars == (("1.5", 30), ("2.5", 30))
+
+
+def test_the_command_line_looks_too(cli: Any, people_file: Path) -> None:
+    shown = cli("describe", people_file)
+    assert shown.code == 0, shown.err
+    assert "disease  string  0        8          sensitive?" in shown.out
+    assert "Nothing is taken from the suggestions" in shown.out
+    told = cli("describe", people_file, "--json").json
+    assert told["columns"] == [column.to_json() for column in survey(people_file).columns]

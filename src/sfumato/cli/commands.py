@@ -59,9 +59,21 @@ def describe(
     hierarchy: Hierarchies = None,
     as_json: Json = False,
 ) -> None:
-    """Show columns, histograms, and what a promise would cost, before publishing."""
+    """Show columns, histograms, and what a promise would cost, before publishing.
+
+    Without any role: a first look at the columns, with suggestions for their roles.
+    """
     from sfumato.evaluation.describe import describe as describe_table
 
+    if not (quasi or sensitive or key or drop or guarantee):
+        from sfumato.evaluation.survey import survey
+
+        seen = survey(table)
+        if as_json:
+            show_json(seen.to_json())
+        else:
+            print(seen)
+        return
     declared = declared_table(
         table, quasi, sensitive, key, drop, numeric, categorical, domain, bins, missing, hierarchy
     )

@@ -18,6 +18,7 @@ import pyarrow as pa
 from sfumato.columns import value_to_json
 from sfumato.engines.counting import Progress, no_progress
 from sfumato.errors import DataError
+from sfumato.evaluation.report_tables import ReportTable
 from sfumato.scratch import scratch_database
 from sfumato.table import is_number
 from sfumato.table.sources import ParquetSource, Source, find_source
@@ -96,6 +97,27 @@ class Survey:
             "rows": self.rows,
             "columns": [column.to_json() for column in self.columns],
         }
+
+    def __str__(self) -> str:
+        rows = [
+            (
+                column.name,
+                column.type,
+                column.nulls,
+                f"{'' if column.exact else 'about '}{column.distinct:,}",
+                "" if column.suggestion is None else f"{column.suggestion.role}?",
+                "" if column.suggestion is None else column.suggestion.why,
+            )
+            for column in self.columns
+        ]
+        return ReportTable(
+            "Columns",
+            f"{self.label}, {self.rows:,} rows",
+            ("column", "type", "missing", "different", "perhaps", "why"),
+            rows,
+            note="Roles are yours to give: --quasi, --sensitive, --key, --drop. Nothing is taken "
+            "from the suggestions.",
+        ).to_text()
 
 
 def survey(origin: Any, *, progress: Progress = no_progress) -> Survey:

@@ -15,7 +15,7 @@ import numpy as np
 
 from sfumato.columns import value_to_json
 from sfumato.engines.counting import Progress, count_cells, take_profile
-from sfumato.engines.local import publish
+from sfumato.engines.publishing import publish
 from sfumato.errors import DataError, InfeasibleGuarantee, SfumatoError, UsageError
 from sfumato.evaluation.allowed import allowed_promises
 from sfumato.evaluation.outlook import outlook
