@@ -115,7 +115,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     people = pq.read_table(given) if given.exists() else census(CENSUS_ROWS, seed=1)
     pq.write_table(people.slice(0, CENSUS_ROWS), folder / "census.parquet")
     rng = np.random.default_rng(0)
-    rows = 6_000_000
+    rows = 12_000_000
     large = {
         "age": rng.integers(18, 90, rows).astype(np.int8),
         "region": rng.integers(0, 50, rows).astype(np.int8),
@@ -445,9 +445,12 @@ def test_cancel_and_reload(visit: Callable[[], Visit]) -> None:
     one.page.locator("blockquote", has_text="1 in 12").wait_for()
     publish(one, "Never finished")
     one.heading("Publishing…")
-    one.shot("running")
     one.page.reload()
     one.heading("Publishing…")
+    one.page.locator(".share", has_text="%").wait_for()
+    for size, viewport in (("1280", WIDE), ("400", NARROW)):  # quickly: it must still run
+        one.page.set_viewport_size(viewport)
+        one.page.screenshot(path=one.shots / f"running-{size}.png")
     one.page.get_by_role("button", name="Cancel").click()
     one.heading("Cancelled")
     one.shot("cancelled")

@@ -158,9 +158,9 @@ function attackFigures(attacks) {
   chart.update(attacks.map((one) => ({ label: name(one), prior: one.prior, ...one.success })));
   const columns = [
     { title: "attack", cell: name },
-    { title: "right guesses", cell: (one) => interval(one.success) },
+    { title: "right guesses", cell: (one) => interval(one.success), number: true },
     { title: "best guess without any release", cell: (one) => percent(one.prior), number: true },
-    { title: "gain", cell: (one) => interval(one.advantage) },
+    { title: "gain", cell: (one) => interval(one.advantage), number: true },
     { title: "over", cell: (one) => one.over },
   ];
   return h(
