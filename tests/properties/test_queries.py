@@ -16,8 +16,9 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from sfumato.columns import Column, Values
+from sfumato.errors import QueryError
 from sfumato.operators import Uniform
-from sfumato.queries import OpenedRelease, open_release
+from sfumato.queries import OpenedRelease, ask, open_release
 from sfumato.release import BundleWriter, Manifest
 
 ROWS = 400
@@ -243,3 +244,31 @@ def test_identity_operator_answers_like_duckdb(
 
 def repr_key(row: tuple[Any, ...]) -> str:
     return repr([float(v) if isinstance(v, (int, float)) else v for v in row])
+
+
+@settings(
+    max_examples=30,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(sql=questions())
+def test_spark_answers_like_duckdb(sql: str, identity: OpenedRelease, spark: Any) -> None:
+    """Errors and intervals too, and what cannot be computed in neither place."""
+    answers: list[Any] = []
+    for engine in (None, spark):
+        try:
+            answers.append(ask(identity, sql, engine=engine).table)
+        except QueryError as error:
+            answers.append(str(error))
+    here, there = answers
+    if isinstance(here, str) or isinstance(there, str):
+        assert here == there, sql
+        return
+    assert here.schema == there.schema, sql
+    rows = [list(map(tuple, (row.values() for row in each.to_pylist()))) for each in answers]
+    if "ORDER BY" not in sql:
+        rows = [sorted(each, key=repr_key) for each in rows]
+    assert len(rows[0]) == len(rows[1]), sql
+    for one, other in zip(*rows, strict=True):
+        assert all(map(same, one, other)), (sql, one, other)

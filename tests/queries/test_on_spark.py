@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,11 @@ import pyarrow as pa
 import pytest
 
 import sfumato as sf
-from sfumato.queries import OpenedRelease, open_release
+from sfumato.errors import QueryError, UsageError
+from sfumato.queries import OpenedRelease, ask, open_release
+from sfumato.queries.spark import SparkSums
+
+from .conftest import MakeRelease
 
 WAYS = {
     "uniform": "rho-privacy(0.2, 0.5)",
@@ -25,21 +31,26 @@ WAYS = {
     "optimal(fakes=1)": "l-diversity(3)",
 }
 QUESTIONS = (
-    "SELECT COUNT(*) FROM release WHERE sex = 'F'",
-    "SELECT disease, COUNT(*) FROM release GROUP BY disease ORDER BY count DESC LIMIT 5 OFFSET 1",
-    "SELECT sex, COUNT(*) FILTER (WHERE disease = 'd01'), COUNT(*) FROM release GROUP BY sex",
-    "SELECT COUNT(*) FROM release WHERE sex = 'F' OR disease IN ('d01', 'd02') OR city IS NULL",
-    "SELECT city, disease, COUNT(*) FROM release GROUP BY ALL".replace("ALL", "1, 2"),
-    "SELECT upper(city) AS u, COUNT(*) FROM release WHERE disease LIKE 'd0%' GROUP BY u "
-    "HAVING count > 10",
+    "SELECT sex, disease, COUNT(*) FILTER (WHERE city <> 'Oslo' OR disease < 'd05'), COUNT(*) "
+    "FROM release GROUP BY 1, 2 HAVING COUNT(*) > 3 ORDER BY disease DESC LIMIT 9 OFFSET 1",
+    "SELECT upper(city) AS u, COUNT(*) FROM release WHERE disease LIKE 'd0%' GROUP BY u",
 )
 NUMBERS = (
     "SELECT age // 10 * 10 AS years, AVG(score), SUM(age) FROM release WHERE disease = 'd03' "
     "GROUP BY years",
+)
+MORE = (
+    "SELECT COUNT(*) FROM release",
+    "SELECT COUNT(*) FROM release WHERE sex = 'F' OR disease IN ('d01', 'd02') OR city IS NULL",
     "SELECT AVG(age), SUM(score) FILTER (WHERE disease < 'd05'), COUNT(score) FROM release",
     "SELECT disease, AVG(CASE WHEN disease = 'd01' THEN age ELSE score END) FROM release "
     "WHERE age BETWEEN 25 AND 45 GROUP BY disease",
 )
+WISHES: dict[str, list[dict[str, Any]]] = {
+    "uniform": [{"keys": True, "consistent": True}, {"estimator": "em"}],
+    "splu": [{"estimator": "paper"}],
+    "optimal": [{"estimator": "inverse", "confidence": 0.5}],
+}
 
 Published = Callable[[str], tuple[OpenedRelease, OpenedRelease]]
 
@@ -101,15 +112,137 @@ def assert_alike(expected: pa.Table, found: pa.Table, note: str = "") -> None:
 @pytest.mark.parametrize("way", WAYS)
 def test_every_kind_of_release(published: Published, way: str) -> None:
     here, there = published(way)
-    for sql in (*QUESTIONS, *(NUMBERS if way != "sps" else ())):
+    questions = QUESTIONS if way == "sps" else (*QUESTIONS, *NUMBERS)
+    for sql in (*questions, *(MORE if way == "uniform" else ())):
         assert_alike(here.sql(sql).table, there.sql(sql).table, sql)
     sql = "SELECT sex, disease, COUNT(*) FROM release GROUP BY sex, disease"
-    for wish in ({"keys": True}, {"consistent": True}, {"confidence": 0.5}):
-        if way == "resample" and "consistent" in wish:
-            continue
-        assert_alike(here.sql(sql, **wish).table, there.sql(sql, **wish).table, f"{wish}")  # type: ignore[arg-type]
-    for estimator in {"splu": ("paper", "em"), "uniform": ("em",), "optimal": ("inverse",)}.get(
-        way, ()
+    for wish in WISHES.get(way, ()):
+        assert_alike(here.sql(sql, **wish).table, there.sql(sql, **wish).table, f"{wish}")
+
+
+@pytest.fixture
+def ways_taken(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Who computed the sums of each question: Spark's SQL, or DuckDB beside the records."""
+    taken: list[str] = []
+    for name in ("_by_spark", "_by_workers"):
+        before = getattr(SparkSums, name)
+
+        def spied(self: Any, *arguments: Any, _before: Any = before, _name: str = name) -> Any:
+            found = _before(self, *arguments)
+            taken.append(_name)
+            return found
+
+        monkeypatch.setattr(SparkSums, name, spied)
+    return taken
+
+
+def test_who_computes_what(published: Published, ways_taken: list[str]) -> None:
+    _, there = published("uniform")
+    there.sql("SELECT sex, AVG(age) FROM release WHERE city LIKE 'O%' AND score < 1 GROUP BY sex")
+    assert ways_taken == ["_by_spark"]
+    there.sql("SELECT COUNT(*) FROM release WHERE lower(city) = 'oslo' AND disease = 'd01'")
+    assert ways_taken == ["_by_spark", "_by_workers"]
+    there.sql("SELECT SUM(age + 32000) FROM release WHERE sex = 'x'")
+    assert ways_taken[2:] == ["_by_spark"]
+    _, sampled = published("sps")
+    sampled.sql("SELECT COUNT(*) FROM release WHERE disease = 'd01'")
+    assert ways_taken[3:] == ["_by_spark"]
+
+
+def test_what_duckdb_refuses_is_refused_alike(published: Published, ways_taken: list[str]) -> None:
+    here, there = published("uniform")
+    for inside in (
+        "SUM(CAST(city AS INTEGER))",
+        "SUM(age + 32750)",  # a SMALLINT that is too large: Spark finds it, DuckDB says it
+        "SUM(city)",
+        "COUNT(*) FILTER (WHERE age // (age - age) > 1)",
     ):
-        answers = [each.sql(sql, estimator=estimator).table for each in (here, there)]
-        assert_alike(*answers, estimator)
+        messages = []
+        for release in (here, there):
+            with pytest.raises(QueryError) as refused:
+                release.sql(f"SELECT {inside} FROM release")
+            messages.append(str(refused.value))
+        assert messages[0] == messages[1]
+    assert ways_taken == []
+
+
+def test_the_callers_spark_session_stays_as_it_was(published: Published, spark: Any) -> None:
+    before = dict(spark.conf.getAll)
+    _, there = published("uniform")
+    there.sql("SELECT COUNT(*) FROM release WHERE sex = 'F'")
+    assert dict(spark.conf.getAll) == before
+    assert spark.catalog.listTables() == []
+
+
+NAMES = [
+    "City Name",
+    'a"b',
+    "back`tick",
+    "dot.ted",
+    "age",
+    "Age",
+    "c0",
+    "records",
+    "naïve 日",
+    "x=1",
+]
+
+
+def test_columns_with_odd_names(
+    make_release: MakeRelease, spark: Any, ways_taken: list[str]
+) -> None:
+    columns: dict[str, Any] = {name: [n, n + 1, n + 2, None] for n, name in enumerate(NAMES)}
+    columns["s;--"] = ["it's", "a\\b", '"q"', "it's"]
+    release = make_release(pa.table(columns), ["s;--"], folder="odd [x]* sex=F {a,b}")
+    quoted = ['"' + name.replace('"', '""') + '"' for name in NAMES]
+    sums = ", ".join(f"SUM({name}) AS total{n}" for n, name in enumerate(quoted))
+    for value in ("it''s", "a\\b", '"q"'):
+        sql = f"SELECT {sums} FROM release WHERE \"s;--\" = '{value}' AND {quoted[4]} >= 0"
+        assert_alike(ask(release, sql).table, ask(release, sql, engine=spark).table, value)
+    assert ways_taken == ["_by_spark"] * 3
+
+
+def test_types_that_spark_does_not_have(
+    make_release: MakeRelease, spark: Any, ways_taken: list[str]
+) -> None:
+    at = datetime.datetime(2020, 5, 17, 3, 4, 5, 678901)
+    table = pa.table(
+        {
+            "small": pa.array([1, 2, 250], pa.uint8()),
+            "single": pa.array([0.1, 0.2, None], pa.float32()),
+            "nanos": pa.array([at, None, at], pa.timestamp("ns")),
+            "zoned": pa.array([at, None, at], pa.timestamp("us", "UTC")),
+            "clock": pa.array([at.time(), None, at.time()], pa.time64("us")),
+            "raw": pa.array([b"\x00\xff", b"", None], pa.binary()),
+            "s": ["a", "b", "a"],
+        }
+    )
+    release = make_release(table, ["s"], verify=False)
+    for name in table.column_names[:-1]:
+        sql = f"SELECT {name}, COUNT(*) FROM release WHERE s = 'a' GROUP BY {name}"
+        assert_alike(ask(release, sql).table, ask(release, sql, engine=spark).table, name)
+    assert ways_taken == ["_by_workers"] * 6
+
+
+def test_engines_that_there_are_not(
+    published: Published, make_release: MakeRelease, tmp_path: Path, spark: Any
+) -> None:
+    here, _ = published("uniform")
+    for engine in ("duckdb", 3):
+        with pytest.raises(UsageError, match="'engine' parameter must be"):
+            open_release(here.path, engine=engine)
+    table = sf.read(people().select(["age", "disease"]), quasi="age", sensitive="disease")
+    sf.publish(table, "l-diversity(3)", to=tmp_path / "r", mechanism="ring")
+    with pytest.raises(QueryError, match="answered on this machine"):
+        open_release(tmp_path / "r", engine=spark).sql("SELECT COUNT(*) FROM release")
+
+
+def test_the_command_line(published: Published, cli: Any, spark: Any) -> None:
+    here, there = published("uniform")
+    sql = "SELECT disease, COUNT(*) FROM release WHERE sex = 'F' GROUP BY disease"
+    found = cli("query", there.path, sql, "--engine", "spark", "--json")
+    assert found.code == 0, found.err
+    assert [row["disease"] for row in found.json["rows"]] == [
+        row["disease"] for row in here.sql(sql).rows()
+    ]
+    assert cli("query", there.path, sql, "--engine", "hive").code == 2

@@ -121,7 +121,8 @@ def _ends(tree: Node, term: Term) -> tuple[float, float]:
     if isinstance(tree, exp.And):
         one, other = _ends(tree.left, term), _ends(tree.right, term)
         return max(one[0], other[0]), min(one[1], other[1])
-    if isinstance(tree, exp.Between) and isinstance(tree.this, exp.Column):
+    symmetric = tree.args.get("symmetric")
+    if isinstance(tree, exp.Between) and isinstance(tree.this, exp.Column) and not symmetric:
         return _number(tree.args["low"], term), _number(tree.args["high"], term)
     sign = _COMPARISONS.get(type(tree))
     if sign is not None and isinstance(tree, exp.Binary):

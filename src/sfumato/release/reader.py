@@ -203,21 +203,24 @@ class Release:
         if generalized:
             check_values(connection, scan(self.records), self.columns, repr(str(self.path)))
         for name, paths in self._tables().items():
-            schema, source = self._schemas[name], scan(paths)
+            schema = self._schemas[name]
+            # by position: DuckDB does not tell `age` from `Age`
+            places = {column: f"c{place}" for place, column in enumerate(schema.names)}
+            source = f"{scan(paths)} AS t({', '.join(places.values())})"
             for column in self.columns:
                 if column.name not in schema.names or (generalized and column.role == "quasi"):
                     continue
-                quoted = '"' + column.name.replace('"', '""') + '"'
+                found_as = places[column.name]
                 if isinstance(column.domain, Values):
                     found = connection.sql(
-                        f"SELECT DISTINCT {quoted} AS v FROM {source}"
+                        f"SELECT DISTINCT {found_as} AS v FROM {source}"
                     ).to_arrow_table()
                     values = {value_to_json(v) for v in in_utc(found.column("v")).to_pylist()}
                     strangers = len(values - set(column.domain.values))
                 elif isinstance(column.domain, Range) and column.domain.low is not None:
                     row = connection.execute(
-                        f"SELECT count(*) FILTER (WHERE NOT isnan({quoted}::DOUBLE) AND "
-                        f"({quoted} < ? OR {quoted} > ?)) FROM {source}",
+                        f"SELECT count(*) FILTER (WHERE NOT isnan({found_as}::DOUBLE) AND "
+                        f"({found_as} < ? OR {found_as} > ?)) FROM {source}",
                         [column.domain.low, column.domain.high],
                     ).fetchall()[0]
                     strangers = row[0]

@@ -87,13 +87,12 @@ class SparkSums(Session):
         chosen = [
             (place, name) for place, (name, own) in enumerate(self.names.items()) if own in used
         ]
-        # a question may use no column at all, but Spark counts rows by reading one
         fields = [
             StructField(name, column_type(self.schema.field(name).type)) for _, name in chosen
         ]
         reader = self._spark.read.schema(StructType(fields)).option("__globPaths__", "false")
         frame = reader.option("recursiveFileLookup", "true").parquet(
-            *(path.as_uri() for path in self.paths)
+            *(f"file://{path}" for path in self.paths)  # Hadoop does not want them quoted
         )
         return frame.toDF(*(f"c{place}" for place, _ in chosen))
 

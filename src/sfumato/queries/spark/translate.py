@@ -9,38 +9,27 @@ same in both (how a text is trimmed, how a logarithm is rounded, what a division
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import sqlglot
 from sqlglot import exp
 
 from sfumato.queries.dialect import Node, sql_text, unwrap
+from sfumato.queries.spark.functions import written_function
 from sfumato.queries.spark.patterns import like_pattern
+from sfumato.queries.spark.shape import check_parts
 from sfumato.queries.spark.types import (
     INTEGERS,
+    Typed,
     Untranslatable,
     alike,
-    cast,
     constant,
     decimal_size,
     spark_type,
     text_constant,
 )
 from sfumato.queries.sums import RecordSums, group_by, where
-
-
-@dataclass(frozen=True)
-class Typed:
-    """An expression of Spark's SQL, and the DuckDB type of its value."""
-
-    text: str
-    kind: str
-
-    def of(self, kind: str) -> str:
-        """The expression as a value of another type."""
-        return cast(self.text, self.kind, kind)
-
 
 _COMPARED: dict[type[Node], str] = {
     exp.EQ: "=",
@@ -53,12 +42,6 @@ _COMPARED: dict[type[Node], str] = {
 }
 _ADDED: dict[type[Node], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*"}
 _WHOLE: dict[type[Node], str] = {exp.IntDiv: "DIV", exp.Mod: "%"}
-_DATE_PARTS: dict[type[Node], str] = {
-    exp.Year: "year",
-    exp.Month: "month",
-    exp.Day: "day",
-    exp.Quarter: "quarter",
-}
 _SAFE_DOUBLES = "CAST('4503599627370496' AS DOUBLE)"  # from 2^52 on doubles are whole numbers
 
 
@@ -96,6 +79,7 @@ class Translator:
 
     def _any(self, node: Node) -> Typed:
         """An expression that may hold an aggregate."""
+        check_parts(node)
         if isinstance(node, exp.Filter):
             inside = self._any(node.this)
             condition = self._condition(node.expression.this)
@@ -126,6 +110,7 @@ class Translator:
 
     def _scalar(self, node: Node) -> Typed:
         node = unwrap(node)
+        check_parts(node)
         if isinstance(node, exp.Bracket):
             return self._element(node)
         if node.find(exp.Column) is None:
@@ -163,8 +148,6 @@ class Translator:
         if isinstance(node, exp.Between):
             low = self._compared(">=", node.this, node.args["low"])
             high = self._compared("<=", node.this, node.args["high"])
-            if node.args.get("symmetric"):
-                raise Untranslatable("BETWEEN SYMMETRIC")
             return f"({low} AND {high})", kind
         if isinstance(node, exp.In):
             return self._in(node), kind
@@ -182,7 +165,7 @@ class Translator:
             return self._choice(node, kind), kind
         if isinstance(node, exp.Cast):
             return self._cast(node, kind), kind
-        return self._function(node, kind), kind
+        return written_function(node, kind, self._scalar), kind
 
     def _compared(self, sign: str, left: Node, right: Node) -> str:
         """A comparison; a quoted constant takes the type of the other side, as in DuckDB."""
@@ -229,12 +212,14 @@ class Translator:
         if isinstance(node, exp.Escape):
             escape = unwrap(node.expression).name
             node = node.this
+            check_parts(node)
         pattern = unwrap(node.expression)
         tested = self._scalar(node.this)
         if not isinstance(node, exp.Like) or tested.kind != "VARCHAR" or not pattern.is_string:
             raise Untranslatable("this form of LIKE")
         written, free = like_pattern(pattern.name, escape)
-        return f"({tested.text} LIKE {text_constant(written)} ESCAPE {text_constant(free)})"
+        word = "NOT LIKE" if node.args.get("negate") else "LIKE"
+        return f"({tested.text} {word} {text_constant(written)} ESCAPE {text_constant(free)})"
 
     def _arithmetic(self, node: Node, kind: str) -> str:
         if isinstance(node, exp.Neg | exp.Abs):
@@ -274,11 +259,11 @@ class Translator:
         if node.find(exp.Column) is not None:
             return False
         value = self._values([sql_text(node)])[0]
-        return isinstance(value, int | float) and value == value and value != 0
+        return isinstance(value, int | float | Decimal) and value == value and value != 0
 
     def _to_whole(self, node: exp.Floor | exp.Ceil, kind: str) -> str:
         inside = self._scalar(node.this)
-        if kind != "DOUBLE" or node.args.get("decimals") is not None or node.args.get("to"):
+        if kind != "DOUBLE":
             raise Untranslatable("this form of rounding")
         x = inside.of("DOUBLE")
         if inside.kind in INTEGERS:
@@ -329,50 +314,6 @@ class Translator:
         if inside.kind in INTEGERS and kind == "VARCHAR":
             return f"CAST({inside.text} AS STRING)"
         return inside.of(kind)
-
-    def _function(self, node: Node, kind: str) -> str:
-        if isinstance(node, exp.DPipe):
-            return f"({self._text(node.left)} || {self._text(node.right)})"
-        if isinstance(node, exp.Concat):
-            parts = [f"coalesce({self._text(part)}, '')" for part in node.expressions]
-            return f"concat({', '.join(parts)})"
-        if isinstance(node, exp.Length):
-            return f"CAST(char_length({self._text(node.this)}) AS BIGINT)"
-        if isinstance(node, exp.StartsWith):
-            return f"startswith({self._text(node.this)}, {self._text(node.expression)})"
-        if isinstance(node, exp.Contains):
-            return f"contains({self._text(node.this)}, {self._text(node.expression)})"
-        if isinstance(node, exp.Left):
-            return f"substring({self._text(node.this)}, 1, {self._whole(node.expression, 0)})"
-        if isinstance(node, exp.Substring):
-            start = self._whole(node.args["start"], 1)
-            length = node.args.get("length")
-            end = "" if length is None else f", {self._whole(length, 0)}"
-            return f"substring({self._text(node.this)}, {start}{end})"
-        inside = node.this if isinstance(node.this, exp.Expr) else None
-        if inside is not None and type(node) in _DATE_PARTS | {exp.DayOfWeek: ""}:
-            if self._kind(unwrap(inside)) != "DATE":
-                raise Untranslatable("a part of what is no date")
-            date = self._scalar(inside).text
-            if isinstance(node, exp.DayOfWeek):
-                return f"CAST(dayofweek({date}) - 1 AS {spark_type(kind)})"
-            return f"CAST({_DATE_PARTS[type(node)]}({date}) AS {spark_type(kind)})"
-        raise Untranslatable(type(node).__name__)
-
-    def _text(self, node: Node) -> str:
-        found = self._scalar(node)
-        if found.kind == "NULL":
-            return "CAST(NULL AS STRING)"
-        if found.kind != "VARCHAR":
-            raise Untranslatable(f"{found.kind} as a text")
-        return found.text
-
-    def _whole(self, node: Node, least: int) -> int:
-        node = unwrap(node)
-        number = node.name if isinstance(node, exp.Literal) and not node.is_string else ""
-        if not number.isdigit() or not least <= int(number) < 2**31:
-            raise Untranslatable("a length that is no plain number")
-        return int(number)
 
     def _element(self, node: exp.Bracket) -> Typed:
         """`([scales])[part + 1]`, which we wrote ourselves."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 import re
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -72,6 +73,18 @@ def cast(text: str, kind: str, to: str) -> str:
     if not known:
         raise Untranslatable(f"{kind} as {to}")
     return f"CAST({text} AS {spark_type(to)})"
+
+
+@dataclass(frozen=True)
+class Typed:
+    """An expression of Spark's SQL, and the DuckDB type of its value."""
+
+    text: str
+    kind: str
+
+    def of(self, kind: str) -> str:
+        """The expression as a value of another type."""
+        return cast(self.text, self.kind, kind)
 
 
 def alike(one: str, other: str) -> str:
