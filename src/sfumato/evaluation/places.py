@@ -15,8 +15,10 @@ def report_folder(out: str | Path, *, beside: Path | None = None) -> Path:
     one.
     """
     folder = Path(out)
-    for place in (folder, *folder.resolve().parents):
-        if (place / NAME).is_file() or (beside is not None and place.resolve() == beside.resolve()):
+    whole = folder.resolve()
+    for place in (whole, *whole.parents):
+        release = (place / NAME).is_file() and (place / "records.parquet").is_file()
+        if release or (beside is not None and place == beside.resolve()):
             raise DataError(
                 f"{str(folder)!r} lies inside a release, which may hold nothing else. Choose "
                 "another place for the report."
