@@ -41,6 +41,7 @@ DOCUMENTS = [
     "docs/tutorial.md",
     "docs/which-promise.md",
     "docs/guide-steward.md",
+    "docs/serve.md",
     "docs/guide-analyst.md",
     "docs/release-format.md",
     "docs/randomness.md",

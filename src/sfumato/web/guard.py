@@ -41,7 +41,7 @@ _NO_SESSION = (
 def _no_session(path: str) -> Response:
     if path.startswith("/api/"):
         return problem(401, _NO_SESSION)
-    return PlainTextResponse(_NO_SESSION + "\n", 401)
+    return PlainTextResponse(_NO_SESSION + "\n", 401, {"Connection": "close"})
 
 
 class Guard:

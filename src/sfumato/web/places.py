@@ -35,7 +35,7 @@ class Roots:
         for number, folder in enumerate(folders):
             if not folder.is_dir():
                 raise UsageError(f"--data takes folders; {str(folder)!r} is not one.")
-            self.all.append(Root(str(number), folder.resolve()))
+            self.all.append(Root(str(number), plain_place(folder.resolve(), "--data")))
 
     def to_json(self) -> list[dict[str, str]]:
         return [{"id": root.identifier, "name": root.name} for root in self.all]
@@ -104,6 +104,16 @@ class Roots:
                 "Hidden files, and names with *, ? or [, cannot be chosen here. Rename the file."
             )
         return found
+
+
+def plain_place(folder: Path, flag: str) -> Path:
+    """A folder whose name no reader of files takes for a pattern."""
+    if glob.has_magic(str(folder)):
+        raise UsageError(
+            f"{flag} cannot be {str(folder)!r}: a path with *, ? or [ could stand for others too. "
+            "Rename the folder."
+        )
+    return folder
 
 
 def _outside() -> DataError:

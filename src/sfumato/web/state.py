@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.errors import DataError
+from sfumato.web.places import plain_place
 
 _IDENTIFIER = re.compile(r"[0-9a-f]{16}")
 FOLDERS = ("uploads", "tables", "profiles", "jobs", "temp")
@@ -45,7 +46,7 @@ class StateFolder:
     """The folder, locked: two servers must not tidy up behind each other."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path.resolve()
+        self.path = plain_place(path.resolve(), "--state")
         try:
             self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
             found = self.path.stat()

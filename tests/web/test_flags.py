@@ -1,0 +1,108 @@
+"""How a server may be started, and what it says where it may not."""
+
+from __future__ import annotations
+
+import socket
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sfumato.errors import UsageError
+from sfumato.web.server import Address, check_host
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "localhost", "evil.example", "", "127.0.0.1/8"])
+def test_hosts_that_are_no_address(host: str) -> None:
+    for understood in (False, True):
+        with pytest.raises(UsageError):
+            check_host(host, understood)
+
+
+def test_beyond_this_machine_only_for_those_who_understand() -> None:
+    with pytest.raises(UsageError, match="--i-understand"):
+        check_host("192.0.2.7", understood=False)
+    assert check_host("192.0.2.7", understood=True) == "192.0.2.7"
+    assert check_host("::1", understood=False) == "::1"
+    assert Address("::1", 80).netloc == "[::1]:80"
+    assert Address("192.0.2.7", 80).names == ["192.0.2.7:80"]
+    assert Address("127.0.0.1", 80).names == ["127.0.0.1:80", "localhost:80"]
+
+
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        (("--host", "192.0.2.7"), "--i-understand"),
+        (("--host", "0.0.0.0", "--i-understand"), "the one address"),
+        (("--data", "/nowhere/at/all"), "is not one"),
+        (("--upload-limit", "much"), "500MB"),
+        (("--memory-limit", "-1GB"), "500MB"),
+        (("--port", "99999"), "Choose another --port"),
+        (("--state", "/proc/nothing"), "--state"),
+    ],
+)
+def test_flags_that_make_no_sense(
+    cli: Any, tmp_path: Path, flags: tuple[str, ...], sentence: str
+) -> None:
+    state = () if "--state" in flags else ("--state", tmp_path / "state")
+    outcome = cli("serve", "--no-browser", "--port", "0", *state, *flags)
+    assert outcome.code == 2
+    assert sentence in outcome.err
+    assert outcome.err.count("\n") == 1
+    assert outcome.out == ""
+
+
+def test_a_taken_port(cli: Any, tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        outcome = cli("serve", "--no-browser", "--port", port, "--state", tmp_path / "state")
+    assert outcome.code == 2
+    assert "Choose another --port" in outcome.err
+
+
+def test_folders_with_patterns_in_their_names(cli: Any, tmp_path: Path) -> None:
+    odd = tmp_path / "a[b]c"
+    odd.mkdir()
+    for flags in (("--data", odd, "--state", tmp_path / "s"), ("--state", odd)):
+        outcome = cli("serve", "--no-browser", "--port", "0", *flags)
+        assert outcome.code == 2
+        assert "Rename the folder" in outcome.err
+
+
+def test_without_the_extra(cli: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import sfumato.cli.serve as command
+
+    monkeypatch.setattr(command, "find_spec", lambda name: None)
+    outcome = cli("serve", "--no-browser", "--state", tmp_path / "state")
+    assert outcome.code == 2
+    assert outcome.err == (
+        "sfumato: The page needs starlette and uvicorn. Install them with: "
+        "pip install 'sfumato[web]'\n"
+    )
+
+
+def test_the_browser_is_not_told_the_token_in_a_command_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import threading
+    import webbrowser
+
+    from sfumato.cli.serve import open_browser
+
+    opened: list[str] = []
+    done = threading.Event()
+
+    def open_it(address: str) -> bool:
+        opened.append(address)
+        done.set()
+        return True
+
+    monkeypatch.setattr(webbrowser, "open", open_it)
+    open_browser("http://127.0.0.1:1/?token=secret&x", tmp_path)
+    assert done.wait(10)
+    assert opened == [(tmp_path / "open.html").as_uri()]
+    assert "url=http://127.0.0.1:1/?token=secret&amp;x" in (tmp_path / "open.html").read_text()
+    assert stat.S_IMODE((tmp_path / "open.html").stat().st_mode) == 0o600
