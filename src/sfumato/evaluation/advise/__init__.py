@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from sfumato.engines.counting import Progress, no_progress
-from sfumato.errors import UsageError
+from sfumato.errors import SingularOperator, UsageError
 from sfumato.evaluation.advise.advice import Advice, Cost, Option, Priced
 from sfumato.evaluation.advise.families import (
     Ceilings,
@@ -136,16 +136,30 @@ def _search(study: Study, family: Family, allowed: list[Guarantee], target: floa
 def _bisect(study: Study, family: Family, allowed: list[Guarantee], aim: float) -> int:
     """The first promise, from the strongest, whose few questions are within `aim`; else the last.
 
-    Weaker promises have smaller errors, but for what integers do to buckets.
+    Weaker promises have smaller errors, but for what integers do to buckets. Every other step
+    looks where the logarithms of the errors known so far point, the others halve what is left.
     """
-    low, high = 0, len(allowed) - 1
-    while low < high:
+
+    def error(place: int) -> float:
+        return study.best(allowed[place], family.mechanisms, few=True)[0]
+
+    low, high = -1, len(allowed) - 1
+    above, below = math.inf, error(high)
+    if below > aim:
+        return high
+    guessing = False
+    while high - low > 1:
         middle = (low + high) // 2
-        if study.best(allowed[middle], family.mechanisms, few=True)[0] <= aim:
-            high = middle
+        if guessing and math.isfinite(above) and below > 0:
+            part = math.log(above / aim) / math.log(above / below)
+            middle = min(max(low + round(part * (high - low)), low + 1), high - 1)
+        found = error(middle)
+        if found <= aim:
+            high, below = middle, found
         else:
-            low = middle + 1
-    return low
+            low, above = middle, found
+        guessing = not guessing
+    return high
 
 
 def promise_cost(
@@ -176,7 +190,7 @@ def promise_cost(
         progress(f"predicting {way}", 0, 0)
         try:
             errors = study.errors(promise, way)
-        except UsageError:  # this way cannot plan for this table; others may
+        except (UsageError, SingularOperator):  # this way cannot plan for this table; others may
             if given is not None:
                 raise
             continue

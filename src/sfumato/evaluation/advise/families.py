@@ -29,7 +29,6 @@ from sfumato.profile import Histogram
 from sfumato.textform import rational
 
 _THOUSAND = 1000
-_FLOOR = Fraction(1, 50)  # of f-privacy's thresholds: the paper's c
 _COARSE = 2  # digits for buckets: integers make their errors jump, more digits would mean nothing
 _LARGEST_FACTOR = 10_000  # times a share that a promise may still call a limit
 ANYBODY = "anybody whose other knowledge gives no value more than rho1"
@@ -225,9 +224,11 @@ def _likenesses(histogram: Histogram) -> list[Guarantee]:
 
 
 def _f_privacy(histogram: Histogram, ceilings: Ceilings) -> list[Guarantee]:
+    """The share of a value plus a floor, the same for all: no chance rises by more than that."""
     if not ceilings:
-        largest = float((1 - _FLOOR) / _rarest(histogram))
-        return [FPrivacy(theta=theta, floor=_FLOOR) for theta in _factors(largest, _COARSE)]
+        hundredths = [Fraction(k, 100) for k in range(10, 100)]
+        floors = [Fraction(k, 1000) for k in range(10, 100)] + hundredths
+        return [FPrivacy(theta=Fraction(1), floor=floor) for floor in floors]
     own = tuple((label(value), limit) for value, limit in ceilings.items())
     others = [
         s for v, s in zip(histogram.values, histogram.shares, strict=True) if v not in ceilings

@@ -12,7 +12,13 @@ import numpy as np
 
 from sfumato.draws import Draws
 from sfumato.engines.counting import Progress, count_cells, no_progress, take_profile
-from sfumato.errors import DataError, InfeasibleGuarantee, UsageError, WeakPromiseWarning
+from sfumato.errors import (
+    DataError,
+    InfeasibleGuarantee,
+    SingularOperator,
+    UsageError,
+    WeakPromiseWarning,
+)
 from sfumato.evaluation.prediction import workload_errors
 from sfumato.evaluation.workloads import (
     People,
@@ -122,7 +128,7 @@ class Study:
             self.progress(f"predicting {promise}", 0, 0)
             try:
                 mean = float(np.mean(self.errors(promise, way, few=few)))
-            except (InfeasibleGuarantee, UsageError):
+            except (InfeasibleGuarantee, UsageError, SingularOperator):
                 mean = math.inf
             self._known[key] = mean if math.isfinite(mean) else math.inf
         return self._known[key]
