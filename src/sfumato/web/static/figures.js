@@ -37,12 +37,12 @@ export function refold(box, ...figures) {
 /** A column's histogram as a small picture, with its table. */
 export function histogram(column) {
   const found = column.histogram;
-  if (!found || found.bars.length === 0)
-    return h(
-      "p",
-      { class: "quiet" },
-      found?.others ? plural(found.others, "different value") : "no values",
-    );
+  if (found.bars.length === 0) {
+    const why = found.others
+      ? "No histogram: nearly every row has a value of its own."
+      : "No values.";
+    return h("p", { class: "quiet" }, why);
+  }
   const most = Math.max(...found.bars.map((bar) => bar.count), 1);
   const [width, height] = [240, 44];
   const step = width / found.bars.length;

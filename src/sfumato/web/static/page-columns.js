@@ -86,7 +86,7 @@ export async function showColumns(page) {
       const profile = await post(`/api/tables/${segment(page.id)}/roles`, request(draft));
       location.hash = `#/profile/${segment(profile.profile)}`;
     } catch (error) {
-      put(trouble, problem(error));
+      put(trouble, problem(error), hints(error.message));
     }
   }
 
@@ -207,4 +207,16 @@ function missingChoice(draft, keep) {
     }),
   );
   return { box };
+}
+
+// where this page has what the command line calls by a flag
+const FLAGS = [
+  ["--missing", "Here: choose under “Rows without a sensitive value”."],
+  ["--bins", "Here: “More about this column”, Bins."],
+  ["--domain", "Here: “More about this column”, Stated domain."],
+  ["--categorical", "Here: “More about this column”, these numbers are names."],
+];
+
+function hints(message) {
+  return FLAGS.filter(([flag]) => message.includes(flag)).map(([, text]) => h("p", null, text));
 }

@@ -21,6 +21,7 @@ export function predictionPanel(page, profile, useNearest) {
   const ceilingNote = h("p", { class: "quiet" });
   const ceilingTable = h("div");
   const errorTable = h("div");
+  const sketched = h("span");
   const charts = h(
     "div",
     { class: "charts" },
@@ -111,7 +112,7 @@ export function predictionPanel(page, profile, useNearest) {
         );
         if (!control.signal.aborted) draw(found, body.guarantee, promise);
       } catch {
-        // the sketch stands
+        sketched.textContent = " (sketched)";
       }
     }, REST);
     refining = {
@@ -158,6 +159,7 @@ export function predictionPanel(page, profile, useNearest) {
       );
       return;
     }
+    sketched.textContent = found.quick ? " (sketched; the exact figures follow)" : "";
     const statements = [found.statement].flat().filter(Boolean);
     page.limits(`With ${promise.name}:`, found.does_not_protect ?? promise.does_not_protect);
     put(
@@ -169,7 +171,7 @@ export function predictionPanel(page, profile, useNearest) {
         h("code", null, guarantee),
         " kept by ",
         h("code", null, found.mechanism),
-        found.quick ? " (sketched; the exact figures follow)" : null,
+        sketched,
       ),
       found.caveats?.length
         ? h(
