@@ -157,7 +157,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("PYSPARK_PYTHON", sys.executable)
             session = (
-                pyspark_sql.SparkSession.builder.master("local[2]")
+                # a task that fails is tried again, four times in all
+                pyspark_sql.SparkSession.builder.master("local[2,4]")
                 .appName("sfumato tests")
                 .config("spark.ui.enabled", "false")
                 .config("spark.ui.showConsoleProgress", "false")

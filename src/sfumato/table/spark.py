@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -26,11 +27,14 @@ class SparkSource(Source):
     def batches(
         self, columns: Sequence[str], rows: int, threads: bool = True
     ) -> Iterator[pa.RecordBatch]:
-        chosen = self.frame.select([quoted(name) for name in columns])
-        for row in chosen.mapInArrow(_serialized, "batch binary").toLocalIterator():
+        with warnings.catch_warnings():
+            # Spark mentions pandas, which nothing here uses
+            warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas")
+            moved = numbered(self.frame, columns).mapInArrow(_serialized, "batch binary")
+        for row in moved.toLocalIterator():
             for batch in pa.ipc.open_stream(row.batch):
                 for start in range(0, batch.num_rows, rows):
-                    yield normalize(batch.slice(start, rows), columns)
+                    yield normalize(named(batch.slice(start, rows), columns), columns)
 
 
 class SchemaSource(Source):
@@ -54,15 +58,31 @@ def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
+def numbered(frame: Any, columns: Sequence[str]) -> Any:
+    """The chosen columns by number: `mapInArrow` stumbles over names with a dot."""
+    from pyspark.sql import functions
+
+    return frame.select(
+        [functions.col(quoted(name)).alias(f"column{i}") for i, name in enumerate(columns)]
+    )
+
+
+def named(batch: pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:
+    """Numbered columns with their names again."""
+    return pa.RecordBatch.from_arrays(batch.columns, names=list(columns))
+
+
 def _arrow_type(field: Any) -> pa.DataType:
     from pyspark.errors import PySparkException
     from pyspark.sql.pandas.types import to_arrow_schema
-    from pyspark.sql.types import StructType
+    from pyspark.sql.types import StructType, TimestampType
 
+    if isinstance(field.dataType, TimestampType):  # an instant, told in the session's zone
+        return pa.timestamp("us", "UTC")
     try:
         return to_arrow_schema(StructType([field])).field(0).type
-    except PySparkException:  # Arrow has no such type: such a column can only be dropped
-        return pa.struct([])
+    except (PySparkException, AssertionError):
+        return pa.struct([])  # nothing that can be published: such a column can only be dropped
 
 
 def to_bytes(batch: pa.RecordBatch) -> bytes:

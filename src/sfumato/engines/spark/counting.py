@@ -26,7 +26,7 @@ from sfumato.profile import Cells, Histogram, Profile
 from sfumato.table import Table
 from sfumato.table.bins import Bins
 from sfumato.table.plain import normalize
-from sfumato.table.spark import quoted
+from sfumato.table.spark import numbered, quoted
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,10 +146,8 @@ def _binned(frame: Any, table: Table, columns: Sequence[str]) -> Any:
     from pyspark.sql.types import IntegerType, StructField, StructType
 
     cuts = [table.bins.get(column) for column in columns]
-    fields = [
-        StructField(column, IntegerType()) if column in table.bins else frame.schema[column]
-        for column in columns
-    ]
+    kinds = [IntegerType() if c in table.bins else frame.schema[c].dataType for c in columns]
+    fields = [StructField(column, kind) for column, kind in zip(columns, kinds, strict=True)]
 
     def code(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -157,9 +155,9 @@ def _binned(frame: Any, table: Table, columns: Sequence[str]) -> Any:
                 array if bins is None else _bin_array(bins, array)
                 for bins, array in zip(cuts, batch.columns, strict=True)
             ]
-            yield pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
+            yield pa.RecordBatch.from_arrays(arrays, names=list(columns))
 
-    return frame.mapInArrow(code, StructType(fields))
+    return numbered(frame, columns).mapInArrow(code, StructType(fields))
 
 
 def _bin_array(bins: Bins, array: pa.Array) -> pa.Array:

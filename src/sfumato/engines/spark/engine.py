@@ -12,7 +12,7 @@ import pickle
 import shutil
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -44,7 +44,7 @@ from sfumato.mechanisms import CellPlan, Mechanism, parse_mechanism
 from sfumato.profile import Cells
 from sfumato.release import BundleWriter
 from sfumato.table import Table
-from sfumato.table.spark import SchemaSource, SparkSource
+from sfumato.table.spark import SchemaSource, SparkSource, numbered
 
 
 def publish(
@@ -131,36 +131,33 @@ def write_parts(
 
     `beside` says that the tasks run where the folder is.
     """
-    table, arriving = work.table, folder / "arriving"
+    table = work.table
     columns = [*table.quasi, *table.sensitive]
     if work.draws.origin == "key-file" and table.key is not None:
         columns.append(table.key)
-    if beside:
-        arriving.mkdir()
-        work = replace(work, folder=str(arriving.resolve()))
     shown = [PlainColumn(table, name) for name in table.quasi]
     stream.quasi = list(shown)
     prints = Prints(stream)
-    with closing(Sealed(work, frame.sparkSession)) as sealed:
-        made = (
-            whole_records(table, frame, columns)
-            .mapInArrow(worker.dealer(sealed), worker.DEALT)
-            .groupBy("pile")
-            .applyInArrow(worker.gatherer(sealed), worker.GATHERED)
-        )
-        for part in made.collect() if beside else _one_by_one(made):
-            prints.add(np.frombuffer(part.prints, np.int64).reshape(-1, 3))
-            for column, seen in zip(shown, pickle.loads(part.seen).values(), strict=True):
-                column.learn(seen)
-            place = _place(folder, part.pile, work.piles)
-            if beside:
-                (arriving / str(part.pile)).rename(place)
-            else:
-                place.write_bytes(part.file)
-            stream.published += part.records
-            stream.progress("publishing", stream.published, stream.expected)
-    if beside:
-        shutil.rmtree(arriving)  # with what attempts that were killed left there
+    with _arrivals(folder) as arriving:
+        work = replace(work, folder=str(arriving.resolve()) if beside else None)
+        with closing(Sealed(work, frame.sparkSession)) as sealed:
+            made = (
+                numbered(whole_records(table, frame, columns), columns)
+                .mapInArrow(worker.dealer(sealed), worker.DEALT)
+                .groupBy("pile")
+                .applyInArrow(worker.gatherer(sealed), worker.GATHERED)
+            )
+            for part in made.collect() if beside else _one_by_one(made):
+                prints.add(np.frombuffer(part.prints, np.int64).reshape(-1, 3))
+                for column, seen in zip(shown, pickle.loads(part.seen).values(), strict=True):
+                    column.learn(seen)
+                place = _place(folder, part.pile, work.piles)
+                if beside:
+                    (arriving / str(part.pile)).rename(place)
+                else:
+                    place.write_bytes(part.file)
+                stream.published += part.records
+                stream.progress("publishing", stream.published, stream.expected)
     if stream.published != stream.expected:
         raise stream.changed(
             f"{stream.expected:,} records were to be published, and {stream.published:,} arrived"
@@ -169,6 +166,21 @@ def write_parts(
         _place(folder, 0, 1).write_bytes(worker.empty_file(work))
     for column in shown:
         column.check_stated()
+
+
+@contextmanager
+def _arrivals(folder: Path) -> Iterator[Path]:
+    """A folder for tasks to put files into, and no longer than we wait for them.
+
+    A task that outlives its job would still write. So the folder moves away before it is emptied:
+    such a task does not find it any more.
+    """
+    arriving = folder / "arriving"
+    arriving.mkdir()
+    try:
+        yield arriving
+    finally:
+        shutil.rmtree(arriving.rename(folder / "left over"))
 
 
 def _one_by_one(made: Any) -> Iterator[Any]:

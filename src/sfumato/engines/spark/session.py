@@ -108,7 +108,9 @@ def translated(text: str, label: str) -> SfumatoError:
             "The Spark executors run another Python than this one. Set PYSPARK_PYTHON to the same "
             "version on every machine."
         )
+    # the last line of a traceback in a task says more than what Java says around it
+    raised = re.findall(r"^(\w[\w.]*(?:Error|Exception)(?::.*)?)$", text, re.MULTILINE)
+    causes = re.findall(r"^Caused by: (.+)$", text, re.MULTILINE)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
-    reason = (causes or lines or ["no reason given"])[-1 if causes else 0].rstrip(".")
+    reason = (raised[-1:] or causes[-1:] or lines[:1] or ["no reason given"])[0].rstrip(".")
     return DataError(f"Spark failed on {label}: {reason[:500]}.")

@@ -36,7 +36,7 @@ from sfumato.profile import Profile
 from sfumato.table import Table
 from sfumato.table.plain import normalize
 from sfumato.table.sources import Source
-from sfumato.table.spark import to_bytes
+from sfumato.table.spark import named, to_bytes
 
 DEALT = "pile int, partition int, chunk int, print long, rows binary"
 GATHERED = "pile int, records long, file binary, prints binary, seen binary"
@@ -85,7 +85,7 @@ class PartitionSource(Source):
         self, columns: Sequence[str], rows: int, threads: bool = True
     ) -> Iterator[pa.RecordBatch]:
         for batch in self._batches:
-            plain = normalize(batch, columns)
+            plain = normalize(named(batch, columns), columns)
             arrays = [
                 _coded(array) if name in self._coded else array
                 for name, array in zip(columns, plain.columns, strict=True)
