@@ -87,7 +87,8 @@ def with_law(
         .append_column("held", pa.array(counts[original]))
     )
     stuck = tuple(names_of(operator.at_the_limit(), domain))
-    return WeightTable(weights.keys, table, DecoyLaw(operator.groups, int(counts.sum()), stuck))
+    law = DecoyLaw(operator.groups, int(counts.sum()), stuck)
+    return WeightTable(weights.keys, table, decoys=law)
 
 
 def decoy_variance(

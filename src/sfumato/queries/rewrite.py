@@ -35,6 +35,9 @@ class Stage:
     def names(self) -> list[str]:
         return list(self._names.values())
 
+    def by_name(self) -> dict[str, str]:
+        return {name: sql for sql, name in self._names.items()}
+
     def listed(self) -> list[str]:
         return [f"{sql} AS {name}" for sql, name in self._names.items()]
 

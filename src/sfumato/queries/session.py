@@ -153,7 +153,10 @@ class Session:
             cursor.close()
 
     def weights(self, column: str) -> tuple[str, WeightTable]:
-        """The weight table of a sensitive column, by the name it has in this database."""
+        """The weight table of a sensitive column, by the name it has in this database.
+
+        Its `rest`, where it has one, is the table of that name with `_rest` behind.
+        """
         with self._lock:
             name = f"weights_{self.names[column]}"
             if column not in self._weights:
@@ -165,12 +168,17 @@ class Session:
                         f"The records lack {list_some(sorted(set(found.keys) - set(self.names)))}, "
                         f"which the operator of column {column!r} needs. Fetch the release again."
                     )
-                cursor = self._connection.cursor()
-                cursor.register("arrived", found.table)
-                cursor.execute(f"CREATE TABLE {quoted(name)} AS SELECT * FROM arrived")
-                cursor.close()
+                self._keep(name, found.table)
+                if found.rest is not None:
+                    self._keep(f"{name}_rest", found.rest)
                 self._weights[column] = found
-            return quoted(name), self._weights[column]
+            return name, self._weights[column]
+
+    def _keep(self, name: str, table: pa.Table) -> None:
+        cursor = self._connection.cursor()
+        cursor.register("arrived", table)
+        cursor.execute(f"CREATE TABLE {quoted(name)} AS SELECT * FROM arrived")
+        cursor.close()
 
     def published_counts(self, column: str, domain: pa.Array) -> IntArray:
         """The release's own records counted by value of the domain."""

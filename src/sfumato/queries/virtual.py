@@ -30,16 +30,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from sqlglot import exp
 
+from sfumato.columns import list_some
+from sfumato.errors import QueryError
 from sfumato.queries.decoys import DecoyLaw, Moments, decoy_variance
 from sfumato.queries.dialect import Node
+from sfumato.queries.large import LargeColumn
 from sfumato.queries.question import Aggregate, Question, Term
 from sfumato.queries.rewrite import Stage, hoisted, over
 from sfumato.queries.session import Session, quoted
 from sfumato.queries.sums import RecordSums, all_of, group_by, where
-from sfumato.queries.weights import WeightTable
+from sfumato.queries.weights import MOST_VALUES, WeightTable
 
 
 @dataclass(frozen=True)
@@ -103,6 +105,12 @@ class VirtualTable:
         for _, weights in self._weights:
             for column in weights.keys:
                 self._shown.setdefault(column, f"r{len(self._shown)}")
+        self._large = any(weights.rest is not None for _, weights in self._weights)
+        if self._large and len(self._weights) > 1:
+            raise QueryError(
+                f"The columns {list_some(question.sensitive)} cannot be asked about together: one "
+                f"has more than {MOST_VALUES:,} values. Ask about one of them at a time."
+            )
         self._names = session.names
         self._scale = session.scale()
         # on original values: which keys and which conditions need the weights
@@ -120,6 +128,9 @@ class VirtualTable:
         # the order matters: a later stage tells the earlier ones what it needs of them
         sums = [self._sums(aggregate) for aggregate in self._question.aggregates]
         contributions = self._contributions() if self._weights else ""
+        if self._large:
+            large = self._large_column()
+            contributions = f"shown AS ({large.classes()}), {large.contributions()}"
         return (
             f"WITH classes AS MATERIALIZED ({self._classes()}), {contributions}"
             f"groups AS ({self._groups()}), {name} AS ({self._estimates(sums, quantile)})"
@@ -142,7 +153,7 @@ class VirtualTable:
         if len(self._weights) == 1 and not self._mixed.names:
             # the weights alone know every published value: no need to look at the records
             name, weights = self._weights[0]
-            before, source = "", f"{name} AS w0"
+            before, source = "", f"{quoted(name)} AS w0"
             split = [f"w0.{quoted(weights.keys[c])} AS {r}" for c, r in self._shown.items()]
         else:
             carried = [*self._mixed.names, *self._shown.values()]
@@ -154,11 +165,26 @@ class VirtualTable:
                     f"p.{self._shown[column]} IS NOT DISTINCT FROM w{place}.{quoted(inside)}"
                     for column, inside in weights.keys.items()
                 ]
-                source += f" JOIN {name} AS w{place} ON {' AND '.join(same)}"
+                source += f" JOIN {quoted(name)} AS w{place} ON {' AND '.join(same)}"
         split += [f"{sql} AS k{place}" for place, sql in self._keys.items()]
         return (
             f"{before}contributions AS (SELECT {', '.join([*split, *self._weighted.listed()])} "
             f"FROM {source}{where(self._where)}{group_by(len(split))}), "
+        )
+
+    def _large_column(self) -> LargeColumn:
+        ((name, _),) = self._weights
+        (shown,) = self._shown.values()
+        quasi = [place for place in range(len(self._question.keys)) if place not in self._keys]
+        return LargeColumn(
+            name,
+            shown,
+            self._mixed.names,
+            [f"k{place}" for place in quasi],
+            self._moments.names,
+            self._keys,
+            self._weighted.by_name(),
+            self._where,
         )
 
     def _groups(self) -> str:
@@ -172,6 +198,8 @@ class VirtualTable:
                 f"c.{name} IS NOT DISTINCT FROM t.{name}"
                 for name in (*self._mixed.names, *self._shown.values())
             ]
+            if self._large:
+                source, same = "shown AS c", ["c.whole = t.whole", *same]
             source += f" JOIN contributions AS t ON {' AND '.join(same)}"
         return (
             f"SELECT {', '.join([*keys, *self._grouped.listed()])} FROM {source}"
@@ -324,7 +352,7 @@ class VirtualTable:
         if self._scale is None:
             return ""
         copies, _ = self._scale
-        largest = max(float(pc.max(pc.abs(w.table["weight"])).as_py()) for _, w in self._weights)
+        largest = max(weights.largest for _, weights in self._weights)
         records = _filter(on_records)
         scaled = self._moments.add(f"sum({copies}){records}")
         squares = self._moments.add(f"sum({copies} * ({each}) * ({each})){records}")
@@ -334,7 +362,8 @@ class VirtualTable:
         return f" + {2 * largest**2:.17e} * {s} * {q} / ({n} * {n}) * (1 - {n} / {s})"
 
     def _sum(self, inside: str, chosen: str) -> str:
-        return self._grouped.add(f"sum({inside}){chosen}")
+        signed = f"t.sign * ({inside})" if self._large else inside
+        return self._grouped.add(f"sum({signed}){chosen}")
 
     def _possible(self, on_originals: list[str], inside: str) -> str:
         """Leave out the rows to which no original value contributes: 0 · NaN would be NaN."""

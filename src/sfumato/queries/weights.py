@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from sfumato.draws import IntArray
 from sfumato.errors import QueryError
@@ -31,15 +32,28 @@ class WeightTable:
     sub-table has an operator of its own. Zero weights are left out. Where the operator keeps every
     value with the same probability, `table` also has that probability as `kept` and the number of
     values as `size` (by sub-table; missing where one keeps them with several).
+
+    For a column of very many values, W[y, x] = own_x·1{y = x} + rest_x is written down as O(m)
+    rows: `table` then has what a record adds to the value it shows, `rest` (original, weight) what
+    it adds to every value, whatever it shows.
     """
 
     keys: dict[str, str]
     table: pa.Table
+    rest: pa.Table | None = None
     decoys: DecoyLaw | None = None  # where error bars follow the law of decoys
+
+    @property
+    def largest(self) -> float:
+        """The largest weight of all, without its sign."""
+        most = float(pc.max(pc.abs(self.table["weight"])).as_py())
+        if self.rest is None:
+            return most
+        return most - float(pc.min(pc.abs(self.rest["weight"])).as_py())
 
 
 def weight_table(release: Release, column: str, published_counts: PublishedCounts) -> WeightTable:
-    """The weights W = P⁻¹ of a sensitive column (methods, section 1). O(m²).
+    """The weights W = P⁻¹ of a sensitive column (methods, section 1). O(m²), O(m) for a large m.
 
     `published_counts` counts the release's own records by value of the domain, for operators that
     are complete only together with what was published.
@@ -65,14 +79,19 @@ def weight_table(release: Release, column: str, published_counts: PublishedCount
         )
         table = _with_retention(table, [part.operator for part in operator.parts])
         return WeightTable({column: "published", shown: "part"}, table)
-    if operator.values > MOST_VALUES:
+    large = operator.values > MOST_VALUES
+    if large and not isinstance(operator, Uniform | Decoy):
         raise QueryError(
             f"Column {column!r} has {operator.values:,} values; questions about a column of more "
-            f"than {MOST_VALUES:,} are not supported. Ask for a release with coarser values, or of "
-            "the mechanism 'partitioned'."
+            f"than {MOST_VALUES:,} are not supported for this mechanism. Ask for a release with "
+            "coarser values, or of the mechanisms 'uniform' or 'partitioned'."
         )
     if isinstance(operator, Decoy):
         operator = completed(operator, published_counts(column, domain), domain, column)
+        if large:
+            return _split(operator, column, domain)
+    elif large and isinstance(operator, Uniform):
+        return _split(operator, column, domain)
     elif operator.needs_counts:
         operator = operator.observed(published_counts(column, domain))
     weights = operator.columns() if isinstance(operator, Decoy) else operator.weights()
@@ -85,6 +104,29 @@ def weight_table(release: Release, column: str, published_counts: PublishedCount
     if isinstance(operator, Decoy):
         return with_law(table, operator, places[1][weights.reshape(-1) != 0], domain)
     return table
+
+
+def _split(operator: Uniform | Decoy, column: str, domain: pa.Array) -> WeightTable:
+    """The weights as what a record adds to the value it shows, and to every value. O(m)."""
+    codes = np.arange(operator.values)
+    if isinstance(operator, Uniform):
+        if operator.retention == 0:
+            operator.weights()  # says that nothing can be estimated
+        own = np.full(len(codes), 1 / float(operator.retention))
+        rest = -float(operator.off_diagonal) * own
+    else:
+        seen = 1 / operator.groups - operator.decoy_rates
+        seen[operator.at_the_limit()] = np.nan
+        own, rest = 1 / seen, -operator.decoy_rates / seen
+    table = WeightTable({column: "published"}, long_form(domain, codes, codes, own))
+    background = long_form(domain, codes, codes, rest)
+    kept = codes[rest != 0]
+    if isinstance(operator, Decoy):
+        table = with_law(table, operator, codes, domain)
+        background = with_law(WeightTable({}, background), operator, kept, domain).table
+    else:
+        table = replace(table, table=_with_retention(table.table, [operator]))
+    return replace(table, rest=background if len(kept) else None)
 
 
 def _with_retention(table: pa.Table, operators: Sequence[Operator]) -> pa.Table:

@@ -1,0 +1,122 @@
+"""Sensitive columns of very many values: O(m) rows of weights give what m² rows give."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import sfumato as sf
+from sfumato.errors import QueryError
+from sfumato.operators import Decoy, Operator, Uniform
+from sfumato.queries import OpenedRelease, ask, open_release, weights
+from sfumato.queries.session import session_of
+
+from .conftest import MakeRelease
+
+QUESTIONS = (
+    "SELECT disease, COUNT(*) FROM release GROUP BY disease",
+    "SELECT COUNT(*), COUNT(*) FILTER (WHERE disease = 'd1'), COUNT(age) FROM release",
+    "SELECT age // 20 AS a, COUNT(*), AVG(score) FROM release WHERE disease < 'd3' GROUP BY a",
+    "SELECT sex, disease, SUM(age), COUNT(*) FROM release WHERE age > 40 GROUP BY 1, 2",
+    "SELECT COUNT(*), SUM(score) FROM release WHERE age > 60 OR disease IN ('d1', 'd4')",
+    "SELECT substring(disease, 2) AS k, AVG(age) FILTER (WHERE sex = 'F') FROM release GROUP BY k",
+    "SELECT CASE WHEN disease > 'd2' THEN age > 50 END AS k, COUNT(*) FROM release GROUP BY k",
+    "SELECT SUM(CASE WHEN disease = 'd2' THEN age ELSE score END), AVG(length(disease)) "
+    "FROM release",
+    "SELECT disease IS NULL AS k, COUNT(disease), SUM(age * length(disease)) FROM release "
+    "GROUP BY k",
+    "SELECT COUNT(*) FROM release WHERE disease = 'd1' AND age > 1000",
+    "SELECT sex, COUNT(*) FROM release WHERE disease LIKE 'nobody' GROUP BY sex",
+    "SELECT disease, COUNT(*) FROM release WHERE age > 1000 GROUP BY disease",
+    "SELECT disease, COUNT(*) FROM release GROUP BY disease HAVING count_low > 5 ORDER BY count",
+)
+
+
+def people(rows: int = 900) -> pa.Table:
+    rng = np.random.default_rng(12)
+    disease = [None if i == 6 else f"d{i}" for i in rng.integers(0, 8, rows)]
+    return pa.table(
+        {
+            "age": pa.array(rng.integers(20, 90, rows), mask=rng.random(rows) < 0.05),
+            "sex": np.array(["F", "M"])[rng.integers(0, 2, rows)],
+            "score": rng.integers(-8, 9, rows) / 4,
+            "disease": disease,
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    "operator", [Uniform(8, Fraction(1, 3)), Uniform(8, Fraction(1)), Decoy(8, 3)]
+)
+def test_both_ways_agree(
+    make_release: MakeRelease, monkeypatch: pytest.MonkeyPatch, operator: Operator
+) -> None:
+    dense = make_release(people(), ["disease"], {"disease": operator})
+    large = open_release(dense.path)
+    for sql in QUESTIONS:
+        expected = ask(dense, sql).rows()
+        with monkeypatch.context() as patch:
+            patch.setattr(weights, "MOST_VALUES", 3)
+            found = ask(large, sql).rows()
+        assert_rows(expected, found, sql)
+    assert (session_of(large).weights("disease")[1].rest is None) == (
+        operator == Uniform(8, Fraction(1))
+    )
+    for wish in ({"consistent": True}, {"keys": True}):
+        expected, found = (ask(each, QUESTIONS[0], **wish).rows() for each in (dense, large))  # type: ignore[arg-type]
+        assert_rows(expected, found, str(wish))
+
+
+def assert_rows(expected: list[dict[str, Any]], found: list[dict[str, Any]], note: str) -> None:
+    assert len(expected) == len(found), note
+    for one, other in zip(expected, found, strict=True):
+        for name, value in one.items():
+            if isinstance(value, float):
+                assert other[name] == pytest.approx(value, rel=1e-9, abs=1e-6), (note, name)
+            else:
+                assert other[name] == value, (note, name)
+
+
+def test_ten_thousand_values(tmp_path: Path) -> None:
+    """As with few values: whatever is asked of everybody adds up to everybody."""
+    rng = np.random.default_rng(4)
+    values = np.concatenate([np.arange(10_000), np.minimum(rng.zipf(1.5, 20_000), 9_999)])
+    table = pa.table(
+        {
+            "sex": np.array(["F", "M"])[rng.integers(0, 2, 30_000)],
+            "code": [f"c{v:04}" for v in values],
+        }
+    )
+    data = sf.read(table, quasi="sex", sensitive="code")
+    sf.publish(data, "rho-privacy(0.3, 0.9)", to=tmp_path / "r", mechanism="uniform")
+    release: OpenedRelease = open_release(tmp_path / "r")
+    many = len(release.domain("code"))
+    assert many > weights.MOST_VALUES
+    answer = release.sql("SELECT sex, code, COUNT(*) AS n FROM release GROUP BY sex, code")
+    assert len(answer) == 2 * many
+    assert sum(row["n"] for row in answer.rows()) == pytest.approx(30_000)
+    one = release.sql("SELECT COUNT(*) FROM release WHERE code = 'c0001'")
+    truth = int((values == 1).sum())
+    assert abs(one.value - truth) < 5 * one.stderr
+    assert one.stderr > 0
+
+
+def test_what_large_columns_cannot_do(
+    make_release: MakeRelease, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from sfumato.operators import FineGrain
+
+    monkeypatch.setattr(weights, "MOST_VALUES", 3)
+    table = people().append_column("cost", pa.array(np.arange(900) % 3))
+    two = make_release(table, ["disease", "cost"], {"disease": Uniform(8, Fraction(1, 3))})
+    assert ask(two, "SELECT COUNT(*) FROM release WHERE disease = 'd1'").stderr > 0
+    with pytest.raises(QueryError, match="cannot be asked about together"):
+        ask(two, "SELECT COUNT(*) FROM release WHERE disease = 'd1' AND cost = 2")
+    fine = make_release(people(), ["disease"], {"disease": FineGrain.of([Fraction(1, 2)] * 8)})
+    with pytest.raises(QueryError, match="more than 3 are not supported for this mechanism"):
+        ask(fine, "SELECT COUNT(*) FROM release WHERE disease = 'd1'")
