@@ -31,6 +31,7 @@ from sfumato.web.workers import Workers
 ROLES = ("quasi", "sensitive", "key", "drop")
 _LONG = 3600.0  # seconds for reading a whole table
 _SHORT = 120.0  # for a question or an exact prediction
+_LOOK_UP = 0.25  # seconds between two looks whether anybody still waits
 _UNSEEN = re.compile(r"[\x00-\x1f\x7f]")
 
 
@@ -81,7 +82,7 @@ async def unless_gone(request: Request, work: Coroutine[Any, Any, Any]) -> Any:
     """Wait for work, and stop it when nobody waits for its answer any more."""
     task = asyncio.create_task(work)
     try:
-        while not (await asyncio.wait({task}, timeout=1.0))[0]:
+        while not (await asyncio.wait({task}, timeout=_LOOK_UP))[0]:
             if await request.is_disconnected():
                 break
         else:
