@@ -83,8 +83,8 @@ def tails(setting: Setting, size: IntArray, sample: IntArray, count: IntArray) -
     >>> round(float(found.above[0]), 4), round(float(found.below[0]), 4)
     (0.0101, 0.0108)
     """
-    cases, place = np.unique(np.stack([size, sample, count]), axis=1, return_inverse=True)
-    n_all, n, c = cases
+    first, place = distinct_rows(size, sample, count)
+    n_all, n, c = size[first], sample[first], count[first]
     # T > N q + p c (1+λ), all over one denominator, in whole numbers
     p, q, error = setting.retention, setting.background, setting.error
     above = _whole_floor(n_all, c, q, p * (1 + error)) + 1
@@ -94,7 +94,7 @@ def tails(setting: Setting, size: IntArray, sample: IntArray, count: IntArray) -
     least = np.concatenate([above, below, at_least, at_most])
     repeated = [np.tile(each, 4) for each in (n_all, n, c)]
     found = _reach_at_least(setting, repeated[0], repeated[1], repeated[2], least)
-    reach = found.reshape(4, -1)[:, place.reshape(-1)]
+    reach = found.reshape(4, -1)[:, place]
     return Tails(reach[0], 1 - reach[1], reach[2], 1 - reach[3])
 
 
@@ -151,10 +151,9 @@ def _sum_at_least(setting: Setting, n: IntArray, k: IntArray, least: IntArray) -
     """Pr(Binomial(k, p+q) + Binomial(n−k, q) ≥ least), equal cases computed once."""
     if not len(n):
         return np.zeros(0)
-    cases, place = np.unique(
-        np.stack([n, k, np.clip(least, 0, n + 1)]), axis=1, return_inverse=True
-    )
-    return _convolved(setting, *cases)[place.reshape(-1)]
+    bounded = np.clip(least, 0, n + 1)
+    first, place = distinct_rows(n, k, bounded)
+    return _convolved(setting, n[first], k[first], bounded[first])[place]
 
 
 def _convolved(setting: Setting, n: IntArray, k: IntArray, least: IntArray) -> FloatArray:
@@ -182,3 +181,27 @@ def _convolved(setting: Setting, n: IntArray, k: IntArray, least: IntArray) -> F
         result[start:stop] = np.bincount(owner - start, kept_as * others, minlength=stop - start)
         start = stop
     return np.minimum(result, 1.0)
+
+
+def distinct_rows(*columns: IntArray) -> tuple[IntArray, IntArray]:
+    """The first place of each different row of whole numbers ≥ 0, and which of them each row is.
+
+    Small ranges go through a table of flags, the rest through one sort of packed keys.
+    """
+    spans = [int(column.max(initial=0)) + 1 for column in columns]
+    key = np.zeros(len(columns[0]), np.int64)
+    room = 1
+    for column, span in zip(columns, spans, strict=True):
+        if room * span >= 1 << 62:  # too wide to pack: number what is there so far
+            key, room = np.unique(key, return_inverse=True)[1].reshape(-1), len(key)
+        key = key * span + column
+        room *= span
+    if room <= 4 * len(key) + (1 << 16):
+        first = np.full(room, -1, np.int64)
+        first[key[::-1]] = np.arange(len(key) - 1, -1, -1)
+        used = np.flatnonzero(first >= 0)
+        number = np.empty(room, np.int64)
+        number[used] = np.arange(len(used))
+        return first[used], number[key]
+    _, first, place = np.unique(key, return_index=True, return_inverse=True)
+    return first, place.reshape(-1)

@@ -7,7 +7,7 @@ import numpy as np
 from sfumato.draws import BoolArray, IntArray
 from sfumato.mechanisms.reconstruction.groups import Groups
 from sfumato.mechanisms.reconstruction.levels import Bound, Level, level_of
-from sfumato.mechanisms.reconstruction.tails import FloatArray, Setting, Tails, tails
+from sfumato.mechanisms.reconstruction.tails import FloatArray, Setting, Tails, distinct_rows, tails
 
 
 def choose_samples(
@@ -92,32 +92,8 @@ def distinct_tails(
     setting: Setting, sizes: IntArray, samples: IntArray, counts: IntArray
 ) -> tuple[Tails, IntArray]:
     """The tails of the different cases, and where each case is among them."""
-    first, place = _distinct(sizes, samples, counts)
+    first, place = distinct_rows(sizes, samples, counts)
     return tails(setting, sizes[first], samples[first], counts[first]), place
-
-
-def _distinct(*columns: IntArray) -> tuple[IntArray, IntArray]:
-    """The first place of each different row, and which of them each row is.
-
-    Small ranges go through a table of flags, the rest through one sort of packed keys.
-    """
-    spans = [int(column.max(initial=0)) + 1 for column in columns]
-    key = np.zeros(len(columns[0]), np.int64)
-    room = 1
-    for column, span in zip(columns, spans, strict=True):
-        if room * span >= 1 << 62:  # too wide to pack: number what is there so far
-            key, room = np.unique(key, return_inverse=True)[1].reshape(-1), len(key)
-        key = key * span + column
-        room *= span
-    if room <= 4 * len(key) + (1 << 16):
-        first = np.full(room, -1, np.int64)
-        first[key[::-1]] = np.arange(len(key) - 1, -1, -1)
-        used = np.flatnonzero(first >= 0)
-        number = np.empty(room, np.int64)
-        number[used] = np.arange(len(used))
-        return first[used], number[key]
-    _, first, place = np.unique(key, return_index=True, return_inverse=True)
-    return first, place.reshape(-1)
 
 
 def violations(groups: Groups, setting: Setting, bound: Bound) -> BoolArray:
