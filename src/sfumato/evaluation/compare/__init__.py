@@ -12,7 +12,7 @@ from sfumato.engines.counting import Progress, no_progress, take_profile
 from sfumato.errors import UsageError
 from sfumato.evaluation.compare.candidates import Candidate, listed, pair_up, short_names
 from sfumato.evaluation.compare.comparison import Comparison, Row
-from sfumato.evaluation.compare.measure import Job, Settings
+from sfumato.evaluation.compare.measure import Job, Settings, slowest_first
 from sfumato.evaluation.compare.pages import comparison_page
 from sfumato.evaluation.compare.running import run_jobs
 from sfumato.evaluation.compare.state import State, key_of
@@ -117,7 +117,9 @@ def _results(
     names = dict(zip(keys, short_names(chosen), strict=True))
     todo = {
         key: Job(candidate, table, state.work(key), settings)
-        for key, candidate in zip(keys, chosen, strict=True)
+        for key, candidate in sorted(
+            zip(keys, chosen, strict=True), key=lambda pair: slowest_first(pair[1])
+        )
         if key not in found
     }
     for key, result in run_jobs(
