@@ -14,7 +14,7 @@ test: $(STAMP) tools
 	$(BIN)/ruff format --check -q src tests benchmarks
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 --dist loadgroup
 
 # What some tests need beyond Python; a test whose program is missing is skipped by name
 tools:

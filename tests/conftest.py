@@ -23,6 +23,21 @@ DISEASES = ("angina", "asthma", "cancer", "diabetes", "flu", "gastritis", "hepat
 SHARES = (0.24, 0.2, 0.16, 0.12, 0.1, 0.08, 0.06, 0.04)
 
 
+STARTED_ONCE = ("spark", "postgres", "site")  # servers that a whole run shares
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What tests share is made once: `--dist loadgroup` keeps its users in one process."""
+    for item in items:
+        shared = getattr(getattr(item, "_fixtureinfo", None), "name2fixturedefs", {})
+        scopes = {found[-1].scope for found in shared.values() if found}
+        server = next((name for name in STARTED_ONCE if name in shared), None)
+        if server is not None:
+            item.add_marker(pytest.mark.xdist_group(server))
+        elif "module" in scopes:
+            item.add_marker(pytest.mark.xdist_group(str(item.path)))
+
+
 @dataclass(frozen=True)
 class Outcome:
     """What a run of the command line did."""
