@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,9 @@ import pytest
 import sfumato as sf
 from sfumato.errors import QueryError, UsageError
 from sfumato.queries import OpenedRelease, ask, open_release
+from sfumato.queries.session import session_of
 from sfumato.queries.spark import SparkSums
+from sfumato.queries.sums import RecordSums
 
 from .conftest import MakeRelease
 
@@ -172,6 +175,29 @@ def test_the_callers_spark_session_stays_as_it_was(published: Published, spark: 
     there.sql("SELECT COUNT(*) FROM release WHERE sex = 'F'")
     assert dict(spark.conf.getAll) == before
     assert spark.catalog.listTables() == []
+
+
+def test_a_release_that_executors_do_not_find(
+    published: Published, spark: Any, tmp_path: Path
+) -> None:
+    here, _ = published("uniform")
+    place = shutil.copytree(here.path, tmp_path / "r")
+    session = session_of(open_release(place), engine=spark)
+    assert isinstance(session, SparkSums)
+    session.paths[0] = tmp_path / "elsewhere.parquet"
+    with pytest.raises(QueryError, match="does not find the files of the release"):
+        session.counted(RecordSums([], ["count(*) AS s0"], []), {})
+
+
+def test_published_and_asked_on_spark(spark: Any, tmp_path: Path) -> None:
+    """A table that never leaves Spark, and its release."""
+    frame = spark.createDataFrame(people().select(["age", "sex", "disease"]))
+    for way in ("uniform", "splu", "optimal"):
+        table = sf.read(frame, quasi="age,sex", sensitive="disease")
+        sf.publish(table, WAYS[way], to=tmp_path / way, mechanism=way)
+        here, there = open_release(tmp_path / way), open_release(tmp_path / way, engine=spark)
+        sql = "SELECT sex, disease, COUNT(*), AVG(age) FROM release WHERE age > 30 GROUP BY 1, 2"
+        assert_alike(here.sql(sql).table, there.sql(sql).table, way)
 
 
 NAMES = [

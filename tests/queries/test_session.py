@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from fractions import Fraction
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sfumato.errors import QueryError, UsageError
+from sfumato.operators import FineGrain
 from sfumato.queries import OpenedRelease, ask
 from sfumato.queries.session import Session, session_of
 
@@ -136,7 +138,8 @@ def test_a_column_of_too_many_values_is_refused_before_memory_is_gone(
     make_release: MakeRelease,
 ) -> None:
     table = pa.table({"age": list(range(4_001)), "s": [str(n) for n in range(4_001)]})
-    release = make_release(table, ["s"])
+    operator = FineGrain.of([Fraction(1, 2)] * 4_001)
+    release = make_release(table, ["s"], {"s": operator})
     with pytest.raises(QueryError, match="'s' has 4,001 values"):
         ask(release, "SELECT COUNT(*) FROM release WHERE s = '1'")
     assert ask(release, "SELECT COUNT(*) FROM release WHERE age < 10").value == 10

@@ -15,8 +15,9 @@ from sfumato.table.spark import SparkSource
 
 __all__ = ["job_settings", "open_files", "spark_errors", "spark_session", "steady", "translated"]
 
-_STEADY = {  # nodes of a query that give the same partitions each time, with any columns
-    "LocalRelation",
+# Nodes of a query that give the same partitions each time, with any columns. Rows that lie on the
+# driver are not among them: what is counted of them Spark computes there, in one partition.
+_STEADY = {
     "LogicalRelation",
     "LogicalRDD",
     "DataSourceV2ScanRelation",

@@ -9,6 +9,10 @@ from typing import Any
 import pyarrow as pa
 
 SCHEMA = "part binary, problem string"
+_NOT_FOUND = (
+    "A Spark executor does not find the files of the release. Every machine of the cluster has to "
+    "find the release under the same path."
+)
 
 
 def sums_of_files(
@@ -28,13 +32,11 @@ def sums_of_files(
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 part, reason = None, None
-                connection = locked_database([paths[number]], names, threads=1)
                 try:
-                    part = as_bytes(connection.sql(sql).to_arrow_table())
+                    with locked_database([paths[number]], names, threads=1) as connection:
+                        part = as_bytes(connection.sql(sql).to_arrow_table())
                 except duckdb.Error as error:
-                    reason = problem(error)
-                finally:
-                    connection.close()
+                    reason = problem(error) if paths[number].is_file() else _NOT_FOUND
                 yield pa.RecordBatch.from_arrays(
                     [pa.array([part], pa.binary()), pa.array([reason], pa.string())],
                     names=["part", "problem"],
