@@ -38,7 +38,7 @@ _SHOWN_VALUES = 12
 
 
 def catalogue(*, progress: Progress) -> Any:
-    """The promises, for `/api/state`; with it everything is loaded that predictions need."""
+    """The promises, for `/api/state`; with it all is loaded that the first prediction needs."""
     import scipy.optimize
     import scipy.sparse
     import scipy.special  # noqa: F401
@@ -221,7 +221,7 @@ def compare_candidates(
         rows.append(
             {
                 "guarantee": row.candidate.guarantee,
-                "mechanism": row.candidate.mechanism,
+                "mechanism": row.result.get("mechanism", row.candidate.mechanism),
                 "feasible": not row.failed,
                 "reason": row.failed,
                 "kept": row.kept,

@@ -41,9 +41,7 @@ def main() -> None:
     os.dup2(2, 1)
     tasks: queue.Queue[str] = queue.Queue()
     threading.Thread(target=_watch, args=(tasks,), daemon=True).start()
-    from sfumato.web import tasks as room  # and with it everything that is slow to load
-
-    room.catalogue(progress=lambda stage, done, total: None)
+    from sfumato.web import tasks as room  # and with it most of what is slow to load
 
     while True:
         _answer(answers, room.TASKS, json.loads(tasks.get()))
