@@ -102,8 +102,22 @@ def _joined(value: Any) -> str:
 
 def run() -> None:
     """Run the program; every error is one message and an exit code."""
+    _own_standard_output()
     # outside the handlers: an error that is still held at exit holds its database open
     sys.exit(_run())
+
+
+def _own_standard_output() -> None:
+    """Keep standard output for answers: what a library prints by itself (HiGHS does) is a note."""
+    out = sys.stdout
+    if id(out) != id(sys.__stdout__):  # somebody else's, such as a test's
+        return
+    try:
+        kept = os.dup(out.fileno())
+        os.dup2(sys.stderr.fileno(), out.fileno())
+    except (OSError, ValueError, AttributeError):  # closed, or no file at all
+        return
+    sys.stdout = os.fdopen(kept, "w", encoding=out.encoding, errors=out.errors)
 
 
 def _run() -> int:

@@ -16,6 +16,7 @@ from sfumato.operators.base import FloatArray
 from sfumato.operators.buckets import BucketOperator
 
 _ROUNDS = 60
+_NOTHING = 1e-12  # of the prior variance
 _SETTLED = 1e-3  # relative change of the deviation's variance
 
 
@@ -118,7 +119,10 @@ def fitted_gain(
         prior = deviation * wide + narrow
         tied = np.diag(prior) - np.outer(prior, prior) / prior.sum()
         carried = tied @ matrix
-        gain = _solve(matrix.T @ carried + noise, carried.T)
+        whole = matrix.T @ carried + noise
+        # buckets that are all alike tell no value from another: nothing is learnt from them
+        told = np.trace(whole) > _NOTHING * np.trace(tied)
+        gain = _solve(whole, carried.T) if told else np.zeros_like(matrix)
         covariance = tied - carried @ gain
         # the part of each deviation that τ² answers for, on average over the posterior
         part = (deviation * wide / np.maximum(prior, 1e-300))[present]

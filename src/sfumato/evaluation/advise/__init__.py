@@ -127,7 +127,7 @@ def _search(study: Study, family: Family, allowed: list[Guarantee], target: floa
             if error >= CLOSE * target:
                 break
         few, _ = study.best(allowed[place], ways, few=True)
-        if not math.isfinite(few) or not math.isfinite(error):
+        if error == 0 or not math.isfinite(few) or not math.isfinite(error):
             break
         aim = target * few / error * (CLOSE if error > target else 1.0)
     return found
