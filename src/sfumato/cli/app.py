@@ -117,7 +117,8 @@ def _own_standard_output() -> None:
         os.dup2(sys.stderr.fileno(), out.fileno())
     except (OSError, ValueError, AttributeError):  # closed, or no file at all
         return
-    sys.stdout = os.fdopen(kept, "w", encoding=out.encoding, errors=out.errors)
+    # open until the very end, like any standard output
+    sys.stdout = os.fdopen(kept, "w", encoding=out.encoding, errors=out.errors, closefd=False)
 
 
 def _run() -> int:
