@@ -59,7 +59,7 @@ def table_of(name: str, sensitive: str) -> Table:
 
 def main() -> None:
     warnings.simplefilter("ignore")
-    questions = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
+    questions = int(sys.argv[1]) if len(sys.argv) > 1 else 300
     lines = []
     for name, sensitive in (("occ100k", "occupation"), ("sal500k", "salary_class")):
         if not (DATA / f"{name}.parquet").is_file():
