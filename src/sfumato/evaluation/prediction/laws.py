@@ -45,7 +45,7 @@ class PerturbedLaw(ErrorLaw):
         self._weights = operator.weights() if kept is None else None
         self._background = closed.spread(kept) if kept is not None else None
 
-    def _form(self, values: IntArray) -> FloatArray:
+    def form(self, values: IntArray) -> FloatArray:
         """z: what a record that shows y adds to the estimate."""
         if self._kept is None or self._background is None:
             assert self._weights is not None
@@ -61,12 +61,12 @@ class PerturbedLaw(ErrorLaw):
         return np.array([self._error(counts, shown, values) for values in asked])
 
     def _error(self, counts: FloatArray, shown: FloatArray, values: IntArray) -> float:
-        z = self._form(values)
+        z = self.form(values)
         own = float(counts[values].sum())
         variance = float(shown @ z**2) - own
-        return lattice_absolute(*self._shown(counts, shown, values, z), variance)
+        return lattice_absolute(*self.showing(counts, shown, values, z), variance)
 
-    def _shown(
+    def showing(
         self, counts: FloatArray, shown: FloatArray, values: IntArray, z: FloatArray
     ) -> tuple[float, tuple[float, float], tuple[float, float]]:
         """The weight of a record that shows what is asked for, and how many do."""
@@ -128,11 +128,11 @@ class PartsLaw(ErrorLaw):
         for place, law, counts, shown in parts:
             own = place[values][place[values] >= 0]
             if len(own):
-                z = law._form(own)
+                z = law.form(own)
                 variance = float(shown @ z**2) - float(counts[own].sum())
                 whole += variance
                 if variance > largest:
-                    largest, leading = variance, law._shown(counts, shown, own, z)
+                    largest, leading = variance, law.showing(counts, shown, own, z)
         return lattice_absolute(*leading, whole) if leading is not None else 0.0
 
     def by_size(self, sizes: FloatArray) -> FloatArray:
