@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import decimal
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from sfumato.errors import DataError
-from sfumato.evaluation.survey import MOST_BARS, SurveyedColumn, survey
+from sfumato.evaluation.survey import SurveyedColumn, survey
+from sfumato.evaluation.survey_passes import MOST_BARS
 
 
 def columns_of(table: pa.Table) -> dict[str, SurveyedColumn]:
@@ -130,3 +132,33 @@ def test_the_command_line_looks_too(cli: Any, people_file: Path) -> None:
     assert "Nothing is taken from the suggestions" in shown.out
     told = cli("describe", people_file, "--json").json
     assert told["columns"] == [column.to_json() for column in survey(people_file).columns]
+
+
+def test_odd_types_and_small_tables() -> None:
+    rows = 90
+    day = datetime.date
+    table = pa.table(
+        {
+            "length": pa.array([datetime.timedelta(seconds=k) for k in range(rows)]),
+            "inside": pa.array([{"a": k} if k else None for k in range(rows)]),
+            "wide": pa.array([decimal.Decimal(k) for k in range(rows)], pa.decimal256(50, 2)),
+            "huge": pa.array([2**64 - 1 - k // 3 for k in range(rows)], pa.uint64()),
+            "far": pa.array(
+                [day(1 + (k // 3) * 333, 1, 1) for k in range(rows - 2)] + [day.max] * 2
+            ),
+            "extreme": pa.array([1.7e308 * (-1) ** k * (k // 3) / 30 for k in range(rows)]),
+            "when": pa.array([datetime.time(k // 4) for k in range(rows)]),
+        }
+    )
+    seen = columns_of(table)
+    assert seen["inside"].nulls == 1
+    assert seen["huge"].distinct == 30
+    for name in ("length", "inside", "wide"):
+        assert seen[name].histogram.bars == ()
+    assert seen["huge"].histogram.bars == ()  # too large to tell apart as plain numbers
+    assert sum(count for _, count in seen["far"].histogram.bars) == rows
+    assert seen["far"].histogram.bars[-1][0].endswith("9999-12-31")
+    assert len(seen["when"].histogram.bars) == 23
+    # the few people of a small table are not named either
+    few = columns_of(pa.table({"name": ["Ann", "Bob", "Cid"], "sex": ["F", "M", "F"]}))
+    assert few["name"].histogram.bars == ()

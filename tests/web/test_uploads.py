@@ -15,7 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from sfumato.errors import DataError
-from sfumato.evaluation import survey as looking
+from sfumato.evaluation import survey_passes as looking
+from sfumato.evaluation.survey import survey
 
 
 def uploads(site: Any) -> list[Path]:
@@ -153,4 +154,4 @@ def test_rows_that_a_file_only_states(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(looking, "MOST_ROWS", 1000)
     pq.write_table(pa.table({"a": pa.array([1] * 2000)}), tmp_path / "many.parquet")
     with pytest.raises(DataError, match="states 2,000 rows"):
-        looking.survey(tmp_path / "many.parquet")
+        survey(tmp_path / "many.parquet")

@@ -6,8 +6,7 @@ JSON: no infinities, no paths, no raw records.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ import numpy as np
 from sfumato.columns import value_to_json
 from sfumato.engines.counting import Progress, count_cells, take_profile
 from sfumato.engines.publishing import publish
-from sfumato.errors import DataError, InfeasibleGuarantee, SfumatoError, UsageError
+from sfumato.errors import DataError, InfeasibleGuarantee, UsageError
 from sfumato.evaluation.allowed import allowed_promises
 from sfumato.evaluation.outlook import outlook
 from sfumato.evaluation.promises import promise_list
@@ -25,9 +24,7 @@ from sfumato.guarantees.limit_rows import label
 from sfumato.profile import Cells, Histogram, Profile
 from sfumato.queries import OpenedRelease, open_release
 from sfumato.release import Release
-from sfumato.table import Table, read
-from sfumato.table.sources import Source, find_source
-from sfumato.web.places import stamp
+from sfumato.web.declared import declared, named, no_files, source_of
 from sfumato.web.plain import plain
 from sfumato.web.state import read_json, write_json
 
@@ -50,21 +47,21 @@ def catalogue(*, progress: Progress) -> Any:
 
 def look(*, path: str, label: str, progress: Progress) -> Any:
     """A first look at a table."""
-    with _named(path, label):
-        return survey(_source(path, label), progress=progress).to_json()
+    with named(path, label):
+        return survey(source_of(path, label), progress=progress).to_json()
 
 
 def profile(*, table: dict[str, Any], out: str, table_id: str, progress: Progress) -> Any:
     """Count what planning needs and keep it at `out`."""
-    with _named(table["path"], table["label"]):
-        declared = _declared(table)
-        counted = take_profile(declared, progress=progress)
+    with named(table["path"], table["label"]):
+        known = declared(table)
+        counted = take_profile(known, progress=progress)
         allowed = [each.to_json() for each in allowed_promises(counted)]
     shown = {
         "table": table_id,
         "label": table["label"],
         "roles": table["roles"],
-        "sensitive": list(declared.sensitive),
+        "sensitive": list(known.sensitive),
         "rows": counted.rows,
         "values": {name: len(h.values) for name, h in counted.histograms.items()},
         "allowed": allowed,
@@ -110,7 +107,7 @@ def predict(
     progress: Progress,
 ) -> Any:
     """What a promise would mean: from the counts that were kept, never from the table."""
-    _no_files(guarantee, mechanism)
+    no_files(guarantee, mechanism)
     counted = _kept_profile(file)
     try:
         try:
@@ -148,7 +145,7 @@ def _kept_profile(file: str) -> Profile:
 
 def _with_cells(file: str, counted: Profile) -> Profile:
     """Groups of people are counted when a promise asks for them first."""
-    table = _declared(read_json(Path(file))["declared"])
+    table = declared(read_json(Path(file))["declared"])
     whole = take_profile(table)
     (histogram,) = whole.histograms.values()
     cells: Cells = count_cells(table, histogram.column, histogram.values)
@@ -164,10 +161,10 @@ def make_release(
     progress: Progress,
 ) -> Any:
     """Publish."""
-    _no_files(guarantee, mechanism)
-    with _named(table["path"], table["label"]), _named(out, "the release"):
+    no_files(guarantee, mechanism)
+    with named(table["path"], table["label"]), named(out, "the release"):
         made = publish(
-            _declared(table), guarantee, to=out, mechanism=mechanism or None, progress=progress
+            declared(table), guarantee, to=out, mechanism=mechanism or None, progress=progress
         )
     manifest = made.manifest
     return plain(
@@ -206,10 +203,10 @@ def compare_candidates(
     from sfumato.evaluation.compare import Candidate, compare
 
     for each in candidates:
-        _no_files(each["guarantee"], each["mechanism"])
-    with _named(table["path"], table["label"]), _named(out, "the comparison"):
+        no_files(each["guarantee"], each["mechanism"])
+    with named(table["path"], table["label"]), named(out, "the comparison"):
         found = compare(
-            _declared(table),
+            declared(table),
             [Candidate(each["guarantee"], each["mechanism"] or None) for each in candidates],
             out=out,
             jobs=1,
@@ -237,8 +234,8 @@ def evidence(*, table: dict[str, Any], release: str, out: str, progress: Progres
     """Audit and attack a release and write its report to `out`."""
     from sfumato.evaluation.report import write_report
 
-    with _named(table["path"], table["label"]), _named(release, "the release"):
-        report = write_report(Release(release), table=_declared(table), out=out, progress=progress)
+    with named(table["path"], table["label"]), named(release, "the release"):
+        report = write_report(Release(release), table=declared(table), out=out, progress=progress)
     told = report.evidence.to_json()
     write_json(
         Path(out) / "evidence.json",
@@ -251,7 +248,7 @@ def evidence(*, table: dict[str, Any], release: str, out: str, progress: Progres
 
 def query(*, release: str, sql: str, confidence: float, progress: Progress) -> Any:
     """Answer SQL from a release alone, behind the walls that `sfumato query` has."""
-    with _named(release, "the release"):
+    with named(release, "the release"):
         if release not in _releases:
             _releases.clear()  # one open release per worker
             _releases[release] = open_release(release, verify=False)
@@ -281,66 +278,6 @@ def query(*, release: str, sql: str, confidence: float, progress: Progress) -> A
             "estimates": estimates,
         }
     )
-
-
-def _source(path: str, name: str) -> Source:
-    source = find_source(path)
-    source.label = name  # messages and reports name the table as the steward does
-    return source
-
-
-def _declared(table: dict[str, Any]) -> Table:
-    """The table with the roles that the steward gave."""
-    place = Path(table["path"])
-    if stamp(place) != table["stamp"]:
-        raise DataError(
-            f"The file of {table['label']} has changed since it was chosen, or is gone. Choose it "
-            "again."
-        )
-    roles = {
-        role: [name for name, given in table["roles"].items() if given == role]
-        for role in ("quasi", "sensitive", "key", "drop")
-    }
-    if len(roles["key"]) > 1:
-        raise DataError(
-            f"Only one column can be the key; {', '.join(map(repr, roles['key']))} are. Drop the "
-            "others."
-        )
-    options = table["options"]
-    return read(
-        _source(table["path"], table["label"]),
-        quasi=roles["quasi"],
-        sensitive=roles["sensitive"],
-        key=roles["key"][0] if roles["key"] else None,
-        drop=roles["drop"],
-        numeric=options.get("numeric", []),
-        categorical=options.get("categorical", []),
-        domain=options.get("domain", {}),
-        bins=options.get("bins", {}),
-        missing=options.get("missing", "refuse"),
-    )
-
-
-def _no_files(*texts: str | None) -> None:
-    """A promise's text may name a file with @: not here, where texts come from a page."""
-    if any(text and "@" in text for text in texts):
-        raise UsageError(
-            "A promise on this page cannot read a file (@…). Write the limits themselves, for "
-            "example f-privacy(limits=HIV:0.05;*:1)."
-        )
-
-
-@contextmanager
-def _named(path: str, name: str) -> Iterator[None]:
-    """Errors inside name a file as the steward does, not by its place on this machine."""
-    try:
-        yield
-    except SfumatoError as error:
-        text = str(error)
-        for told in (repr(path), path):
-            text = text.replace(told, name)
-        error.args = (text, *error.args[1:])
-        raise
 
 
 TASKS: dict[str, Callable[..., Any]] = {

@@ -1,0 +1,73 @@
+"""The tables that tasks read: declared as the steward did, and named as the steward does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sfumato.errors import DataError, SfumatoError, UsageError
+from sfumato.table import Table, read
+from sfumato.table.sources import Source, find_source
+from sfumato.web.places import stamp
+
+
+def source_of(path: str, name: str) -> Source:
+    source = find_source(path)
+    source.label = name  # messages and reports name the table as the steward does
+    return source
+
+
+def declared(table: dict[str, Any]) -> Table:
+    """The table with the roles that the steward gave."""
+    place = Path(table["path"])
+    if stamp(place) != table["stamp"]:
+        raise DataError(
+            f"The file of {table['label']} has changed since it was chosen, or is gone. Choose it "
+            "again."
+        )
+    roles = {
+        role: [name for name, given in table["roles"].items() if given == role]
+        for role in ("quasi", "sensitive", "key", "drop")
+    }
+    if len(roles["key"]) > 1:
+        raise DataError(
+            f"Only one column can be the key; {', '.join(map(repr, roles['key']))} are. Drop the "
+            "others."
+        )
+    options = table["options"]
+    return read(
+        source_of(table["path"], table["label"]),
+        quasi=roles["quasi"],
+        sensitive=roles["sensitive"],
+        key=roles["key"][0] if roles["key"] else None,
+        drop=roles["drop"],
+        numeric=options.get("numeric", []),
+        categorical=options.get("categorical", []),
+        domain=options.get("domain", {}),
+        bins=options.get("bins", {}),
+        missing=options.get("missing", "refuse"),
+    )
+
+
+def no_files(*texts: str | None) -> None:
+    """A promise's text may name a file with @: not here, where texts come from a page."""
+    if any(text and "@" in text for text in texts):
+        raise UsageError(
+            "A promise on this page cannot read a file (@…). Write the limits themselves, for "
+            "example f-privacy(limits=HIV:0.05;*:1)."
+        )
+
+
+@contextmanager
+def named(path: str, name: str) -> Iterator[None]:
+    """Errors inside name a file as the steward does, not by its place on this machine."""
+    try:
+        yield
+    except SfumatoError as error:
+        text = str(error)
+        for told in (repr(path), path):
+            text = text.replace(told, name)
+        error.args = (text, *error.args[1:])
+        raise
