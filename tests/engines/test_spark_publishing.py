@@ -33,7 +33,8 @@ WAYS = {
     "two-size": "l-diversity(3)",
     "anatomy": "l-diversity(3)",
 }
-ROLES = {"quasi": "person,age,town", "sensitive": "ill", "key": "name"}
+ROLES = {"quasi": "person,age,town", "sensitive": "ill", "drop": "name"}
+KEYED = {"quasi": "person,age,town", "sensitive": "ill", "key": "name"}
 
 
 def people(rows: int = ROWS) -> pa.Table:
@@ -132,11 +133,11 @@ def test_a_key_file_publishes_a_person_alike_on_every_engine(
     key = tmp_path / "steward.key"
     key.write_text("5a" * 32)
     sf.publish(
-        sf.read(people_path, **ROLES), WAYS[way], to=tmp_path / "a", mechanism=way, key_file=key
+        sf.read(people_path, **KEYED), WAYS[way], to=tmp_path / "a", mechanism=way, key_file=key
     )
     moved = frame.repartition(3, "age")
     for place in ("b", "c"):
-        sf.publish(moved, WAYS[way], to=tmp_path / place, mechanism=way, key_file=key, **ROLES)
+        sf.publish(moved, WAYS[way], to=tmp_path / place, mechanism=way, key_file=key, **KEYED)
         assert by_person(tmp_path / place) == by_person(tmp_path / "a")
     # the order of the rows is fresh each time
     orders = [records(tmp_path / place).column("person").to_pylist() for place in "bc"]
@@ -423,7 +424,7 @@ def test_wrong_tables_are_told_as_by_the_local_engine(frame: Any, tmp_path: Path
         sf.publish(frame.limit(0), promise, to=to, **ROLES)
     twice = frame.union(frame.limit(5))
     with pytest.raises(sf.DataError, match=r"'name' .* repeats in 5 rows"):
-        sf.publish(twice, promise, to=to, **ROLES)
+        sf.publish(twice, promise, to=to, **KEYED)
     with pytest.raises(sf.DataError, match="outside the stated domain"):
         sf.publish(frame, promise, to=to, domain={"ill": "a,b"}, **ROLES)
     with pytest.raises(sf.DataError, match="values outside its stated domain"):
