@@ -189,6 +189,22 @@ def test_a_release_that_executors_do_not_find(
         session.counted(RecordSums([], ["count(*) AS s0"], []), {})
 
 
+def test_a_session_that_was_stopped(published: Published) -> None:
+    here, _ = published("uniform")
+
+    class Context:
+        _jsc = None
+
+    class Stopped:
+        _sc = Context()
+
+        def newSession(self) -> None:
+            raise AssertionError
+
+    with pytest.raises(UsageError, match="The Spark session was stopped"):
+        ask(here, "SELECT COUNT(*) FROM release", engine=Stopped())
+
+
 def test_published_and_asked_on_spark(spark: Any, tmp_path: Path) -> None:
     """A table that never leaves Spark, and its release."""
     frame = spark.createDataFrame(people().select(["age", "sex", "disease"]))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from sfumato.engines.spark.starting import job_settings
-from sfumato.errors import QueryError
+from sfumato.errors import QueryError, UsageError
 from sfumato.queries.session import Session
 from sfumato.queries.spark.translate import Translator
 from sfumato.queries.spark.types import Untranslatable, column_type
@@ -44,25 +44,58 @@ def _quiet() -> Iterator[None]:
         logger.disabled = before
 
 
+def _check_running(spark: Any) -> None:
+    context = getattr(spark, "_sc", None)  # Spark Connect has none
+    if context is not None and context._jsc is None:
+        raise UsageError(
+            "The Spark session was stopped. Start another and open the release with it again."
+        )
+
+
+def _failed(text: str) -> QueryError:
+    """What Spark says of a failed job, in one sentence.
+
+    >>> _failed("An error occurred while calling o2.sql.\\n: java.io.X: no space.\\n\\tat …")
+    QueryError('Spark could not answer: java.io.X: no space. Check the Spark session, ...')
+    """
+    if "No module named 'sfumato'" in text:
+        return QueryError(
+            "The Spark executors cannot import sfumato. Install the same version in the Python "
+            "that PYSPARK_PYTHON names on every machine."
+        )
+    lines = [line.strip(": ") for line in text.splitlines() if line.strip()]
+    told = [line for line in lines if not line.startswith("An error occurred while calling")]
+    reason = (told or ["no reason given"])[0].rstrip(".")[:500]
+    return QueryError(
+        f"Spark could not answer: {reason}. Check the Spark session, or leave the engine out."
+    )
+
+
 class SparkSums(Session):
     """Asks Spark for every sum over the records; the rest of the session is the local one."""
 
     def __init__(self, release: Release, spark: Any, threads: int | None = None) -> None:
         super().__init__(release, threads)
+        _check_running(spark)
         self._spark = spark.newSession()
         for name, value in _SETTINGS.items():
             self._spark.conf.set(name, value)
         self._numbers = itertools.count()
 
     def counted(self, sums: RecordSums, tables: dict[str, pa.Table]) -> str:
+        from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
 
+        _check_running(self._spark)
         expected = self.run(f"SELECT * FROM ({sums.sql}) LIMIT 0").schema
         with job_settings(self._spark), _quiet():
             try:
                 found = self._by_spark(sums, expected)
-            except (Untranslatable, PySparkException, pa.ArrowException):
-                found = self._by_workers(sums, expected)
+            except (Untranslatable, PySparkException, Py4JError, pa.ArrowException):
+                try:
+                    found = self._by_workers(sums, expected)
+                except (PySparkException, Py4JError) as error:
+                    raise _failed(str(error)) from None
         name = f"sums_{len(tables)}"
         tables[name] = found
         return f"SELECT * FROM {name}"
@@ -104,14 +137,9 @@ class SparkSums(Session):
     # -- DuckDB beside the records -------------------------------------------------------------
 
     def _by_workers(self, sums: RecordSums, expected: pa.Schema) -> pa.Table:
-        from pyspark.errors import PySparkException
-
         run = sums_of_files(self.paths, self.names, sums.sql)
         numbers = self._spark.range(0, len(self.paths), 1, len(self.paths))
-        try:
-            found = numbers.mapInArrow(run, SCHEMA).toArrow()
-        except PySparkException as error:
-            raise QueryError(f"Spark could not answer: {str(error).splitlines()[0]}") from None
+        found = numbers.mapInArrow(run, SCHEMA).toArrow()
         problems = [text for text in found.column("problem").to_pylist() if text is not None]
         if problems:
             raise QueryError(problems[0])
