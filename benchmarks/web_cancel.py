@@ -26,7 +26,7 @@ def main() -> None:
     name = zipf_table(rows, 50)
     with tempfile.TemporaryDirectory() as folder:
         state = Path(folder) / "state"
-        with served(DATA, state) as client:
+        with served(DATA, state) as (client, _):
             profile = profile_of(client, name, "value")["profile"]
             lines = [
                 (turn + 1, *_cancelled(client, profile, state, turn, rows)) for turn in range(times)

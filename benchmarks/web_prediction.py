@@ -2,12 +2,15 @@
 
 python -m benchmarks.web_prediction [ROWS]; a table of 10 million rows by default. Times are those
 of a browser: from the request to the whole answer, over HTTP, with the profile cached. Every
-promise is moved through several values. The reference is an answer of the same server that
-computes nothing.
+promise is moved through several values. CPU is that of the server and its workers: what a machine
+with nothing else to do would take. The reference is an answer of the same server that computes
+nothing.
 """
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
 import statistics
 import subprocess
@@ -47,8 +50,8 @@ def zipf_table(rows: int, values: int) -> str:
 
 
 @contextmanager
-def served(data: Path, state: Path) -> Iterator[httpx.Client]:
-    """A server and a client that has used its token."""
+def served(data: Path, state: Path) -> Iterator[tuple[httpx.Client, int]]:
+    """A client that has used a server's token, and the server's process."""
     command = [sys.executable, "-c", "from sfumato.cli import main; main()", "serve"]
     command += ["--no-browser", "--port", "0", "--data", str(data), "--state", str(state)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
@@ -59,7 +62,7 @@ def served(data: Path, state: Path) -> Iterator[httpx.Client]:
         headers = {"X-Sfumato": "1", "Origin": base}
         with httpx.Client(base_url=base, headers=headers, timeout=3600) as client:
             client.get(found[0])
-            yield client
+            yield client, process.pid
         process.terminate()
 
 
@@ -80,7 +83,7 @@ def main() -> None:
     files = {values: zipf_table(rows, values) for values in BARS}
     with (
         tempfile.TemporaryDirectory() as folder,
-        served(DATA, Path(folder) / "state") as client,
+        served(DATA, Path(folder) / "state") as (client, server),
     ):
         client.get("/api/state")
         nothing = [_seconds(client, "GET", "/api/files?root=0") for _ in range(20)]
@@ -91,13 +94,16 @@ def main() -> None:
             for name, moves in MOVES.items():
                 asked = [{"profile": profile, "guarantee": move} for move in moves]
                 first = _seconds(client, "POST", "/api/predict", asked[0])
+                before = _cpu(server)
                 spent = [_seconds(client, "POST", "/api/predict", a) for a in asked * 3]
+                cpu = (_cpu(server) - before) / len(spent)
                 lines.append(
                     (
                         values,
                         name,
                         f"{1000 * statistics.median(spent):.0f}",
                         f"{1000 * max(spent):.0f}",
+                        f"{1000 * cpu:.0f}",
                         f"{1000 * bar:.0f}",
                         f"{statistics.median(spent) / bar:.2f}",
                         f"{1000 * first:.0f}",
@@ -112,6 +118,7 @@ def main() -> None:
             "promise",
             "median ms",
             "slowest ms",
+            "CPU ms",
             "bar ms",
             "median / bar",
             "first ms",
@@ -119,6 +126,17 @@ def main() -> None:
         ),
         lines,
     )
+
+
+def _cpu(server: int) -> float:
+    """CPU seconds that a server and its workers have used, those that are gone left out."""
+    ticks = 0
+    for folder in Path("/proc").iterdir():
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            fields = (folder / "stat").read_text().rpartition(")")[2].split()
+            if int(folder.name) == server or int(fields[1]) == server:
+                ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def _seconds(client: httpx.Client, method: str, path: str, body: Any = None) -> float:
