@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import io
 import json
 import signal
@@ -141,6 +142,24 @@ def test_a_table_that_changed_is_not_published(site: Any) -> None:
     job = site.wait(site.start(kind="publish", profile=profile, guarantee="l-diversity(2)"))
     assert job["state"] == "failed"
     assert "has changed" in job["error"]
+
+
+def test_a_machine_that_gives_no_process(
+    site: Any, release: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from sfumato.web.workers import Workers
+
+    async def none_left(self: Workers) -> None:
+        raise OSError(errno.EAGAIN, "told in the system's own words")
+
+    monkeypatch.setattr(Workers, "fresh", none_left)
+    job = site.start(kind="publish", profile=release["profile"], guarantee="l-diversity(2)")
+    failed = site.wait(job)
+    assert failed["state"] == "failed"
+    assert failed["error"].startswith("The system refused: Resource temporarily unavailable")
+    answer = site.post("/api/tables", source={"root": "0", "path": "people.parquet"})
+    assert answer.status_code == 500
+    assert "own words" not in answer.text
 
 
 def test_removing_a_job_removes_its_files(site: Any) -> None:

@@ -19,6 +19,7 @@ from typing import Any, Literal
 from sfumato.errors import DataError
 from sfumato.web.state import StateFolder, empty, is_identifier, new_identifier, read_json, remove
 from sfumato.web.state import write_json as write
+from sfumato.web.worker import unexpected
 from sfumato.web.workers import TaskFailed, Worker, Workers
 
 State = Literal["waiting", "running", "done", "failed", "cancelled"]
@@ -163,6 +164,11 @@ class Jobs:
             if last.state not in FINISHED:
                 self._tidy(replace(last, state="failed", error=STOPPED))
             raise
+        except Exception as error:  # no process, no room on the disk: the page must hear of it
+            failed = replace(self._jobs[job.id], state="failed", error=unexpected(error))
+            self._show(replace(failed, finished=now()))
+            with contextlib.suppress(OSError):
+                self._tidy(failed)
         finally:
             self._tasks.pop(job.id, None)
 

@@ -99,7 +99,9 @@ def unexpected(error: BaseException) -> str:
             "or start the server with a larger --memory-limit."
         )
     if isinstance(error, OSError) and error.errno:
-        return f"A file cannot be used: {os.strerror(error.errno)}. Free space, or try again."
+        return (
+            f"The system refused: {os.strerror(error.errno)}. Free space or memory, and try again."
+        )
     return (
         f"Something went wrong inside sfumato ({name}). Nothing was published. Please report it "
         "with what you did."
