@@ -375,7 +375,10 @@ def test_no_file_of_spark_holds_the_key(
     written = [path for path in folder.rglob("*") if path.is_file()]
     assert any("broadcast" in str(path) or "pyspark" in str(path) for path in written)
     for path in written:
-        content = path.read_bytes()
+        try:
+            content = path.read_bytes()
+        except FileNotFoundError:  # Spark tidies up at times of its own
+            continue
         assert not any(hidden in content for hidden in (secret, secret.hex().encode(), *kept))
 
 

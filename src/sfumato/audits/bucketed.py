@@ -195,7 +195,7 @@ def _posteriors(case: AuditCase, connection: Any) -> Iterator[Finding]:
         ceiling = ceilings[code]
         return largest[code][0] / ceiling if ceiling else Fraction(10**9)
 
-    order = sorted(largest, key=pressure, reverse=True)
+    order = sorted(sorted(largest), key=pressure, reverse=True)  # ties in the domain's order
     worst = order[0] if order else None
     yield Finding(
         "ceilings",
