@@ -76,7 +76,10 @@ def compare(
     hierarchy: Hierarchies = None,
     as_json: Json = False,
 ) -> None:
-    """Compare promises and mechanisms on a table: what they give away, what answers are worth."""
+    """Compare promises and mechanisms: what they give away, what answers are worth.
+
+    Exit code 3 where none of them could be published.
+    """
     from sfumato.evaluation.compare import Candidate, pair_up
     from sfumato.evaluation.compare import compare as compare_candidates
 
@@ -104,3 +107,5 @@ def compare(
         show_json(found.to_json())
     else:
         print(found)
+    if not found.measured:
+        raise typer.Exit(3)

@@ -2,31 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from sfumato.errors import DataError
 from sfumato.release.manifest import NAME
+from sfumato.release.records import FOLDER, ONE
 
 
-def report_folder(out: str | Path, *, beside: Path | None = None) -> Path:
+@contextmanager
+def report_folder(out: str | Path, *, beside: Path | None = None) -> Iterator[Path]:
     """The folder for a report, made where it is not there yet.
 
     A release folder holds what its manifest names and nothing else, so a report never goes into
-    one.
+    one. Where the report fails before anything was written, the folder goes again.
     """
     folder = Path(out)
     whole = folder.resolve()
     for place in (whole, *whole.parents):
-        release = (place / NAME).is_file() and (place / "records.parquet").is_file()
-        if release or (beside is not None and place == beside.resolve()):
+        records = (place / ONE).is_file() or (place / FOLDER).is_dir()
+        if ((place / NAME).is_file() and records) or (
+            beside is not None and place == beside.resolve()
+        ):
             raise DataError(
                 f"{str(folder)!r} lies inside a release, which may hold nothing else. Choose "
                 "another place for the report."
             )
     if folder.exists() and not folder.is_dir():
         raise DataError(f"{str(folder)!r} is a file. Choose a folder for the report.")
+    made = not folder.exists()
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise DataError(f"Cannot write to {str(folder)!r}: {error.strerror}.") from None
-    return folder
+    try:
+        yield folder
+    finally:
+        if made:
+            with suppress(OSError):  # not empty: there is a report, or a comparison to go on with
+                folder.rmdir()

@@ -58,8 +58,7 @@ def compare(
         raise UsageError(
             f"{column!r} is not a sensitive column. Those are: {', '.join(table.sensitive)}."
         )
-    folder = report_folder(out)
-    with State(folder) as state:
+    with report_folder(out) as folder, State(folder) as state:
         progress("reading the table", 0, len(chosen))
         own, contents = state.own_copy(table)
         about = column or table.sensitive[0]

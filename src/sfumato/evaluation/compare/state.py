@@ -12,6 +12,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -62,6 +63,8 @@ class State:
             shutil.rmtree(self.folder)
         else:
             self._clear()
+            with suppress(OSError):  # not empty: there are results to go on with
+                self.folder.rmdir()
         os.close(self._lock)
 
     def _clear(self) -> None:

@@ -62,20 +62,20 @@ def write_report(
     folder of the private trace, where there is one. `seed` decides targets and questions.
     """
     opened = release if isinstance(release, Release) else Release(release)
-    folder = report_folder(out, beside=opened.path)
-    evidence = collect(
-        opened,
-        table,
-        trace=trace,
-        attacks=attacks,
-        questions=questions,
-        seed=seed,
-        progress=progress,
-    )
-    report = Report(folder / "report.html", folder / "report.json", evidence)
-    text = json.dumps(strict(evidence.to_json()), indent=2, ensure_ascii=False, allow_nan=False)
-    write_whole(report.data, text + "\n")
-    write_page(report_page(evidence), report.page)
+    with report_folder(out, beside=opened.path) as folder:
+        evidence = collect(
+            opened,
+            table,
+            trace=trace,
+            attacks=attacks,
+            questions=questions,
+            seed=seed,
+            progress=progress,
+        )
+        report = Report(folder / "report.html", folder / "report.json", evidence)
+        text = json.dumps(strict(evidence.to_json()), indent=2, ensure_ascii=False, allow_nan=False)
+        write_whole(report.data, text + "\n")
+        write_page(report_page(evidence), report.page)
     return report
 
 
