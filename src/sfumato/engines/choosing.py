@@ -11,7 +11,7 @@ from sfumato.draws import Draws
 from sfumato.engines.counting import count_cells
 from sfumato.errors import UsageError
 from sfumato.guarantees import Guarantee
-from sfumato.mechanisms import CellPlan, Mechanism, Plan, mechanisms_for
+from sfumato.mechanisms import MECHANISMS, CellPlan, Mechanism, Plan, mechanisms_for
 from sfumato.mechanisms.generalized import WholePlan
 from sfumato.profile import Cells, Profile
 from sfumato.table import Table
@@ -60,7 +60,7 @@ def choose_plan(
     all records at once.
     """
     if mechanism is not None and not mechanism.keeps(guarantee):
-        able = [str(other) for other in mechanisms_for(guarantee)]
+        able = [name for name, kind in MECHANISMS.items() if kind().keeps(guarantee)]
         raise UsageError(
             f"The mechanism '{mechanism}' does not keep '{guarantee}'. "
             f"Mechanisms that do: {', '.join(able) or 'none yet'}."
