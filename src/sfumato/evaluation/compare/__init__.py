@@ -139,7 +139,7 @@ def _ceiling(candidate: Candidate, histogram: Histogram) -> tuple[float | None, 
 def _short_label(text: str) -> str:
     """A file by its name alone.
 
-    >>> _short_label("/home/steward/people.parquet"), _short_label("the given Table")
+    >>> _short_label("tables/people.parquet"), _short_label("the given Table")
     ('people.parquet', 'the given Table')
     """
     return text.rsplit("/", 1)[-1]
