@@ -4,14 +4,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test tools lint bench clean
+.PHONY: demo test tools lint bench papers clean
 
 demo: $(STAMP)
 	$(BIN)/sfumato demo
 
 test: $(STAMP) tools
 	$(BIN)/ruff check .
-	$(BIN)/ruff format --check -q src tests benchmarks
+	$(BIN)/ruff format --check -q src papers tests benchmarks
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/pytest -n 2 --dist loadgroup
@@ -22,9 +22,14 @@ tools:
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
-	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/ruff format --check src papers tests benchmarks
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# Every paper's tables and figures, with the public data sets where SFUMATO_DATA names them
+papers: $(STAMP)
+	@for paper in f-privacy attacks heterogeneous perturbation splu reconstruction; do \
+	  $(BIN)/python -m papers $$paper $(PAPERS) --out pages || exit; done
 
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks

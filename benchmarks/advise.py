@@ -17,8 +17,8 @@ import numpy as np
 from benchmarks.measure import print_table
 from benchmarks.prediction import table_of
 from sfumato.engines.local import publish
-from sfumato.evaluation.advise import advise
-from sfumato.evaluation.workloads import (
+from sfumato.outlook.advise import advise
+from sfumato.workloads import (
     SizeClass,
     generate_workload,
     people_of,

@@ -12,7 +12,7 @@ import os
 import sys
 from pathlib import Path
 
-from sfumato.evaluation.reproduce import reproduce
+from papers import reproduce
 
 
 def main() -> None:

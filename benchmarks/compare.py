@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 
 from benchmarks.measure import print_table
-from sfumato.evaluation.compare import compare
+from sfumato.evidence.compare import compare
 from sfumato.table import read
 
 DATA = Path(os.environ.get("SFUMATO_DATA", Path(__file__).parents[2] / "shared" / "data"))

@@ -13,12 +13,12 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.measure import print_table
+from papers.metrics import error_by_selectivity
+from papers.perturbation.chapter4 import query_answers
+from papers.perturbation.data import load
 from sfumato.draws import Draws
-from sfumato.evaluation.metrics import error_by_selectivity
-from sfumato.evaluation.reproduce.perturbation.chapter4 import query_answers
-from sfumato.evaluation.reproduce.perturbation.data import load
-from sfumato.evaluation.workloads import random_conjunctions
 from sfumato.guarantees import RhoPrivacy
+from sfumato.workloads import random_conjunctions
 
 DATA = Path(os.environ.get("SFUMATO_DATA", Path(__file__).parents[2] / "shared" / "data"))
 ROWS = 100_000

@@ -27,7 +27,7 @@ from sfumato.draws import Draws
 from sfumato.engines.counting import take_profile
 from sfumato.engines.local import publish
 from sfumato.engines.whole import WholeTable
-from sfumato.evaluation.penalty import release_penalty
+from sfumato.evidence.penalty import release_penalty
 from sfumato.guarantees import parse_guarantee
 from sfumato.mechanisms import parse_mechanism
 from sfumato.mechanisms.generalized import penalty
@@ -172,7 +172,7 @@ def edges(publications: int = 5000) -> None:
 
 
 def queries() -> None:
-    from sfumato.evaluation.range_counts import median_errors
+    from papers.range_counts import median_errors
 
     table = census("occ100k.parquet", 10_000, "occupation")
     ways = ["heterogeneous(block=none)", "burel", "optimal"]

@@ -8,8 +8,8 @@ from __future__ import annotations
 import argparse
 
 from benchmarks.measure import generated, print_table
+from papers.history import notice_changes, simulate_history
 from sfumato.datasets import GENERATORS
-from sfumato.evaluation.history import notice_changes, simulate_history
 from sfumato.table import read
 
 

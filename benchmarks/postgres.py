@@ -16,10 +16,10 @@ from pathlib import Path
 
 import psutil
 import pyarrow.parquet as pq
-from tests.table.conftest import PostgresServer, start_server
 
 from benchmarks.measure import Cost, cost_of, generated, print_table
 from benchmarks.publish_speed import median, publish_command
+from tests.table.conftest import PostgresServer, start_server
 
 _BARE = """
 import sys

@@ -19,8 +19,12 @@ from benchmarks.measure import print_table
 from sfumato.draws import Draws
 from sfumato.engines.counting import count_cells, take_profile
 from sfumato.engines.local import publish
-from sfumato.evaluation.prediction import error_by_count, workload_errors
-from sfumato.evaluation.workloads import (
+from sfumato.guarantees import parse_guarantee
+from sfumato.mechanisms import parse_mechanism
+from sfumato.outlook.prediction import error_by_count, workload_errors
+from sfumato.profile import Histogram, Profile
+from sfumato.table import Table, read
+from sfumato.workloads import (
     KINDS,
     generate_workload,
     people_of,
@@ -28,10 +32,6 @@ from sfumato.evaluation.workloads import (
     size_classes,
     true_counts,
 )
-from sfumato.guarantees import parse_guarantee
-from sfumato.mechanisms import parse_mechanism
-from sfumato.profile import Histogram, Profile
-from sfumato.table import Table, read
 
 DATA = Path(os.environ.get("SFUMATO_DATA", Path(__file__).parents[2] / "shared" / "data"))
 QUASI = "age,gender,education,marital,race,workclass,country"

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.measure import DATA, cost_of, print_table
-from sfumato.attacks.copies import copies_attack
+from papers.copies import copies_attack
 from sfumato.datasets import read_census
 from sfumato.draws import Draws, IntArray
 from sfumato.engines.choosing import choose_plan, with_cells

@@ -29,12 +29,8 @@ if TYPE_CHECKING:
         UsageError,
         WeakPromiseWarning,
     )
-    from sfumato.evaluation.advise import advise, promise_cost
-    from sfumato.evaluation.compare import compare
-    from sfumato.evaluation.describe import describe
-    from sfumato.evaluation.outlook import outlook
-    from sfumato.evaluation.report import write_report as report
-    from sfumato.evaluation.survey import survey
+    from sfumato.evidence.compare import compare
+    from sfumato.evidence.report import write_report as report
     from sfumato.guarantees import (
         BetaLikeness,
         FineRhoPrivacy,
@@ -45,6 +41,9 @@ if TYPE_CHECKING:
         parse_guarantee,
     )
     from sfumato.mechanisms import parse_mechanism
+    from sfumato.outlook.advise import advise, promise_cost
+    from sfumato.outlook.describe import describe
+    from sfumato.outlook.survey import survey
     from sfumato.queries import Answer
     from sfumato.queries import open_release as open
     from sfumato.table import Table, read
@@ -69,21 +68,20 @@ _PLACES = {
     "UsageError": "errors",
     "Verdict": "audits",
     "WeakPromiseWarning": "errors",
-    "advise": "evaluation.advise",
+    "advise": "outlook.advise",
     "attack": "attacks",
     "audit": "audits",
     "check": "checks",
-    "compare": "evaluation.compare",
-    "describe": "evaluation.describe",
+    "compare": "evidence.compare",
+    "describe": "outlook.describe",
     "open": "queries",
-    "outlook": "evaluation.outlook",
     "parse_guarantee": "guarantees",
     "parse_mechanism": "mechanisms",
-    "promise_cost": "evaluation.advise",
+    "promise_cost": "outlook.advise",
     "publish": "engines.publishing",
     "read": "table",
-    "report": "evaluation.report",
-    "survey": "evaluation.survey",
+    "report": "evidence.report",
+    "survey": "outlook.survey",
 }
 _RENAMED = {"open": "open_release", "report": "write_report"}
 
@@ -115,7 +113,6 @@ __all__ = [
     "compare",
     "describe",
     "open",
-    "outlook",
     "parse_guarantee",
     "parse_mechanism",
     "promise_cost",

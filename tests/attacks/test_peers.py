@@ -6,17 +6,17 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from papers import attacks as figure_11
+from papers.noisy_counts import answered_counts
+from papers.privbayes import PYTHON, available, privbayes
 from sfumato import datasets
 from sfumato.attacks import parse_attack
 from sfumato.attacks.laplace import laplace_noise
-from sfumato.attacks.noisy_counts import answered_counts
 from sfumato.attacks.people import Domains, People
-from sfumato.attacks.privbayes import PYTHON, available, privbayes
 from sfumato.attacks.protocol import Scene
 from sfumato.attacks.sights import raw_sight
 from sfumato.draws import Draws
 from sfumato.errors import DataError, UsageError
-from sfumato.evaluation.reproduce import attacks as figure_11
 
 
 def linked(rows: int) -> People:

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import sfumato as sf
-from sfumato.attacks.copies import copies_attack
+from papers.copies import copies_attack
 from sfumato.audits import audit
 from sfumato.datasets import read_adult, read_census
 from sfumato.draws import Draws

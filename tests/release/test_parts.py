@@ -19,7 +19,7 @@ import pytest
 import sfumato as sf
 from sfumato.columns import Column, Values
 from sfumato.errors import BundleError
-from sfumato.evaluation.penalty import release_penalty
+from sfumato.evidence.penalty import release_penalty
 from sfumato.release import BundleWriter, Manifest, Release, manifest_schema, record_files
 
 WAYS = {

@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from sfumato.errors import DataError
-from sfumato.evaluation import survey_passes as looking
-from sfumato.evaluation.survey import survey
+from sfumato.outlook import survey_passes as looking
+from sfumato.outlook.survey import survey
 
 
 def uploads(site: Any) -> list[Path]:

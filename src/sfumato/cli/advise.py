@@ -61,8 +61,8 @@ def advise(
     as_json: Json = False,
 ) -> None:
     """Find the strongest promise that keeps counts as accurate as you need them."""
-    from sfumato.evaluation.advise import Advice, Cost, promise_cost
-    from sfumato.evaluation.advise import advise as advise_on
+    from sfumato.outlook.advise import Advice, Cost, promise_cost
+    from sfumato.outlook.advise import advise as advise_on
 
     declared = declared_table(
         table, quasi, sensitive, key, drop, numeric, categorical, domain, bins, missing, hierarchy

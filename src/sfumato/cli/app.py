@@ -100,11 +100,11 @@ def _joined(value: Any) -> str:
     return ",".join(str(part) for part in value) if isinstance(value, list) else str(value)
 
 
-def run() -> None:
-    """Run the program; every error is one message and an exit code."""
+def run(program: typer.Typer | None = None) -> None:
+    """Run the program, or another in its manner; every error is one message and an exit code."""
     _own_standard_output()
     # outside the handlers: an error that is still held at exit holds its database open
-    sys.exit(_run())
+    sys.exit(_run(program or _whole_program()))
 
 
 def _own_standard_output() -> None:
@@ -121,7 +121,7 @@ def _own_standard_output() -> None:
     sys.stdout = os.fdopen(kept, "w", encoding=out.encoding, errors=out.errors, closefd=False)
 
 
-def _run() -> int:
+def _whole_program() -> typer.Typer:
     from sfumato.cli import (  # noqa: F401  registers them
         advise,
         attack,
@@ -129,13 +129,16 @@ def _run() -> int:
         commands,
         compare,
         report,
-        reproduce,
         serve,
     )
 
+    return app
+
+
+def _run(program: typer.Typer) -> int:
     warnings.showwarning = _show_warning
     try:
-        app()
+        program()
     except SfumatoError as error:
         _complain(str(error))
         return error.exit_code

@@ -63,10 +63,10 @@ def describe(
 
     Without any role: a first look at the columns, with suggestions for their roles.
     """
-    from sfumato.evaluation.describe import describe as describe_table
+    from sfumato.outlook.describe import describe as describe_table
 
     if not (quasi or sensitive or key or drop or guarantee):
-        from sfumato.evaluation.survey import survey
+        from sfumato.outlook.survey import survey
 
         seen = survey(table)
         if as_json:
@@ -330,7 +330,7 @@ def demo(
     as_json: Json = False,
 ) -> None:
     """Generate a census-like table, publish it, ask it, audit it."""
-    from sfumato.evaluation.demo import run_demo
+    from sfumato.evidence.demo import run_demo
 
     with ProgressLine() as line:
         result = run_demo(out, rows, line.callback)

@@ -80,8 +80,8 @@ def compare(
 
     Exit code 3 where none of them could be published.
     """
-    from sfumato.evaluation.compare import Candidate, pair_up
-    from sfumato.evaluation.compare import compare as compare_candidates
+    from sfumato.evidence.compare import Candidate, pair_up
+    from sfumato.evidence.compare import compare as compare_candidates
 
     declared = declared_table(
         table, quasi, sensitive, key, drop, numeric, categorical, domain, bins, missing, hierarchy

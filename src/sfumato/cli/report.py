@@ -33,7 +33,7 @@ def report(
     as_json: Json = False,
 ) -> None:
     """Write what a release promises and how it was checked; exit code 4 where the audit fails."""
-    from sfumato.evaluation.report import write_report
+    from sfumato.evidence.report import write_report
 
     with ProgressLine("steps") as line:
         written = write_report(

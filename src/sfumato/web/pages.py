@@ -42,4 +42,4 @@ async def vendored(request: Request) -> Response:
     name = request.path_params["name"]
     if name not in VENDORED:
         raise Refusal(404, "There is no such file.")
-    return _file(resources.files("sfumato.evaluation.page") / "vendor", name)
+    return _file(resources.files("sfumato.pages") / "vendor", name)

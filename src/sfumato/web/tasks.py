@@ -16,11 +16,11 @@ from sfumato.columns import value_to_json
 from sfumato.engines.counting import Progress, count_cells, take_profile
 from sfumato.engines.publishing import publish
 from sfumato.errors import DataError, InfeasibleGuarantee, UsageError
-from sfumato.evaluation.allowed import allowed_promises
-from sfumato.evaluation.outlook import outlook
-from sfumato.evaluation.promises import promise_list
-from sfumato.evaluation.survey import survey
 from sfumato.guarantees.limit_rows import label
+from sfumato.outlook.allowed import allowed_promises
+from sfumato.outlook.preview import outlook
+from sfumato.outlook.promises import promise_list
+from sfumato.outlook.survey import survey
 from sfumato.profile import Cells, Histogram, Profile
 from sfumato.queries import OpenedRelease, open_release
 from sfumato.release import Release
@@ -40,7 +40,7 @@ def catalogue(*, progress: Progress) -> Any:
     import scipy.sparse
     import scipy.special  # noqa: F401
 
-    import sfumato.evaluation.prediction  # noqa: F401
+    import sfumato.outlook.prediction  # noqa: F401
 
     return promise_list()
 
@@ -200,7 +200,7 @@ def compare_candidates(
     *, table: dict[str, Any], candidates: list[dict[str, Any]], out: str, progress: Progress
 ) -> Any:
     """Publish, ask, audit and attack every candidate; the page about it lies in `out`."""
-    from sfumato.evaluation.compare import Candidate, compare
+    from sfumato.evidence.compare import Candidate, compare
 
     for each in candidates:
         no_files(each["guarantee"], each["mechanism"])
@@ -232,7 +232,7 @@ def compare_candidates(
 
 def evidence(*, table: dict[str, Any], release: str, out: str, progress: Progress) -> Any:
     """Audit and attack a release and write its report to `out`."""
-    from sfumato.evaluation.report import write_report
+    from sfumato.evidence.report import write_report
 
     with named(table["path"], table["label"]), named(release, "the release"):
         report = write_report(Release(release), table=declared(table), out=out, progress=progress)

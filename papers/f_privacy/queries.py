@@ -1,0 +1,82 @@
+"""The paper's pool of count queries (Section 7.2.2), on small integer codes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from papers.coded import People
+from sfumato.draws import BoolArray, IntArray
+from sfumato.engines.stream import ranks_in_value
+from sfumato.mechanisms.buckets import BucketedPlan
+from sfumato.operators.base import FloatArray
+from sfumato.queries.shrunk import Estimator, Law, Moments
+
+SELECTIVITY = 0.01
+
+
+@dataclass(frozen=True, eq=False)
+class Published:
+    """The bucket of each record, and the shares of the values in each bucket."""
+
+    bucket: IntArray
+    shares: FloatArray
+
+    @classmethod
+    def of(cls, people: People, plan: BucketedPlan) -> Published:
+        """Where the records stand, in the order of the table."""
+        ranks = ranks_in_value(people.sensitive, np.zeros(people.values, np.int64))
+        buckets = plan.bucket_of(people.sensitive, ranks)
+        sizes = np.bincount(buckets, minlength=plan.buckets)
+        cells = np.bincount(
+            buckets * people.values + people.sensitive, minlength=plan.buckets * people.values
+        )
+        return cls(buckets, cells.reshape(-1, people.values) / sizes[:, None])
+
+
+@dataclass(frozen=True, eq=False)
+class CountQueries:
+    """Conditions `A IN (…)` on some quasi columns, with the values asked for and true answers."""
+
+    masks: list[BoolArray]
+    forms: list[FloatArray]
+    truths: list[float]
+
+    @classmethod
+    def draw(cls, people: People, number: int, seed: int) -> CountQueries:
+        """b = |A|·s^(1/(d+1)) values at random of each of d columns; none with answer 0 (F16)."""
+        rng = np.random.default_rng(seed)
+        masks: list[BoolArray] = []
+        forms: list[FloatArray] = []
+        truths: list[float] = []
+        names = list(people.quasi)
+        while len(masks) < number:
+            width = int(rng.integers(1, len(names) + 1))
+            side = SELECTIVITY ** (1 / (width + 1))
+            mask = np.ones(people.rows, np.bool_)
+            for name in rng.choice(names, width, replace=False):
+                mask &= _some(int(people.quasi[name].max()) + 1, side, rng)[people.quasi[name]]
+            form = _some(people.values, side, rng).astype(np.float64)
+            true = float(form @ np.bincount(people.sensitive[mask], minlength=people.values))
+            if true > 0:
+                masks.append(mask)
+                forms.append(form)
+                truths.append(true)
+        return cls(masks, forms, truths)
+
+    def error(self, published: Published, law: Law, estimator: Estimator | None) -> float:
+        """The mean relative error; without an estimator that of what the buckets show (uniform)."""
+        errors = []
+        for mask, form, true in zip(self.masks, self.forms, self.truths, strict=True):
+            beside = np.bincount(published.bucket[mask], minlength=len(published.shares))
+            moments = Moments.count(float(mask.sum()), beside @ published.shares)
+            mean = moments.shown if estimator is None else estimator(law, moments).mean
+            errors.append(abs(float(form @ mean) - true) / true)
+        return float(np.mean(errors))
+
+
+def _some(domain: int, side: float, rng: np.random.Generator) -> BoolArray:
+    chosen = np.zeros(domain, np.bool_)
+    chosen[rng.choice(domain, max(1, round(domain * side)), replace=False)] = True
+    return chosen

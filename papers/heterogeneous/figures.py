@@ -1,0 +1,210 @@
+"""The series of Figures 2 to 10."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from papers.heterogeneous.data import People, Setting
+from papers.range_counts import median_errors, median_errors_by_shape
+from sfumato.draws import Draws
+from sfumato.engines.counting import take_profile
+from sfumato.engines.whole import WholeTable
+from sfumato.errors import InfeasibleGuarantee
+from sfumato.guarantees import parse_guarantee
+from sfumato.mechanisms import parse_mechanism
+from sfumato.mechanisms.generalized import WholePlan, penalty
+from sfumato.pages.tables import Series
+from sfumato.table import Table
+
+MATCHING = {
+    "HG": "heterogeneous(sweeps=0)",
+    "SG": "heterogeneous(match=sort-greedy, block=256, sweeps=0)",
+    "GR": "heterogeneous(match=greedy, sweeps=0)",
+}
+DIVERSITY = {**MATCHING, "NH": "ring"}
+LIKENESS = {**MATCHING, "BuReL": "burel"}
+LAWS = {"CENSUS": "own", "Uniform": "uniform", "Zipfian": "zipf(0.5)"}
+Point = tuple[float, float]
+USUAL_L, USUAL_BETA = 10, 3
+
+
+def measured(table: Table, promise: str, way: str) -> tuple[float, float] | None:
+    """GCP and seconds; None where the promise cannot be kept."""
+    profile = take_profile(table)
+    whole = WholeTable(table, profile, True)
+    draws = Draws.from_seed(1)
+    began = time.perf_counter()
+    try:
+        plan = parse_mechanism(way).plan(profile, parse_guarantee(promise), draws)
+    except InfeasibleGuarantee:
+        return None
+    assert isinstance(plan, WholePlan)
+    made = plan.generalize(whole.axes, whole.codes, draws, _nothing)
+    seconds = time.perf_counter() - began
+    return float(penalty(whole.axes, made)), seconds
+
+
+def _always(table: Table) -> Callable[[float], Table]:
+    return lambda _: table
+
+
+def _nothing(stage: str, done: int, total: int) -> None: ...
+
+
+def _lines(
+    ways: dict[str, str],
+    points: Sequence[float],
+    table: Callable[[float], Table],
+    promise: Callable[[float], str],
+) -> tuple[dict[str, list[Point]], dict[str, list[Point]]]:
+    """GCP and seconds of every mechanism along the points."""
+    losses: dict[str, list[Point]] = {name: [] for name in ways}
+    times: dict[str, list[Point]] = {name: [] for name in ways}
+    for point in points:
+        for name, way in ways.items():
+            found = measured(table(point), promise(point), way)
+            if found is not None:
+                losses[name].append((point, found[0]))
+                times[name].append((point, found[1]))
+    return losses, times
+
+
+def diversity(people: People, setting: Setting) -> list[Series]:
+    """Figure 2: information loss by l, on three laws of the sensitive value."""
+    made = []
+    for letter, (name, law) in zip("abc", LAWS.items(), strict=True):
+        table = people.table(law=law)
+        losses, _ = _lines(
+            DIVERSITY, setting.diversities, _always(table), lambda x: f"l-diversity({int(x)})"
+        )
+        made.append(Series(f"Figure 2({letter})", f"GCP by l, {name}", "l", "GCP", losses))
+    return made
+
+
+def dimensions(people: People, setting: Setting) -> list[Series]:
+    """Figure 3: information loss by the number of quasi columns."""
+    promise = f"l-diversity({setting.diversities[-1]})"
+    losses, _ = _lines(
+        DIVERSITY,
+        range(2, len(people.quasi) + 1),
+        lambda d: people.table(quasi=int(d)),
+        lambda _: promise,
+    )
+    return [Series("Figure 3(a)", "GCP by quasi columns, CENSUS", "d", "GCP", losses)]
+
+
+def sizes(people: People, setting: Setting) -> list[Series]:
+    """Figures 4(a, b), 5(a, b) and 7(a, b): loss and seconds by records and by block."""
+    promise = f"l-diversity({setting.diversities[-1]})"
+    blocked = {**DIVERSITY, "GR": "heterogeneous(match=greedy, block=256, sweeps=0)"}
+    losses, times = _lines(
+        blocked, setting.sizes, lambda n: people.table(rows=int(n)), lambda _: promise
+    )
+    largest = people.table(rows=max(setting.sizes))
+    parted: list[Point] = []
+    waited: list[Point] = []
+    for part in setting.parts:
+        found = measured(largest, promise, f"heterogeneous(block={part}, sweeps=0)")
+        if found is not None:
+            parted.append((part, found[0]))
+            waited.append((part, found[1]))
+    some = tuple(size for size in setting.sizes if size <= people.rows)
+    likely, likely_times = _lines(
+        {"HG": LIKENESS["HG"], "BuReL": LIKENESS["BuReL"]},
+        some,
+        lambda n: people.table(rows=int(n)),
+        lambda _: f"beta-likeness({USUAL_BETA})",
+    )
+    return [
+        Series("Figure 4(a)", "GCP by records, l-diversity", "records", "GCP", losses),
+        Series("Figure 5(a)", "Seconds by records, l-diversity", "records", "seconds", times),
+        Series("Figure 4(b)", "GCP by block", "rows matched at once", "GCP", {"HG": parted}),
+        Series("Figure 5(b)", "Seconds by block", "rows matched at once", "s", {"HG": waited}),
+        Series("Figure 7(a)", "GCP by records, beta-likeness", "records", "GCP", likely),
+        Series("Figure 7(b)", "Seconds by records, beta", "records", "seconds", likely_times),
+    ]
+
+
+def likeness(people: People, setting: Setting) -> list[Series]:
+    """Figure 6: information loss by beta, on three laws of the sensitive value."""
+    made = []
+    for letter, (name, law) in zip("abc", LAWS.items(), strict=True):
+        table = people.table(law=law)
+        losses, _ = _lines(
+            {"HG": LIKENESS["HG"], "GR": LIKENESS["GR"], "BuReL": LIKENESS["BuReL"]},
+            setting.likenesses,
+            _always(table),
+            lambda x: f"beta-likeness({int(x)})",
+        )
+        made.append(Series(f"Figure 6({letter})", f"GCP by beta, {name}", "beta", "GCP", losses))
+    return made
+
+
+def skew(people: People, setting: Setting) -> list[Series]:
+    """Figures 4(c), 5(c) and 7(c): loss by the skew of the sensitive value."""
+    promise = f"l-diversity({min(5, setting.diversities[-1])})"
+    losses, times = _lines(
+        DIVERSITY, setting.skews, lambda s: people.table(law=f"zipf({s})"), lambda _: promise
+    )
+    likely, _ = _lines(
+        {"HG": LIKENESS["HG"], "BuReL": LIKENESS["BuReL"]},
+        setting.skews,
+        lambda s: people.table(law=f"zipf({s})"),
+        lambda _: f"beta-likeness({USUAL_BETA})",
+    )
+    return [
+        Series("Figure 4(c)", f"GCP by skew, {promise}", "theta", "GCP", losses),
+        Series("Figure 5(c)", f"Seconds by skew, {promise}", "theta", "seconds", times),
+        Series("Figure 7(c)", "GCP by skew, beta-likeness(3)", "theta", "GCP", likely),
+    ]
+
+
+def queries(name: str, data: str, people: People, setting: Setting) -> list[Series]:
+    """Figures 8 and 9: median relative error by beta, by columns and by selectivity."""
+    ways = {"HG": LIKENESS["HG"], "BuReL": LIKENESS["BuReL"], "optimal buckets": "optimal"}
+    table = people.table()
+    widths: Sequence[int] = range(1, min(len(people.quasi), 6) + 1)
+    shares: Sequence[float] = (0.05, 0.1, 0.15, 0.2, 0.25)
+    if setting.questions < 50:
+        widths, shares = (widths[0], widths[-1]), (shares[0], shares[-1])
+    further = [(width, 0.1) for width in widths] + [(3, share) for share in shares]
+    by_beta: dict[str, list[Point]] = {way: [] for way in ways}
+    by_columns: dict[str, list[Point]] = {way: [] for way in ways}
+    by_share: dict[str, list[Point]] = {way: [] for way in ways}
+    for beta in setting.likenesses:
+        found = median_errors_by_shape(
+            table,
+            f"beta-likeness({beta})",
+            list(ways.values()),
+            [(3, 0.1), *(further if beta == USUAL_BETA else [])],
+            count=setting.questions,
+        )
+        errors = {way: [each[text] for each in found] for way, text in ways.items()}
+        for way in ways:
+            by_beta[way].append((beta, errors[way][0]))
+            if beta == USUAL_BETA:
+                cut = 1 + len(widths)
+                by_columns[way] = list(zip(widths, errors[way][1:cut], strict=True))
+                by_share[way] = list(zip(shares, errors[way][cut:], strict=True))
+    title = f"Median relative error, {data}"
+    return [
+        Series(f"{name}(a)", f"{title}, by beta", "beta", "error", by_beta),
+        Series(f"{name}(b)", f"{title}, by columns", "columns", "error", by_columns),
+        Series(f"{name}(c)", f"{title}, by selectivity", "selectivity", "error", by_share),
+    ]
+
+
+def wide_likeness(people: People, setting: Setting) -> list[Series]:
+    """Figure 10(a): the error up to betas at which l-diversity serves (Theorem 4)."""
+    betas = (1, 10, 50) if setting.rows < 5000 else (1, 3, 10, 30, 50, 100)
+    found: list[Point] = []
+    for beta in betas:
+        promise = f"beta-likeness({beta})"
+        way = LIKENESS["HG"]
+        errors = median_errors(
+            people.table(), promise, [way], count=setting.questions, selectivity=0.1
+        )
+        found.append((beta, errors[way]))
+    title = "Median relative error by a wide range of beta"
+    return [Series("Figure 10(a)", title, "beta", "error", {"HG": found})]

@@ -1,0 +1,281 @@
+"""Tables 4 and 5 and Figures 1 to 5: merging, limits, violations and the price of sampling."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import prod
+
+import numpy as np
+
+from papers.reconstruction.data import Study
+from sfumato.draws import BoolArray, Draws, IntArray
+from sfumato.mechanisms.reconstruction.drawing import draw_block
+from sfumato.mechanisms.reconstruction.groups import Groups
+from sfumato.mechanisms.reconstruction.levels import levels
+from sfumato.mechanisms.reconstruction.tails import FloatArray, Setting, chernoff_size, exact_limit
+from sfumato.mechanisms.reconstruction.testing import choose_samples, violations
+from sfumato.operators import Uniform
+from sfumato.operators.base import dyadic_floor
+from sfumato.pages.tables import Cell, ReportTable, Series
+
+TENTHS = tuple(Fraction(n, 10) for n in range(1, 6))
+RETENTIONS = tuple(Fraction(n, 10) for n in (1, 3, 5, 7, 9))
+DEFAULT = Fraction(3, 10)
+# domain sizes after merging, |G| and |D|/|G|, as printed
+PRINTED_ADULT = ((7, 4, 2, 2), 112, 404)
+PRINTED_CENSUS = ((1, 2, 14, 6, 9), 1512, 331)
+LEAST_SELECTIVITY = 0.001
+WAYS = ("uniform", "paper", "sps, chernoff", "sps, exact")
+Query = tuple[BoolArray, int]
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How many queries are asked of how many releases."""
+
+    queries: int
+    runs: int
+
+
+def setting_for(
+    values: int,
+    retention: Fraction = Fraction(1, 2),
+    error: Fraction = DEFAULT,
+    chance: Fraction = DEFAULT,
+) -> Setting:
+    return Setting(error, chance, dyadic_floor(retention), values)
+
+
+def merging(study: Study, name: str, printed: tuple[tuple[int, ...], int, int]) -> ReportTable:
+    """Domain sizes, groups with records and records a group, before and after merging."""
+    before = study.groups("none")
+    rows: list[tuple[Cell, ...]] = []
+
+    def add(label: str, domains: list[int], groups: int) -> None:
+        rows.append((label, *domains, prod(domains), groups, study.rows / groups))
+
+    add("before", [merge.count for merge in before.merges], len(before))
+    for linkage in ("components", "complete"):
+        after = study.groups(linkage)
+        add(f"after, {linkage}", [merge.count for merge in after.merges], len(after))
+    domains, product, mean = printed
+    rows.append(("after, printed", *domains, product, None, float(mean)))
+    columns = tuple(merge.column for merge in before.merges)
+    return ReportTable(
+        name,
+        f"{study.name}: domain sizes and personal groups before and after merging",
+        ("", *columns, "product", "groups with records", "records a group"),
+        rows,
+        note="The row 'printed' is the paper's; its |G| is the product (errata R9).",
+    )
+
+
+def limits() -> list[Series]:
+    """Figure 1: the largest private group by its largest share, by Chernoff and exactly."""
+    found = []
+    for name, m, shares in (
+        ("ADULT", 2, [Fraction(n, 10) for n in range(5, 10)]),
+        ("CENSUS", 50, [Fraction(n, 10) for n in range(1, 10)]),
+    ):
+        lines: dict[str, list[tuple[float, float]]] = {}
+        for retention in RETENTIONS:
+            case = Setting(DEFAULT, DEFAULT, retention, m)
+            p = float(retention)
+            lines[f"s_g, p = {p:g}"] = [(float(f), chernoff_size(f, case)) for f in shares]
+            if retention in (Fraction(3, 10), Fraction(1, 2)):
+                lines[f"exact, p = {p:g}"] = [
+                    (float(f), float(exact_limit(f, case))) for f in shares
+                ]
+        found.append(
+            Series(
+                f"Figure 1, {name}",
+                f"largest private group, m = {m}",
+                "largest share f",
+                "records",
+                lines,
+            )
+        )
+    return found
+
+
+def paper_samples(groups: Groups, setting: Setting) -> IntArray:
+    """⌊s_g⌋ of every group's own largest share, as printed; at least 1."""
+    shares = groups.largest / groups.sizes
+    limit = np.array([chernoff_size(float(share), setting) for share in shares])
+    return np.asarray(np.minimum(groups.sizes, np.maximum(limit, 1.0)), np.int64)
+
+
+def samples_of(way: str, groups: Groups, setting: Setting) -> IntArray:
+    if way == "uniform":
+        return groups.sizes
+    if way == "paper":
+        return paper_samples(groups, setting)
+    bound = "exact" if way.endswith("exact") else "chernoff"
+    return choose_samples(groups, setting, bound, levels(setting, bound))  # type: ignore[arg-type]
+
+
+def query_pool(groups: Groups, values: int, count: int) -> tuple[list[Query], FloatArray]:
+    """Random conjunctions of one to three quasi values and a sensitive one, from 0.1 % on."""
+    generator = np.random.default_rng(3)  # questions, not protection
+    table = count_table(groups, values)
+    codes = groups.codes(np.arange(len(groups)))
+    names = list(codes)
+    pool: list[Query] = []
+    truth: list[float] = []
+    for _ in range(200 * count):
+        if len(pool) == count:
+            break
+        asked = generator.choice(
+            names, size=min(int(generator.integers(1, 4)), len(names)), replace=False
+        )
+        mask = np.ones(len(groups), np.bool_)
+        for name in asked:
+            mask &= codes[name] == generator.integers(codes[name].max() + 1)
+        value = int(generator.integers(values))
+        hits = int(table[mask, value].sum())
+        if hits >= LEAST_SELECTIVITY * table.sum():
+            pool.append((mask, value))
+            truth.append(float(hits))
+    return pool, np.array(truth)
+
+
+def count_table(groups: Groups, values: int) -> IntArray:
+    table = np.zeros((len(groups), values), np.int64)
+    owner = np.repeat(np.arange(len(groups)), np.diff(groups.starts))
+    table[owner, groups.values] = groups.counts
+    return table
+
+
+def mean_error(
+    groups: Groups,
+    samples: IntArray,
+    setting: Setting,
+    pool: tuple[list[Query], FloatArray],
+    runs: int,
+) -> float | None:
+    """Mean relative error of the pool's estimates; None where nothing is published."""
+    if not samples.any():
+        return None
+    queries, truth = pool
+    masks = np.stack([mask for mask, _ in queries]).astype(np.float64)
+    values = np.array([value for _, value in queries])
+    p, q = float(setting.retention), float(setting.background)
+    operator = Uniform(setting.values, setting.retention)
+    total = 0.0
+    for seed in range(runs):
+        published = np.zeros((len(groups), setting.values))
+        draws = Draws.from_seed(seed)
+        for run in groups.blocks():
+            drawn = draw_block(groups, samples, run, operator, draws)
+            published[drawn.groups, drawn.values] = drawn.counts
+        counts = masks @ published
+        estimate = (counts[np.arange(len(values)), values] - q * counts.sum(axis=1)) / p
+        total += float((np.abs(estimate - truth) / truth).mean())
+    return total / runs
+
+
+def violations_and_errors(
+    study: Study, first: str, second: str, effort: Effort
+) -> tuple[list[Series], ReportTable]:
+    """Violations under uniform perturbation and errors by p, λ and δ; and the defaults' table."""
+    groups = study.groups()
+    pool = query_pool(groups, study.values, effort.queries)
+    own = setting_for(study.values)
+    axes: list[tuple[str, tuple[Fraction, ...], Callable[[Fraction], Setting]]] = [
+        ("p", RETENTIONS, lambda x: setting_for(study.values, retention=x)),
+        ("λ", TENTHS, lambda x: replace(own, error=x)),
+        ("δ", TENTHS, lambda x: replace(own, chance=x)),
+    ]
+    found = []
+    for letter, values, make in axes:
+        violated: dict[str, list[tuple[float, float]]] = {}
+        errors: dict[str, list[tuple[float, float]]] = {way: [] for way in WAYS}
+        for value in values:
+            case = make(value)
+            for name, share in exposure(groups, case).items():
+                violated.setdefault(name, []).append((float(value), share))
+            for way in WAYS:
+                error = mean_error(groups, samples_of(way, groups, case), case, pool, effort.runs)
+                if error is not None:
+                    errors[way].append((float(value), error))
+        found.append(
+            Series(
+                f"{first}, {letter}",
+                f"{study.name}: exposed by uniform perturbation",
+                letter,
+                "share",
+                violated,
+            )
+        )
+        found.append(
+            Series(
+                f"{second}, {letter}",
+                f"{study.name}: mean relative error of counts",
+                letter,
+                "relative error",
+                errors,
+            )
+        )
+    return found, defaults(study, groups, own, pool, effort)
+
+
+def exposure(groups: Groups, setting: Setting) -> dict[str, float]:
+    shares = {}
+    for bound in ("chernoff", "exact"):
+        exposed = violations(groups, setting, bound)
+        shares[f"v_g, {bound}"] = float(exposed.mean())
+        shares[f"v_r, {bound}"] = float(groups.sizes[exposed].sum() / groups.sizes.sum())
+    return shares
+
+
+def defaults(
+    study: Study,
+    groups: Groups,
+    setting: Setting,
+    pool: tuple[list[Query], FloatArray],
+    effort: Effort,
+) -> ReportTable:
+    """At p = 0.5, λ = δ = 0.3: errors, how much they grow, and by how much predicted (R12)."""
+    rows: list[tuple[Cell, ...]] = []
+    plain: float | None = None
+    for way in WAYS:
+        samples = samples_of(way, groups, setting)
+        error = mean_error(groups, samples, setting, pool, effort.runs)
+        plain = error if way == "uniform" else plain
+        growth = error / plain - 1 if error and plain else None
+        kept = samples > 0
+        sizes = groups.sizes[kept].astype(np.float64)
+        inflation = float((sizes**2 / samples[kept]).sum() / max(sizes.sum(), 1.0))
+        rows.append((way, error, growth, inflation, float(np.sqrt(inflation) - 1)))
+    shares = exposure(groups, setting)
+    text = ", ".join(f"{name} = {share:.3f}" for name, share in shares.items())
+    return ReportTable(
+        f"{study.name}, defaults",
+        f"{study.name}: p = 0.5, λ = δ = 0.3, {len(groups):,} groups; {text}",
+        ("way", "mean error", "growth", "variance inflation Σ|g|²/n/Σ|g|", "growth predicted"),
+        rows,
+        note="The paper: growth of about 50 % at most on ADULT, where v_g = 85 % and v_r > 99 %; "
+        "below 10 % on CENSUS.",
+    )
+
+
+def by_size(studies: list[Study], effort: Effort) -> list[Series]:
+    """Figures 4d and 5d: violations and errors by the number of records."""
+    violated: dict[str, list[tuple[float, float]]] = {}
+    errors: dict[str, list[tuple[float, float]]] = {way: [] for way in WAYS}
+    for study in studies:
+        groups, own = study.groups(), setting_for(study.values)
+        pool = query_pool(groups, study.values, effort.queries)
+        for name, share in exposure(groups, own).items():
+            violated.setdefault(name, []).append((float(study.rows), share))
+        for way in WAYS:
+            error = mean_error(groups, samples_of(way, groups, own), own, pool, effort.runs)
+            if error is not None:
+                errors[way].append((float(study.rows), error))
+    axis = "records"
+    return [
+        Series("Figure 4, |D|", "CENSUS-like: exposed", axis, "share", violated),
+        Series("Figure 5, |D|", "CENSUS-like: mean relative error", axis, "relative error", errors),
+    ]

@@ -1,1 +1,0 @@
-"""Measure and compare: workloads, metrics, reports, and the papers rerun."""

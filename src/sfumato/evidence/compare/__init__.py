@@ -1,0 +1,148 @@
+"""`compare`: candidates published, asked, audited and attacked alike, on one page."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from sfumato.engines.counting import Progress, no_progress, take_profile
+from sfumato.errors import UsageError
+from sfumato.evidence.compare.candidates import Candidate, listed, pair_up, short_names
+from sfumato.evidence.compare.comparison import Comparison, Row
+from sfumato.evidence.compare.measure import Job, Settings, slowest_first
+from sfumato.evidence.compare.pages import comparison_page
+from sfumato.evidence.compare.running import run_jobs
+from sfumato.evidence.compare.state import State, key_of
+from sfumato.evidence.places import report_folder
+from sfumato.evidence.report.shapes import label
+from sfumato.guarantees import parse_guarantee
+from sfumato.pages import write_page, write_whole
+from sfumato.pages.render import strict
+from sfumato.profile import Histogram
+from sfumato.table import Table
+from sfumato.workloads import Workload, generate_workload, people_of, true_counts
+
+
+def compare(
+    table: Table,
+    candidates: Sequence[Candidate | str | tuple[str, str | None]],
+    *,
+    out: str | Path,
+    workload: Workload | str = "conjunctions",
+    questions: int = 1000,
+    column: str | None = None,
+    attacks: Sequence[str] | str = "all",
+    targets: int = 10_000,
+    fresh: bool = True,
+    seed: int = 0,
+    jobs: int | None = None,
+    progress: Progress = no_progress,
+) -> Comparison:
+    """Publish, ask, audit and attack every candidate alike, and write one page about it.
+
+    A candidate is `GUARANTEE by MECHANISM`, or a guarantee alone. `workload` is a kind of question
+    (conjunctions, ranges, prefixes) or questions made before. `seed` decides questions, targets and
+    ties; releases are made with fresh draws, in a private folder, and removed. `jobs` candidates
+    run at once, as many as there are processors by default. A candidate that fails is a row with
+    its reason. A run that was killed goes on where it was, if nothing has changed. `out` then holds
+    report.html, report.json and workload.sql; the page shows true counts and is for the steward.
+    """
+    began = time.perf_counter()
+    chosen = listed(candidates)
+    if jobs is not None and jobs < 1:
+        raise UsageError(f"'jobs' must be at least 1. Got {jobs} instead.")
+    if column is not None and column not in table.sensitive:
+        raise UsageError(
+            f"{column!r} is not a sensitive column. Those are: {', '.join(table.sensitive)}."
+        )
+    with report_folder(out) as folder, State(folder) as state:
+        progress("reading the table", 0, len(chosen))
+        own, contents = state.own_copy(table)
+        about = column or table.sensitive[0]
+        histogram = take_profile(own).histograms[about]
+        people = people_of(own)
+        if isinstance(workload, str):
+            workload = generate_workload(people, workload, count=questions, seed=seed, column=about)
+        settings = Settings(
+            workload,
+            tuple(label(question.value) for question in workload.questions),
+            tuple(true_counts(workload, people).tolist()),
+            (attacks,) if isinstance(attacks, str) else tuple(attacks),
+            targets,
+            fresh,
+            seed,
+        )
+        rows = people.rows
+        del people  # the workers need the memory
+        results = _results(state, chosen, own, contents, settings, jobs, rows, progress)
+        names = short_names(chosen)
+        comparison = Comparison(
+            folder,
+            _short_label(table.label),
+            rows,
+            about,
+            workload.source,
+            settings.truth,
+            [
+                Row(name, candidate, result, *_ceiling(candidate, histogram))
+                for name, candidate, result in zip(names, chosen, results, strict=True)
+            ],
+            time.perf_counter() - began,
+        )
+        progress("writing the report", len(chosen), len(chosen))
+        workload.save(comparison.workload)
+        text = json.dumps(strict(comparison.to_json()), ensure_ascii=False, allow_nan=False)
+        write_whole(comparison.data, text + "\n")
+        write_page(comparison_page(comparison), comparison.page)
+    return comparison
+
+
+def _results(
+    state: State,
+    chosen: list[Candidate],
+    table: Table,
+    contents: str,
+    settings: Settings,
+    jobs: int | None,
+    rows: int,
+    progress: Progress,
+) -> list[dict[str, Any]]:
+    """One result per candidate: found from an earlier run, or measured now."""
+    keys = [key_of(candidate, contents, settings) for candidate in chosen]
+    found = {key: result for key in keys if (result := state.found(key)) is not None}
+    names = dict(zip(keys, short_names(chosen), strict=True))
+    todo = {
+        key: Job(candidate, table, state.work(key), settings)
+        for key, candidate in sorted(
+            zip(keys, chosen, strict=True), key=lambda pair: slowest_first(pair[1])
+        )
+        if key not in found
+    }
+    for key, result in run_jobs(
+        todo, names, at_once=jobs, rows=rows, progress=progress, total=len(keys)
+    ):
+        state.keep(key, result)
+        found[key] = result
+    return [found[key] for key in keys]
+
+
+def _ceiling(candidate: Candidate, histogram: Histogram) -> tuple[float | None, int | None]:
+    """The largest chance that the promise allows among the values it covers; those it does not."""
+    ceilings = parse_guarantee(candidate.guarantee).ceilings(histogram)
+    covered = [ceiling for ceiling in ceilings if ceiling < 1]
+    return (float(max(covered)), len(ceilings) - len(covered)) if covered else (None, None)
+
+
+def _short_label(text: str) -> str:
+    """A file by its name alone.
+
+    >>> _short_label("tables/people.parquet"), _short_label("the given Table")
+    ('people.parquet', 'the given Table')
+    """
+    return text.rsplit("/", 1)[-1]
+
+
+__all__ = ["Candidate", "Comparison", "Row", "compare", "pair_up"]

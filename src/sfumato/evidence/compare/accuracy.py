@@ -1,0 +1,142 @@
+"""How far answers are from the truth over a workload: by size of count, by value, in a figure."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sfumato.draws import BoolArray, IntArray
+from sfumato.operators.base import FloatArray
+from sfumato.pages.charts import Figure
+
+Z95 = 1.959963984540054
+EDGES = (1, 11, 31, 101, 301, 1001, 3001, 10_001, 30_001, 100_001, 1_000_001, 1 << 62)
+
+
+@dataclass(frozen=True)
+class ClassError:
+    """Relative errors of the questions whose true count lies in a class."""
+
+    least: int
+    most: int
+    questions: int
+    count: float  # the geometric mean of the true counts
+    mean: float
+    median: float
+    covered: float | None  # how often the 95 % interval holds the truth
+
+    def to_json(self) -> dict[str, Any]:
+        return dict(vars(self))
+
+
+@dataclass(frozen=True, eq=False)
+class Accuracy:
+    """What a release's answers were worth."""
+
+    questions: int
+    mean_absolute: float
+    median: Figure  # of the relative errors of the counts of at least `least`
+    least: int
+    covered: float | None
+    by_class: tuple[ClassError, ...]
+    by_value: tuple[tuple[str, int, float], ...]  # value, questions, median relative error
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "questions": self.questions,
+            "mean_absolute_error": self.mean_absolute,
+            "median_relative_error": {**vars(self.median), "counts_from": self.least},
+            "covered": self.covered,
+            "by_count": [each.to_json() for each in self.by_class],
+            "by_value": [
+                {"value": value, "questions": asked, "median_relative_error": error}
+                for value, asked, error in self.by_value
+            ],
+        }
+
+
+def measure_accuracy(
+    truth: IntArray,
+    estimates: FloatArray,
+    stderrs: FloatArray,
+    values: Sequence[str],
+    rows: int,
+) -> Accuracy:
+    """Compare answers with the truth; `values` names what each question asked for.
+
+    A true count of 0 has no relative error and counts for the absolute one alone. The one figure
+    is over large counts, at least half a per cent of the records, where there are 20 such
+    questions, else over all.
+
+    >>> numbers = np.array([100.0] * 30), np.array([5.0] * 30)
+    >>> found = measure_accuracy(np.repeat([110], 30), *numbers, ["flu"] * 30, 1000)
+    >>> round(found.median.value, 3), found.covered, found.by_class[0].questions
+    (0.091, 0.0, 30)
+    """
+    answered = np.isfinite(estimates)
+    errors = np.abs(estimates - truth)
+    there = answered & (truth > 0)
+    relative = np.divide(errors, truth, out=np.full(len(truth), np.nan), where=there)
+    inside = _inside(errors, stderrs)
+    classes = []
+    for least, above in itertools.pairwise(EDGES):
+        chosen = there & (truth >= least) & (truth < above)
+        if chosen.any():
+            classes.append(
+                ClassError(
+                    least,
+                    min(above - 1, int(truth[chosen].max())),
+                    int(chosen.sum()),
+                    float(np.exp(np.log(truth[chosen]).mean())),
+                    float(relative[chosen].mean()),
+                    float(np.median(relative[chosen])),
+                    _share(inside, chosen, stderrs),
+                )
+            )
+    large = max(math.ceil(rows / 200), 1)
+    if int((there & (truth >= large)).sum()) < 20:
+        large = 1
+    named = np.array(list(values), dtype=object)
+    by_value = []
+    for value in sorted(set(values)):
+        own = there & (named == value)
+        if own.any():
+            by_value.append((value, int(own.sum()), float(np.median(relative[own]))))
+    return Accuracy(
+        len(truth),
+        float(errors[answered].mean()) if answered.any() else math.nan,
+        median_figure(relative[there & (truth >= large)]),
+        large,
+        _share(inside, answered, stderrs),
+        tuple(classes),
+        tuple(by_value),
+    )
+
+
+def _inside(errors: FloatArray, stderrs: FloatArray) -> BoolArray:
+    return np.asarray(errors <= Z95 * np.nan_to_num(stderrs, nan=-1.0) + 1e-9)
+
+
+def _share(inside: BoolArray, chosen: BoolArray, stderrs: FloatArray) -> float | None:
+    barred = chosen & np.isfinite(stderrs)
+    return float(inside[barred].mean()) if barred.any() else None
+
+
+def median_figure(numbers: FloatArray) -> Figure:
+    """The median with a 95 % interval from order statistics: no shape of the errors is assumed.
+
+    >>> median_figure(np.arange(101.0))
+    Figure(value=50.0, low=40.0, high=60.0)
+    """
+    ordered, count = np.sort(numbers), len(numbers)
+    if not count:
+        return Figure(math.nan, math.nan, math.nan)
+    half = Z95 * math.sqrt(count) / 2
+    low, high = math.floor((count - 1) / 2 - half), math.ceil((count - 1) / 2 + half)
+    low, high = max(low, 0), min(high, count - 1)
+    return Figure(float(np.median(ordered)), float(ordered[low]), float(ordered[high]))

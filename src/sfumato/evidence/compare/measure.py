@@ -1,0 +1,185 @@
+"""One candidate from publishing to attack, and what was measured, as JSON."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sfumato.attacks import attack
+from sfumato.audits import audit
+from sfumato.draws import Draws
+from sfumato.engines.choosing import choose_plan, with_cells
+from sfumato.engines.counting import take_profile
+from sfumato.engines.local import publish
+from sfumato.errors import InfeasibleGuarantee, SfumatoError
+from sfumato.evidence.compare.accuracy import measure_accuracy
+from sfumato.evidence.compare.candidates import Candidate
+from sfumato.evidence.penalty import release_penalty
+from sfumato.guarantees import CeilingGuarantee, parse_guarantee
+from sfumato.mechanisms import Mechanism, parse_mechanism
+from sfumato.mechanisms.burel import Burel
+from sfumato.mechanisms.heterogeneous.mechanism import HeterogeneousGeneralization
+from sfumato.mechanisms.ring import Ring
+from sfumato.outlook.prediction import workload_errors
+from sfumato.release import Release
+from sfumato.table import Table
+from sfumato.workloads import Workload, people_of, release_answers
+
+# who matches whom cannot be audited without the private trace
+_TRACED: tuple[type[Mechanism], ...] = (HeterogeneousGeneralization, Ring, Burel)
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Settings:
+    """What is done alike to every candidate."""
+
+    workload: Workload
+    values: tuple[str, ...]  # what each question asks for, as charts name it
+    truth: tuple[int, ...]
+    attacks: tuple[str, ...]
+    targets: int
+    fresh: bool
+    seed: int
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """One candidate, the table, and a private folder to work in."""
+
+    candidate: Candidate
+    table: Table
+    folder: Path
+    settings: Settings
+
+
+def slowest_first(candidate: Candidate) -> int:
+    """A key to sort by: what takes longest starts first, so that nothing is waited for at the end.
+
+    >>> ways = ["rho-privacy(0.1, 0.2) by uniform", "l-diversity(5) by heterogeneous"]
+    >>> sorted(map(Candidate.parse, ways), key=slowest_first)[0].mechanism
+    'heterogeneous'
+    """
+    way = None if candidate.mechanism is None else parse_mechanism(candidate.mechanism)
+    if isinstance(way, _TRACED):
+        return 0
+    return 1 if isinstance(parse_guarantee(candidate.guarantee), CeilingGuarantee) else 2
+
+
+def measure(job: Job, say: Say) -> dict[str, Any]:
+    """Publish, ask, audit, attack. A candidate that cannot be published is told by its reason."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what they warn of stands in the caveats
+            return _measured(job, say)
+    except InfeasibleGuarantee as error:
+        return {"failed": str(error), "witness": error.witness, "nearest": error.nearest}
+    except SfumatoError as error:
+        return {"failed": str(error)}
+    except MemoryError:
+        return {"failed": "Out of memory. Compare fewer candidates at once with --jobs 1."}
+    except Exception as error:  # a mistake of ours must not take the other candidates with it
+        return {
+            "failed": f"A mistake in sfumato: {type(error).__name__}: {error}. Publish this "
+            "candidate by itself to see more."
+        }
+
+
+def _measured(job: Job, say: Say) -> dict[str, Any]:
+    settings, seconds = job.settings, {}
+    way = None if job.candidate.mechanism is None else parse_mechanism(job.candidate.mechanism)
+    trace = job.folder / "trace" if isinstance(way, _TRACED) else None
+    say("publishing")
+    began = time.perf_counter()
+    publication = publish(
+        job.table, job.candidate.guarantee, to=job.folder / "release", mechanism=way, trace=trace
+    )
+    seconds["publish"] = time.perf_counter() - began
+    release = Release(job.folder / "release", verify=False)
+    say("asking")
+    began = time.perf_counter()
+    answers = release_answers(settings.workload, release)
+    seconds["ask"] = time.perf_counter() - began
+    say("auditing")
+    began = time.perf_counter()
+    verdict = audit(job.table, release, trace=trace)
+    seconds["audit"] = time.perf_counter() - began
+    say("attacking")
+    began = time.perf_counter()
+    attacks, problem = _attacked(job, release)
+    seconds["attack"] = time.perf_counter() - began
+    accuracy = measure_accuracy(
+        np.array(settings.truth, np.int64),
+        answers.estimates,
+        answers.stderrs,
+        settings.values,
+        publication.rows,
+    )
+    manifest = publication.manifest
+    return {
+        "guarantee": manifest.guarantee,
+        "mechanism": manifest.mechanism,
+        "kind": manifest.kind,
+        "rows": manifest.rows,
+        "withheld": manifest.withheld,
+        "statement": list(manifest.statement),
+        "does_not_protect": list(manifest.does_not_protect),
+        "caveats": list(manifest.caveats),
+        "accuracy": accuracy.to_json(),
+        "answers": {
+            "estimates": [_number(each) for each in answers.estimates.tolist()],
+            "stderrs": [_number(each) for each in answers.stderrs.tolist()],
+        },
+        "audit": verdict.to_json(),
+        "attacks": attacks,
+        "attack_problem": problem,
+        "sizes": manifest.plan.get("sizes"),
+        "penalty": release_penalty(release).to_json() if release.kind == "generalized" else None,
+        "predicted": _predicted(job, manifest.mechanism),
+        "seconds": {name: round(value, 3) for name, value in seconds.items()},
+    }
+
+
+def _predicted(job: Job, mechanism: str) -> dict[str, Any] | None:
+    """What the plan alone lets expect of the same questions; None where nothing can be told."""
+    promise, way = parse_guarantee(job.candidate.guarantee), parse_mechanism(mechanism)
+    if isinstance(way, _TRACED):
+        return None
+    try:
+        profile = with_cells(job.table, take_profile(job.table), promise, way)
+        _, plan = choose_plan(profile, promise, way, Draws.system())
+        errors = workload_errors(plan, profile, people_of(job.table), job.settings.workload)
+    except SfumatoError:
+        return None
+    return {"mean_absolute_error": _number(float(errors.mean()))}
+
+
+def _attacked(job: Job, release: Release) -> tuple[list[dict[str, Any]], str | None]:
+    """The outcomes without the people: which rows are exposed is for `sfumato attack` to show."""
+    settings = job.settings
+    try:
+        outcomes = attack(
+            job.table,
+            release,
+            attacks=list(settings.attacks),
+            column=settings.workload.questions[0].column,
+            targets=settings.targets,
+            fresh=settings.fresh,
+            seed=settings.seed,
+        )
+    except SfumatoError as error:
+        return [], str(error)
+    found = [outcome.to_json() for outcome in outcomes]
+    for described in found:
+        del described["exposed"]
+    return found, None
+
+
+def _number(value: float) -> float | None:
+    return None if value != value else float(f"{value:.6g}")

@@ -1,0 +1,146 @@
+"""Run the candidates, several at once where processors and memory allow."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pickle
+import queue
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from sfumato.engines.counting import Progress
+from sfumato.evidence.compare.measure import Job, measure
+
+_START = "from sfumato.evidence.compare.worker import main; main()"
+_BASE_MEGABYTES = 600
+_BYTES_PER_ROW = 3_000  # of a worker, at the worst mechanism
+Told = tuple[str, dict[str, Any] | None]  # the job's key; a message, or None at the end
+
+
+def run_jobs(
+    jobs: Mapping[str, Job],
+    names: Mapping[str, str],
+    *,
+    at_once: int | None,
+    rows: int,
+    progress: Progress,
+    total: int,
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield (key, result) as the candidates finish.
+
+    `at_once` None is as many as there are processors; fewer start while memory is short. With 1
+    everything happens in this process.
+    """
+    done = total - len(jobs)
+    most = at_once if at_once is not None else (os.cpu_count() or 1)
+    if most <= 1 or len(jobs) <= 1:
+        for key, job in jobs.items():
+            result = measure(job, _teller(progress, names[key], done, total))
+            shutil.rmtree(job.folder, ignore_errors=True)
+            done += 1
+            yield key, result
+        return
+    waiting = list(jobs)
+    told: queue.Queue[Told] = queue.Queue()
+    with _workers() as running:
+        while waiting or running:
+            while waiting and len(running) < most and (not running or has_room(rows)):
+                key = waiting.pop(0)
+                running[key] = _start(key, jobs[key], told)
+                progress(f"{names[key]}: starting", done, total)
+            try:
+                key, message = told.get(timeout=1.0)
+            except queue.Empty:
+                continue  # perhaps there is room by now
+            if message is not None and "stage" in message:
+                progress(f"{names[key]}: {message['stage']}", done, total)
+            elif message is not None:
+                running[key].result = message["result"]
+            else:
+                worker = running.pop(key)
+                shutil.rmtree(jobs[key].folder, ignore_errors=True)
+                done += 1
+                progress(f"{names[key]}: done", done, total)
+                yield key, worker.outcome()
+
+
+def _teller(progress: Progress, name: str, done: int, total: int) -> Callable[[str], None]:
+    return lambda stage: progress(f"{name}: {stage}", done, total)
+
+
+class _Worker:
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self.process = process
+        self.result: dict[str, Any] | None = None
+
+    def outcome(self) -> dict[str, Any]:
+        """The result, or how the process ended without one."""
+        assert self.process.stdin is not None
+        with contextlib.suppress(OSError):  # of a process that died before it read all
+            self.process.stdin.close()
+        code = self.process.wait()
+        if self.result is not None:
+            return self.result
+        if code < 0:
+            name = signal.Signals(-code).name
+            return {
+                "failed": f"The process was ended by {name}, perhaps for want of memory. Compare "
+                "fewer candidates at once with --jobs 1."
+            }
+        return {"failed": "The process ended without a result. Publish this candidate by itself."}
+
+
+@contextlib.contextmanager
+def _workers() -> Iterator[dict[str, _Worker]]:
+    """The running workers by key; whatever happens, none outlives this block."""
+    running: dict[str, _Worker] = {}
+    try:
+        yield running
+    finally:
+        for worker in running.values():
+            worker.process.kill()
+            worker.outcome()
+
+
+def _start(key: str, job: Job, told: queue.Queue[Told]) -> _Worker:
+    process = subprocess.Popen(
+        [sys.executable, "-c", _START],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    threading.Thread(target=_listen, args=(key, process, job, told), daemon=True).start()
+    return _Worker(process)
+
+
+def _listen(key: str, process: subprocess.Popen[bytes], job: Job, told: queue.Queue[Told]) -> None:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        process.stdin.write(pickle.dumps(job))
+        process.stdin.flush()  # and left open: its end ends the worker
+        with process.stdout as lines:
+            for line in lines:
+                told.put((key, json.loads(line)))
+    except (OSError, ValueError):
+        pass  # the worker died meanwhile: its exit code tells
+    finally:
+        told.put((key, None))
+
+
+def has_room(rows: int) -> bool:
+    """Whether memory allows one more worker, on a table of so many rows."""
+    try:
+        lines = Path("/proc/meminfo").read_text("ascii").splitlines()
+    except OSError:
+        return True  # elsewhere than on Linux nobody tells
+    free = next((int(line.split()[1]) for line in lines if line.startswith("MemAvailable")), 0)
+    return free * 1024 > _BASE_MEGABYTES * (1 << 20) + rows * _BYTES_PER_ROW

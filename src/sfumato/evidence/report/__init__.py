@@ -1,0 +1,82 @@
+"""`report`: the steward's evidence about a release, as a page and as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sfumato.engines.counting import Progress, no_progress
+from sfumato.evidence.places import report_folder
+from sfumato.evidence.report.evidence import Evidence, collect
+from sfumato.evidence.report.pages import report_page
+from sfumato.pages import write_page, write_whole
+from sfumato.pages.render import strict
+from sfumato.release import Release
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """A report on disk: `page` is the HTML file, `data` the JSON file beside it."""
+
+    page: Path
+    data: Path
+    evidence: Evidence
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether the audit found the promise kept; None where there was no table."""
+        return self.evidence.holds
+
+    def __str__(self) -> str:
+        words = {
+            None: "Not audited: no table was given.",
+            True: "The audit found the promise kept.",
+            False: "The audit did NOT find the promise kept.",
+        }
+        lines = [words[self.holds], *self.evidence.problems, f"The report is {self.page}"]
+        return "\n".join(lines)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"page": str(self.page), "data": str(self.data), **self.evidence.to_json()}
+
+
+def write_report(
+    release: Release | str | Path,
+    *,
+    table: Any | None = None,
+    out: str | Path,
+    trace: str | Path | None = None,
+    attacks: str | Sequence[str] = "all",
+    questions: int = 1000,
+    seed: int = 0,
+    progress: Progress = no_progress,
+) -> Report:
+    """Write the evidence about a release to `out`: `report.html` and `report.json`.
+
+    Without `table` it is what the release alone can tell. With it (a `Table`, or anything that
+    `sfumato.read` takes; the roles come from the manifest) the release is audited, attacked and
+    asked, and the figures are coarse enough to tell nothing that the release hides. `trace` is the
+    folder of the private trace, where there is one. `seed` decides targets and questions.
+    """
+    opened = release if isinstance(release, Release) else Release(release)
+    with report_folder(out, beside=opened.path) as folder:
+        evidence = collect(
+            opened,
+            table,
+            trace=trace,
+            attacks=attacks,
+            questions=questions,
+            seed=seed,
+            progress=progress,
+        )
+        report = Report(folder / "report.html", folder / "report.json", evidence)
+        text = json.dumps(strict(evidence.to_json()), indent=2, ensure_ascii=False, allow_nan=False)
+        write_whole(report.data, text + "\n")
+        write_page(report_page(evidence), report.page)
+    return report
+
+
+__all__ = ["Evidence", "Report", "write_report"]

@@ -1,0 +1,271 @@
+"""Collect the evidence about a release, discreetly: see `discreet`."""
+
+from __future__ import annotations
+
+import math
+import platform
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from sfumato.attacks import attack
+from sfumato.audits import Finding, audit
+from sfumato.audits.case import raw_table
+from sfumato.engines.counting import Progress
+from sfumato.errors import InfeasibleGuarantee, SfumatoError
+from sfumato.evidence.compare.accuracy import EDGES, measure_accuracy
+from sfumato.evidence.report.discreet import (
+    QUESTIONS,
+    ShownAttack,
+    shown_attack,
+    shown_finding,
+    two_digits,
+)
+from sfumato.evidence.report.expected import ExpectedErrors, expected_errors
+from sfumato.evidence.report.formulas import formula
+from sfumato.guarantees import parse_guarantee
+from sfumato.operators import Operator, operator_from_json
+from sfumato.release import Release
+from sfumato.release.manifest import NAME, FileEntry
+from sfumato.table import Table
+from sfumato.version import __version__
+from sfumato.workloads import (
+    generate_workload,
+    people_of,
+    release_answers,
+    true_counts,
+)
+
+Found = TypeVar("Found")
+
+SEEDS = {
+    "system": "Draws came from the operating system's randomness and the key was thrown away: "
+    "nobody, the steward included, can repeat or undo them.",
+    "key-file": "Draws follow the steward's key file and each person's key: a person is published "
+    "alike each time. Whoever has the key file can undo the draws; keep it secret.",
+    "seeded": "Draws came from a seed: whoever guesses it can undo them. This release protects "
+    "nobody and is for experiments only.",
+}
+
+
+@dataclass(frozen=True)
+class Utility:
+    """Mean relative errors by class of true counts, each over many questions."""
+
+    column: str
+    source: str
+    classes: tuple[tuple[int, int | None, int, float], ...]  # from, to, questions, error
+    covered: float | None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "column": self.column,
+            "workload": self.source,
+            "covered": self.covered,
+            "by_count": [
+                {"from": least, "to": most, "questions": asked, "mean_relative_error": error}
+                for least, most, asked, error in self.classes
+            ],
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """Everything a report shows. What was measured with the table is None without one."""
+
+    release: Release
+    formula: str
+    expected: tuple[ExpectedErrors | str, ...]
+    findings: tuple[Finding, ...] | None = None
+    attacks: tuple[ShownAttack, ...] | None = None
+    attack_seed: int = 0
+    utility: Utility | None = None
+    problems: tuple[str, ...] = ()
+    versions: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether the audit found the promise kept; None where there was no table to audit with."""
+        return None if self.findings is None else all(each.holds for each in self.findings)
+
+    def to_json(self) -> dict[str, Any]:
+        manifest = self.release.manifest
+        return {
+            "release": {
+                "kind": manifest.kind,
+                "guarantee": manifest.guarantee,
+                "mechanism": manifest.mechanism,
+                "rows": manifest.rows,
+                "withheld": manifest.withheld,
+                "missing": manifest.missing,
+                "order": manifest.order,
+                "columns": [
+                    {"name": c.name, "role": c.role, "kind": c.kind, "type": c.type}
+                    for c in manifest.columns
+                ],
+                "files": {name: entry.sha256 for name, entry in files_of(self.release).items()},
+                "parameters": dict(parameters_of(self.release)),
+            },
+            "promise": {
+                "statement": list(manifest.statement),
+                "formula": self.formula,
+                "does_not_protect": list(manifest.does_not_protect),
+                "caveats": list(manifest.caveats),
+            },
+            "randomness": {"origin": manifest.randomness, "policy": SEEDS[manifest.randomness]},
+            "predicted": [_expected_json(each) for each in self.expected],
+            "audit": None
+            if self.findings is None
+            else {"holds": self.holds, "findings": [f.to_json() for f in self.findings]},
+            "attacks": None if self.attacks is None else [a.to_json() for a in self.attacks],
+            "utility": None if self.utility is None else self.utility.to_json(),
+            "problems": list(self.problems),
+            "versions": self.versions,
+        }
+
+
+def collect(
+    release: Release,
+    table: Any | None,
+    *,
+    trace: str | Path | None,
+    attacks: str | Sequence[str],
+    questions: int,
+    seed: int,
+    progress: Progress,
+) -> Evidence:
+    """Look at the release and, where a table is given, measure with it."""
+    manifest = release.manifest
+    promise = parse_guarantee(manifest.guarantee)
+    sensitive = [column.name for column in release.columns if column.role == "sensitive"]
+    steps = 1 if table is None else 4
+    progress("reading the release", 0, steps)
+    expected = tuple(expected_errors(release, column) for column in sensitive)
+    versions = {
+        "sfumato, when published": manifest.sfumato,
+        "sfumato, for this report": __version__,
+        "Python": platform.python_version(),
+        **{name: version(name) for name in ("numpy", "pyarrow", "duckdb")},
+    }
+    if table is None:
+        progress("done", steps, steps)
+        return Evidence(release, formula(promise), expected, versions=versions)
+    declared = raw_table(table, release)
+    problems: list[str] = []
+    progress("auditing", 1, steps)
+    verdict = audit(declared, release, trace=trace)
+    findings = tuple(shown_finding(each, release, promise) for each in verdict.findings)
+    progress("attacking", 2, steps)
+    outcomes = _or_problem(
+        lambda: attack(declared, release, attacks=attacks, seed=seed), "attacks", problems
+    )
+    progress("asking questions", 3, steps)
+    utility = _or_problem(
+        lambda: _measure(declared, release, sensitive[0], questions, seed), "questions", problems
+    )
+    progress("done", steps, steps)
+    return Evidence(
+        release,
+        formula(promise),
+        expected,
+        findings,
+        None if outcomes is None else tuple(shown_attack(each) for each in outcomes),
+        seed,
+        utility,
+        tuple(problems),
+        versions,
+    )
+
+
+def _or_problem(look: Callable[[], Found], what: str, problems: list[str]) -> Found | None:
+    """Evidence that could not be had is named in the report; the rest stands."""
+    try:
+        return look()
+    except InfeasibleGuarantee:  # its words name shares of the raw table
+        problems.append(f"No figures on {what}: the promise cannot be kept on part of the table.")
+        return None
+    except SfumatoError as error:
+        problems.append(f"No figures on {what}: {error}")
+        return None
+
+
+def _measure(table: Table, release: Release, column: str, questions: int, seed: int) -> Utility:
+    people = people_of(table)
+    workload = generate_workload(people, count=questions, seed=seed, column=column)
+    truth, answers = true_counts(workload, people), release_answers(workload, release)
+    found = measure_accuracy(
+        truth, answers.estimates, answers.stderrs, [""] * len(workload), people.rows
+    )
+    classes = []
+    for each in found.by_class:
+        if each.questions >= QUESTIONS:
+            above = EDGES[EDGES.index(each.least) + 1]
+            most = None if above > people.rows else above - 1
+            classes.append((each.least, most, each.questions, two_digits(each.mean)))
+    covered = None if found.covered is None else round(found.covered, 2)
+    return Utility(column, workload.source, tuple(classes), covered)
+
+
+def _expected_json(expected: ExpectedErrors | str) -> dict[str, Any]:
+    if isinstance(expected, str):
+        return {"unknown": expected}
+    return {
+        "column": expected.column,
+        "count": expected.size,
+        "by_value": {
+            value: float(f"{error:.3g}") if np.isfinite(error) else None
+            for value, error in zip(expected.values, expected.by_value, strict=True)
+        },
+        "by_count": [
+            {
+                "count": size,
+                "median": float(f"{median:.3g}"),
+                "best": float(f"{best:.3g}"),
+                "worst": float(f"{worst:.3g}"),
+            }
+            for size, median, best, worst in expected.by_count
+        ],
+    }
+
+
+def files_of(release: Release) -> dict[str, FileEntry]:
+    """Every file of the release with its hash, the manifest's own among them."""
+    return {NAME: FileEntry.of(release.path / NAME), **release.manifest.files}
+
+
+def parameters_of(release: Release) -> list[tuple[str, str]]:
+    """The public parameters of the plan, in words."""
+    found: list[tuple[str, str]] = []
+    for name, value in release.plan.items():
+        if isinstance(value, (str, int, float)) and not isinstance(value, bool):
+            shown = f"{value:,}" if isinstance(value, int) else str(value)
+            found.append((name.replace("_", " "), shown))
+    for column, described in release.plan.get("operators", {}).items():
+        operator = operator_from_json(described)
+        text = f"{operator.form}, {operator.domain_size:,} values"
+        if "retention" in described:
+            text += f", each kept with probability {float(Fraction(described['retention'])):.4g}"
+        if "groups" in described:
+            text += f", groups of {described['groups']}"
+        if "parts" in described:
+            text += f", {len(described['parts'])} sub-tables"
+        if not operator.needs_counts:
+            text += f", condition {operator.condition():.3g}"
+            text += _epsilon(operator)
+        found.append((f"operator of {column}", text))
+    sampling = release.plan.get("sampling")
+    if sampling is not None:
+        found.append(("sampling bound", str(sampling.get("bound"))))
+    return found
+
+
+def _epsilon(operator: Operator) -> str:
+    try:
+        return f", {math.log(operator.amplification()):.4g}-locally differentially private"
+    except ZeroDivisionError:
+        return ""

@@ -1,0 +1,255 @@
+"""The report as a page."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from sfumato.audits.findings import number_text
+from sfumato.evidence.report.discreet import QUESTIONS
+from sfumato.evidence.report.evidence import SEEDS, Evidence, files_of, parameters_of
+from sfumato.evidence.report.expected import SHARE, ExpectedErrors
+from sfumato.evidence.report.shapes import shape_charts
+from sfumato.pages import (
+    Block,
+    Bullets,
+    DataTable,
+    Facts,
+    Formula,
+    Notice,
+    Page,
+    Paragraph,
+    Section,
+    Tone,
+)
+from sfumato.pages.charts import (
+    ErrorPoint,
+    attack_advantage,
+    error_by_count,
+    error_by_value,
+)
+
+MOST_CHECKS = 25  # in sight at once
+BY_VALUE = "largest posterior of "  # a check that is made for every value
+
+
+def report_page(evidence: Evidence) -> Page:
+    """What a steward shows to whoever asks how the people in a release are protected."""
+    manifest = evidence.release.manifest
+    return Page(
+        "What this release promises, and how it was checked",
+        f"{manifest.rows:,} records, published under {manifest.guarantee} by {manifest.mechanism}.",
+        [
+            _promise(evidence),
+            _published(evidence),
+            _audit(evidence),
+            _attacks(evidence),
+            _utility(evidence),
+            _making(evidence),
+        ],
+        _notices(evidence),
+        "Made by sfumato. Nothing on this page tells about the raw table what the release does not "
+        "tell: figures measured with it are coarse, and who is exposed is not named.",
+    )
+
+
+def _notices(evidence: Evidence) -> list[Notice]:
+    found = []
+    if evidence.holds is None:
+        found.append(
+            Notice(
+                "Not audited: this report was made from the release alone. With the raw table, "
+                "'sfumato report RELEASE --table TABLE' audits and attacks it."
+            )
+        )
+    elif evidence.holds:
+        found.append(Notice("The audit found the promise kept.", "good"))
+    else:
+        found.append(Notice("The audit did NOT find the promise kept: see below.", "bad"))
+    if evidence.release.manifest.randomness == "seeded":
+        found.append(Notice(SEEDS["seeded"], "bad"))
+    found += [Notice(problem, "bad") for problem in evidence.problems]
+    return found
+
+
+def _promise(evidence: Evidence) -> Section:
+    manifest = evidence.release.manifest
+    blocks: list[Block] = [
+        *(Paragraph(sentence) for sentence in manifest.statement),
+        Formula(evidence.formula),
+    ]
+    if manifest.caveats:
+        blocks += [Paragraph("Read beside it:"), Bullets(manifest.caveats)]
+    blocks += [
+        Paragraph("It does not protect against:"),
+        Bullets(manifest.does_not_protect),
+    ]
+    return Section("The promise", blocks)
+
+
+def _published(evidence: Evidence) -> Section:
+    release, manifest = evidence.release, evidence.release.manifest
+    columns = DataTable(
+        ("column", "role", "kind", "type"),
+        [(c.name, c.role, c.kind, c.type) for c in manifest.columns],
+    )
+    files = DataTable(
+        ("file", "bytes", "SHA-256"),
+        [(name, entry.bytes, entry.sha256) for name, entry in files_of(release).items()],
+        note="The release is the one that is reported on if these hashes agree.",
+    )
+    facts = Facts(
+        [
+            ("guarantee", manifest.guarantee),
+            ("mechanism", manifest.mechanism),
+            ("kind of release", manifest.kind),
+            ("records", f"{manifest.rows:,} published, {manifest.withheld:,} withheld"),
+            ("order of records", manifest.order),
+            *parameters_of(release),
+        ]
+    )
+    return Section("What was published", [facts, columns, files, *shape_charts(release)])
+
+
+def _audit(evidence: Evidence) -> Section:
+    if evidence.findings is None:
+        return Section("Audit", [Paragraph("An audit needs the raw table; none was given.")])
+    marks: dict[int, Tone] = {
+        number: "bad" for number, each in enumerate(evidence.findings) if not each.holds
+    }
+    rows = [
+        (
+            "ok" if each.holds else "fails",
+            each.check,
+            number_text(each.worst) or None,
+            number_text(each.limit) or None,
+            each.witness,
+        )
+        for each in evidence.findings
+    ]
+    note = (
+        "Checks without figures were made too; their figures tell about single values of the raw "
+        "table, and 'sfumato audit' shows them to the steward."
+    )
+    columns = ("", "check", "measured", "limit", "where")
+    table = DataTable(columns, rows, note=note, marks=marks)
+    if len(rows) <= MOST_CHECKS:
+        return Section("Audit", [table])
+    shown = [row for row in rows if row[0] == "fails" or not str(row[1]).startswith(BY_VALUE)]
+    failing: dict[int, Tone] = {k: "bad" for k, row in enumerate(shown) if row[0] == "fails"}
+    return Section(
+        "Audit",
+        [
+            DataTable(columns, shown, marks=failing),
+            replace(table, folded=f"All {len(rows):,} checks, value by value"),
+        ],
+    )
+
+
+def _attacks(evidence: Evidence) -> Section:
+    if evidence.attacks is None:
+        text = "Attacks are judged by the raw table; none was given."
+        return Section("Attacks", [Paragraph(text)] if not evidence.problems else [])
+    blocks: list[Block] = []
+    if evidence.attacks:
+        several = len({a.column for a in evidence.attacks}) > 1
+        by_attack = {
+            f"{a.attack} on {a.column}" if several else a.attack: a for a in evidence.attacks
+        }
+        step = max(a.step for a in evidence.attacks)
+        chart = attack_advantage(
+            {"": {name: a.advantage for name, a in by_attack.items()}},
+            "What each attack gains over the same attack on a release without the person (where "
+            "that cannot be had: over the best guess without a release), with 95 % intervals. "
+            f"Around 0 nothing is learned from a person's own record. In steps of {step:.0%}.",
+            by="attack ",
+        )
+        rows = [
+            (
+                name,
+                a.success.value,
+                a.success.low,
+                a.success.high,
+                a.prior,
+                a.advantage.value,
+                a.advantage.low,
+                a.advantage.high,
+            )
+            for name, a in by_attack.items()
+        ]
+        columns = (
+            "attack",
+            "right",
+            "from",
+            "to",
+            "without a release",
+            "advantage",
+            "from ",
+            "to ",
+        )
+        note = (
+            f"Rounded to steps of {step:.0%}, intervals outwards, so that no count can be read "
+            f"from them. The seed that chose the people attacked: {evidence.attack_seed}."
+        )
+        blocks = [chart, DataTable(columns, rows, frozenset(columns[1:]), note)]
+    return Section("Attacks", blocks)
+
+
+def _utility(evidence: Evidence) -> Section:
+    blocks: list[Block] = []
+    points: list[ErrorPoint] = []
+    for expected in evidence.expected:
+        if isinstance(expected, str):
+            blocks.append(Paragraph(expected))
+            continue
+        prefix = f"{expected.column}, " if len(evidence.expected) > 1 else ""
+        for size, median, best, worst in expected.by_count:
+            points.append(
+                ErrorPoint(f"{prefix}predicted, middle value", size, float(f"{median:.3g}"))
+            )
+            points.append(
+                ErrorPoint(f"{prefix}predicted, worst value", size, float(f"{worst:.3g}"))
+            )
+            points.append(ErrorPoint(f"{prefix}predicted, best value", size, float(f"{best:.3g}")))
+    points.sort(key=lambda point: point.line)
+    if evidence.utility is not None:
+        for least, most, asked, error in evidence.utility.classes:
+            middle = (least * (most or 3 * least)) ** 0.5
+            points.append(ErrorPoint("measured", round(middle), error, asked))
+    if points:
+        caption = (
+            "Relative error of a count by its size. Predicted from the release alone, for a "
+            f"condition that {SHARE} times as many people satisfy as are counted."
+        )
+        if evidence.utility is not None:
+            covered = evidence.utility.covered
+            caption += (
+                f" Measured: means over at least {QUESTIONS} questions each of "
+                f"{evidence.utility.source}, placed at the middle of their class; their conditions "
+                "may hold for more people, which makes the error larger."
+            )
+            if covered is not None:
+                caption += f" The 95 % intervals held the truth in {covered:.0%} of the questions."
+        blocks.append(error_by_count(points, caption))
+    blocks += [_by_value(each) for each in evidence.expected if isinstance(each, ExpectedErrors)]
+    return Section("What answers are worth", blocks)
+
+
+def _by_value(expected: ExpectedErrors) -> Block:
+    errors = {
+        value: {"predicted": float(f"{error:.3g}")}
+        for value, error in zip(expected.values, expected.by_value, strict=True)
+        if np.isfinite(error)
+    }
+    caption = (
+        f"Predicted relative error of a count of {expected.size:,} people with each "
+        f"{expected.column} among {SHARE * expected.size:,}, from the release alone."
+    )
+    return error_by_value(errors, caption, name=f"value-{expected.column}")
+
+
+def _making(evidence: Evidence) -> Section:
+    randomness = evidence.release.manifest.randomness
+    facts = Facts([("randomness", randomness), *evidence.versions.items()])
+    return Section("How it was made", [Paragraph(SEEDS[randomness]), facts])

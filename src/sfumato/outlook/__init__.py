@@ -1,0 +1,1 @@
+"""Before publishing: what a table is, which guarantee fits it, and what each would cost."""

@@ -1,0 +1,242 @@
+"""Which promise can be kept at a wished-for accuracy, and what accuracy a promise leaves.
+
+Errors are means of |estimate − truth| / truth over random conjunctions of quasi columns and one
+sensitive value whose true count has the size asked for, predicted from plans in closed form.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from sfumato.engines.counting import Progress, no_progress
+from sfumato.errors import SingularOperator, UsageError
+from sfumato.guarantees import Guarantee, parse_guarantee
+from sfumato.mechanisms import MECHANISMS, Mechanism, mechanisms_for, parse_mechanism
+from sfumato.operators.base import FloatArray
+from sfumato.outlook.advise.advice import Advice, Cost, Option, Priced
+from sfumato.outlook.advise.families import (
+    Ceilings,
+    Family,
+    average_ceiling,
+    families,
+    keeps_ceilings,
+    stated_ceilings,
+)
+from sfumato.outlook.advise.study import Study
+from sfumato.table import Table
+from sfumato.workloads import SizeClass
+
+QUESTIONS = 300
+NEAR = 1.02  # times the smallest average ceiling: as good as equal
+CLOSE = 0.98  # of the target: a promise whose error is that near needs no better one
+_ROUNDS = 5
+
+
+def advise(
+    table: Table,
+    *,
+    target_error: float = 0.1,
+    min_count: int = 500,
+    ceilings: Mapping[Any, Any] | None = None,
+    among: Sequence[str] | None = None,
+    seed: int = 0,
+    questions: int = QUESTIONS,
+    progress: Progress = no_progress,
+) -> Advice:
+    """The strongest promise of each family that keeps the mean relative error at the target.
+
+    `target_error` is meant for counts of at least `min_count`; `ceilings` say, by sensitive value,
+    how much anybody may believe at most; `among` names the guarantees to choose from, all by
+    default. Of the promises that reach the target the one with the smallest average ceiling is
+    recommended. Nothing is published.
+    """
+    if not 0 < target_error < 1:
+        raise UsageError(
+            "The target error must lie between 0 and 1, both excluded: 0.1 is 10 %. "
+            f"Got {target_error:g} instead."
+        )
+    study = _study(table, [_at_least(min_count)], questions, seed, progress)
+    stated = stated_ceilings(study.histogram, ceilings or {})
+    options = [
+        _solved(study, family, target_error, stated)
+        for family in families(study.histogram, stated, cells=bool(table.quasi), among=among)
+    ]
+    if not options:
+        raise UsageError("None of these guarantees can be kept on this table. Name others.")
+    return Advice(
+        target_error=target_error,
+        min_count=min_count,
+        ceilings=stated,
+        questions=len(study.workload),
+        options=tuple(options),
+        recommended=_strongest(options),
+    )
+
+
+def _strongest(options: list[Option]) -> Option | None:
+    """Smallest average ceiling; among equals the one that holds against more adversaries.
+
+    Families are listed so that promises against stronger adversaries come first.
+    """
+    able = [option for option in options if option.reached]
+    if not able:
+        return None
+    least = min(option.ceiling for option in able)
+    return next(option for option in able if option.ceiling <= NEAR * least)
+
+
+def _solved(study: Study, family: Family, target: float, ceilings: Ceilings) -> Option:
+    """The strongest promise of a family that reaches the target."""
+    histogram = study.histogram
+    allowed = [p for p in family.promises if keeps_ceilings(p, histogram, ceilings)]
+    if not allowed:
+        return Option(family.name, family.against, refused=True)
+    place = _search(study, family, allowed, target)
+    promise = allowed[-1 if place is None else place]
+    error, way = study.best(promise, family.mechanisms)
+    return Option(
+        family.name,
+        family.against,
+        guarantee=promise,
+        mechanism=way,
+        error=error,
+        ceiling=average_ceiling(promise, histogram),
+        reached=place is not None,
+    )
+
+
+def _search(study: Study, family: Family, allowed: list[Guarantee], target: float) -> int | None:
+    """Bisection on a few questions, aimed anew until all of them agree; None if out of reach."""
+    ways = family.mechanisms
+    found: int | None = None
+    aim, seen = target, set[int]()
+    for _ in range(_ROUNDS):
+        place = _bisect(study, family, allowed, aim)
+        if place in seen:
+            break
+        seen.add(place)
+        error, _ = study.best(allowed[place], ways)
+        if error <= target:
+            found = place if found is None else min(found, place)
+            if error >= CLOSE * target:
+                break
+        few, _ = study.best(allowed[place], ways, few=True)
+        if error == 0 or not math.isfinite(few) or not math.isfinite(error):
+            break
+        aim = target * few / error * (CLOSE if error > target else 1.0)
+    return found
+
+
+def _bisect(study: Study, family: Family, allowed: list[Guarantee], aim: float) -> int:
+    """The first promise, from the strongest, whose few questions are within `aim`; else the last.
+
+    Weaker promises have smaller errors, but for what integers do to buckets. Every other step
+    looks where the logarithms of the errors known so far point, the others halve what is left.
+    """
+
+    def error(place: int) -> float:
+        return study.best(allowed[place], family.mechanisms, few=True)[0]
+
+    low, high = -1, len(allowed) - 1
+    above, below = math.inf, error(high)
+    if below > aim:
+        return high
+    guessing = False
+    while high - low > 1:
+        middle = (low + high) // 2
+        if guessing and math.isfinite(above) and below > 0:
+            part = math.log(above / aim) / math.log(above / below)
+            middle = min(max(low + round(part * (high - low)), low + 1), high - 1)
+        found = error(middle)
+        if found <= aim:
+            high, below = middle, found
+        else:
+            low, above = middle, found
+        guessing = not guessing
+    return high
+
+
+def promise_cost(
+    table: Table,
+    guarantee: Guarantee | str,
+    *,
+    mechanism: Mechanism | str | None = None,
+    min_count: int = 500,
+    seed: int = 0,
+    questions: int = QUESTIONS,
+    progress: Progress = no_progress,
+) -> Cost:
+    """The other way round: the expected error of counts, by their size, under a promise.
+
+    One line per mechanism that keeps it, or for the given one. Raises `InfeasibleGuarantee`, as
+    `publish` would.
+    """
+    promise = parse_guarantee(guarantee) if isinstance(guarantee, str) else guarantee
+    given = parse_mechanism(mechanism) if isinstance(mechanism, str) else mechanism
+    if given is not None and not given.keeps(promise):
+        able = ", ".join(str(way) for way in mechanisms_for(promise))
+        raise UsageError(f"The mechanism '{given}' does not keep '{promise}'. These do: {able}.")
+    sizes = _sizes(min_count)
+    study = _study(table, sizes, questions, seed, progress)
+    promise.check(study.histogram)
+    lines = []
+    for way in [given] if given is not None else _ways(promise):
+        progress(f"predicting {way}", 0, 0)
+        try:
+            errors = study.errors(promise, way)
+        except (UsageError, SingularOperator):  # this way cannot plan for this table; others may
+            if given is not None:
+                raise
+            continue
+        means = tuple(_mean(errors[size.holds(study.truth)]) for size in sizes)
+        lines.append(Priced(way, means))
+    lines.sort(key=lambda line: math.inf if math.isnan(line.errors[-1]) else line.errors[-1])
+    ceiling = average_ceiling(promise, study.histogram)
+    return Cost(promise, ceiling, sizes, len(study.workload), tuple(lines))
+
+
+def _ways(promise: Guarantee) -> list[Mechanism]:
+    """Every mechanism that keeps a promise: in the forms that `publish` tries, or as it is."""
+    found = mechanisms_for(promise)
+    names = {way.name for way in found}
+    rest = [cls() for cls in MECHANISMS.values() if cls.name not in names]
+    return found + [way for way in rest if way.keeps(promise)]
+
+
+def _mean(errors: FloatArray) -> float:
+    return float(np.mean(errors)) if len(errors) else float("nan")
+
+
+def _sizes(min_count: int) -> tuple[SizeClass, ...]:
+    """Sizes of counts up to the one asked for, and above it."""
+    edges = [edge for edge in (1, 11, 101) if edge < min_count] + [min_count]
+    found = [
+        SizeClass(f"{low:,} to {high - 1:,}" if high - 1 > low else f"{low:,}", low, high - 1)
+        for low, high in itertools.pairwise(edges)
+    ]
+    return (*found, _at_least(min_count))
+
+
+def _at_least(count: int) -> SizeClass:
+    if count < 1:
+        raise UsageError(f"The smallest count must be at least 1. Got {count} instead.")
+    return SizeClass(f"{count:,} or more", count, sys.maxsize)
+
+
+def _study(
+    table: Table,
+    sizes: Sequence[SizeClass],
+    questions: int,
+    seed: int,
+    progress: Progress,
+) -> Study:
+    return Study.of(table, sizes, questions=questions, seed=seed, progress=progress)
+
+
+__all__ = ["Advice", "Cost", "Option", "Priced", "advise", "promise_cost"]

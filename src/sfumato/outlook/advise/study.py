@@ -1,0 +1,141 @@
+"""One table, one pool of questions: what any promise would cost there, without publishing."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+
+from sfumato.draws import Draws
+from sfumato.engines.counting import Progress, count_cells, no_progress, take_profile
+from sfumato.errors import (
+    DataError,
+    InfeasibleGuarantee,
+    SingularOperator,
+    UsageError,
+    WeakPromiseWarning,
+)
+from sfumato.guarantees import Guarantee
+from sfumato.mechanisms import Mechanism, Plan
+from sfumato.operators.base import FloatArray
+from sfumato.outlook.prediction import workload_errors
+from sfumato.profile import Histogram, Profile
+from sfumato.table import Table
+from sfumato.workloads import (
+    People,
+    SizeClass,
+    Workload,
+    generate_workload,
+    people_of,
+    true_counts,
+)
+
+_PLANS = 4
+_FEW = 80  # questions that a search looks at; what it finds is looked at with all of them
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """Count questions of certain sizes, asked of plans instead of releases."""
+
+    table: Table
+    people: People
+    profile: Profile
+    workload: Workload
+    truth: FloatArray
+    seed: int
+    progress: Progress = no_progress
+    _plans: dict[tuple[str, str], Plan] = field(default_factory=dict, repr=False)
+    _known: dict[tuple[str, str, bool], float] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(
+        cls,
+        table: Table,
+        classes: Sequence[SizeClass],
+        *,
+        questions: int,
+        seed: int,
+        progress: Progress,
+    ) -> Study:
+        if len(table.sensitive) != 1:
+            raise UsageError(
+                f"Advice is for one sensitive column at a time; {table.label} has "
+                f"{', '.join(table.sensitive)}. Ask once for each, the others among --drop."
+            )
+        progress("counting", 0, 0)
+        people = people_of(table)
+        try:
+            workload = generate_workload(people, count=questions, seed=seed, classes=classes)
+        except DataError:
+            least = min(each.least for each in classes)
+            raise UsageError(
+                f"No condition on the quasi columns has a count of {least:,} or more. Choose a "
+                "smaller --min-count."
+            ) from None
+        truth = true_counts(workload, people).astype(np.float64)
+        return cls(table, people, take_profile(table), workload, truth, seed, progress)
+
+    @property
+    def histogram(self) -> Histogram:
+        (histogram,) = self.profile.histograms.values()
+        return histogram
+
+    @cached_property
+    def _with_cells(self) -> Profile:
+        own = self.histogram
+        return replace(self.profile, cells=count_cells(self.table, own.column, own.values))
+
+    def profile_for(self, way: Mechanism) -> Profile:
+        return self._with_cells if way.needs_cells else self.profile
+
+    @cached_property
+    def _sample(self) -> list[int]:
+        """Places of a few questions, evenly spread over the sizes of their counts."""
+        order = np.argsort(self.truth, kind="stable")
+        step = max(len(order) / _FEW, 1.0)
+        return [int(order[int(k * step)]) for k in range(min(_FEW, len(order)))]
+
+    def plan(self, promise: Guarantee, way: Mechanism) -> Plan:
+        """The plan that a release would have, but for its draws; the last few are kept."""
+        key = str(promise), str(way)
+        if key not in self._plans:
+            draws = Draws.from_seed(self.seed).child("advice")
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", WeakPromiseWarning)
+                plan = way.plan(self.profile_for(way), promise, draws)
+            while len(self._plans) >= _PLANS:
+                del self._plans[next(iter(self._plans))]
+            self._plans[key] = plan
+        return self._plans[key]
+
+    def errors(self, promise: Guarantee, way: Mechanism, *, few: bool = False) -> FloatArray:
+        """The expected relative error of every question, or of a few."""
+        places = self._sample if few else list(range(len(self.workload)))
+        plan = self.plan(promise, way)
+        chosen = self.workload.chosen(places)
+        found = workload_errors(plan, self.profile_for(way), self.people, chosen)
+        return np.asarray(found / self.truth[places])
+
+    def error(self, promise: Guarantee, way: Mechanism, *, few: bool = False) -> float:
+        """The mean of them; infinite where the promise cannot be kept, or a count not be told."""
+        key = (str(promise), str(way), few)
+        if key not in self._known:
+            self.progress(f"predicting {promise}", 0, 0)
+            try:
+                mean = float(np.mean(self.errors(promise, way, few=few)))
+            except (InfeasibleGuarantee, UsageError, SingularOperator):
+                mean = math.inf
+            self._known[key] = mean if math.isfinite(mean) else math.inf
+        return self._known[key]
+
+    def best(
+        self, promise: Guarantee, ways: Sequence[Mechanism], *, few: bool = False
+    ) -> tuple[float, Mechanism]:
+        """The mechanism with the smallest error, the first of equals."""
+        found = [(self.error(promise, way, few=few), way) for way in ways]
+        return min(found, key=lambda pair: pair[0])

@@ -1,0 +1,108 @@
+"""Before sampling groups: who would be exposed without it, which values merge, what it costs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+
+from sfumato.columns import value_text
+from sfumato.guarantees import Guarantee
+from sfumato.mechanisms import Plan
+from sfumato.mechanisms.reconstruction.merging import Merge
+from sfumato.mechanisms.reconstruction.prediction import inflation
+from sfumato.mechanisms.sps import SampledPlan
+from sfumato.pages.tables import ReportTable
+from sfumato.profile import Profile
+
+USUAL = tuple(Fraction(tenths, 10) for tenths in range(1, 6))  # the paper's λ and δ
+_SHOWN_PAIRS = 10
+
+
+def describe_reconstruction(
+    profile: Profile, guarantee: Guarantee, plan: Plan
+) -> tuple[list[ReportTable], list[str]]:
+    """For reconstruction privacy: v_g and v_r by λ and δ, merges, levels and the price."""
+    if not isinstance(plan, SampledPlan):
+        return [], []
+    tables = [exposure_table(plan), level_table(plan)]
+    if any(merge.changes for merge in plan.groups.merges):
+        tables.insert(0, merge_table(plan.groups.merges))
+    rejected = rejected_table(plan.groups.merges)
+    if rejected.rows:
+        tables.insert(1, rejected)
+    growth = inflation(plan.groups, plan.samples, plan.setting)
+    notes = [
+        f"{len(plan.groups):,} personal groups; {int((plan.samples == plan.groups.sizes).sum()):,} "
+        f"stay whole, {plan.suppressed:,} are left out ({plan.withheld:,} people).",
+        f"Sampling multiplies the variance of a value's count over the whole table by "
+        f"{float(np.median(growth)):.3g} (median), its standard error by "
+        f"{float(np.sqrt(np.median(growth))):.3g}.",
+    ]
+    return tables, notes
+
+
+def exposure_table(plan: SampledPlan) -> ReportTable:
+    """v_g and v_r under plain uniform perturbation, around the promised λ and δ."""
+    own = plan.setting
+    settings = [replace(own, error=error) for error in sorted({*USUAL, own.error})]
+    settings += [
+        replace(own, chance=chance)
+        for chance in sorted({*USUAL, own.chance})
+        if chance != own.chance
+    ]
+    rows = []
+    for setting in settings:
+        exact, chernoff = plan.exposed("exact", setting), plan.exposed("chernoff", setting)
+        rows.append((float(setting.error), float(setting.chance), *exact, *chernoff))
+    return ReportTable(
+        "Exposed",
+        "shares of personal groups and of people exposed by uniform perturbation alone",
+        ("error", "chance", "groups", "people", "groups, Chernoff", "people, Chernoff"),
+        rows,
+        note="By the exact tails, and by Chernoff's bound as in the paper (far too generous).",
+    )
+
+
+def merge_table(merges: tuple[Merge, ...]) -> ReportTable:
+    rows = [(m.column, len(m.domain), m.count, m.pairs, len(m.rejected)) for m in merges]
+    return ReportTable(
+        "Merged",
+        "quasi values that say the same about the sensitive column",
+        ("column", "values", "after merging", "pairs inside", "of them told apart"),
+        rows,
+    )
+
+
+def rejected_table(merges: tuple[Merge, ...]) -> ReportTable:
+    """Pairs inside a merged class that the test tells apart (errata R7)."""
+    rows = [
+        (m.column, value_text(m.domain[first]), value_text(m.domain[second]))
+        for m in merges
+        for first, second in m.rejected[:_SHOWN_PAIRS].tolist()
+    ]
+    total = sum(len(m.rejected) for m in merges)
+    return ReportTable(
+        "Overridden",
+        "pairs that differ by the test and are merged all the same",
+        ("column", "value", "and"),
+        rows,
+        note=f"({total:,} pairs in all; merge=complete merges none of them)" if rows else "",
+    )
+
+
+def level_table(plan: SampledPlan) -> ReportTable:
+    sizes, largest = plan.groups.sizes, plan.groups.largest
+    shares = largest / sizes
+    rows = []
+    for level in plan.levels:
+        inside = (shares > level.above) & (shares <= level.to)
+        sampled = inside & (plan.samples < sizes)
+        rows.append((level.above, level.to, level.sample, int(inside.sum()), int(sampled.sum())))
+    return ReportTable(
+        "Levels",
+        "records perturbed of a group, by its largest share",
+        ("share above", "up to", "records", "groups", "sampled"),
+        rows,
+    )

@@ -1,0 +1,155 @@
+"""What a release will be off by, told from its plan: nothing is published for it.
+
+`workload_errors` predicts every question of a workload from the plan and the raw table's counts;
+`error_by_count` and `error_by_value` need the histogram alone, so they are fast enough to follow a
+steward's hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from sfumato.columns import Value
+from sfumato.errors import UsageError
+from sfumato.mechanisms import Plan
+from sfumato.mechanisms.buckets import BucketedPlan
+from sfumato.mechanisms.buckets.filling import kinds_of
+from sfumato.mechanisms.greedy import Greedy
+from sfumato.mechanisms.partitioned import PartitionedPlan
+from sfumato.mechanisms.perturbed import PerturbedPlan
+from sfumato.mechanisms.resample import ResampledPlan
+from sfumato.mechanisms.splu import DecoyGroups, DecoyPlan
+from sfumato.mechanisms.sps import SampledPlan
+from sfumato.operators import Decoy
+from sfumato.operators.base import FloatArray
+from sfumato.operators.buckets import BucketOperator
+from sfumato.outlook.prediction.bucket_law import BucketLaw
+from sfumato.outlook.prediction.laws import (
+    DecoyLaw,
+    ErrorLaw,
+    PartsLaw,
+    PerturbedLaw,
+    ResampledLaw,
+    UnknownLaw,
+)
+from sfumato.outlook.prediction.sampled_law import SampledLaw
+from sfumato.profile import Histogram, Profile
+from sfumato.workloads.people import People
+from sfumato.workloads.questions import Workload
+
+SIZES = (5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000)
+
+
+@dataclass(frozen=True)
+class PredictedError:
+    """Of counts of this size: the expected |estimate − truth| / truth."""
+
+    count: int
+    error: float
+
+
+def error_law(plan: Plan, profile: Profile, column: str, *, exact: bool = True) -> ErrorLaw:
+    """The law of a plan's errors on one sensitive column.
+
+    `exact` looks at how the groups of decoys were really mixed, which costs some milliseconds.
+    """
+    histogram = profile.histograms[column]
+    counts = histogram.counts.astype(np.float64)
+    if isinstance(plan, PerturbedPlan):
+        return PerturbedLaw(plan.operators[column], counts)
+    if isinstance(plan, PartitionedPlan):
+        cut = plan.columns[column]
+        return PartsLaw(cut.operator, cut.quotas, counts)
+    if isinstance(plan, DecoyPlan):
+        own = next(each for each in plan.columns if each.column == column)
+        operator = Decoy(len(own.counts), own.size).observed(own.grouped)
+        return DecoyLaw(operator, decoy_groups(own) if exact else None)
+    if isinstance(plan, SampledPlan):
+        return SampledLaw(plan)
+    if isinstance(plan, BucketedPlan):
+        return BucketLaw(plan, counts)
+    if isinstance(plan, ResampledPlan):
+        return ResampledLaw(counts)
+    return UnknownLaw(len(counts))
+
+
+def decoy_groups(column: DecoyGroups) -> BucketOperator:
+    """How values meet in the hidden groups of one column: they are buckets nobody sees."""
+    made = column.groups
+    if isinstance(made, Greedy):
+        ones = np.ones(len(made.rows), np.int64)
+        return BucketOperator.of(kinds_of([(ones, made.rows.astype(np.int32))]), len(column.counts))
+    runs = ((lengths, held) for _, lengths, held in made.runs())
+    return BucketOperator.of(kinds_of(runs), len(column.counts))
+
+
+def error_by_count(
+    plan: Plan,
+    profile: Profile,
+    sizes: Sequence[int] = SIZES,
+    *,
+    column: str | None = None,
+) -> list[PredictedError]:
+    """The mean, over the values that many people have, of the expected relative error.
+
+    A count of that size is taken within a condition that has nothing to do with the sensitive
+    column. Sizes that no value reaches are left out. Not a number for ranges and sets.
+    """
+    histogram = _histogram(profile, column)
+    law = error_law(plan, profile, histogram.column, exact=False)
+    largest = int(histogram.counts.max(initial=0))
+    possible = [int(size) for size in sizes if 0 < size <= largest]
+    errors = law.by_size(np.array(possible, np.float64))
+    found = []
+    for size, row in zip(possible, errors, strict=True):
+        reached = row[histogram.counts >= size] / size
+        found.append(PredictedError(size, float(np.mean(reached))))
+    return found
+
+
+def error_by_value(
+    plan: Plan, profile: Profile, size: int = 500, *, column: str | None = None
+) -> list[tuple[Value, float]]:
+    """For each value the expected relative error of a count of `size`, or of its whole count.
+
+    Not a number where nobody has the value, and for ranges and sets.
+    """
+    histogram = _histogram(profile, column)
+    law = error_law(plan, profile, histogram.column, exact=False)
+    counts = histogram.counts.astype(np.float64)
+    asked = np.unique(np.minimum(counts, size)[counts > 0])
+    errors = law.by_size(asked)
+    found: list[tuple[Value, float]] = []
+    for code, value in enumerate(histogram.values):
+        own = min(counts[code], float(size))
+        error = errors[np.searchsorted(asked, own), code] / own if own > 0 else float("nan")
+        found.append((value, float(error)))
+    return found
+
+
+def workload_errors(plan: Plan, profile: Profile, people: People, workload: Workload) -> FloatArray:
+    """The expected |estimate − truth| of every question, from the plan and the true counts."""
+    errors = np.zeros(len(workload))
+    laws: dict[str, ErrorLaw] = {}
+    for together in workload.by_conditions().values():
+        for column in {workload.questions[place].column for place in together}:
+            if column not in laws:
+                laws[column] = error_law(plan, profile, column)
+            own = [place for place in together if workload.questions[place].column == column]
+            first = workload.questions[own[0]]
+            counts = people.counts_within(first).astype(np.float64)
+            asked = [np.array(people.places_of(workload.questions[place])) for place in own]
+            errors[own] = laws[column].within(first, counts, asked)
+    return errors
+
+
+def _histogram(profile: Profile, column: str | None) -> Histogram:
+    name = column or next(iter(profile.histograms))
+    if name not in profile.histograms:
+        raise UsageError(
+            f"{name!r} is no sensitive column. There are: {', '.join(profile.histograms)}."
+        )
+    return profile.histograms[name]

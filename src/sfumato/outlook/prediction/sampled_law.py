@@ -1,0 +1,88 @@
+"""The expected error of counts from sampled, perturbed and copied groups (SPS)."""
+
+from __future__ import annotations
+
+import itertools
+from functools import cached_property
+
+import numpy as np
+
+from sfumato.columns import Value, value_to_json
+from sfumato.draws import IntArray
+from sfumato.mechanisms.sps import SampledPlan
+from sfumato.operators.base import FloatArray
+from sfumato.outlook.prediction.absolute import expected_absolute
+from sfumato.outlook.prediction.laws import Asked, ErrorLaw
+from sfumato.workloads.questions import CountQuestion
+
+
+class SampledLaw(ErrorLaw):
+    """Groups add up: each is off by its sample's draws, times its copies; left out ones are lost.
+
+    A condition that cuts through merged values takes them as evenly filled, as answers do.
+    """
+
+    def __init__(self, plan: SampledPlan) -> None:
+        self._plan = plan
+        groups = plan.groups
+        every = np.arange(len(groups))
+        self._codes = groups.codes(every)
+        self._sizes = groups.sizes.astype(np.float64)
+        self._kept = plan.samples > 0
+        self._samples = np.maximum(plan.samples, 1).astype(np.float64)
+        owner = np.repeat(every, np.diff(groups.starts))
+        order = np.argsort(groups.values, kind="stable")
+        cuts = np.searchsorted(groups.values[order], np.arange(plan.setting.values + 1))
+        self._cells = [  # by value: its groups, and its records in each
+            (owner[order[low:high]], groups.counts[order[low:high]])
+            for low, high in itertools.pairwise(cuts.tolist())
+        ]
+
+    @cached_property
+    def _members(self) -> dict[str, list[list[Value]]]:
+        return {
+            merge.column: [[value_to_json(v) for v in inside] for inside in merge.members()]
+            for merge in self._plan.groups.merges
+        }
+
+    def _fits(self, question: CountQuestion) -> FloatArray:
+        """How much of each group satisfies the conditions."""
+        fits = self._kept.astype(np.float64)
+        for name, condition in question.conditions.items():
+            shares = [np.mean([condition.holds_json(v) for v in m]) for m in self._members[name]]
+            fits *= np.array(shares)[self._codes[name]]
+        return fits
+
+    def within(self, question: CountQuestion, counts: FloatArray, asked: Asked) -> FloatArray:
+        fits = self._fits(question)
+        chosen = np.flatnonzero(fits)
+        return np.array([self._error(fits, chosen, counts, values) for values in asked])
+
+    def _error(
+        self, fits: FloatArray, chosen: IntArray, counts: FloatArray, values: IntArray
+    ) -> float:
+        """As `published_moments` has it, the values asked for taken as one."""
+        setting = self._plan.setting
+        p, q = float(setting.retention), float(setting.background) * len(values)
+        held = np.zeros(len(fits))
+        for value in values:
+            groups, records = self._cells[value]
+            held[groups] += records
+        own, sizes, samples = held[chosen], self._sizes[chosen], self._samples[chosen]
+        weights = fits[chosen]
+        bias = float(weights @ own) - float(counts[values].sum())
+        hits = samples * own / sizes
+        phase = hits - np.floor(hits + 1e-9)
+        noise = hits * (p + q) * (1 - p - q) + (samples - hits) * q * (1 - q)
+        noise += p**2 * np.maximum(phase * (1 - phase), 0.0)
+        rounding = np.where(samples < sizes, 0.25, 0.0)
+        variance = (sizes / samples) ** 2 * noise + rounding
+        return float(expected_absolute(bias, float(weights**2 @ variance) / p**2))
+
+    def by_size(self, sizes: FloatArray) -> FloatArray:
+        """The uniform operator's variance, times what sampling adds over the whole table."""
+        histogram = self._plan.histogram.counts.astype(np.float64)
+        shares = histogram / max(histogram.sum(), 1.0)
+        each = self._plan.operator.variances(shares) * self._plan.inflation
+        ratio = np.divide(each, shares, out=np.full(len(shares), np.nan), where=shares > 0)
+        return expected_absolute(0.0, sizes[:, None] * ratio[None, :])

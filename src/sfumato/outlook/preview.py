@@ -1,0 +1,148 @@
+"""What a promise would mean for a table, told from its counts alone and while one watches."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sfumato.draws import Draws
+from sfumato.engines.choosing import choose_plan
+from sfumato.errors import UsageError
+from sfumato.guarantees import Guarantee, parse_guarantee
+from sfumato.guarantees.limit_rows import label
+from sfumato.mechanisms import Mechanism, mechanisms_for, parse_mechanism
+from sfumato.outlook.prediction import SIZES, error_law
+from sfumato.outlook.sketch import sketched
+from sfumato.profile import Histogram, Profile
+
+USUAL_COUNT = 500  # errors by value are told for counts of this size
+
+
+@dataclass(frozen=True)
+class ValueOutlook:
+    """One sensitive value: its share, the chance that the promise allows, the error of a count.
+
+    `error` is None where nobody has the value, or nothing can be told.
+    """
+
+    column: str
+    value: str
+    share: float
+    ceiling: float
+    error: float | None
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """A promise on a table: what it says, what it limits, what it costs."""
+
+    guarantee: str
+    mechanism: str
+    quick: bool  # whether the figures come from a sketch
+    statement: tuple[str, ...]
+    does_not_protect: tuple[str, ...]
+    caveats: tuple[str, ...]
+    values: tuple[ValueOutlook, ...]
+    errors: tuple[tuple[str, int, float | None], ...]  # (column, size of a count, relative error)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "feasible": True,
+            "guarantee": self.guarantee,
+            "mechanism": self.mechanism,
+            "quick": self.quick,
+            "statement": list(self.statement),
+            "does_not_protect": list(self.does_not_protect),
+            "caveats": list(self.caveats),
+            "ceilings": [
+                {"column": v.column, "value": v.value, "share": v.share, "ceiling": v.ceiling}
+                for v in self.values
+            ],
+            "errors": [
+                {"column": column, "count": count, "error": error}
+                for column, count, error in self.errors
+            ],
+            "by_value": [
+                {"column": v.column, "value": v.value, "error": v.error} for v in self.values
+            ],
+        }
+
+
+def outlook(
+    profile: Profile,
+    guarantee: Guarantee | str,
+    mechanism: Mechanism | str | None = None,
+    *,
+    exact: bool = False,
+) -> Outlook:
+    """What `publish` would promise and cost; nothing is published, the table is not read.
+
+    Raises `InfeasibleGuarantee`, as `publish` would. Some milliseconds: where planning takes
+    longer, from a sketch of the plan (`quick`), unless `exact`.
+
+    >>> from sfumato.profile import Histogram
+    >>> counts = Histogram("disease", ("flu", "HIV", "none"), np.array([400, 100, 500]))
+    >>> seen = outlook(Profile(1000, {"disease": counts}), "l-diversity(2)")
+    >>> seen.mechanism, seen.values[0].ceiling
+    ('optimal', 0.5)
+    """
+    promise = parse_guarantee(guarantee) if isinstance(guarantee, str) else guarantee
+    way = parse_mechanism(mechanism) if isinstance(mechanism, str) else mechanism
+    ways = mechanisms_for(promise) if way is None else [way]
+    if profile.cells is None and any(each.needs_cells for each in ways):
+        raise UsageError(f"{ways[0]} looks at groups of people: count them first.")
+    plan = sketched(profile, promise, ways[0]) if len(ways) == 1 and not exact else None
+    chosen = ways[0] if ways else None
+    quick = plan is not None
+    if plan is None or chosen is None:
+        chosen, plan = choose_plan(profile, promise, way, Draws.system())
+    values: list[ValueOutlook] = []
+    errors: list[tuple[str, int, float | None]] = []
+    for column, histogram in profile.histograms.items():
+        sizes = [size for size in SIZES if size <= int(histogram.counts.max(initial=0))]
+        asked = np.array(sorted({*sizes, USUAL_COUNT}), np.float64)
+        expected = error_law(plan, profile, column, exact=False).by_size(asked)
+        for size in sizes:
+            reached = expected[int(np.searchsorted(asked, size))][histogram.counts >= size] / size
+            errors.append((column, size, _finite(float(np.mean(reached)))))
+        values += _by_value(histogram, promise, asked, expected)
+    return Outlook(
+        str(promise),
+        str(chosen),
+        quick,
+        tuple(plan.statement(promise, h) for h in profile.histograms.values()),
+        promise.does_not_protect,
+        tuple(plan.caveats()),
+        tuple(values),
+        tuple(errors),
+    )
+
+
+def _by_value(
+    histogram: Histogram, promise: Guarantee, asked: np.ndarray, expected: np.ndarray
+) -> list[ValueOutlook]:
+    """Errors of counts of the usual size; of the whole count where fewer people have the value."""
+    row = expected[int(np.searchsorted(asked, USUAL_COUNT))]
+    found = []
+    for code, (value, share, ceiling) in enumerate(
+        zip(histogram.values, histogram.shares, promise.ceilings(histogram), strict=True)
+    ):
+        count = int(histogram.counts[code])
+        error = None
+        if 0 < count < USUAL_COUNT:
+            below = np.flatnonzero(asked <= count)
+            near = int(below[-1]) if len(below) else 0
+            error = _finite(float(expected[near, code] / asked[near]))
+        elif count:
+            error = _finite(float(row[code] / USUAL_COUNT))
+        found.append(
+            ValueOutlook(histogram.column, label(value), float(share), float(ceiling), error)
+        )
+    return found
+
+
+def _finite(number: float) -> float | None:
+    return number if math.isfinite(number) else None

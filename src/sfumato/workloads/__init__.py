@@ -1,0 +1,29 @@
+"""Many count questions at once: made, saved as SQL, and answered by bitmaps in numpy."""
+
+from sfumato.workloads.answers import WorkloadAnswers, release_answers
+from sfumato.workloads.conditions import Between, Condition, OneOf
+from sfumato.workloads.conjunctions import Conjunctions, random_conjunctions
+from sfumato.workloads.generate import KINDS, SizeClass, generate_workload, size_classes
+from sfumato.workloads.people import CodedColumn, People, people_of, true_counts
+from sfumato.workloads.questions import CountQuestion, Workload, load_workload
+
+__all__ = [
+    "KINDS",
+    "Between",
+    "CodedColumn",
+    "Condition",
+    "Conjunctions",
+    "CountQuestion",
+    "OneOf",
+    "People",
+    "SizeClass",
+    "Workload",
+    "WorkloadAnswers",
+    "generate_workload",
+    "load_workload",
+    "people_of",
+    "random_conjunctions",
+    "release_answers",
+    "size_classes",
+    "true_counts",
+]

@@ -1,0 +1,178 @@
+"""The quasi columns of a release, as it shows them: values, merged values, ranges or sets.
+
+A record *fits* a condition by a share: 0 or 1 where the release shows the value, between them where
+it shows several values that are taken as equally likely.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from sfumato.columns import Column, Range
+from sfumato.draws import Draws, IntArray, Positions
+from sfumato.errors import UsageError
+from sfumato.operators.base import FloatArray
+from sfumato.release import Release
+from sfumato.release.generalized import shown_as
+from sfumato.workloads.bitmaps import Bitmaps, Bits
+from sfumato.workloads.conditions import Between, Condition, OneOf
+from sfumato.workloads.questions import CountQuestion
+
+MOST_WHOLE = 1 << 20  # as in queries.overlap: longer ranges of whole numbers count as intervals
+
+
+@dataclass(frozen=True, eq=False)
+class ShownColumn:
+    """`codes` number what the records show; `fits` says how much of each satisfies a condition."""
+
+    codes: IntArray
+    fits: Callable[[Condition], FloatArray]
+
+
+class ShownQuasi:
+    """The quasi columns of a release, each read on first use."""
+
+    def __init__(self, release: Release) -> None:
+        self._release = release
+        self._columns: dict[str, ShownColumn] = {}
+        self.bitmaps = Bitmaps(release.rows)
+
+    def _column(self, name: str) -> ShownColumn:
+        if name not in self._columns:
+            self._columns[name] = _read(self._release, name)
+        return self._columns[name]
+
+    def matching(self, question: CountQuestion) -> tuple[IntArray, FloatArray | None]:
+        """The records that can satisfy the conditions, and how far; None where all do wholly."""
+        partial: list[tuple[ShownColumn, FloatArray]] = []
+        bitmaps: list[Bits] = []
+        for name, condition in question.conditions.items():
+            column = self._column(name)
+            fits = column.fits(condition)
+            if bool(((fits > 0) & (fits < 1)).any()):
+                partial.append((column, fits))
+            bitmaps.append(self._bits(name, condition, column, fits))
+        rows = self.bitmaps.rows_of(bitmaps)
+        if not partial:
+            return rows, None
+        weights = np.ones(len(rows))
+        for column, fits in partial:
+            weights *= fits[column.codes[rows]]
+        return rows, weights
+
+    def _bits(self, name: str, condition: Condition, column: ShownColumn, fits: FloatArray) -> Bits:
+        return self.bitmaps.get((name, condition), lambda: (fits > 0)[column.codes])
+
+
+def stored(release: Release, name: str) -> pa.Array:
+    """A column of the records, in the order of the files."""
+    tables = [pq.read_table(path, columns=[name]) for path in release.records]
+    column = pa.concat_tables(tables).column(0).combine_chunks()
+    if isinstance(column, pa.ChunkedArray):
+        column = column.chunk(0) if column.num_chunks else pa.array([], column.type)
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+
+
+def coded(column: pa.Array) -> tuple[IntArray, pa.Array]:
+    """Codes and the different values, a missing one among them."""
+    found = pc.dictionary_encode(column, null_encoding="encode")
+    return np.asarray(found.indices.to_numpy(), np.int64), found.dictionary
+
+
+def _read(release: Release, name: str) -> ShownColumn:
+    column = release.column(name)
+    if column.role != "quasi":
+        raise UsageError(f"The workload asks about {name!r}, which is no quasi column.")
+    if release.kind == "generalized":
+        return _ranges(release, column) if column.kind == "numeric" else _sets(release, column)
+    codes, values = coded(stored(release, name))
+    merged = release.plan.get("merges", {}).get(name)
+    if merged is None:
+        return ShownColumn(codes, lambda condition: condition.holds(values).astype(np.float64))
+    members = {each["label"]: each["values"] for each in merged}
+    listed = [members[label] for label in values.to_pylist()]
+
+    def fits(condition: Condition) -> FloatArray:
+        return np.array([np.mean([condition.holds_json(v) for v in inside]) for inside in listed])
+
+    return ShownColumn(codes, fits)
+
+
+def _ranges(release: Release, column: Column) -> ShownColumn:
+    ends = [stored(release, part).cast(pa.float64(), safe=False) for part in shown_as(column)]
+    pairs = np.stack([end.to_numpy() for end in ends], axis=1)
+    different, codes = np.unique(pairs, axis=0, return_inverse=True)
+    low, high = different.T
+    domain = column.domain
+    whole = (
+        column.type.startswith(("int", "uint"))
+        and isinstance(domain, Range)
+        and isinstance(domain.low, int)
+        and isinstance(domain.high, int)
+        and domain.high - domain.low < MOST_WHOLE
+    )
+
+    def fits(condition: Condition) -> FloatArray:
+        if not whole:
+            return _of_interval(low, high, *_ends(column.name, condition))
+        if isinstance(condition, Between):
+            inside = np.minimum(high, condition.high) - np.maximum(low, condition.low) + 1
+            return np.asarray(np.maximum(inside, 0) / (high - low + 1))
+        listed = np.array(sorted({v for v in condition.values if v is not None}), np.float64)
+        upto = np.searchsorted(listed, high, side="right")
+        return np.asarray((upto - np.searchsorted(listed, low)) / (high - low + 1))
+
+    return ShownColumn(codes.reshape(-1), fits)
+
+
+def _ends(name: str, condition: Condition) -> tuple[float, float]:
+    if isinstance(condition, OneOf) and len(condition.values) > 1:
+        raise UsageError(
+            f"The list of values asked for in column {name!r} cannot be weighed against ranges of "
+            "numbers that are not whole. Ask for ranges."
+        )
+    if isinstance(condition, OneOf):
+        return float(condition.values[0]), float(condition.values[0])
+    return float(condition.low), float(condition.high)
+
+
+def _of_interval(low: FloatArray, high: FloatArray, first: float, last: float) -> FloatArray:
+    """The part of [low, high] inside [first, last]; a single number is inside or not."""
+    inside = np.maximum(np.minimum(high, last) - np.maximum(low, first), 0)
+    width = high - low
+    point = (first <= low) & (low <= last)
+    return np.asarray(np.where(width > 0, inside / np.where(width > 0, width, 1), point))
+
+
+def _sets(release: Release, column: Column) -> ShownColumn:
+    lists = stored(release, column.name)
+    inside, values = coded(_decoded(lists.flatten()))
+    starts = np.asarray(lists.offsets.to_numpy(), np.int64)
+    starts = starts - starts[0]
+    owner = np.repeat(np.arange(len(lists)), np.diff(starts))
+    # equal sets have equal sums of random words, members in any order
+    words = Draws.from_seed(0).words("sets", Positions(0, len(values)))
+    marks = np.zeros(len(lists), np.uint64)
+    np.add.at(marks, owner, words[inside])
+    _, first, codes = np.unique(marks, return_index=True, return_inverse=True)
+    sizes = np.diff(starts)[first]
+    place = np.repeat(starts[first], sizes) + (
+        np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    )
+    members, of = inside[place], np.repeat(np.arange(len(first)), sizes)
+
+    def fits(condition: Condition) -> FloatArray:
+        satisfied = condition.holds(values).astype(np.float64)
+        return np.asarray(np.bincount(of, satisfied[members], minlength=len(first)) / sizes)
+
+    return ShownColumn(codes.reshape(-1), fits)
+
+
+def _decoded(array: pa.Array) -> pa.Array:
+    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array

@@ -1,0 +1,324 @@
+"""Candidates compared: the same for each, failures as rows, killed runs that go on."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import sfumato as sf
+from sfumato.errors import DataError, UsageError
+from sfumato.evidence.compare import Candidate, Comparison, compare, pair_up
+from sfumato.evidence.compare import running as running_module
+from sfumato.evidence.compare.accuracy import measure_accuracy, median_figure
+from sfumato.evidence.compare.candidates import listed, short_names
+from sfumato.evidence.compare.state import FOLDER, State
+from sfumato.workloads import load_workload
+
+CANDIDATES = [
+    "rho-privacy(1/3, 2/3) by uniform",
+    "l-diversity(3) by optimal",
+    "l-diversity(3) by heterogeneous",
+    "l-diversity(100) by optimal",
+]
+FEW = {"questions": 60, "targets": 200, "fresh": False}
+
+
+def make_people(rows: int, seed: int) -> pa.Table:
+    rng = np.random.default_rng(seed)
+    diseases = np.array(["angina", "asthma", "cancer", "flu", "gastritis", "ulcer"])
+    return pa.table(
+        {
+            "age": pa.array(rng.integers(18, 90, rows)),
+            "sex": pa.array(np.array(["F", "M"])[rng.integers(0, 2, rows)]),
+            "region": pa.array(np.array(["north", "south", "west"])[rng.integers(0, 3, rows)]),
+            "disease": pa.array(diseases[rng.choice(6, rows, p=[0.25, 0.2, 0.2, 0.15, 0.1, 0.1])]),
+        }
+    )
+
+
+def declared(path: Path) -> sf.Table:
+    return sf.read(path, quasi="age,sex,region", sensitive="disease")
+
+
+@pytest.fixture(scope="module")
+def people_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("people") / "people.parquet"
+    pq.write_table(make_people(1200, 3), path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def found(people_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Comparison:
+    stages: list[tuple[str, int, int]] = []
+    out = tmp_path_factory.mktemp("compare") / "report"
+    comparison = compare(
+        declared(people_path),
+        CANDIDATES,
+        out=out,
+        jobs=2,
+        progress=lambda *told: stages.append(told),
+        **FEW,  # type: ignore[arg-type]
+    )
+    assert stages[-1] == ("writing the report", 4, 4)
+    assert any(stage == "heterogeneous: attacking" for stage, _, _ in stages)
+    assert [done for _, done, _ in stages] == sorted(done for _, done, _ in stages)
+    return comparison
+
+
+def test_every_candidate_has_a_row(found: Comparison) -> None:
+    names = ["uniform", "l-diversity(3) by optimal", "heterogeneous", "l-diversity(100) by optimal"]
+    assert [row.name for row in found.rows] == names
+    for row in found.rows[:3]:
+        assert row.kept, row.result["audit"]
+        assert np.isfinite(row.error.value)
+        assert row.strongest is not None
+        assert len(row.result["answers"]["estimates"]) == 60
+        assert all("exposed" not in each for each in row.result["attacks"])
+    assert found.rows[1].ceiling == pytest.approx(1 / 3)
+
+
+def test_a_failed_candidate_is_a_row_with_its_reason(found: Comparison) -> None:
+    failed = found.rows[3]
+    assert failed.kept is None
+    assert "cannot be kept" in str(failed.failed)
+    assert failed.result["nearest"]
+    assert "not published" in str(found)
+    assert "cannot be kept" in found.page.read_text("utf-8")
+
+
+def test_the_files(found: Comparison) -> None:
+    assert sorted(path.name for path in found.out.iterdir()) == [
+        "report.html",
+        "report.json",
+        "workload.sql",
+    ]
+    assert json.loads(found.data.read_text("utf-8")) == json.loads(json.dumps(found.to_json()))
+    assert len(load_workload(found.workload).questions) == 60
+    page = found.page.read_text("utf-8")
+    assert "For the steward only" in page
+    assert page.count("data-chart=") >= 12
+    assert found.page.stat().st_size < 3 << 20
+    assert found.page.stat().st_mode & 0o077 == 0  # it shows true counts
+
+
+def test_truth_and_errors_are_those_of_the_questions(found: Comparison, people_path: Path) -> None:
+    import duckdb
+
+    connection = duckdb.connect()
+    connection.execute(f"CREATE VIEW release AS SELECT * FROM read_parquet('{people_path}')")
+    questions = load_workload(found.workload).questions
+    truth = [connection.execute(q.sql()).fetchall()[0][0] for q in questions]
+    assert truth == list(found.truth)
+    for row in found.measured:
+        estimates = np.array(row.result["answers"]["estimates"], np.float64)
+        mean = float(np.abs(estimates - truth).mean())
+        assert row.result["accuracy"]["mean_absolute_error"] == pytest.approx(mean, rel=1e-4)
+
+
+def test_one_process_finds_the_same_kind_of_thing(people_path: Path, tmp_path: Path) -> None:
+    """A table in memory is copied once; with one job nothing else is started."""
+    table = sf.read(pq.read_table(people_path), quasi="age,sex,region", sensitive="disease")
+    comparison = compare(table, CANDIDATES[:2], out=tmp_path / "out", jobs=1, **FEW)  # type: ignore[arg-type]
+    assert [row.kept for row in comparison.rows] == [True, True]
+    assert not (tmp_path / "out" / FOLDER).exists()
+
+
+def test_a_killed_comparison_goes_on(
+    people_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    program = f"""
+import sfumato as sf
+table = sf.read({str(people_path)!r}, quasi="age,sex,region", sensitive="disease")
+sf.compare(table, {CANDIDATES[:3]!r}, out={str(out)!r}, jobs=1, questions=60, targets=200,
+           fresh=False)
+"""
+    process = subprocess.Popen([sys.executable, "-c", program])
+    deadline = time.monotonic() + 100
+    while not list((out / FOLDER).glob("[0-9a-f]*.json")):
+        assert process.poll() is None, "it ended before it could be killed"
+        assert time.monotonic() < deadline, "no candidate finished"
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    kept = list((out / FOLDER).glob("[0-9a-f]*.json"))
+    assert (out / FOLDER).stat().st_mode & 0o777 == 0o700
+    assert not (out / "report.html").exists()
+    measured: list[str] = []
+    really = running_module.measure
+
+    def counted(job: Any, say: Any) -> dict[str, Any]:
+        measured.append(str(job.candidate))
+        return really(job, say)
+
+    monkeypatch.setattr(running_module, "measure", counted)
+    comparison = compare(declared(people_path), CANDIDATES[:3], out=out, jobs=1, **FEW)  # type: ignore[arg-type]
+    assert len(measured) == 3 - len(kept)
+    assert [row.kept for row in comparison.rows] == [True, True, True]
+    assert sorted(path.name for path in out.iterdir()) == [
+        "report.html", "report.json", "workload.sql",
+    ]  # fmt: skip
+
+
+def test_other_inputs_are_measured_anew(tmp_path: Path, people_path: Path) -> None:
+    from sfumato.evidence.compare.measure import Settings
+    from sfumato.evidence.compare.state import key_of
+    from sfumato.workloads import generate_workload, people_of
+
+    table = declared(people_path)
+    other = sf.read(make_people(1200, 4), quasi="age,sex,region", sensitive="disease")
+    coded = sf.read(people_path, quasi="age,sex,region", sensitive="disease", categorical="age")
+    with State(tmp_path) as state:
+        prints = [state.own_copy(each)[1] for each in (table, declared(people_path), other, coded)]
+        copy, _ = state.own_copy(other)
+        assert [b.num_rows for b in copy.batches(["age"])] == [1200]
+    assert prints[0] == prints[1]
+    assert len(set(prints)) == 3
+    people = people_of(table)
+    keys = set()
+    for seed in (0, 1):
+        workload = generate_workload(people, count=20, seed=seed)
+        for targets in (10, 20):
+            settings = Settings(workload, (), (), ("all",), targets, True, 0)
+            for candidate in listed(CANDIDATES[:2]):
+                keys |= {key_of(candidate, print_, settings) for print_ in prints}
+    assert len(keys) == 2 * 2 * 2 * 3
+
+
+def test_two_comparisons_do_not_share_a_place(tmp_path: Path, people_path: Path) -> None:
+    with State(tmp_path), pytest.raises(DataError, match="Another comparison"):
+        compare(declared(people_path), CANDIDATES[:1], out=tmp_path)
+    assert not (tmp_path / FOLDER).exists()
+
+
+def test_an_error_takes_copies_and_releases_away(tmp_path: Path) -> None:
+    def stumble() -> None:
+        with State(tmp_path) as state:
+            state.keep("ab", {"failed": "x"})
+            (state.work("cd") / "records").write_text("raw")
+            (state.folder / "table.parquet").write_text("raw")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        stumble()
+    assert [path.name for path in (tmp_path / FOLDER).iterdir()] == ["ab.json"]
+    with State(tmp_path) as state:
+        assert state.found("ab") == {"failed": "x"}
+        (state.folder / "ab.json").write_text("{broken")
+        assert state.found("ab") is None
+
+
+def test_a_worker_dies_with_the_comparison(people_path: Path, tmp_path: Path) -> None:
+    """Killed from outside, the comparison leaves no process that goes on writing."""
+    program = f"""
+import sfumato as sf
+table = sf.read({str(people_path)!r}, quasi="age,sex,region", sensitive="disease")
+sf.compare(table, {CANDIDATES[:2]!r}, out={str(tmp_path / "out")!r}, jobs=2,
+           progress=lambda stage, done, total: print(stage, flush=True))
+"""
+    process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    for line in process.stdout:
+        if "asking" in line or "auditing" in line:
+            break
+    children = [
+        int(child)
+        for child in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    ]
+    process.kill()
+    process.wait()
+    process.stdout.close()
+    deadline = time.monotonic() + 60
+    while any(_alive(child) for child in children):
+        assert time.monotonic() < deadline, "a worker outlived the comparison"
+        time.sleep(0.05)
+
+
+def _alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+        state = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except (ProcessLookupError, FileNotFoundError):
+        return False
+    return state != "Z"
+
+
+def test_the_command_line(cli: Any, people_path: Path, tmp_path: Path) -> None:
+    roles = ("--quasi", "age,sex,region", "--sensitive", "disease")
+    few = ("--questions", 40, "--targets", 100, "--no-fresh", "--attack", "naive-bayes")
+    outcome = cli(
+        "compare", people_path, *roles, "--guarantee", "l-diversity(3)", "--mechanism", "optimal",
+        "--candidate", "rho-privacy(1/3, 2/3) by uniform", "--out", tmp_path / "report",
+        *few, "--jobs", 1, "--json",
+    )  # fmt: skip
+    assert outcome.code == 0, outcome.err
+    shown = outcome.json
+    assert [each["name"] for each in shown["candidates"]] == ["optimal", "uniform"]
+    assert Path(shown["page"]).is_file()
+    outcome = cli("compare", people_path, *roles, "--out", tmp_path / "none")
+    assert outcome.code == 2
+    assert "at least one candidate" in outcome.err
+
+
+def test_candidates() -> None:
+    both = pair_up(["l-diversity(3)", "beta-likeness(2)"], ["optimal", "ring"])
+    assert [str(each) for each in both] == [
+        "l-diversity(3) by optimal",
+        "l-diversity(3) by ring",
+        "beta-likeness(2) by optimal",
+    ]
+    assert pair_up(["l-diversity(3)"], []) == [Candidate("l-diversity(3)")]
+    with pytest.raises(UsageError, match="keeps none of the guarantees"):
+        pair_up(["l-diversity(3)"], ["optimal", "uniform"])
+    with pytest.raises(UsageError, match="None of the mechanisms"):
+        pair_up(["l-diversity(3)", "small-sum(groups=3)"], ["optimal"])
+    with pytest.raises(UsageError, match="Cannot read the candidate"):
+        Candidate.parse("l-diversity(3) by ")
+    with pytest.raises(UsageError, match="no mechanism"):
+        Candidate.parse("l-diversity(3) by magic")
+    assert listed(["l-diversity(3)", Candidate("l-diversity(3)"), ("l-diversity(3)", "ring")]) == [
+        Candidate("l-diversity(3)"),
+        Candidate("l-diversity(3)", "ring"),
+    ]
+    assert short_names(listed(["l-diversity(3)", "l-diversity(4) by ring"])) == [
+        "l-diversity(3)",
+        "ring",
+    ]
+
+
+def test_the_interval_of_a_median_covers_it() -> None:
+    """Nominal 95 %; of 400 runs at most 30 miss, which an honest interval exceeds once in 300."""
+    rng = np.random.default_rng(0)
+    missed = 0
+    for _ in range(400):
+        figure = median_figure(rng.exponential(size=75))
+        missed += not figure.low <= np.log(2) <= figure.high
+    assert missed <= 30
+
+
+def test_accuracy_leaves_out_what_has_no_answer() -> None:
+    truth = np.array([0, 10, 100, 1000])
+    estimates = np.array([3.0, 12.0, np.nan, 900.0])
+    stderrs = np.array([2.0, np.nan, 1.0, 60.0])
+    found = measure_accuracy(truth, estimates, stderrs, ["a", "a", "b", "b"], 1000)
+    assert found.mean_absolute == pytest.approx((3 + 2 + 100) / 3)
+    assert [(each.least, each.questions) for each in found.by_class] == [(1, 1), (301, 1)]
+    assert found.by_value == (("a", 1, pytest.approx(0.2)), ("b", 1, pytest.approx(0.1)))
+    assert found.covered == pytest.approx(1.0)
+
+
+def test_an_empty_table_is_refused(tmp_path: Path) -> None:
+    empty = pa.table({"age": pa.array([], pa.int64()), "s": pa.array([], pa.string())})
+    with pytest.raises(DataError, match="no rows"):
+        compare(sf.read(empty, quasi="age", sensitive="s"), ["l-diversity(2)"], out=tmp_path)

@@ -1,0 +1,57 @@
+"""GCP of a release, what a description shows, and range counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from papers.range_counts import median_errors
+from sfumato.engines.local import publish
+from sfumato.errors import UsageError
+from sfumato.evidence.penalty import release_penalty
+from sfumato.outlook.describe import describe
+from sfumato.table import Table, read
+
+
+@pytest.fixture
+def table(people: Callable[..., pa.Table]) -> Table:
+    domain = {"age": "18..89", "region": "north,south,west", "sex": "F,M"}
+    return read(people(300), quasi="age,sex,region", sensitive="disease", domain=domain)
+
+
+def test_penalty_is_the_mean_width_over_the_domain(table: Table, tmp_path: Path) -> None:
+    publish(table, "l-diversity(3)", to=tmp_path / "r", mechanism="heterogeneous")
+    found = release_penalty(tmp_path / "r")
+    records = pq.read_table(tmp_path / "r" / "records.parquet")
+    widths = records["age_high"].to_numpy() - records["age_low"].to_numpy()
+    assert found.columns["age"] == pytest.approx(widths.mean() / 71)
+    sizes = np.array([len(row) for row in records["region"].to_pylist()])
+    assert found.columns["region"] == pytest.approx((sizes - 1).mean() / 2)
+    assert found.whole == pytest.approx(sum(found.columns.values()) / 3)
+
+
+def test_only_ranges_have_a_penalty(table: Table, tmp_path: Path) -> None:
+    publish(table, "l-diversity(3)", to=tmp_path / "r", mechanism="anatomy")
+    with pytest.raises(UsageError, match="Only a generalized release has ranges"):
+        release_penalty(tmp_path / "r")
+
+
+def test_describe_shows_what_the_data_allow(table: Table) -> None:
+    described = describe(table, "l-diversity(3)", "heterogeneous")
+    (allowed,) = [each for each in described.tables if each.name == "Allowed"]
+    promises = [row[0] for row in allowed.rows]
+    assert "l-diversity(3)" in promises
+    assert "beta-likeness(3)" in promises
+    assert "The largest l is 3" in allowed.note
+
+
+def test_range_counts_ask_every_mechanism_the_same(table: Table) -> None:
+    ways = ["heterogeneous", "burel"]
+    errors = median_errors(table, "beta-likeness(2)", ways, count=20, columns=2, selectivity=0.3)
+    assert set(errors) == set(ways)
+    assert all(0 <= error < 5 for error in errors.values())

@@ -1,0 +1,249 @@
+"""The report of a release: complete, coarse where the raw table speaks, silent where it must be."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import sfumato as sf
+from sfumato.audits import Finding
+from sfumato.evidence.report import Report, write_report
+from sfumato.evidence.report.discreet import shown_attack, shown_finding
+from sfumato.evidence.report.expected import expected_errors
+from sfumato.evidence.report.formulas import FORMULAS, formula
+from sfumato.guarantees import GUARANTEES, parse_guarantee
+from sfumato.pages import Page, Paragraph, Section, render
+from sfumato.pages.render import VENDORED, _vendored, json_in_html
+from sfumato.release import Release
+
+# odd and far from round numbers, so that no coarse figure looks like one of them by accident
+COUNTS = (2137, 1973, 1811, 1663, 1487, 1319, 1151, 997, 863, 719, 577, 433)
+VALUES = tuple(f"disease {chr(97 + place)}" for place in range(len(COUNTS)))
+ROWS = sum(COUNTS)
+
+
+def make_table() -> pa.Table:
+    """People whose disease depends on their age a little; the histogram is COUNTS, exactly."""
+    rng = np.random.default_rng(5)
+    disease = rng.permutation(np.repeat(np.arange(len(COUNTS)), COUNTS))
+    age = np.clip(rng.integers(20, 80, ROWS) + 2 * (disease % 4), 20, 80)
+    return pa.table(
+        {
+            "age": pa.array(age // 5 * 5, pa.int64()),
+            "sex": pa.array(np.array(["F", "M"])[rng.integers(0, 2, ROWS)]),
+            "disease": pa.array(np.array(VALUES)[disease]),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("table") / "people.parquet"
+    pq.write_table(make_table(), path)
+    return path
+
+
+CASES = [
+    ("rho-privacy(0.15, 1/3)", "uniform"),
+    ("rho-privacy(0.15, 1/3)", "partitioned"),
+    ("fine-rho-privacy(theta=3)", "fine-grain"),
+    ("rho-privacy(0.15, 1/3)", "general"),
+    ("rho-privacy(0.15, 1/3)", "resample"),
+    ("small-sum(groups=4)", "splu"),
+    ("reconstruction-privacy(0.3, 0.3)", "sps"),
+    ("l-diversity(4)", "optimal(fakes=2)"),
+]
+
+
+@pytest.fixture(scope="module", params=CASES, ids=lambda case: case[1])
+def case(
+    request: pytest.FixtureRequest, table: Path, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Report, Path]:
+    guarantee, mechanism = request.param
+    folder = tmp_path_factory.mktemp("case")
+    declared = sf.read(table, quasi="age,sex", sensitive="disease", categorical="age")
+    sf.publish(declared, guarantee, mechanism=mechanism, to=folder / "release")
+    report = write_report(folder / "release", table=table, out=folder / "report", questions=150)
+    return report, folder / "release"
+
+
+def own_text(report: Report) -> str:
+    """The page without the vendored scripts, and the JSON."""
+    page = report.page.read_text("utf-8")
+    for name in VENDORED:
+        assert _vendored(name) in page
+        page = page.replace(_vendored(name), "")
+    return page + report.data.read_text("utf-8")
+
+
+def numbers(text: str) -> Iterator[tuple[str, float]]:
+    """Every number that stands by itself, separators of thousands left out."""
+    for found in re.finditer(r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?:e-?\d+)?(?![\w])", text):
+        token = found[0].rstrip(",")
+        plain = token.replace(",", "") if re.fullmatch(r"\d{1,3}(,\d{3})+", token) else token
+        for part in plain.split(","):
+            if part:
+                yield part, float(part)
+
+
+def test_no_count_that_the_release_hides(case: tuple[Report, Path]) -> None:
+    """Bar 4: neither a true count nor a share that gives it away stands in page or JSON."""
+    report, _ = case
+    counts = set(COUNTS)
+    for token, number in numbers(own_text(report)):
+        assert number not in counts, f"the page says {token}"
+        digits = len(token.replace(".", "").lstrip("0").split("e")[0])
+        if 0 < number < 1 and digits >= 4:  # a share that is precise enough to count by
+            off = min(abs(number * ROWS - count) for count in counts)
+            # operators stand there in full and are public; a share in full is a count exactly
+            assert off > (0.5 if digits <= 7 else 1e-3), f"the page says {token}, which is a share"
+
+
+def test_it_says_what_it_must(case: tuple[Report, Path]) -> None:
+    report, release = case
+    manifest = Release(release).manifest
+    text = report.page.read_text("utf-8")
+    plain = re.sub(r"<[^>]+>", "", text).replace("&#x27;", "'").replace("&quot;", '"')
+    plain = plain.replace("&gt;", ">").replace("&lt;", "<").replace("&amp;", "&")
+    for sentence in (*manifest.statement, *manifest.does_not_protect, *manifest.caveats):
+        assert sentence in plain
+    for entry in manifest.files.values():
+        assert entry.sha256 in plain
+    assert formula(parse_guarantee(manifest.guarantee)) in plain
+    assert "operating system's randomness" in plain
+    assert sf.__version__ in plain
+    described = json.loads(report.data.read_text("utf-8"))
+    assert described["audit"]["holds"] is True
+    assert report.holds is True
+    assert described["attacks"]
+    assert all("exposed" not in each for each in described["attacks"])
+    assert described["utility"]["by_count"]
+    assert described == json.loads(json.dumps({k: report.to_json()[k] for k in described}))
+
+
+def test_no_path_of_the_machine(case: tuple[Report, Path], table: Path) -> None:
+    report, release = case
+    text = own_text(report)
+    assert str(table.parent) not in text
+    assert str(release.parent) not in text
+
+
+def test_without_a_table_it_tells_what_the_release_tells(
+    case: tuple[Report, Path], tmp_path: Path
+) -> None:
+    _, release = case
+    report = write_report(release, out=tmp_path / "report")
+    assert report.holds is None
+    described = report.evidence.to_json()
+    assert described["audit"] is None
+    assert described["attacks"] is None
+    assert described["utility"] is None
+    assert described["predicted"]
+    assert "Not audited" in report.page.read_text("utf-8")
+
+
+def test_predicted_errors_are_those_of_the_error_bars(table: Path, tmp_path: Path) -> None:
+    """Over the whole table the operator's prediction is the standard error that queries state."""
+    declared = sf.read(table, quasi="age,sex", sensitive="disease")
+    for guarantee, mechanism in CASES[:3]:
+        place = tmp_path / mechanism
+        sf.publish(declared, guarantee, mechanism=mechanism, to=place)
+        found = expected_errors(Release(place), "disease")
+        assert not isinstance(found, str)
+        whole = sf.open(place).sql("SELECT disease, COUNT(*) AS n FROM release GROUP BY disease")
+        # the yardstick is 1/20 of its condition; the table's shares are near that
+        stated = np.array([row["n_stderr"] for row in whole.rows()]) * np.sqrt(2 / np.pi)
+        scaled = found.by_value * found.size * np.sqrt(ROWS / (20 * found.size))
+        assert np.median(scaled / stated) == pytest.approx(1, rel=0.1)
+
+
+def test_a_failed_audit_is_in_plain_sight(cli: Any, table: Path, tmp_path: Path) -> None:
+    declared = sf.read(table, quasi="age,sex", sensitive="disease")
+    sf.publish(declared, CASES[0][0], mechanism="uniform", to=tmp_path / "release", seed=1)
+    outcome = cli(
+        "report", tmp_path / "release", "--table", table, "--out", tmp_path / "report",
+        "--questions", 50, "--attack", "naive-bayes",
+    )  # fmt: skip
+    assert outcome.code == 4
+    assert "did NOT find the promise kept" in outcome.out
+    page = (tmp_path / "report" / "report.html").read_text("utf-8")
+    assert "This release protects nobody" in page
+
+
+def test_the_command_line(
+    cli: Any, case: tuple[Report, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, release = case
+    monkeypatch.chdir(tmp_path)
+    outcome = cli("report", release, "--json")
+    assert outcome.code == 0, outcome.err
+    assert outcome.json["page"] == "release-report/report.html"
+    assert (tmp_path / "release-report" / "report.json").is_file()
+    outcome = cli("report", release, "--out", release / "report")
+    assert outcome.code == 2
+    assert "inside a release" in outcome.err
+    Release(release)  # nothing was put into it
+
+
+def test_the_release_that_shows_counts_may_be_reported_with_them(
+    table: Path, tmp_path: Path
+) -> None:
+    declared = sf.read(table, quasi="age,sex", sensitive="disease")
+    sf.publish(declared, "beta-likeness(2)", mechanism="optimal", to=tmp_path / "release")
+    report = write_report(
+        tmp_path / "release",
+        table=table,
+        out=tmp_path / "report",
+        attacks="naive-bayes",
+        questions=50,
+    )
+    posterior = [f for f in report.evidence.findings or () if f.check.startswith("largest")]
+    assert posterior
+    assert all(finding.limit is not None for finding in posterior)
+
+
+def test_a_check_that_nobody_listed_keeps_its_figures(
+    case: tuple[Report, Path],
+) -> None:
+    _, release = case
+    opened = Release(release)
+    promise = parse_guarantee(opened.manifest.guarantee)
+    finding = Finding("a check of tomorrow", True, 2137, 2138, "row 17 has disease a")
+    assert shown_finding(finding, opened, promise) == Finding("a check of tomorrow", True)
+    eligible = Finding("eligibility of disease", True, 2137, 3782, None)
+    assert shown_finding(eligible, opened, promise).worst is None
+
+
+def test_attack_figures_are_coarse(table: Path, tmp_path: Path) -> None:
+    """With few people a step is ten of them; the interval is never narrower than the true one."""
+    declared = sf.read(make_table().slice(0, 400), quasi="age,sex", sensitive="disease")
+    sf.publish(declared, "rho-privacy(0.3, 0.6)", mechanism="uniform", to=tmp_path / "release")
+    for outcome in sf.attack(declared, tmp_path / "release", fresh=False):
+        shown = shown_attack(outcome)
+        assert shown.step == pytest.approx(10 / 400)
+        assert shown.success.low <= outcome.success.low
+        assert shown.success.high >= outcome.success.high
+        steps = shown.success.value / shown.step
+        assert steps == pytest.approx(round(steps))
+
+
+def test_every_guarantee_has_a_formula() -> None:
+    assert set(FORMULAS) == set(GUARANTEES.values())
+    for text in ("f-privacy(theta=8, floor=0.02)", "beta-likeness(3)", "l-diversity(7)"):
+        assert "≤" in formula(parse_guarantee(text))
+
+
+def test_nothing_on_a_page_is_markup() -> None:
+    evil = "</script><script>alert(1)</script><img src=x onerror=alert(1)>"
+    page = render(Page(evil, evil, [Section(evil, [Paragraph(evil)])], footer=evil))
+    assert "<img" not in page
+    assert "<script>alert" not in page
+    assert "<" not in json_in_html({evil: [evil]})

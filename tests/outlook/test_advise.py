@@ -1,0 +1,278 @@
+"""Advice: solved for the parameter, ceilings kept, and true when it is followed."""
+
+from __future__ import annotations
+
+import math
+import os
+import shlex
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import sfumato as sf
+from sfumato.errors import InfeasibleGuarantee, UsageError
+from sfumato.guarantees import GUARANTEES, parse_guarantee
+from sfumato.outlook.advise import Advice
+from sfumato.outlook.advise.families import average_ceiling, families, keeps_ceilings
+from sfumato.profile import Histogram
+from sfumato.workloads import (
+    SizeClass,
+    generate_workload,
+    people_of,
+    release_answers,
+    true_counts,
+)
+
+DATA = Path(os.environ.get("SFUMATO_DATA", Path(__file__).parents[3] / "shared" / "data"))
+DISEASES = tuple("abcdefghij")
+
+
+def made(rows: int = 10_000) -> pa.Table:
+    """Ten diseases, from 19 % to 1.5 %, that depend on the region."""
+    rng = np.random.default_rng(1)
+    weights = np.array([1 / (k + 4) for k in range(10)])
+    region = rng.integers(0, 4, rows)
+    chances = np.stack([np.roll(weights, 2 * k) * weights**0.5 for k in range(4)])
+    chances /= chances.sum(axis=1, keepdims=True)
+    drawn = (rng.random(rows)[:, None] > np.cumsum(chances, axis=1)[region]).sum(axis=1)
+    return pa.table(
+        {
+            "age": rng.integers(20, 60, rows),
+            "sex": np.array(["F", "M"])[rng.integers(0, 2, rows)],
+            "region": np.array(["n", "s", "e", "w"])[region],
+            "disease": np.array(DISEASES)[np.minimum(drawn, 9)],
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def table() -> sf.Table:
+    return sf.read(made(), quasi="age,sex,region", sensitive="disease")
+
+
+@pytest.fixture(scope="module")
+def advice(table: sf.Table) -> Advice:
+    return sf.advise(table, target_error=0.1, min_count=200, questions=50)
+
+
+def histogram_of(table: sf.Table) -> Histogram:
+    from sfumato.engines.counting import take_profile
+
+    return take_profile(table).histograms["disease"]
+
+
+def measured(
+    table: sf.Table, advice: Advice, option: Any, to: Path, seed: int, questions: int = 50
+) -> float:
+    """The mean relative error of a release on the questions that the advice looked at."""
+    people = people_of(table)
+    classes = [SizeClass("", advice.min_count, people.rows)]
+    workload = generate_workload(people, count=questions, seed=0, classes=classes)
+    sf.publish(table, option.guarantee, to=to, mechanism=option.mechanism, seed=seed)
+    truth = true_counts(workload, people)
+    return float(np.mean(np.abs(release_answers(workload, to).estimates - truth) / truth))
+
+
+def test_every_guarantee_has_a_line(advice: Advice) -> None:
+    named = {str(option.guarantee).partition("(")[0] for option in advice.options}
+    assert named == set(GUARANTEES)
+
+
+def test_what_is_advised_is_as_accurate_when_published(
+    advice: Advice, table: sf.Table, tmp_path: Path
+) -> None:
+    """Every promise that is said to reach 10 % does, within 25 % of that.
+
+    A release's mean error on these questions scatters by 6 % or less (one standard deviation), the
+    prediction is good to about 5 %.
+    """
+    reached = [option for option in advice.options if option.reached]
+    assert len(reached) >= 4
+    for number, option in enumerate(reached):
+        found = measured(table, advice, option, tmp_path / str(number), seed=number)
+        assert found <= 0.1 * 1.25, option.guarantee
+        assert found == pytest.approx(option.error, rel=0.25), option.guarantee
+
+
+def test_no_stronger_promise_of_the_family_would_do(advice: Advice, table: sf.Table) -> None:
+    """A stronger neighbour misses the target (or nearly so: 2 % are close enough to stop)."""
+    from sfumato.outlook.advise.study import Study
+
+    people = people_of(table)
+    classes = [SizeClass("", 200, people.rows)]
+    study = Study.of(table, classes, questions=50, seed=0, progress=lambda *_: None)
+    known = {f.name: f for f in families(study.histogram, {})}
+    for option in advice.options:
+        if option.family not in ("rho-privacy", "fine-rho-privacy", "l-diversity", "small-sum"):
+            continue
+        texts = [str(promise) for promise in known[option.family].promises]
+        place = texts.index(str(option.guarantee))
+        steps = 1 if option.family in ("l-diversity", "small-sum") else max(1, len(texts) // 50)
+        if option.reached and place >= steps:
+            stronger = known[option.family].promises[place - steps]
+            assert study.best(stronger, known[option.family].mechanisms)[0] > 0.1 * 0.96
+
+
+def test_the_recommended_promise_leaves_the_least_belief(advice: Advice, table: sf.Table) -> None:
+    chosen = advice.recommended
+    assert chosen is not None
+    assert chosen.guarantee is not None
+    reached = [option for option in advice.options if option.reached]
+    assert chosen.ceiling <= 1.02 * min(option.ceiling for option in reached)
+    assert chosen.ceiling == average_ceiling(chosen.guarantee, histogram_of(table))
+    text = str(advice)
+    assert f"--guarantee '{chosen.guarantee}' --mechanism '{chosen.mechanism}'" in text
+    assert "leaves the least belief" in text
+    assert advice.to_json()["recommended"]["guarantee"] == str(chosen.guarantee)
+
+
+def test_parameters_are_short_and_exact(advice: Advice) -> None:
+    for option in advice.options:
+        assert option.guarantee is not None
+        text = str(option.guarantee)
+        assert len(text) < 45, text
+        assert parse_guarantee(text) == option.guarantee
+
+
+def test_ceilings_are_kept_by_whatever_is_advised(table: sf.Table) -> None:
+    """A rare value may be believed with at most 0.12."""
+    histogram = histogram_of(table)
+    rare = histogram.values[int(histogram.counts.argmin())]
+    ceilings = {rare: Fraction(3, 25)}
+    advice = sf.advise(
+        table,
+        target_error=0.3,
+        min_count=200,
+        ceilings={rare: 0.12},
+        questions=30,
+        among=["rho-privacy", "fine-rho-privacy", "l-diversity", "f-privacy", "small-sum"],
+    )
+    assert advice.recommended is not None
+    for option in advice.options:
+        if option.refused:
+            assert option.family not in ("fine-rho-privacy", "f-privacy")
+            continue
+        assert option.guarantee is not None
+        assert keeps_ceilings(option.guarantee, histogram, ceilings)
+        place = histogram.values.index(rare)
+        assert option.guarantee.ceilings(histogram)[place] <= Fraction(3, 25)
+    kept = {o.family for o in advice.options if not o.refused}
+    assert {"fine-rho-privacy", "f-privacy"} <= kept
+    assert "keeps no such ceiling" in str(advice)
+
+
+def test_an_error_out_of_reach_is_said(table: sf.Table) -> None:
+    histogram = histogram_of(table)
+    rare = histogram.values[int(histogram.counts.argmin())]
+    share = float(histogram.counts.min() / histogram.rows)
+    ceilings = {rare: round(share * 1.05, 5)}
+    advice = sf.advise(
+        table,
+        target_error=0.001,
+        min_count=20,
+        ceilings=ceilings,
+        questions=30,
+        among=["rho-privacy", "fine-rho-privacy", "f-privacy", "small-sum"],
+    )
+    assert advice.recommended is None
+    assert "No promise reaches an error of 0.001" in str(advice)
+    assert "Nearest: " in str(advice)
+    assert advice.to_json()["recommended"] is None
+
+
+def test_a_ceiling_below_the_share_cannot_be_kept(table: sf.Table) -> None:
+    common = histogram_of(table).values[int(histogram_of(table).counts.argmax())]
+    with pytest.raises(InfeasibleGuarantee, match="without any release"):
+        sf.advise(table, ceilings={common: 0.01}, questions=10)
+    with pytest.raises(UsageError, match="which column 'disease' does not have"):
+        sf.advise(table, ceilings={"plague": 0.1}, questions=10)
+    with pytest.raises(UsageError, match="must lie between 0 and 1"):
+        sf.advise(table, ceilings={common: 2}, questions=10)
+
+
+def test_what_cannot_be_asked_for(table: sf.Table) -> None:
+    with pytest.raises(UsageError, match="target error must lie"):
+        sf.advise(table, target_error=10)
+    with pytest.raises(UsageError, match="smaller --min-count"):
+        sf.advise(table, min_count=10**8, questions=3)
+    with pytest.raises(UsageError, match="at least 1"):
+        sf.advise(table, min_count=0)
+    with pytest.raises(UsageError, match="There is no guarantee 'k-anonymity'"):
+        sf.advise(table, among=["k-anonymity"], questions=3)
+    two = sf.read(made(100), quasi="age,region", sensitive="disease,sex")
+    with pytest.raises(UsageError, match="one sensitive column at a time"):
+        sf.advise(two)
+
+
+@pytest.mark.filterwarnings("ignore::sfumato.errors.WeakPromiseWarning")
+def test_a_promise_costs_what_it_says(table: sf.Table, tmp_path: Path) -> None:
+    cost = sf.promise_cost(table, "l-diversity(4)", min_count=200, questions=50)
+    ways = {str(line.mechanism): line.errors for line in cost.lines}
+    assert {"optimal", "heterogeneous"} <= set(ways)
+    assert math.isnan(ways["heterogeneous"][-1])  # known only once made
+    errors = ways["optimal"]
+    assert list(errors) == sorted(errors, reverse=True)  # large counts are told better
+    assert cost.ceiling == 0.25
+    assert "counts 200 or more" in str(cost)
+    lines = cost.to_json()["mechanisms"]
+    assert lines[0]["errors"][-1] == {
+        "least": 200,
+        "most": None,
+        "error": lines[0]["errors"][-1]["error"],
+    }
+    with pytest.raises(InfeasibleGuarantee):
+        sf.promise_cost(table, "l-diversity(9)", min_count=200, questions=10)
+    with pytest.raises(UsageError, match="does not keep"):
+        sf.promise_cost(table, "l-diversity(4)", mechanism="uniform", questions=10)
+
+
+def test_the_command_says_the_same(cli: Callable[..., Any], tmp_path: Path) -> None:
+    path = tmp_path / "people.parquet"
+    pq.write_table(made(4000), path)
+    flags = [
+        "--quasi",
+        "age,sex,region",
+        "--sensitive",
+        "disease",
+        "--min-count",
+        "60",
+        "--questions",
+        "30",
+    ]
+    some = ["--among", "fine-rho-privacy,l-diversity"]
+    found = cli(
+        "advise", path, *flags, "--target-error", "0.3", "--ceiling", "c=0.5", *some, "--json"
+    )
+    assert found.code == 0, found.err
+    assert found.json["recommended"]["reached"]
+    assert found.json["ceilings"] == {"c": 0.5}
+    chosen = found.json["recommended"]
+    words = cli("advise", path, *flags, "--target-error", "0.3", "--ceiling", "c=0.5", *some)
+    flags_said = shlex.split(words.out.partition("Publish it with:\n")[2].splitlines()[0])
+    assert flags_said == ["--guarantee", chosen["guarantee"], "--mechanism", chosen["mechanism"]]
+    cost = cli("advise", path, *flags, "--guarantee", "small-sum(3)", "--json")
+    assert cost.json["mechanisms"][0]["mechanism"] == "splu"
+    assert cli("advise", path, *flags, "--ceiling", "c").code == 2
+    assert cli("advise", path, *flags, "--mechanism", "splu").code == 2
+    assert cli("advise", path, *flags, "--ceiling", "a=0.01").code == 3
+
+
+@pytest.mark.skipif(not (DATA / "occ100k.parquet").is_file(), reason="no occ100k.parquet")
+def test_advice_on_census_holds(tmp_path: Path) -> None:
+    """Issue 9, bar 3, for one target: within 15 % when published (see benchmarks/advise.py)."""
+    table = sf.read(
+        DATA / "occ100k.parquet",
+        quasi="age,gender,education,marital,race,workclass,country",
+        sensitive="occupation",
+        categorical="gender,marital,race,workclass,country",
+    )
+    among = ["rho-privacy", "l-diversity"]
+    advice = sf.advise(table, target_error=0.05, min_count=500, questions=80, among=among)
+    assert advice.recommended is not None
+    assert measured(table, advice, advice.recommended, tmp_path / "r", 3, 80) <= 0.05 * 1.15

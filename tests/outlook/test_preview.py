@@ -1,0 +1,167 @@
+"""What a promise would mean, told while one watches: as the plan itself tells it, but at once."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from sfumato.draws import Draws
+from sfumato.engines.choosing import choose_plan
+from sfumato.errors import InfeasibleGuarantee, UsageError
+from sfumato.guarantees import GUARANTEES, CeilingGuarantee, parse_guarantee
+from sfumato.mechanisms import MECHANISMS, parse_mechanism
+from sfumato.mechanisms.buckets.settings import Limits, is_valid_pair
+from sfumato.outlook.allowed import allowed_promises
+from sfumato.outlook.prediction import error_by_count
+from sfumato.outlook.preview import outlook
+from sfumato.outlook.promises import MECHANISM_WORDS, PROMISES, promise_list
+from sfumato.outlook.sketch import quick_setting, sketched
+from sfumato.profile import Histogram, Profile
+
+
+def people(values: int, exponent: float, rows: int = 200_000, column: str = "disease") -> Profile:
+    weights = 1 / np.arange(1, values + 1) ** exponent
+    counts = np.maximum(1, np.floor(weights / weights.sum() * rows)).astype(np.int64)
+    histogram = Histogram(column, tuple(f"v{k}" for k in range(values)), counts)
+    return Profile(int(counts.sum()), {column: histogram})
+
+
+def test_every_promise_and_mechanism_has_its_words() -> None:
+    assert set(PROMISES) == set(GUARANTEES)
+    assert set(MECHANISM_WORDS) == set(MECHANISMS)
+    for told in promise_list():
+        promise = parse_guarantee(told["example"])
+        assert promise.name == told["name"]
+        assert told["mechanisms"][0]["chosen"], told["name"]
+        for parameter in told["parameters"]:
+            default = float(Fraction(parameter["default"]))
+            assert parameter["least"] <= default <= parameter["most"]
+            assert parameter["less"].endswith(".")
+            assert parameter["more"].endswith(".")
+        # the page writes every parameter by its name
+        given = ", ".join(f"{p['name']}={p['default']}" for p in told["parameters"])
+        assert parse_guarantee(f"{told['name']}({given})") == promise
+
+
+@pytest.mark.parametrize(("values", "exponent"), [(5, 0.0), (20, 0.5), (3, 2.0), (2, 0.0)])
+def test_what_is_allowed_can_be_planned(values: int, exponent: float) -> None:
+    profile = people(values, exponent, rows=5000)
+    for each in allowed_promises(profile):
+        if each.promise == "reconstruction-privacy":
+            continue  # looks at cells
+        if each.allowed:
+            assert each.example
+            choose_plan(profile, parse_guarantee(each.example), None, Draws.from_seed(1))
+        assert each.limit.endswith(".")
+
+
+def test_the_limits_are_where_they_are_said_to_be() -> None:
+    profile = people(20, 0.5, rows=5000)
+    (histogram,) = profile.histograms.values()
+    found = {each.promise: each for each in allowed_promises(profile)}
+    most = int(found["l-diversity"].limit.split("up to ")[1].split(":")[0])
+    parse_guarantee(f"l-diversity({most})").check(histogram)
+    with pytest.raises(InfeasibleGuarantee):
+        parse_guarantee(f"l-diversity({most + 1})").check(histogram)
+    with pytest.raises(InfeasibleGuarantee):
+        parse_guarantee(f"small-sum(groups={most + 1})").check(histogram)
+    rarest = min(histogram.shares)
+    parse_guarantee(f"rho-privacy({rarest}, 0.9)").check(histogram)
+    with pytest.raises(InfeasibleGuarantee):
+        parse_guarantee(f"rho-privacy({rarest * Fraction(99, 100)}, 0.9)").check(histogram)
+
+
+def test_one_value_allows_nothing_and_two_columns_allow_less() -> None:
+    alone = Profile(9, {"s": Histogram("s", ("a",), np.array([9]))})
+    assert not any(each.allowed for each in allowed_promises(alone))
+    both = Profile(
+        1000,
+        {
+            "s": Histogram("s", tuple("abcde"), np.full(5, 200)),
+            "t": Histogram("t", tuple("abcdefghij"), np.full(10, 100)),
+        },
+    )
+    found = {each.promise: each.allowed for each in allowed_promises(both)}
+    assert {name for name, allowed in found.items() if allowed} == {
+        "rho-privacy", "fine-rho-privacy", "small-sum",
+    }  # fmt: skip
+    seen = outlook(both, "small-sum(groups=3)")
+    assert {value.column for value in seen.values} == {"s", "t"}
+    assert {column for column, _, _ in seen.errors} == {"s", "t"}
+
+
+CASES = [
+    ("l-diversity(2)", "optimal", 20, 0.8),
+    ("l-diversity(3)", "two-size", 20, 0.8),
+    ("beta-likeness(2)", "two-size", 20, 0.8),
+    ("beta-likeness(1)", "two-size", 30, 0.3),
+    ("f-privacy(theta=3, floor=0.02)", "two-size", 20, 0.5),
+    ("small-sum(groups=4)", "splu", 20, 0.5),
+]
+
+
+@pytest.mark.parametrize(("guarantee", "mechanism", "values", "exponent"), CASES)
+def test_the_sketch_tells_what_the_plan_tells(
+    guarantee: str, mechanism: str, values: int, exponent: float
+) -> None:
+    profile = people(values, exponent)
+    seen = outlook(profile, guarantee, mechanism)
+    assert seen.quick
+    plan = parse_mechanism(mechanism).plan(profile, parse_guarantee(guarantee), Draws.from_seed(1))
+    told = {found.count: found.error for found in error_by_count(plan, profile)}
+    for _, size, error in seen.errors:
+        # over very large counts the real mixing, which is not quite even, tells a little more
+        assert error == pytest.approx(told[size], rel=0.06 if size <= 1000 else 0.4), size
+    assert seen.statement == tuple(
+        plan.statement(parse_guarantee(guarantee), h) for h in profile.histograms.values()
+    )
+    exact = outlook(profile, guarantee, mechanism, exact=True)
+    assert not exact.quick
+    assert [value.ceiling for value in exact.values] == [value.ceiling for value in seen.values]
+
+
+@pytest.mark.parametrize("guarantee", ["beta-likeness(0.5)", "beta-likeness(3)", "l-diversity(4)",
+                                       "f-privacy(theta=1, floor=0.01)"])  # fmt: skip
+@pytest.mark.parametrize("values", [30, 400])
+def test_sketched_sizes_can_be_filled(guarantee: str, values: int) -> None:
+    profile = people(values, 0.6)
+    (histogram,) = profile.histograms.values()
+    promise = parse_guarantee(guarantee)
+    assert isinstance(promise, CeilingGuarantee)
+    limits = Limits(tuple(promise.ceilings(histogram)))
+    setting = quick_setting(histogram.counts, limits)
+    assert setting is not None
+    assert is_valid_pair(setting, histogram.counts, limits)
+    plan = sketched(profile, promise, parse_mechanism("optimal"))
+    assert plan is not None
+    rows = plan.operator.matrix().sum(axis=1)  # type: ignore[attr-defined]
+    assert rows == pytest.approx(np.ones(values))
+    with pytest.raises(TypeError):
+        plan.fillings[0].place([0], [0])  # type: ignore[attr-defined]
+
+
+def test_ceilings_and_errors_by_value() -> None:
+    profile = people(4, 1.0, rows=1000)
+    seen = outlook(profile, "rho-privacy(0.2, 0.5)")
+    assert [round(value.share, 3) for value in seen.values] == [0.48, 0.24, 0.16, 0.12]
+    assert [value.ceiling for value in seen.values] == [1.0, 1.0, 0.5, 0.5]
+    assert all(value.error and value.error > 0 for value in seen.values)
+    told = seen.to_json()
+    assert told["ceilings"][0] == {
+        "column": "disease", "value": "v0", "share": seen.values[0].share, "ceiling": 1.0,
+    }  # fmt: skip
+
+
+def test_ranges_have_no_figures_and_infeasible_promises_say_so() -> None:
+    profile = people(6, 0.0, rows=600)
+    seen = outlook(profile, "l-diversity(2)", "heterogeneous")
+    assert not seen.quick
+    assert all(error is None for _, _, error in seen.errors)
+    with pytest.raises(InfeasibleGuarantee):
+        outlook(profile, "l-diversity(7)")
+    with pytest.raises(UsageError, match="does not keep"):
+        outlook(profile, "l-diversity(2)", "uniform")
+    with pytest.raises(UsageError, match="count them first"):
+        outlook(profile, "reconstruction-privacy(0.3, 0.3)")

@@ -1,0 +1,55 @@
+"""Releases that version 0.1.0 wrote are opened, asked and audited as they were then.
+
+`written_before` holds releases of 900 generated people, the answers that 0.1.0 gave, and the table.
+A question that was refused then may be answered now.
+"""
+
+import json
+import math
+import warnings
+from pathlib import Path
+
+import pytest
+
+import sfumato as sf
+from sfumato.errors import WeakPromiseWarning
+
+HERE = Path(__file__).parent / "written_before"
+KNOWN = json.loads((HERE / "answers.json").read_text(encoding="utf-8"))
+
+
+def agree(found, known):
+    if isinstance(known, dict):
+        return found.keys() >= known.keys() and all(agree(found[k], known[k]) for k in known)
+    if isinstance(known, list):
+        return len(found) == len(known) and all(map(agree, found, known))
+    if isinstance(known, float) and found is not None:
+        return math.isclose(found, known, rel_tol=1e-9, abs_tol=1e-9)
+    return found == known
+
+
+@pytest.mark.parametrize("name", KNOWN)
+@pytest.mark.filterwarnings("ignore::sfumato.errors.WeakPromiseWarning")
+def test_answers_are_the_same(name):
+    release = sf.open(HERE / name)
+    for asked in KNOWN[name]["asked"]:
+        if "refused" in asked["answer"]:
+            continue
+        found = release.sql(asked["sql"], estimator=asked["estimator"]).to_json()
+        found = json.loads(json.dumps(found, default=str))
+        assert agree(found, asked["answer"]), (asked["sql"], asked["estimator"])
+
+
+@pytest.mark.parametrize("name", [name for name in KNOWN if KNOWN[name]["holds"]])
+def test_audits_hold(name):
+    sensitive = KNOWN[name]["sensitive"]
+    rest = {"marital", "race", "workclass", "country"} - set(sensitive)
+    table = sf.read(
+        HERE / "people.parquet",
+        quasi=["age", "gender", "education"],
+        sensitive=sensitive,
+        drop=sorted(rest),
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", WeakPromiseWarning)
+        assert sf.audit(table, HERE / name).holds

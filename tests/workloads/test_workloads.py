@@ -1,0 +1,257 @@
+"""Workloads: seeded, saved as SQL, and answered by bitmaps as `query` answers them."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import sfumato as sf
+from sfumato.errors import DataError, UsageError, WeakPromiseWarning
+from sfumato.mechanisms import MECHANISMS, parse_mechanism
+from sfumato.release import Release
+from sfumato.workloads import (
+    KINDS,
+    Between,
+    CountQuestion,
+    OneOf,
+    SizeClass,
+    Workload,
+    generate_workload,
+    load_workload,
+    people_of,
+    release_answers,
+    size_classes,
+    true_counts,
+)
+
+PROMISES = {
+    "uniform": "rho-privacy(0.3, 0.6)",
+    "fine-grain": "fine-rho-privacy(theta=3)",
+    "general": "rho-privacy(0.3, 0.6)",
+    "partitioned": "rho-privacy(0.1, 0.3)",
+    "partitioned(inside=fine-grain)": "rho-privacy(0.1, 0.3)",
+    "splu": "small-sum(3)",
+    "sps(merge=none)": "reconstruction-privacy(0.3, 0.3)",
+    "optimal": "l-diversity(3)",
+    "optimal(fakes=1)": "l-diversity(3)",
+    "multi-size": "l-diversity(3)",
+    "two-size": "f-privacy(theta=2, floor=0.05)",
+    "anatomy": "l-diversity(3)",
+    "heterogeneous": "l-diversity(3)",
+    "ring": "l-diversity(3)",
+    "burel": "beta-likeness(2)",
+    "resample": "small-sum(3)",
+}
+People = Callable[..., pa.Table]
+
+
+def declared(frame: pa.Table) -> sf.Table:
+    return sf.read(frame, quasi=["age", "sex", "region"], sensitive="disease")
+
+
+@pytest.fixture
+def table(people: People) -> sf.Table:
+    """1,500 people, every 50th without a region."""
+    frame = people(1500)
+    regions = frame.column("region").to_pylist()
+    regions[::50] = [None] * len(regions[::50])
+    return declared(frame.set_column(2, "region", pa.array(regions)))
+
+
+def few_of_each_kind(table: sf.Table, each: int = 6) -> Workload:
+    people = people_of(table)
+    questions: list[CountQuestion] = []
+    for kind in KINDS:
+        questions += generate_workload(people, kind, count=each, seed=3).questions
+    # nobody is 200 years old: a condition that no record satisfies
+    questions.append(CountQuestion({"age": Between(200, 201)}, "disease", ("flu",)))
+    questions.append(CountQuestion({}, "disease", ("flu", "ulcer")))
+    return Workload(tuple(questions), "some")
+
+
+def asked(release: Any, question: CountQuestion) -> tuple[float, float]:
+    """What `query` says."""
+    row = release.sql(question.sql()).rows()[0]
+    stderr = row["count_stderr"]
+    return float(row["count"]), math.nan if stderr is None else float(stderr)
+
+
+def test_every_mechanism_is_tried() -> None:
+    assert {parse_mechanism(text).name for text in PROMISES} == set(MECHANISMS)
+
+
+@pytest.mark.filterwarnings("ignore::sfumato.errors.WeakPromiseWarning")
+@pytest.mark.parametrize("mechanism", PROMISES)
+def test_bitmaps_answer_as_query_does(mechanism: str, table: sf.Table, tmp_path: Path) -> None:
+    sf.publish(table, PROMISES[mechanism], to=tmp_path / "r", mechanism=mechanism, seed=5)
+    workload = few_of_each_kind(table)
+    found = release_answers(workload, tmp_path / "r")
+    opened = sf.open(tmp_path / "r")
+    for place, question in enumerate(workload.questions):
+        estimate, stderr = asked(opened, question)
+        assert found.estimates[place] == pytest.approx(estimate, rel=1e-9, abs=1e-9), question.sql()
+        assert found.stderrs[place] == pytest.approx(stderr, rel=1e-7, abs=1e-7, nan_ok=True), (
+            question.sql()
+        )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_true_counts_are_those_of_sql(kind: str, table: sf.Table) -> None:
+    import duckdb
+
+    workload = generate_workload(people_of(table), kind, count=20, seed=1)
+    records = pa.Table.from_batches(table.batches(("age", "sex", "region", "disease")))
+    connection = duckdb.connect()
+    connection.register("release", records)
+    truth = [connection.execute(q.sql()).fetchall()[0][0] for q in workload.questions]
+    assert true_counts(workload, people_of(table)).tolist() == truth
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_seed_repeats_and_a_file_keeps(kind: str, table: sf.Table, tmp_path: Path) -> None:
+    people = people_of(table)
+    one, same = (generate_workload(people, kind, count=30, seed=7) for _ in range(2))
+    other = generate_workload(people, kind, count=30, seed=8)
+    texts = [[q.sql() for q in w.questions] for w in (one, same, other)]
+    assert texts[0] == texts[1] != texts[2]
+    assert len(set(texts[0])) == len(texts[0])
+    one.save(tmp_path / "w.sql")
+    loaded = load_workload(tmp_path / "w.sql")
+    assert [q.sql() for q in loaded.questions] == texts[0]
+    assert loaded.source == one.source
+    assert f"{kind}(count=30, seed=7" in one.source
+    assert (true_counts(loaded, people) == true_counts(one, people)).all()
+
+
+def test_small_and_large_counts_are_kept_apart(people: People) -> None:
+    coded = people_of(declared(people(12_000)))
+    sizes = size_classes(coded.rows)
+    for size in sizes:
+        workload = generate_workload(coded, count=8, seed=2, classes=[size])
+        truth = true_counts(workload, coded)
+        assert len(truth) == 8
+        assert size.least <= truth.min() <= truth.max() <= size.most
+    truth = true_counts(generate_workload(coded, count=24, seed=2), coded)
+    assert [int(size.holds(truth).sum()) for size in sizes] == [8, 8, 8]
+
+
+def test_classes_that_a_table_lacks_leave_their_share_to_others(table: sf.Table) -> None:
+    people = people_of(table)
+    vast = SizeClass("vast", 10**6, 10**7)
+    found = generate_workload(people, count=10, classes=[vast, SizeClass("small", 1, 10)])
+    assert len(found) == 10
+
+
+def test_ranges_have_the_expected_selectivity() -> None:
+    """On independent, uniform columns a share θ qualifies: the mean of 400 lies within 10 %."""
+    rng = np.random.default_rng(1)
+    frame = pa.table({c: rng.integers(0, 20, 20_000) for c in ("a", "b", "s")})
+    people = people_of(sf.read(frame, quasi="a,b", sensitive="s"))
+    for columns, selectivity in ((1, 0.05), (2, 0.25)):
+        workload = generate_workload(
+            people, "ranges", count=60, seed=1, columns=columns, selectivity=selectivity
+        )
+        length = round(20 * selectivity ** (1 / (columns + 1)))
+        expected = (length / 20) ** (columns + 1)
+        assert true_counts(workload, people).mean() / 20_000 == pytest.approx(expected, rel=0.1)
+
+
+def test_values_of_all_types_can_be_asked_again(tmp_path: Path) -> None:
+    import datetime
+
+    frame = pa.table(
+        {
+            "born": [datetime.date(1990, 1, 1), datetime.date(1991, 2, 3), None, None],
+            "height": [1.5, 1.6, 1.7, float("nan")],
+            "left": [True, False, None, True],
+            "name's": ["it's", 'a "b"', "c;--", None],
+            "cost": [-1, 2, 3, -4],
+        }
+    )
+    table = sf.read(frame, quasi=["born", "height", "left", "name's"], sensitive="cost")
+    people = people_of(table)
+    questions = [
+        CountQuestion({name: OneOf((value,))}, "cost", (cost,))
+        for name, column in people.quasi.items()
+        for value, cost in zip(column.values, (-4, -1, 2, 3), strict=False)
+    ]
+    workload = Workload(tuple(questions), "types")
+    workload.save(tmp_path / "w.sql")
+    loaded = load_workload(tmp_path / "w.sql")
+    assert [q.sql() for q in loaded.questions] == [q.sql() for q in questions]
+    assert (true_counts(loaded, people) == true_counts(workload, people)).all()
+    import duckdb
+
+    connection = duckdb.connect()
+    connection.register("release", frame)
+    truth = [connection.execute(q.sql()).fetchall()[0][0] for q in questions]
+    assert true_counts(workload, people).tolist() == truth
+
+
+def test_merged_values_are_taken_as_evenly_filled(people: People, tmp_path: Path) -> None:
+    table = declared(people(1500))
+    promise = "reconstruction-privacy(0.3, 0.3)"
+    sf.publish(table, promise, to=tmp_path / "r", mechanism="sps", seed=1)
+    merged = Release(tmp_path / "r").plan["merges"]["region"]
+    whole = next(each for each in merged if len(each["values"]) > 1)
+    names = whole["values"]
+    inside = CountQuestion({"region": OneOf(tuple(names))}, "disease", ("flu",))
+    part = CountQuestion({"region": OneOf((names[0],))}, "disease", ("flu",))
+    found = release_answers(Workload((inside, part), ""), tmp_path / "r")
+    label = CountQuestion({"region": OneOf((whole["label"],))}, "disease", ("flu",))
+    estimate, stderr = asked(sf.open(tmp_path / "r"), label)
+    assert found.estimates[0] == pytest.approx(estimate)
+    assert found.stderrs[0] == pytest.approx(stderr)
+    assert found.estimates[1] == pytest.approx(estimate / len(names))
+    assert math.isnan(found.stderrs[1])
+
+
+def test_what_cannot_be_asked_is_said(table: sf.Table, tmp_path: Path) -> None:
+    people = people_of(table)
+    with pytest.raises(UsageError, match="There is no workload 'cubes'"):
+        generate_workload(people, "cubes")
+    with pytest.raises(UsageError, match="is no sensitive column"):
+        generate_workload(people, column="age")
+    with pytest.raises(DataError, match="too few records"):
+        generate_workload(people, classes=[SizeClass("vast", 10**9, 10**9)], count=2)
+    sf.publish(table, "rho-privacy(0.3, 0.6)", to=tmp_path / "r", mechanism="uniform", seed=1)
+    foreign = Workload((CountQuestion({}, "disease", ("plague",)),), "")
+    with pytest.raises(UsageError, match="asks for 'plague'"):
+        release_answers(foreign, tmp_path / "r")
+    with pytest.raises(UsageError, match="asks for 'plague'"):
+        true_counts(foreign, people)
+    (tmp_path / "w.sql").write_text("-- sensitive: disease\nSELECT 1;\n")
+    with pytest.raises(DataError, match="Line 2 of the workload"):
+        load_workload(tmp_path / "w.sql")
+
+
+def test_buckets_that_are_all_alike_answer_by_the_shares(tmp_path: Path) -> None:
+    """Every bucket holds every value once: the release tells nobody's value from another's."""
+    frame = pa.table({"age": list(range(4)) * 100, "s": list("aabbccdd") * 50})
+    table = sf.read(frame, quasi="age", sensitive="s")
+    sf.publish(table, "l-diversity(4)", to=tmp_path / "r", mechanism="optimal", seed=1)
+    question = CountQuestion({"age": Between(0, 1)}, "s", ("a",))
+    estimate, stderr = asked(sf.open(tmp_path / "r"), question)
+    assert estimate == pytest.approx(50)
+    assert stderr > 3
+    found = release_answers(Workload((question,), ""), tmp_path / "r")
+    assert found.estimates[0] == pytest.approx(estimate)
+    assert found.stderrs[0] == pytest.approx(stderr)
+
+
+def test_a_value_that_stands_everywhere_has_no_answer(tmp_path: Path) -> None:
+    """Half of the records in groups of two: decoys tell nothing about them (errata S3)."""
+    frame = pa.table({"age": [1, 2] * 200, "s": ["a", "b", "a", "c"] * 100})
+    table = sf.read(frame, quasi="age", sensitive="s")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", WeakPromiseWarning)
+        sf.publish(table, "small-sum(2)", to=tmp_path / "r", mechanism="splu", seed=1)
+    workload = Workload((CountQuestion({"age": Between(1, 1)}, "s", ("a",)),), "")
+    assert math.isnan(release_answers(workload, tmp_path / "r").estimates[0])
