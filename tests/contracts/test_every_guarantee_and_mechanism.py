@@ -82,7 +82,7 @@ def test_guarantees_round_trip_and_speak(name: str) -> None:
         with pytest.raises(dataclasses.FrozenInstanceError):
             promise.name = "other"  # type: ignore[misc]
         hash(promise)
-        promise.check(histogram)
+        promise.require_feasible(histogram)
         assert len(promise.statement(histogram)) > 20
         assert promise.does_not_protect
         ceilings = promise.ceilings(histogram)

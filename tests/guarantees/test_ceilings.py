@@ -92,14 +92,14 @@ def test_nonsense_is_refused(text):
 
 def test_infeasible_names_witness_and_nearest():
     with pytest.raises(InfeasibleGuarantee) as caught:
-        LDiversity(2).check(DISEASES)
+        LDiversity(2).require_feasible(DISEASES)
     assert caught.value.witness == "'flu'"
     assert caught.value.nearest is None
     counts = Histogram("s", ("a", "b", "c"), np.array([4, 4, 2]))
     with pytest.raises(InfeasibleGuarantee) as caught:
-        LDiversity(3).check(counts)
+        LDiversity(3).require_feasible(counts)
     assert caught.value.nearest == "l-diversity(2)"
     with pytest.raises(InfeasibleGuarantee) as caught:
-        FPrivacy(theta="1/2", floor="0.1").check(counts)
-    parse_guarantee(caught.value.nearest).check(counts)
-    BetaLikeness("0.001").check(counts)  # any beta above 0 leaves room
+        FPrivacy(theta="1/2", floor="0.1").require_feasible(counts)
+    parse_guarantee(caught.value.nearest).require_feasible(counts)
+    BetaLikeness("0.001").require_feasible(counts)  # any beta above 0 leaves room

@@ -136,23 +136,23 @@ def test_bad_texts(text: str, message: str) -> None:
 def test_values_without_a_row_are_not_silently_unprotected() -> None:
     promise = FineRhoPrivacy(limits=Limits.from_text("v0:0.1:0.2"))
     with pytest.raises(DataError, match=r"have no row for 'v1'.*add a row for '\*'"):
-        promise.check(histogram(1, 1))
+        promise.require_feasible(histogram(1, 1))
 
 
 def test_values_that_the_column_does_not_have_are_named() -> None:
     promise = FineRhoPrivacy(limits=Limits.from_text("v0:0.1:0.2;typo:0.1:0.2;*"))
     with pytest.raises(DataError, match=r"name 'typo', which the column does not have"):
-        promise.check(histogram(1, 1))
+        promise.require_feasible(histogram(1, 1))
 
 
 def test_infeasible_promises_have_a_witness_and_a_nearest() -> None:
     with pytest.raises(InfeasibleGuarantee, match="would protect nobody") as caught:
-        FineRhoPrivacy(theta=Fraction(5)).check(histogram(6, 4))
+        FineRhoPrivacy(theta=Fraction(5)).require_feasible(histogram(6, 4))
     assert caught.value.witness == "'v1'"
     assert caught.value.nearest is not None
-    parse_guarantee(caught.value.nearest).check(histogram(6, 4))
+    parse_guarantee(caught.value.nearest).require_feasible(histogram(6, 4))
     with pytest.raises(InfeasibleGuarantee, match="only one value"):
-        FineRhoPrivacy(theta=Fraction(5)).check(histogram(6))
+        FineRhoPrivacy(theta=Fraction(5)).require_feasible(histogram(6))
 
 
 def test_statements_name_what_is_not_covered() -> None:

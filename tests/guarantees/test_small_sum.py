@@ -37,30 +37,30 @@ def test_an_aim_out_of_reach_names_the_nearest() -> None:
     """Sums of 4 are off by 0.3 with a chance below 0.454 in groups of any size."""
     aim = SmallSum(error=0.3, probability=0.5, up_to=5)
     with pytest.raises(InfeasibleGuarantee) as caught:
-        aim.check(histogram(10, 10, 10))
+        aim.require_feasible(histogram(10, 10, 10))
     assert caught.value.nearest == "small-sum(error=0.3, probability=0.44, up_to=5)"
     assert "sums up to 3" in str(caught.value)
     assert parse_guarantee(caught.value.nearest).size >= 2  # type: ignore[attr-defined]
 
 
 def test_eligibility_is_exact() -> None:
-    SmallSum(3).check(histogram(3, 3, 3))
-    SmallSum(3).check(histogram(3, 3, 3, 1))  # 10 records, 3 groups, one record withheld
+    SmallSum(3).require_feasible(histogram(3, 3, 3))
+    SmallSum(3).require_feasible(histogram(3, 3, 3, 1))  # 10 records, 3 groups, one record withheld
     with pytest.raises(InfeasibleGuarantee) as caught:
-        SmallSum(3).check(histogram(4, 3, 3))
+        SmallSum(3).require_feasible(histogram(4, 3, 3))
     assert caught.value.witness == "'a'"
     assert caught.value.nearest == "small-sum(groups=2)"
 
 
 def test_nothing_is_near_when_a_value_has_more_than_half() -> None:
     with pytest.raises(InfeasibleGuarantee) as caught:
-        SmallSum(2).check(histogram(6, 3))
+        SmallSum(2).require_feasible(histogram(6, 3))
     assert caught.value.nearest is None
 
 
 def test_an_empty_table_is_refused() -> None:
     with pytest.raises(InfeasibleGuarantee):
-        SmallSum(2).check(Histogram("disease", (), np.array([], np.int64)))
+        SmallSum(2).require_feasible(Histogram("disease", (), np.array([], np.int64)))
 
 
 @pytest.mark.parametrize(

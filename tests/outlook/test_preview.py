@@ -62,15 +62,17 @@ def test_the_limits_are_where_they_are_said_to_be() -> None:
     (histogram,) = profile.histograms.values()
     found = {each.promise: each for each in allowed_promises(profile)}
     most = int(found["l-diversity"].limit.split("up to ")[1].split(":")[0])
-    parse_guarantee(f"l-diversity({most})").check(histogram)
+    parse_guarantee(f"l-diversity({most})").require_feasible(histogram)
     with pytest.raises(InfeasibleGuarantee):
-        parse_guarantee(f"l-diversity({most + 1})").check(histogram)
+        parse_guarantee(f"l-diversity({most + 1})").require_feasible(histogram)
     with pytest.raises(InfeasibleGuarantee):
-        parse_guarantee(f"small-sum(groups={most + 1})").check(histogram)
+        parse_guarantee(f"small-sum(groups={most + 1})").require_feasible(histogram)
     rarest = min(histogram.shares)
-    parse_guarantee(f"rho-privacy({rarest}, 0.9)").check(histogram)
+    parse_guarantee(f"rho-privacy({rarest}, 0.9)").require_feasible(histogram)
     with pytest.raises(InfeasibleGuarantee):
-        parse_guarantee(f"rho-privacy({rarest * Fraction(99, 100)}, 0.9)").check(histogram)
+        parse_guarantee(f"rho-privacy({rarest * Fraction(99, 100)}, 0.9)").require_feasible(
+            histogram
+        )
 
 
 def test_one_value_allows_nothing_and_two_columns_allow_less() -> None:

@@ -24,7 +24,7 @@ class Guarantee(TextForm, ABC):
         """The largest posterior that the promise allows, per value; 1 where nothing is promised."""
 
     @abstractmethod
-    def check(self, histogram: Histogram) -> None:
+    def require_feasible(self, histogram: Histogram) -> None:
         """Raise `InfeasibleGuarantee` with the witness where this histogram does not allow it."""
 
     @abstractmethod

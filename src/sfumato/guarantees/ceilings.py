@@ -27,7 +27,7 @@ class CeilingGuarantee(Guarantee):
 
     does_not_protect: ClassVar[tuple[str, ...]] = DOES_NOT_PROTECT
 
-    def check(self, histogram: Histogram) -> None:
+    def require_feasible(self, histogram: Histogram) -> None:
         """Lemma 1 of the F'-privacy paper: it can be kept iff no share is above its ceiling."""
         ceilings, shares = self.ceilings(histogram), histogram.shares
         broken = [code for code, share in enumerate(shares) if share > ceilings[code]]

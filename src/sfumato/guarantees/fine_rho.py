@@ -227,7 +227,7 @@ class FineRhoPrivacy(Guarantee):
             for row, share in zip(self._rows(histogram), histogram.shares, strict=True)
         ]
 
-    def check(self, histogram: Histogram) -> None:
+    def require_feasible(self, histogram: Histogram) -> None:
         if len(histogram.values) < 2:
             raise InfeasibleGuarantee(
                 f"Column {histogram.column!r} has only one value: no perturbation can hide it. "

@@ -62,7 +62,7 @@ class ReconstructionPrivacy(Guarantee):
     def ceilings(self, histogram: Histogram) -> list[Fraction]:
         return [Fraction(1)] * len(histogram.values)  # it limits accuracy, not belief
 
-    def check(self, histogram: Histogram) -> None:
+    def require_feasible(self, histogram: Histogram) -> None:
         if len(histogram.values) < 2:
             raise InfeasibleGuarantee(
                 f"Column {histogram.column!r} has only one value: no perturbation can hide it. "

@@ -66,7 +66,7 @@ class RhoPrivacy(Guarantee):
     def ceilings(self, histogram: Histogram) -> list[Fraction]:
         return [Fraction(1) if share > self.rho1 else self.rho2 for share in histogram.shares]
 
-    def check(self, histogram: Histogram) -> None:
+    def require_feasible(self, histogram: Histogram) -> None:
         shares = histogram.shares
         present = [code for code, count in enumerate(histogram.counts) if count > 0]
         if len(histogram.values) < 2:

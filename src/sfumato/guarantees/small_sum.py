@@ -128,7 +128,7 @@ class SmallSum(Guarantee):
         # the promise is about sums: people who are all alike have no ceiling (errata S7)
         return [Fraction(1)] * len(histogram.values)
 
-    def check(self, histogram: Histogram) -> None:
+    def require_feasible(self, histogram: Histogram) -> None:
         """Eligibility: no value in more than ⌊N/c⌋ records (errata S11)."""
         groups, rows = self.size, histogram.rows
         if rows == 0:

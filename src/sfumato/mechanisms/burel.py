@@ -183,7 +183,7 @@ class Burel(Mechanism):
     def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> BurelPlan:
         assert isinstance(guarantee, BetaLikeness)
         histogram = one_column(profile, self.name)
-        guarantee.check(histogram)
+        guarantee.require_feasible(histogram)
         plans = [self._filled(histogram, guarantee.beta, Fraction(k, 10)) for k in range(10, 2, -1)]
         # many classes are small ones; few runs leave each class near records to choose from
         return max(plans, key=lambda plan: Fraction(len(plan.classes) ** 2, len(plan.runs)))

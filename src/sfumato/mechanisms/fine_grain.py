@@ -96,7 +96,7 @@ class FineGrainPerturbation(Mechanism):
     def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> PerturbedPlan:
         operators, limits, floors = {}, {}, {}
         for column, histogram in profile.histograms.items():
-            guarantee.check(histogram)
+            guarantee.require_feasible(histogram)
             gammas = planning_limits(guarantee, histogram)
             uniform = uniform_retention(gammas)
             floors[column] = list[int]()

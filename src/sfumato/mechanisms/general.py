@@ -80,7 +80,7 @@ class GeneralPerturbation(Mechanism):
         operators: dict[str, General] = {}
         limits: dict[str, Allowed] = {}
         for column, histogram in profile.histograms.items():
-            guarantee.check(histogram)
+            guarantee.require_feasible(histogram)
             if len(histogram.values) > MOST_VALUES:
                 raise UsageError(
                     f"'{self}' solves a linear program with the square of the number of values: "

@@ -206,7 +206,7 @@ class PartitionedPerturbation(Mechanism):
         assert isinstance(guarantee, RhoPrivacy)
         columns = {}
         for column, histogram in profile.histograms.items():
-            guarantee.check(histogram)
+            guarantee.require_feasible(histogram)
             columns[column] = cut_table(histogram, guarantee, self.inside)
         return PartitionedPlan(columns)
 

@@ -55,7 +55,7 @@ class AsBefore(Mechanism):
         limits: dict[str, Allowed] = {}
         for column, histogram in profile.histograms.items():
             if column in self.operators:
-                guarantee.check(histogram)
+                guarantee.require_feasible(histogram)
                 operators[column] = self.operators[column]
                 limits[column] = self._limits(guarantee, histogram)
             else:  # published for the first time

@@ -75,5 +75,5 @@ class Resampling(Mechanism):
     def plan(self, profile: Profile, guarantee: Guarantee | None, draws: Draws) -> ResampledPlan:
         if guarantee is not None:
             for histogram in profile.histograms.values():
-                guarantee.check(histogram)
+                guarantee.require_feasible(histogram)
         return ResampledPlan(profile.histograms)

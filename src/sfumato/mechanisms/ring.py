@@ -166,5 +166,5 @@ class Ring(Mechanism):
     def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> RingPlan:
         assert isinstance(guarantee, LDiversity)
         histogram = one_column(profile, self.name)
-        guarantee.check(histogram)
+        guarantee.require_feasible(histogram)
         return RingPlan(histogram, guarantee.l)

@@ -183,7 +183,7 @@ class DecoyValues(Mechanism):
         assert isinstance(guarantee, SmallSum)
         columns = []
         for name, histogram in profile.histograms.items():
-            guarantee.check(histogram)
+            guarantee.require_feasible(histogram)
             columns.append(self._groups(histogram, guarantee.size, draws.child(f"decoy {name}")))
         withheld = profile.rows % guarantee.size
         return DecoyPlan(tuple(columns), profile.histograms, withheld)

@@ -218,7 +218,7 @@ class SamplingPerturbingScaling(Mechanism):
                 f"{list_some(list(profile.histograms))}. Publish them one by one."
             )
         (histogram,) = profile.histograms.values()
-        guarantee.check(histogram)
+        guarantee.require_feasible(histogram)
         assert profile.cells is not None
         m = len(histogram.values)
         linkage, bound = cast(Linkage, self.merge), cast(Bound, self.bound)

@@ -39,7 +39,7 @@ class UniformPerturbation(Mechanism):
     def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> PerturbedPlan:
         operators, limits = {}, {}
         for column, histogram in profile.histograms.items():
-            guarantee.check(histogram)
+            guarantee.require_feasible(histogram)
             gammas = [gamma for gamma in planning_limits(guarantee, histogram) if gamma is not None]
             limits[column] = min(gammas)  # one retention for all: the strictest limit decides
             operators[column] = Uniform.for_amplification(len(histogram.values), limits[column])

@@ -70,7 +70,7 @@ def _checked(each: Allowed, profile: Profile) -> Allowed:
         return each
     try:
         for histogram in profile.histograms.values():
-            parse_guarantee(each.example).check(histogram)
+            parse_guarantee(each.example).require_feasible(histogram)
     except SfumatoError as error:
         return Allowed(each.promise, False, str(error), getattr(error, "nearest", None))
     return each

@@ -93,7 +93,7 @@ def sketched(profile: Profile, guarantee: Guarantee, way: Mechanism) -> Plan | N
 
 
 def _sketched_buckets(histogram: Histogram, guarantee: CeilingGuarantee) -> Plan | None:
-    guarantee.check(histogram)
+    guarantee.require_feasible(histogram)
     limits = Limits(tuple(guarantee.ceilings(histogram)))
     setting = quick_setting(histogram.counts, limits)
     if setting is None:
@@ -108,7 +108,7 @@ def _sketched_buckets(histogram: Histogram, guarantee: CeilingGuarantee) -> Plan
 def _sketched_decoys(profile: Profile, guarantee: SmallSum) -> Plan:
     columns = []
     for histogram in profile.histograms.values():
-        guarantee.check(histogram)
+        guarantee.require_feasible(histogram)
         counts, size = histogram.counts, guarantee.size
         nobody = cast(Any, Unfilled(counts, histogram.rows // size))
         columns.append(DecoyGroups(histogram.column, size, counts, counts, nobody, _no_slots()))

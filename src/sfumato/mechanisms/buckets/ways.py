@@ -85,7 +85,7 @@ class BucketMechanism(Mechanism):
 
     def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> BucketedPlan:
         histogram = only_histogram(profile)
-        guarantee.check(histogram)
+        guarantee.require_feasible(histogram)
         limits = Limits(tuple(guarantee.ceilings(histogram)), distinct=self.fakes > 0)
         setting, bound = self._choose(histogram, limits, guarantee)
         shares = spread_evenly(setting, histogram.counts, limits)
@@ -248,7 +248,7 @@ class AnatomyBuckets(Mechanism):
 
     def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> BucketedPlan:
         histogram = only_histogram(profile)
-        guarantee.check(histogram)
+        guarantee.require_feasible(histogram)
         limits = Limits(tuple(guarantee.ceilings(histogram)))
         diversity = limits.needed_size(histogram.counts)
         rows, buckets = histogram.rows, histogram.rows // diversity

@@ -221,7 +221,7 @@ class HeterogeneousGeneralization(Mechanism):
 
     def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> HeterogeneousPlan:
         histogram = one_column(profile, self.name)
-        guarantee.check(histogram)
+        guarantee.require_feasible(histogram)
         if isinstance(guarantee, LDiversity):
             buckets = diversity_buckets(histogram.counts, guarantee.l)
         else:

@@ -184,7 +184,7 @@ def promise_cost(
         raise UsageError(f"The mechanism '{given}' does not keep '{promise}'. These do: {able}.")
     sizes = _sizes(min_count)
     study = _study(table, sizes, questions, seed, progress)
-    promise.check(study.histogram)
+    promise.require_feasible(study.histogram)
     lines = []
     for way in [given] if given is not None else _ways(promise):
         progress(f"predicting {way}", 0, 0)
