@@ -1,15 +1,28 @@
-"""The release folder: a public format that analysts and other tools read."""
+"""The release folder: a public format that analysts and other tools read.
 
+A release's kind is a class: `Release(path)` is an instance of one of the four below.
+"""
+
+from sfumato.release.bucketed import BucketedRelease
 from sfumato.release.bundle import BundleWriter
+from sfumato.release.generalized import GeneralizedRelease
 from sfumato.release.manifest import FileEntry, Manifest, manifest_schema, read_manifest
-from sfumato.release.reader import Release, typed_values
+from sfumato.release.perturbed import PerturbedRelease
+from sfumato.release.reader import KINDS, Release
 from sfumato.release.records import record_files, scan
+from sfumato.release.synthetic import SyntheticRelease
+from sfumato.release.values import typed_values
 
 __all__ = [
+    "KINDS",
+    "BucketedRelease",
     "BundleWriter",
     "FileEntry",
+    "GeneralizedRelease",
     "Manifest",
+    "PerturbedRelease",
     "Release",
+    "SyntheticRelease",
     "manifest_schema",
     "read_manifest",
     "record_files",

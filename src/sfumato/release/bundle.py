@@ -13,10 +13,8 @@ from types import TracebackType
 from typing import Self
 
 from sfumato.errors import DataError
-from sfumato.release.manifest import NAME, FileEntry, Manifest
+from sfumato.release.manifest import NAME, UNFINISHED, FileEntry, Manifest
 from sfumato.release.records import FOLDER, number_parts
-
-UNFINISHED = ".sfumato-part"  # how the folder of a run that has not finished ends
 
 
 class BundleWriter:

@@ -1,4 +1,4 @@
-"""What the records of a generalized release must look like: ranges and sets.
+"""Releases whose quasi columns are ranges and sets.
 
 A numeric quasi column `age` stands there as `age_low` and `age_high`, a categorical one as a list
 under its own name; the sensitive column stands as it is.
@@ -6,14 +6,17 @@ under its own name; the sensitive column stands as it is.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
-from sfumato.columns import Column, Range, Values, list_some, value_to_json
+import pyarrow as pa
+
+from sfumato.columns import Column, Range, list_some
 from sfumato.errors import BundleError
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from sfumato.release.plans import listed_counts, one_of, whole_number
+from sfumato.release.reader import Release
+from sfumato.release.records import scan
+from sfumato.release.values import count_strangers
 
 
 def shown_as(column: Column) -> tuple[str, ...]:
@@ -27,79 +30,119 @@ def shown_as(column: Column) -> tuple[str, ...]:
     return (column.name,)
 
 
-def check_schema(schema: pa.Schema, columns: Sequence[Column], where: str) -> None:
-    """Every column is there under its names, with its type, and nothing else is."""
-    import pyarrow as pa
+class GeneralizedRelease(Release):
+    """Every record shows a range or a set per quasi column, and a true sensitive value."""
 
-    expected = [name for column in columns for name in shown_as(column)]
-    if len([c for c in columns if c.role == "sensitive"]) != 1:
-        raise BundleError(f"A generalized release has one sensitive column; {where} has others.")
-    strangers, lacking = set(schema.names) - set(expected), set(expected) - set(schema.names)
-    if lacking or strangers:
-        raise BundleError(
-            f"The records of {where} must hold {list_some(expected)}; it "
-            + (f"lacks {list_some(sorted(lacking))}." if lacking else "")
-            + (f"has {list_some(sorted(strangers))} besides." if strangers else "")
-        )
-    for column in columns:
-        for name in shown_as(column):
-            found = schema.field(name).type
-            if column.role == "quasi" and column.kind == "categorical":
-                if not (pa.types.is_list(found) or pa.types.is_large_list(found)):
-                    raise BundleError(f"Column {name!r} of {where} is {found}, not a list.")
-                found = found.value_type
-            if pa.types.is_dictionary(found):
-                found = found.value_type
-            if str(found) != column.type:
-                raise BundleError(
-                    f"Column {name!r} of {where} has type {found}; the manifest says {column.type}."
-                )
+    kind: ClassVar[str] = "generalized"
 
+    @property
+    def matches(self) -> int:
+        """How many published records every person matches, at least."""
+        return self._matches
 
-def check_values(connection: Any, records: str, columns: Sequence[Column], where: str) -> None:
-    """Ranges run upwards inside the domain; sets are not empty, have no value twice and none from
-    outside the domain. `connection` is a DuckDB, `records` the records as a table there."""
-    for column in columns:
-        if column.role != "quasi":
-            continue
-        if column.kind == "numeric":
-            low, high = (_quoted(name) for name in shown_as(column))
-            broken = f"{low} IS NULL OR {high} IS NULL OR {low} > {high}"
-            params: list[Any] = []
-            if isinstance(column.domain, Range) and column.domain.low is not None:
-                broken += f" OR {low} < ? OR {high} > ?"
-                params = [column.domain.low, column.domain.high]
-            count = connection.execute(
-                f"SELECT count(*) FROM {records} WHERE {broken}", params
-            ).fetchall()[0][0]
-            if count:
-                raise BundleError(
-                    f"Column {column.name!r} of {where} has {count:,} ranges that end before they "
-                    "begin, or lie outside the domain that the manifest states."
-                )
-            continue
-        name = _quoted(column.name)
-        count = connection.execute(
-            f"SELECT count(*) FROM {records} WHERE {name} IS NULL OR len({name}) = 0 "
-            f"OR len(list_distinct({name})) + CAST(list_count({name}) < len({name}) AS INT) "
-            f"<> len({name})"
-        ).fetchall()[0][0]
-        if count:
+    @property
+    def hand(self) -> str:
+        """How values were handed out: `shift`, or `paper` for comparison."""
+        return self._hand
+
+    @property
+    def several(self) -> Mapping[str, int]:
+        """By value, as text: in how many buckets it lies, where it lies in more than one."""
+        return self._several
+
+    @property
+    def shows_quasi_exactly(self) -> bool:
+        return False
+
+    @property
+    def discloses_histogram(self) -> bool:
+        return True
+
+    def shown_as(self, column: Column) -> tuple[str, ...]:
+        return shown_as(column)
+
+    def _check_schemas(self) -> None:
+        schema, where = self._schemas["records"], self.where
+        expected = [name for column in self.columns for name in shown_as(column)]
+        if len(self.sensitive) != 1:
             raise BundleError(
-                f"Column {column.name!r} of {where} has {count:,} sets that are empty or name a "
-                "value twice."
+                f"A generalized release has one sensitive column; {where} has others."
             )
-        if isinstance(column.domain, Values):
-            found = connection.sql(
-                f"SELECT DISTINCT unnest({name}) AS v FROM {records}"
-            ).to_arrow_table()
-            values = {value_to_json(value) for value in found.column("v").to_pylist()}
-            strangers = len(values - set(column.domain.values))
-            if strangers:
-                raise BundleError(
-                    f"Column {column.name!r} of {where} has {strangers:,} values outside the "
-                    "domain that the manifest states."
-                )
+        strangers, lacking = set(schema.names) - set(expected), set(expected) - set(schema.names)
+        if lacking or strangers:
+            raise BundleError(
+                f"The records of {where} must hold {list_some(expected)}; it "
+                + (f"lacks {list_some(sorted(lacking))}." if lacking else "")
+                + (f"has {list_some(sorted(strangers))} besides." if strangers else "")
+            )
+        for column in self.columns:
+            for name in shown_as(column):
+                found = schema.field(name).type
+                if column.role == "quasi" and column.kind == "categorical":
+                    if not (pa.types.is_list(found) or pa.types.is_large_list(found)):
+                        raise BundleError(f"Column {name!r} of {where} is {found}, not a list.")
+                    found = found.value_type
+                if pa.types.is_dictionary(found):
+                    found = found.value_type
+                if str(found) != column.type:
+                    raise BundleError(
+                        f"Column {name!r} of {where} has type {found}; the manifest says "
+                        f"{column.type}."
+                    )
+                self._check_domain(column, found)
+
+    def _in_the_open(self) -> tuple[Column, ...]:
+        return self.sensitive
+
+    def _compare_domains(self, connection: Any) -> None:
+        for column in self.quasi:
+            if column.kind == "numeric":
+                _check_ranges(connection, scan(self.records), column, self.where)
+            else:
+                _check_sets(connection, scan(self.records), column, self.where)
+        super()._compare_domains(connection)
+
+    def _read_plan(self) -> None:
+        self._matches = whole_number(self.plan, "matches", self.where, default=1)
+        self._hand = one_of(self.plan, "hand", ("shift", "paper"), self.where)
+        self._several = listed_counts(self.plan, "several", self.where)
+
+
+def _check_ranges(connection: Any, records: str, column: Column, where: str) -> None:
+    """Ranges run upwards inside the domain."""
+    low, high = (_quoted(name) for name in shown_as(column))
+    broken = f"{low} IS NULL OR {high} IS NULL OR {low} > {high}"
+    params: list[Any] = []
+    if isinstance(column.domain, Range) and column.domain.low is not None:
+        broken += f" OR {low} < ? OR {high} > ?"
+        params = [column.domain.low, column.domain.high]
+    count = connection.execute(f"SELECT count(*) FROM {records} WHERE {broken}", params)
+    if number := count.fetchall()[0][0]:
+        raise BundleError(
+            f"Column {column.name!r} of {where} has {number:,} ranges that end before they "
+            "begin, or lie outside the domain that the manifest states."
+        )
+
+
+def _check_sets(connection: Any, records: str, column: Column, where: str) -> None:
+    """Sets are not empty, have no value twice and none from outside the domain."""
+    name = _quoted(column.name)
+    count = connection.execute(
+        f"SELECT count(*) FROM {records} WHERE {name} IS NULL OR len({name}) = 0 "
+        f"OR len(list_distinct({name})) + CAST(list_count({name}) < len({name}) AS INT) "
+        f"<> len({name})"
+    )
+    if number := count.fetchall()[0][0]:
+        raise BundleError(
+            f"Column {column.name!r} of {where} has {number:,} sets that are empty or name a "
+            "value twice."
+        )
+    inside = f"(SELECT unnest({name}) AS value FROM {records})"
+    if strangers := count_strangers(connection, inside, "value", column.domain):
+        raise BundleError(
+            f"Column {column.name!r} of {where} has {strangers:,} values outside the domain that "
+            "the manifest states."
+        )
 
 
 def _quoted(name: str) -> str:

@@ -1,43 +1,66 @@
-"""Opening a release folder that nobody vouches for."""
+"""Opening a release folder that nobody vouches for.
+
+`Release(path)` is an instance of the class of its kind, `PerturbedRelease` and so on: each says
+what its files and its plan must look like, and what others may want to know of it. Whoever treats
+kinds differently dispatches on these classes.
+"""
 
 from __future__ import annotations
 
-import math
-from datetime import datetime, time
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import pyarrow as pa
 
-from sfumato.columns import Column, Range, Values, list_some, value_to_json
+from sfumato.columns import Column, Values, list_some
 from sfumato.errors import BundleError
-from sfumato.operators import operator_from_json
-from sfumato.release.bundle import UNFINISHED
-from sfumato.release.generalized import check_schema, check_values
-from sfumato.release.manifest import NAME, FileEntry, Manifest, read_manifest
-from sfumato.release.records import FOLDER, record_names, scan
+from sfumato.operators import Operator
+from sfumato.release.files import check_files, read_schema
+from sfumato.release.manifest import UNFINISHED, Manifest, read_manifest
+from sfumato.release.records import record_names, scan
+from sfumato.release.values import count_strangers, in_utc, typed_values
 from sfumato.scratch import scratch_database
+
+KINDS: dict[str, type[Release]] = {}  # by the name that stands in the manifest
+_JOINED: dict[tuple[type[Release], type[Release]], type[Release]] = {}
 
 
 class Release:
-    """A release on disk, validated: manifest, files, hashes, schemas, domains, operators."""
+    """A release on disk, validated: manifest, files, hashes, schemas, domains, plan."""
+
+    kind: ClassVar[str]
+    manifest: Manifest
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "kind" in vars(cls):
+            KINDS[cls.kind] = cls
+
+    def __new__(cls, path: str | Path, **settings: Any) -> Self:
+        """An instance of the class of the folder's kind, as `pathlib.Path` gives a `PosixPath`."""
+        folder = Path(path)
+        if not folder.is_dir():
+            raise BundleError(f"There is no release folder {str(folder)!r}.")
+        if folder.resolve().name.endswith(UNFINISHED):
+            raise BundleError(f"{str(folder)!r} was left by a run that did not finish.")
+        manifest = read_manifest(folder)
+        chosen = _of_kind(cls, KINDS[manifest.kind])
+        if chosen is None:
+            raise BundleError(f"{str(folder)!r} is a {manifest.kind} release, not {cls.kind}.")
+        release: Self = super().__new__(chosen)  # type: ignore[assignment]
+        release.manifest = manifest
+        return release
 
     def __init__(self, path: str | Path, *, verify: bool = True) -> None:
         self.path = Path(path)
-        if not self.path.is_dir():
-            raise BundleError(f"There is no release folder {str(self.path)!r}.")
-        if self.path.resolve().name.endswith(UNFINISHED):
-            raise BundleError(f"{str(self.path)!r} was left by a run that did not finish.")
-        self.manifest: Manifest = read_manifest(self.path)
-        self._check_files(verify)
+        self.where = repr(str(self.path))  # how messages name it
+        check_files(self.path, self.manifest, self.where, hashes=verify)
+        self._read_schemas()
         self._check_schemas()
         if verify:
             self._check_values()
-        self._check_plan()
-
-    @property
-    def kind(self) -> str:
-        return self.manifest.kind
+        self._read_plan()
 
     @property
     def rows(self) -> int:
@@ -48,6 +71,14 @@ class Release:
         return self.manifest.columns
 
     @property
+    def quasi(self) -> tuple[Column, ...]:
+        return tuple(column for column in self.columns if column.role == "quasi")
+
+    @property
+    def sensitive(self) -> tuple[Column, ...]:
+        return tuple(column for column in self.columns if column.role == "sensitive")
+
+    @property
     def plan(self) -> dict[str, Any]:
         return self.manifest.plan
 
@@ -56,29 +87,49 @@ class Release:
         """The Parquet files that hold the records: one, or one for each part."""
         return [self.path / name for name in record_names(self.manifest.files)]
 
+    # What differs by kind, as it is for most.
+
+    @property
+    def operators(self) -> Mapping[str, Operator]:
+        """What the values of a sensitive column went through; nothing, for most kinds."""
+        return {}
+
     @property
     def scales(self) -> tuple[float, ...] | None:
         """By part: how many records, at most, stand for one that was drawn; None where all do."""
-        sampling = self.plan.get("sampling")
-        return None if sampling is None else tuple(map(float, sampling["scales"]))
+        return None
+
+    @property
+    def shows_quasi_exactly(self) -> bool:
+        """Whether every record shows its quasi values, not ranges, sets or merged values."""
+        return True
+
+    @property
+    def discloses_histogram(self) -> bool:
+        """Whether the release itself shows how many people have each sensitive value."""
+        return False
+
+    def shown_as(self, column: Column) -> tuple[str, ...]:
+        """The columns of the records that stand for a column of the table."""
+        return (column.name,)
 
     def file(self, stem: str) -> Path:
         """A side file, such as `sensitive` of a bucketed release."""
         if f"{stem}.parquet" not in self.manifest.files:
-            raise BundleError(f"{str(self.path)!r} has no file {stem}.parquet.")
+            raise BundleError(f"{self.where} has no file {stem}.parquet.")
         return self.path / f"{stem}.parquet"
 
     def column(self, name: str) -> Column:
         for column in self.columns:
             if column.name == name:
                 return column
-        raise BundleError(f"{str(self.path)!r} has no column {name!r}.")
+        raise BundleError(f"{self.where} has no column {name!r}.")
 
     def domain(self, name: str) -> pa.Array:
         """The listed values of a column, in domain order, in the type of the files."""
         domain = self.column(name).domain
         if not isinstance(domain, Values):
-            raise BundleError(f"Column {name!r} of {str(self.path)!r} has no listed domain.")
+            raise BundleError(f"Column {name!r} of {self.where} has no listed domain.")
         return typed_values(domain.values, self._field_type(name))
 
     def _field_type(self, name: str) -> pa.DataType:
@@ -86,107 +137,59 @@ class Release:
             if name in schema.names:
                 kind = schema.field(name).type
                 return kind.value_type if pa.types.is_dictionary(kind) else kind
-        raise BundleError(f"No file of {str(self.path)!r} holds the column {name!r}.")
+        raise BundleError(f"No file of {self.where} holds the column {name!r}.")
 
-    def _check_files(self, verify: bool) -> None:
-        listed = set(self.manifest.files) | {NAME}
-        present = {path.name for path in self.path.iterdir()}
-        parts = self.path / FOLDER
-        if self.records[0].parent == parts and parts.is_dir() and not parts.is_symlink():
-            inside = {f"{FOLDER}/{path.name}" for path in parts.iterdir()}
-            present = (present - {FOLDER}) | inside
-        if listed - present:
-            raise BundleError(
-                f"{str(self.path)!r} lacks {list_some(sorted(listed - present))}. The release is "
-                "incomplete: fetch it again."
-            )
-        if present - listed:
-            raise BundleError(
-                f"{str(self.path)!r} holds files that the manifest does not name: "
-                f"{list_some(sorted(present - listed))}. Remove them."
-            )
-        for name, entry in self.manifest.files.items():
-            path = self.path / name
-            if path.is_symlink() or not path.is_file():
-                raise BundleError(f"{name} of {str(self.path)!r} is not a plain file.")
-            changed = path.stat().st_size != entry.bytes or (verify and FileEntry.of(path) != entry)
-            if changed:
-                raise BundleError(
-                    f"{name} of {str(self.path)!r} is not the file that was published: its SHA-256 "
-                    "or size differs from the manifest. Fetch the release again."
-                )
-
-    def _tables(self) -> dict[str, list[Path]]:
+    def _tables(self) -> dict[str, list[str]]:
         """The tables of the release, `records` and its side tables, with the files of each."""
-        sides = set(self.manifest.files) - set(record_names(self.manifest.files))
-        return {
-            "records": self.records,
-            **{name.removesuffix(".parquet"): [self.path / name] for name in sorted(sides)},
-        }
+        records = record_names(self.manifest.files)
+        sides = sorted(set(self.manifest.files) - set(records))
+        return {"records": records, **{name.removesuffix(".parquet"): [name] for name in sides}}
 
-    def _check_schemas(self) -> None:
+    def _read_schemas(self) -> None:
         self._schemas: dict[str, pa.Schema] = {}
-        for table, paths in self._tables().items():
-            rows = 0
-            for path in paths:
-                schema, length = self._read_schema(path)
-                rows += length
-                if schema != self._schemas.setdefault(table, schema):
-                    raise BundleError(
-                        f"{path.name} of {str(self.path)!r} has other columns or types than "
-                        f"{paths[0].name}."
-                    )
+        for table, names in self._tables().items():
+            self._schemas[table], rows = read_schema(self.path, names, self.where)
             if table == "records" and rows != self.rows:
                 raise BundleError(
-                    f"The records of {str(self.path)!r} have {rows:,} rows; the manifest says "
+                    f"The records of {self.where} have {rows:,} rows; the manifest says "
                     f"{self.rows:,}."
                 )
-        if self.kind == "generalized":
-            check_schema(self._schemas["records"], self.columns, repr(str(self.path)))
-            return
+
+    def _check_schemas(self) -> None:
+        """Every column is there, with its type and a domain that fits it, and nothing else is."""
         for column in self.columns:
             found = self._field_type(column.name)
             if str(found) != column.type:
                 raise BundleError(
-                    f"Column {column.name!r} of {str(self.path)!r} has type {found}; the manifest "
-                    f"says {column.type}."
+                    f"Column {column.name!r} of {self.where} has type {found}; the manifest says "
+                    f"{column.type}."
                 )
-            try:
-                if isinstance(column.domain, Values):
-                    typed_values(column.domain.values, found)
-            except (pa.ArrowException, ValueError, TypeError, OverflowError):
-                raise BundleError(
-                    f"The domain of column {column.name!r} in the manifest of {str(self.path)!r} "
-                    f"does not fit its type {column.type}."
-                ) from None
-        if self.kind == "perturbed":
-            shown = set(self._schemas["records"].names)
-            lacking = [column.name for column in self.columns if column.name not in shown]
-            if lacking:
-                raise BundleError(f"The records of {str(self.path)!r} lack {list_some(lacking)}.")
-        known = {column.name for column in self.columns} | {"part", "bucket", "count"}
-        known |= {f"part_{column.name}" for column in self.columns if column.role == "sensitive"}
-        for name, schema in self._schemas.items():
-            strangers = sorted(set(schema.names) - known)
+            self._check_domain(column, found)
+        for table, schema in self._schemas.items():
+            strangers = sorted(set(schema.names) - self._known_names(table))
             if strangers:
                 raise BundleError(
-                    f"Table {name!r} of {str(self.path)!r} has columns that the manifest does not "
-                    f"name: {list_some(strangers)}."
+                    f"Table {table!r} of {self.where} has columns that the manifest does not name: "
+                    f"{list_some(strangers)}."
                 )
 
-    def _read_schema(self, path: Path) -> tuple[pa.Schema, int]:
-        """The columns of a file, and how many rows it has."""
-        import pyarrow.parquet as pq
-
-        name = path.relative_to(self.path).as_posix()
+    def _check_domain(self, column: Column, kind: pa.DataType) -> None:
         try:
-            with pq.ParquetFile(path) as file:
-                schema, rows = file.schema_arrow, file.metadata.num_rows
-        except (pa.ArrowException, OSError):
-            raise BundleError(f"{name} of {str(self.path)!r} is not Parquet.") from None
-        if len(set(schema.names)) != len(schema.names):
-            raise BundleError(f"{name} of {str(self.path)!r} has a column twice.")
-        return schema, rows
+            if isinstance(column.domain, Values):
+                typed_values(column.domain.values, kind)
+        except (pa.ArrowException, ValueError, TypeError, OverflowError):
+            raise BundleError(
+                f"The domain of column {column.name!r} in the manifest of {self.where} does not "
+                f"fit its type {column.type}."
+            ) from None
+
+    def _in_the_open(self) -> tuple[Column, ...]:
+        """The columns whose values stand in the files one by one."""
+        return self.columns
+
+    def _known_names(self, table: str) -> set[str]:
+        """The columns that a table of this kind may have."""
+        return {column.name for column in self.columns}
 
     def _check_values(self) -> None:
         import duckdb
@@ -196,105 +199,43 @@ class Release:
                 self._compare_domains(connection)
         except duckdb.Error as error:
             reason = str(error).splitlines()[0].rstrip(".")
-            raise BundleError(f"Cannot read the files of {str(self.path)!r}: {reason}.") from None
+            raise BundleError(f"Cannot read the files of {self.where}: {reason}.") from None
 
     def _compare_domains(self, connection: Any) -> None:
-        generalized = self.kind == "generalized"
-        if generalized:
-            check_values(connection, scan(self.records), self.columns, repr(str(self.path)))
-        for name, paths in self._tables().items():
-            schema = self._schemas[name]
+        for table, names in self._tables().items():
+            schema = self._schemas[table]
             # by position: DuckDB does not tell `age` from `Age`
             places = {column: f"c{place}" for place, column in enumerate(schema.names)}
-            source = f"{scan(paths)} AS t({', '.join(places.values())})"
-            for column in self.columns:
-                if column.name not in schema.names or (generalized and column.role == "quasi"):
+            files = [self.path / name for name in names]
+            source = f"{scan(files)} AS t({', '.join(places.values())})"
+            for column in self._in_the_open():
+                if column.name not in schema.names:
                     continue
-                found_as = places[column.name]
-                if isinstance(column.domain, Values):
-                    found = connection.sql(
-                        f"SELECT DISTINCT {found_as} AS v FROM {source}"
-                    ).to_arrow_table()
-                    values = {value_to_json(v) for v in in_utc(found.column("v")).to_pylist()}
-                    strangers = len(values - set(column.domain.values))
-                elif isinstance(column.domain, Range) and column.domain.low is not None:
-                    row = connection.execute(
-                        f"SELECT count(*) FILTER (WHERE NOT isnan({found_as}::DOUBLE) AND "
-                        f"({found_as} < ? OR {found_as} > ?)) FROM {source}",
-                        [column.domain.low, column.domain.high],
-                    ).fetchall()[0]
-                    strangers = row[0]
-                else:
-                    continue
+                strangers = count_strangers(connection, source, places[column.name], column.domain)
                 if strangers:
                     raise BundleError(
-                        f"Column {column.name!r} in table {name!r} of {str(self.path)!r} has "
+                        f"Column {column.name!r} in table {table!r} of {self.where} has "
                         f"{strangers:,} values outside the domain that the manifest states."
                     )
 
-    def _check_sampling(self, sampling: Any) -> None:
-        """Scales are numbers from 1 up, and every record's part has one."""
-        import pyarrow.compute as pc
-        import pyarrow.parquet as pq
-
-        scales = sampling.get("scales") if isinstance(sampling, dict) else None
-        if not isinstance(scales, list) or not all(
-            isinstance(scale, (int, float)) and 1 <= scale < math.inf for scale in scales
-        ):
-            raise BundleError(f"The sampling scales of {str(self.path)!r} are not numbers from 1.")
-        if "part" not in self._schemas["records"].names:
-            raise BundleError(f"The records of {str(self.path)!r} lack the column 'part'.")
-        for path in self.records:
-            found = pc.min_max(pq.read_table(path, columns=["part"]).column(0)).as_py()
-            low, high = found["min"], found["max"]
-            if low is not None and not 0 <= low <= high < len(scales):
-                raise BundleError(f"A part in {path.name} of {str(self.path)!r} has no scale.")
-
-    def _check_plan(self) -> None:
-        if "sampling" in self.plan:
-            self._check_sampling(self.plan["sampling"])
-        operators = self.plan.get("operators", {})
-        if not isinstance(operators, dict):
-            raise BundleError(f"The operators of {str(self.path)!r} are not an object.")
-        if self.kind == "perturbed" and not operators:
-            raise BundleError(f"The manifest of {str(self.path)!r} names no operator.")
-        sensitive = {column.name for column in self.columns if column.role == "sensitive"}
-        if self.kind == "perturbed" and set(operators) != sensitive:
-            raise BundleError(
-                f"The manifest of {str(self.path)!r} has operators for "
-                f"{list_some(sorted(operators))}; the sensitive columns are "
-                f"{list_some(sorted(sensitive))}."
-            )
-        for name, described in operators.items():
-            if not isinstance(described, dict):
-                raise BundleError(f"The operator of column {name!r} is not an object.")
-            operator = operator_from_json(described)
-            domain = self.column(name).domain
-            if not isinstance(domain, Values) or len(domain) != operator.domain_size:
-                raise BundleError(
-                    f"The operator of column {name!r} in {str(self.path)!r} does not fit its "
-                    "domain."
-                )
+    def _read_plan(self) -> None:
+        """Read the public part of the plan, once; `BundleError` where it is not what it must be."""
 
 
-def in_utc(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Instants as a release tells them: DuckDB gives them in the zone of this machine."""
-    kind = column.type
-    if pa.types.is_timestamp(kind) and kind.tz is not None:
-        return column.cast(pa.timestamp(kind.unit, "UTC"))
-    return column
+def _of_kind(asked: type[Release], own: type[Release]) -> type[Release] | None:
+    """The class of a release of the kind `own` that is `asked` for; None where it is another kind.
+
+    A class without a kind, such as one that adds answers to questions, is joined with the kind's.
+    """
+    if asked is Release:
+        return own
+    if issubclass(asked, own):
+        return asked
+    if hasattr(asked, "kind"):
+        return None
+    if (asked, own) not in _JOINED:
+        _JOINED[asked, own] = type(own.__name__, (asked, own), {"__doc__": own.__doc__})
+    return _JOINED[asked, own]
 
 
-def typed_values(values: tuple[Any, ...], kind: pa.DataType) -> pa.Array:
-    """Values as they stand in JSON, back in their own type."""
-    texts = [None if v is None else v if isinstance(v, str) else str(v) for v in values]
-    if pa.types.is_boolean(kind):
-        return pa.array(values, kind)
-    if pa.types.is_binary(kind):
-        return pa.array([None if v is None else bytes.fromhex(v) for v in values], kind)
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
-        return pa.array([float(v) if isinstance(v, str) else v for v in values], kind)
-    if pa.types.is_time(kind) or pa.types.is_timestamp(kind):
-        read = (time if pa.types.is_time(kind) else datetime).fromisoformat
-        return pa.array([None if text is None else read(text) for text in texts], kind)
-    return pa.array(texts, pa.string()).cast(kind)
+__all__ = ["KINDS", "Release", "in_utc", "typed_values"]
