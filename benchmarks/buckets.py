@@ -1,4 +1,4 @@
-"""Issue 5's bars on accuracy and planning, measured: `python -m benchmarks.buckets [bar …]`."""
+"""Buckets, measured: python -m benchmarks.buckets [planning | accuracy | ranges | fakes …]."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def linear_limits(counts: np.ndarray, theta: int) -> Limits:
 
 
 def planning() -> None:
-    """Bar 3."""
+    """How near the optimum plans are (within 0.1 % of the bound), and how long planning takes."""
     print("theta  two-size MSE  optimal MSE   bound MSE     gap       seconds")
     for theta in (2, 4, 8, 16, 32):
         counts = occ_like(300_000)
@@ -133,7 +133,7 @@ def conjunctions(quasi: dict[str, np.ndarray], number: int, seed: int) -> list[n
 
 
 def accuracy(releases: int = 5, queries: int = 300) -> None:
-    """Bar 4."""
+    """Mean errors and coverage of the three estimators by size of the true count."""
     cases = [
         ("occ100k", "occupation", "l-diversity(5)", 100_000),
         ("occ100k", "occupation", "l-diversity(10)", 100_000),
@@ -178,7 +178,7 @@ def accuracy(releases: int = 5, queries: int = 300) -> None:
 
 
 def ranges(releases: int = 3, queries: int = 400) -> None:
-    """Bar 5: β-likeness on 10,000 records, range counts of 25 % selectivity."""
+    """β-likeness on 10,000 records, range counts of 25 % selectivity."""
     errors: dict[str, list[float]] = {"shrunk": [], "uniform": []}
     for seed in range(releases):
         made = Published("occ100k", "occupation", "beta-likeness(3)", "optimal", 10_000, seed)
@@ -214,7 +214,7 @@ def ranges(releases: int = 3, queries: int = 400) -> None:
 
 
 def fakes(trials: int = 10_000) -> None:
-    """Bar 7: an adversary who knows all but one record of a bucket, and the histogram."""
+    """An adversary who knows all but one record of a bucket, and the histogram."""
     column = pq.read_table(DATA / "occ100k.parquet").column("occupation").to_numpy()
     values, counts = np.unique(column, return_counts=True)
     histogram = Histogram("occupation", tuple(values.tolist()), counts.astype(np.int64))
@@ -225,8 +225,8 @@ def fakes(trials: int = 10_000) -> None:
         print(f"l-diversity({diversity}), {number} fakes: {corruption(plan, trials, draws)}")
 
 
-BARS = {"planning": planning, "accuracy": accuracy, "ranges": ranges, "fakes": fakes}
+PARTS = {"planning": planning, "accuracy": accuracy, "ranges": ranges, "fakes": fakes}
 
 if __name__ == "__main__":
-    for bar in sys.argv[1:] or BARS:
-        BARS[bar]()
+    for part in sys.argv[1:] or PARTS:
+        PARTS[part]()

@@ -1,4 +1,6 @@
-"""Count queries on CENSUS occupations: partitioned against uniform perturbation (issue 3, bar 5).
+"""Count queries on CENSUS occupations: partitioned against uniform perturbation.
+
+The mean error of counts of at least 0.5 % should be at most 0.45 times uniform's.
 
 python -m benchmarks.count_queries [REPEATS]; needs occ100k.parquet in $SFUMATO_DATA.
 """

@@ -1,6 +1,7 @@
 """Planning fine-grain perturbation for 15,000 values, beside importing scipy.optimize.
 
-The thesis's linear program would have 225 million rows (issue 3, bar 3).
+Planning should take no longer than the import; the thesis's linear program would have 225 million
+rows.
 
 python -m benchmarks.fine_grain_planning [VALUES]
 """

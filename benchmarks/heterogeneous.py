@@ -1,10 +1,10 @@
 """The figures of heterogeneous generalization, ring and BuReL on CENSUS, printed as a table.
 
-    python benchmarks/heterogeneous.py small    GCP at 10,000 records (bars 2, 3, 7)
-    python benchmarks/heterogeneous.py attained what every original record can be told (bar 5)
-    python benchmarks/heterogeneous.py large    500,000 records: CPU against bare matching (bar 4)
-    python benchmarks/heterogeneous.py edges    each edge with chance 1/l (bar 6)
-    python benchmarks/heterogeneous.py queries  range counts under beta = 3 (bar 8)
+    python benchmarks/heterogeneous.py small    GCP at 10,000 records
+    python benchmarks/heterogeneous.py attained what every original record can be told
+    python benchmarks/heterogeneous.py large    500,000: CPU, at most 4 times bare matching's
+    python benchmarks/heterogeneous.py edges    each edge with chance 1/l
+    python benchmarks/heterogeneous.py queries  range counts under beta = 3
 
 Data: the folder in SFUMATO_DATA, else ../shared/data beside the repository.
 """

@@ -1,7 +1,7 @@
 """Publishing from PostgreSQL against a bare ADBC read plus publishing the same rows from Parquet.
 
-The bar (issue 10, bar 3) is twice that, in CPU seconds of the reading process; what the server
-spends is printed beside it. Starts a server of its own.
+It should cost at most twice that, in CPU seconds of the reading process; what the server spends is
+printed beside it. Starts a server of its own.
 
 python -m benchmarks.postgres [ROWS] [--repeat N]
 """

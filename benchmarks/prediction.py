@@ -1,4 +1,4 @@
-"""Predicted against measured errors of count queries on CENSUS (issue 9, bar 2).
+"""Predicted against measured errors of count queries on CENSUS: should agree within 10 %.
 
 python -m benchmarks.prediction [QUESTIONS [WORKLOAD…]]; needs occ100k.parquet and sal500k.parquet
 in $SFUMATO_DATA.

@@ -1,4 +1,7 @@
-"""Publishing against a plain pyarrow copy of the same file (issue 2, bar 4).
+"""Publishing against a plain pyarrow copy of the same file.
+
+At 50 million rows `uniform` should cost at most 1.6 copies of CPU in table order and 3 shuffled, in
+700 MB and 1 GB; at 10 million rows 2 and 3.5 copies.
 
 python -m benchmarks.publish_speed [ROWS …] [--guarantee G] [--mechanism M] [--repeat N]
 """

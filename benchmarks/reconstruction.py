@@ -1,4 +1,4 @@
-"""Reconstruction privacy: what sampling costs in accuracy and in time (issue 6, bars 4 to 6).
+"""Reconstruction privacy: what sampling costs in accuracy and in time.
 
 python -m benchmarks.reconstruction [speed | accuracy | copies]
 """
@@ -91,7 +91,7 @@ def drawn_table(plan: SampledPlan, samples: IntArray, draws: Draws) -> IntArray:
 
 
 def accuracy() -> None:
-    """Bar 5: `sal500k`, education, counts of at least 0.5 %."""
+    """`sal500k`, education, counts of at least 0.5 %; predictions should be within 15 %."""
     table = read_census(REAL / "sal500k.parquet")
     quasi = tuple(name for name in QUASI if name != "education")
     rows = []
@@ -150,7 +150,7 @@ def _accuracy(plan: SampledPlan) -> tuple[object, ...]:
 
 
 def copies() -> None:
-    """Bar 4: `occ100k`, the largest share read off the copies."""
+    """`occ100k`, the largest share read off the copies: should miss by 10 % in 9 of 10 groups."""
     table = read_census(REAL / "occ100k.parquet")
     rows = []
     for text in ("sps", "sps(merge=complete)", "sps(merge=none)", "sps(bound=chernoff)"):

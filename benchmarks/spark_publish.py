@@ -1,4 +1,4 @@
-"""Publishing on Spark against Spark's own Parquet copy (issue 10, bars 1 and 5).
+"""Publishing on Spark against Spark's own Parquet copy, which it may cost 2.5 times.
 
 python -m benchmarks.spark_publish [ROWS …] [--rounds N] [--law ROWS]      (0 leaves a part out)
 

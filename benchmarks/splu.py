@@ -1,4 +1,7 @@
-"""SPLU: a query's closed form against the paper's iteration (issue 4, bar 7).
+"""SPLU: a query's closed form against the paper's iteration.
+
+Where both lie inside the simplex they should agree to 1e-6, and the closed form should be at least
+1,000 times faster.
 
 python -m benchmarks.splu
 """

@@ -1,4 +1,4 @@
-"""What starting costs (issue 2, bar 8): CPU milliseconds, the best of five."""
+"""What starting costs: CPU milliseconds, the best of five."""
 
 from __future__ import annotations
 

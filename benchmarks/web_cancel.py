@@ -1,4 +1,4 @@
-"""Cancel a publish of 10 million rows from the page, again and again (issue 11, bar 3).
+"""Cancel a publish of 10 million rows from the page, again and again.
 
 python -m benchmarks.web_cancel [ROWS [TIMES]]. Each time a job is cancelled at another moment. The
 clock runs from the request until the worker's process group is gone and no file of it is left.

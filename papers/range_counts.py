@@ -2,7 +2,7 @@
 
 The questions are the workload `ranges`: λ quasi columns and the sensitive one, each in a random
 stretch of its domain, so long that a share θ of the records would qualify were everything uniform
-and independent (Section 5 of paper `004_…`, errata H18).
+and independent (heterogeneous generalization, Section 5; errata H18).
 """
 
 from __future__ import annotations

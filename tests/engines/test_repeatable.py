@@ -1,4 +1,4 @@
-"""Same seed, same bytes; other key, other draws (issue 2, bar 7); draws that belong to people."""
+"""Same seed, same bytes for any batches and threads; other key, other draws; people's draws."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def numbers(text: str) -> Iterator[tuple[str, float]]:
 
 
 def test_no_count_that_the_release_hides(case: tuple[Report, Path]) -> None:
-    """Bar 4: neither a true count nor a share that gives it away stands in page or JSON."""
+    """Neither a true count nor a share that gives it away stands in page or JSON."""
     report, _ = case
     counts = set(COUNTS)
     for token, number in numbers(own_text(report)):

@@ -265,7 +265,7 @@ def test_the_command_says_the_same(cli: Callable[..., Any], tmp_path: Path) -> N
 
 @pytest.mark.skipif(not (DATA / "occ100k.parquet").is_file(), reason="no occ100k.parquet")
 def test_advice_on_census_holds(tmp_path: Path) -> None:
-    """Issue 9, bar 3, for one target: within 15 % when published (see benchmarks/advise.py)."""
+    """What is advised meets its target within 15 % when published (more: benchmarks/advise.py)."""
     table = sf.read(
         DATA / "occ100k.parquet",
         quasi="age,gender,education,marital,race,workclass,country",

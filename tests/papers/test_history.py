@@ -1,4 +1,4 @@
-"""A history of releases: fresh draws add up, draws under one key file do not (issue 10, bar 4)."""
+"""A history of releases: fresh draws add up, draws under one key file do not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""With the identity operator every question has DuckDB's own answer on the raw table (bar 3)."""
+"""With the identity operator every question has DuckDB's own answer on the raw table."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ def test_paper_estimates_of_two_columns_use_eight_states(tmp_path: Path) -> None
 
 
 def test_the_closed_form_is_the_fixed_point_of_the_exact_iteration() -> None:
-    """1,000 random states inside the simplex agree to 1e-6 (bar 7)."""
+    """1,000 random states inside the simplex agree to 1e-6."""
     rng = np.random.default_rng(8)
     rows, groups = 100_000, 5
     observed, closed = [], []

@@ -1,4 +1,4 @@
-"""A folder appears whole or not at all: locks, kills, leftovers (issue 2, bar 6)."""
+"""A folder appears whole or not at all: locks, kills, leftovers."""
 
 from __future__ import annotations
 

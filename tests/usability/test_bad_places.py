@@ -1,4 +1,4 @@
-"""Places that cannot be written, keys, seeds and job files (issue 2, bar 9)."""
+"""Places that cannot be written, keys, seeds and job files: message and exit code."""
 
 from __future__ import annotations
 

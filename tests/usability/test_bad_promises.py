@@ -1,4 +1,4 @@
-"""Promises that make no sense or cannot be kept: message, exit code, witness (issue 2, bar 9)."""
+"""Promises that make no sense or cannot be kept: message, exit code, witness."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Releases that were changed, and SQL outside the dialect (issue 2, bar 9)."""
+"""Releases that were changed, and SQL outside the dialect: message and exit code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bad input tables: the message, the exit code, and nothing left behind (issue 2, bar 9)."""
+"""Bad input tables: the message, the exit code, and nothing left behind."""
 
 from __future__ import annotations
 

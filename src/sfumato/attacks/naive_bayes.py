@@ -1,9 +1,10 @@
 """Naive Bayes: learn from the release how quasi and sensitive columns hang together, then guess.
 
-Cormode's attack as `004_…` runs it (Figure 11): v̂(t) = argmax Pr[v] Π Pr[t_j | v] with
-Pr[t_j | v] = (count(t_j, v) + α)/(count(v) + α|QI_j|), α = 0 in the classic form and 1 with
-Laplace's correction. It uses no knowledge of which published record is the person's, so what it
-reaches is mostly what a rule learned from others reaches: the fresh baseline tells.
+Cormode's attack as the paper on heterogeneous generalization runs it (Figure 11): v̂(t) = argmax
+Pr[v] Π Pr[t_j | v] with Pr[t_j | v] = (count(t_j, v) + α)/(count(v) + α|QI_j|), α = 0 in the
+classic form and 1 with Laplace's correction. It uses no knowledge of which published record is the
+person's, so what it reaches is mostly what a rule learned from others reaches: the fresh baseline
+tells.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""BuReL: homogeneous beta-likeness (Cao and Karras 2012, as cited in paper `004_…` [11]).
+"""BuReL: homogeneous beta-likeness (Cao and Karras 2012, [11] of the heterogeneous paper).
 
 Bucketize values by likeness, reallocate records to class sizes by halving, and retrieve the
 records of each class along a Hilbert order. The baseline that heterogeneous generalization beats.

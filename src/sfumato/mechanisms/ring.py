@@ -1,4 +1,4 @@
-"""Ring generalization (NH: Wong, Mamoulis and Cheung 2010, as cited in paper `004_…` [56]).
+"""Ring generalization (NH: Wong, Mamoulis and Cheung 2010, [56] of the heterogeneous paper).
 
 Cut the records into small partitions that are near in quasi values, merge neighbours until each is
 l-eligible, and arrange each on a ring so that any l consecutive records have different values. Row

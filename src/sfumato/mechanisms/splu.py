@@ -1,4 +1,4 @@
-"""SPLU-Gen (paper 001, Section 3): publish a value of a hidden group of different values."""
+"""SPLU-Gen (the SPLU paper, Section 3): publish a value of a hidden group of different values."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ class DecoyPlan(Plan):
 class DecoyValues(Mechanism):
     """Groups of c records with c different values; each publishes one of them, drawn uniformly.
 
-    `grouping` is "mixed" (well-mixed blocks, methods section 1) or "anatomy" (the paper's greedy
+    `grouping` is "mixed" (well-mixed blocks: methods, section 1) or "anatomy" (the paper's greedy
     groups, for comparison: its answers are biased).
 
     >>> counts = Histogram("s", tuple("abc"), np.array([2, 2, 3]))

@@ -98,7 +98,7 @@ def _along(step: object, array: FloatArray, axis: int) -> FloatArray:
 def _accelerated(
     now: FloatArray, first: FloatArray, observed: FloatArray, operators: Sequence[Operator]
 ) -> FloatArray:
-    """SQUAREM (Varadhan and Roland 2008, scheme S3), one step length per question."""
+    """SQUAREM (Varadhan and Roland 2008, third scheme), one step length per question."""
     second, _, plain = _bayes_step(first, observed, operators)
     change, bend = first - now, second - 2 * first + now
     axes = tuple(range(1, now.ndim))

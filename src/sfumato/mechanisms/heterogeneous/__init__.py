@@ -1,1 +1,1 @@
-"""Heterogeneous generalization: every record gets its own matches (paper `004_…`, methods §6)."""
+"""Heterogeneous generalization: every record gets its own matches (methods, section 6)."""

@@ -1,7 +1,7 @@
 """One joint k-d split of all buckets into blocks with equally many records of every bucket.
 
 Every bucket is cut at the same share of its own order, so blocks keep the global buckets and with
-them the guarantee; only quasi values decide (methods §6; partitioning first would not do, H19).
+them the guarantee; only quasi values decide (methods, section 6; cutting first would not do, H19).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Heterogeneous generalization for l-diversity or beta-likeness (paper `004_…`, Sections 3, 4)."""
+"""Heterogeneous generalization for l-diversity or beta-likeness (the paper, Sections 3 and 4)."""
 
 from __future__ import annotations
 
