@@ -143,15 +143,14 @@ def _peer(
     epsilon, draws = epsilon_for(beta), Draws.from_seed(beta)
     sight: Sight
     if method == "Laplace counts":
-        sight, kind, forms = answered_counts(people, epsilon, draws), "counts", FORMS
+        sight, forms = answered_counts(people, epsilon, draws), FORMS
     else:
         values = pa.array(sorted(table.column(SENSITIVE).unique().to_pylist()))
         made = privbayes(table, epsilon, degree=1, seed=beta)
         values = values.cast(table.schema.field(SENSITIVE).type)
-        sight, kind = records_sight(made, people, values), "synthetic"
-        forms = PRIVBAYES_FORMS
+        sight, forms = records_sight(made, people, values), PRIVBAYES_FORMS
     numeric = scene_of(people, None, declared).numeric
-    scene = Scene(sight, people, kind, numeric=numeric)
+    scene = Scene(sight, people, numeric)
     return tuple(
         judge(form, people, people.prior, form.guess(scene, people, draws), None) for form in forms
     )

@@ -18,6 +18,7 @@ from sfumato.attacks.people import Domains, People, other_halves, pick
 from sfumato.attacks.sights import BucketsSight
 from sfumato.draws import Draws
 from sfumato.errors import UsageError
+from sfumato.release import BucketedRelease, PerturbedRelease
 
 
 def test_wilson_interval() -> None:
@@ -81,8 +82,8 @@ def test_definetti_learns_from_lists_alone() -> None:
 
 
 def test_attacks_apply_to_kinds() -> None:
-    assert "definetti" in [way.name for way in attacks_for("bucketed")]
-    assert "definetti" not in [way.name for way in attacks_for("perturbed")]
+    assert "definetti" in [way.name for way in attacks_for(BucketedRelease)]
+    assert "definetti" not in [way.name for way in attacks_for(PerturbedRelease)]
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,7 @@ def run(way: Attack, make: Any, rows: int, values: int, seed: int, single: bool)
     people = independent(rows, values, rng, single)
     half, tables = other_halves(people, draws)
     scenes = [
-        Scene(make(fresh, rng), fresh, make.__name__, numeric=(True,) * 3)
+        Scene(make(fresh, rng), fresh, numeric=(True,) * 3)
         for fresh in (people, *(people.take(table) for table in tables))
     ]
     guesses = way.guess(scenes[0], people, draws)
@@ -175,6 +175,6 @@ def test_naive_bayes_is_optimal_where_its_model_is_true() -> None:
     people = People(np.arange(rows), domains, codes, "s", 4, truth)
     scores = np.log(prior) + sum(np.log(t.T)[c] for t, c in zip(law, codes, strict=True))
     optimum = float((scores.argmax(axis=1) == truth).mean())
-    scene = Scene(raw_sight(people), people, "raw", numeric=(True,) * 3)
+    scene = Scene(raw_sight(people), people, numeric=(True,) * 3)
     guesses = parse_attack("naive-bayes").guess(scene, people, Draws.from_seed(1))
     assert float((guesses.values == truth).mean()) == pytest.approx(optimum, abs=0.01)

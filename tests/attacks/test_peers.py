@@ -40,7 +40,7 @@ def test_noise_decides_what_noisy_counts_tell() -> None:
     draws = Draws.from_seed(2)
 
     def success(sight: object) -> float:
-        scene = Scene(sight, people, "counts", numeric=(True,) * 3)  # type: ignore[arg-type]
+        scene = Scene(sight, people, numeric=(True,) * 3)  # type: ignore[arg-type]
         return float((way.guess(scene, people, draws).values == people.truth).mean())
 
     plain = success(raw_sight(people))

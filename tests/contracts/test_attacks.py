@@ -13,6 +13,7 @@ from sfumato.attacks import ATTACKS, attack, attacks_for, parse_attack
 from sfumato.engines.local import publish
 from sfumato.guarantees import GUARANTEES, parse_guarantee
 from sfumato.mechanisms import MECHANISMS, mechanisms_for, parse_mechanism
+from sfumato.release import KINDS
 from sfumato.table import read
 
 PROMISES = (
@@ -56,7 +57,7 @@ def test_every_attack_on_every_mechanism(mechanism: str, tmp_path: Path) -> None
     declared = read(TABLE, quasi=["age", "sex"], sensitive="disease")
     made = publish(declared, promise, to=tmp_path / "r", mechanism=mechanism)
     outcomes = attack(TABLE, tmp_path / "r", targets=200, seed=1)
-    ways = attacks_for(made.manifest.kind)
+    ways = attacks_for(KINDS[made.manifest.kind])
     assert [outcome.attack for outcome in outcomes] == [str(way) for way in ways]
     assert ways
     for outcome in outcomes:

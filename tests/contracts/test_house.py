@@ -17,20 +17,10 @@ SOURCE = Path(sfumato.__file__).parent
 
 # rooms that still compare names of kinds: each leaves this list when it is rewritten
 COMPARING = {
-    "attacks/corrupted.py",
-    "attacks/definetti.py",
-    "attacks/linkage.py",
-    "attacks/naive_bayes.py",
-    "attacks/sights.py",
     "audits/__init__.py",
     "audits/agreement.py",
     "audits/previous.py",
-    "engines/republishing.py",
-    "evidence/compare/measure.py",
-    "evidence/penalty.py",
     "evidence/report/discreet.py",
-    "evidence/report/expected.py",
-    "evidence/report/shapes.py",
     "queries/__init__.py",
     "queries/weights.py",
     "workloads/answers.py",

@@ -21,6 +21,7 @@ from sfumato.attacks.protocol import Attack, Guesses, Scene
 from sfumato.attacks.sights import BucketsSight
 from sfumato.draws import BoolArray, Draws, IntArray, Positions
 from sfumato.errors import UsageError
+from sfumato.release import BucketedRelease, Release
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class Corruption(Attack):
     known: int = 1
 
     name: ClassVar[str] = "corruption"
-    kinds: ClassVar[frozenset[str]] = frozenset({"bucketed"})
+    kinds: ClassVar[tuple[type[Release], ...]] = (BucketedRelease,)
 
     def __post_init__(self) -> None:
         if not str(self.known).isdecimal():

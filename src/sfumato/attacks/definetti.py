@@ -21,6 +21,7 @@ from sfumato.attacks.sights import BucketsSight
 from sfumato.draws import Draws, IntArray
 from sfumato.errors import UsageError
 from sfumato.operators.base import FloatArray
+from sfumato.release import BucketedRelease, Release
 
 _STILL = 1e-4  # the largest change of a chance at which the iteration stops
 _BALANCING = 10  # alternations between "one value each" and "as often as listed"
@@ -37,7 +38,7 @@ class DeFinetti(Attack):
     rounds: int = 30
 
     name: ClassVar[str] = "definetti"
-    kinds: ClassVar[frozenset[str]] = frozenset({"bucketed"})
+    kinds: ClassVar[tuple[type[Release], ...]] = (BucketedRelease,)
 
     def __post_init__(self) -> None:
         if not str(self.rounds).isdecimal() or int(self.rounds) < 1:

@@ -27,9 +27,6 @@ class Linkage(Attack):
     """Guess the value that the matching records make likeliest; without a match, the commonest."""
 
     name: ClassVar[str] = "linkage"
-    kinds: ClassVar[frozenset[str]] = frozenset(
-        {"perturbed", "bucketed", "generalized", "synthetic", "raw"}
-    )
 
     def guess(self, scene: Scene, targets: People, draws: Draws) -> Guesses:
         sight = scene.sight

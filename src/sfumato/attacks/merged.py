@@ -10,8 +10,7 @@ import pyarrow.compute as pc
 
 from sfumato.mechanisms import parse_mechanism
 from sfumato.mechanisms.sps import SamplingPerturbingScaling
-from sfumato.release import Release
-from sfumato.release.reader import typed_values
+from sfumato.release import Release, typed_values
 from sfumato.table import Source, Table
 
 
@@ -45,11 +44,10 @@ class MergedSource(Source):
 
 def merged_table(table: Table, release: Release) -> Table:
     """The table as the release names its quasi values; itself where nothing was merged."""
-    merges = release.plan.get("merges", {})
     labels = {}
-    for column, classes in merges.items():
-        values = [value for merged in classes for value in merged["values"]]
-        names = [merged["label"] for merged in classes for _ in merged["values"]]
+    for column, classes in release.merges.items():
+        values = [value for merged in classes for value in merged.values]
+        names = [merged.label for merged in classes for _ in merged.values]
         labels[column] = (typed_values(tuple(values), table.type_of(column)), pa.array(names))
     if not labels:
         return table

@@ -41,9 +41,6 @@ class NaiveBayes(Attack):
     delta: float = 0.0
 
     name: ClassVar[str] = "naive-bayes"
-    kinds: ClassVar[frozenset[str]] = frozenset(
-        {"perturbed", "bucketed", "generalized", "synthetic", "raw", "counts"}
-    )
 
     def __post_init__(self) -> None:
         for parameter in ("alpha", "delta"):

@@ -20,6 +20,7 @@ from sfumato.attacks.people import People
 from sfumato.attacks.sights import Sight
 from sfumato.draws import BoolArray, Draws, IntArray
 from sfumato.operators.base import FloatArray
+from sfumato.release import Release
 from sfumato.textform import TextForm
 
 EXPOSED = 10  # people that an outcome names
@@ -30,13 +31,10 @@ class Scene:
     """A release as the adversary sees it, and the raw records behind it.
 
     The records are there for attacks whose adversary knows some of them, and for nothing else.
-    `fakes` is how many of the values that a bucket lists are not real.
     """
 
     sight: Sight
     people: People
-    kind: str  # of the release; "raw" for the table itself
-    fakes: int = 0
     numeric: tuple[bool, ...] = ()  # which quasi columns are numeric
 
 
@@ -53,7 +51,7 @@ class Attack(TextForm, ABC):
     """A simulated adversary. Frozen dataclass; parameters have a text form."""
 
     what: ClassVar[str] = "attack"
-    kinds: ClassVar[frozenset[str]]  # the release kinds that it applies to; "raw" is the table
+    kinds: ClassVar[tuple[type[Release], ...]] = (Release,)  # the kinds that it applies to
 
     @classmethod
     def forms(cls) -> list[Self]:

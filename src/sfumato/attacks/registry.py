@@ -8,6 +8,7 @@ from sfumato.attacks.linkage import Linkage
 from sfumato.attacks.naive_bayes import NaiveBayes
 from sfumato.attacks.protocol import Attack
 from sfumato.errors import UsageError
+from sfumato.release import Release
 from sfumato.textform import split_call
 
 ATTACKS: dict[str, type[Attack]] = {
@@ -30,11 +31,14 @@ def parse_attack(text: str) -> Attack:
     return ATTACKS[name].from_arguments(positional, keywords)
 
 
-def attacks_for(kind: str) -> list[Attack]:
+def attacks_for(kind: type[Release]) -> list[Attack]:
     """Every attack, in the forms that `all` means, that applies to a kind of release.
 
-    >>> [str(attack) for attack in attacks_for("synthetic")]
+    `Release` itself stands for the raw table: what applies to every kind applies to it.
+
+    >>> from sfumato.release import SyntheticRelease
+    >>> [str(attack) for attack in attacks_for(SyntheticRelease)]
     ['naive-bayes', 'naive-bayes(alpha=0)', 'linkage']
     """
     found = [form for cls in ATTACKS.values() for form in cls.forms()]
-    return [attack for attack in found if kind in attack.kinds]
+    return [attack for attack in found if issubclass(kind, attack.kinds)]

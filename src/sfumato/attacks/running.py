@@ -46,11 +46,11 @@ def attack(
     if release is None:
         if not isinstance(table, Table):
             raise UsageError("To attack a raw table, declare its columns first with sfumato.read.")
-        opened, source, kind = None, table, "raw"
+        opened, source = None, table
     else:
         opened = release if isinstance(release, Release) else Release(release)
-        source, kind = merged_table(raw_table(table, opened), opened), opened.kind
-    chosen = _chosen(attacks, kind)
+        source = merged_table(raw_table(table, opened), opened)
+    chosen = _chosen(attacks, Release if opened is None else type(opened))
     if column is not None and column not in source.sensitive:
         raise UsageError(
             f"{column!r} is not a sensitive column. Those are: {', '.join(source.sensitive)}."
@@ -69,11 +69,8 @@ def attack(
 def scene_of(people: People, release: Release | None, table: Table) -> Scene:
     """What the adversary sees."""
     numeric = tuple(table.kinds.get(name) == "numeric" for name in people.domains.names)
-    if release is None:
-        return Scene(raw_sight(people), people, "raw", numeric=numeric)
-    fakes = release.plan.get("fakes", 0)
-    count = fakes if isinstance(fakes, int) else 0
-    return Scene(look(release, people), people, release.kind, count, numeric)
+    sight = raw_sight(people) if release is None else look(release, people)
+    return Scene(sight, people, numeric)
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +119,7 @@ def _run(
     return judge(way, targets, people.prior, guesses, right, without.note)
 
 
-def _chosen(attacks: str | Attack | Sequence[str | Attack], kind: str) -> list[Attack]:
+def _chosen(attacks: str | Attack | Sequence[str | Attack], kind: type[Release]) -> list[Attack]:
     given = [attacks] if isinstance(attacks, (str, Attack)) else list(attacks)
     found: list[Attack] = []
     for wanted in given:
@@ -130,9 +127,10 @@ def _chosen(attacks: str | Attack | Sequence[str | Attack], kind: str) -> list[A
             found += attacks_for(kind)
             continue
         way = parse_attack(wanted) if isinstance(wanted, str) else wanted
-        if kind not in way.kinds:
+        if not issubclass(kind, way.kinds):
+            what = "a raw table" if kind is Release else f"a {kind.kind} release"
             raise UsageError(
-                f"The attack '{way}' does not apply to a {kind} release. Those that do: "
+                f"The attack '{way}' does not apply to {what}. Those that do: "
                 f"{', '.join(str(other) for other in attacks_for(kind))}."
             )
         found.append(way)

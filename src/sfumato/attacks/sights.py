@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, singledispatch
 from typing import Any
 
 import numpy as np
@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 from sfumato.attacks.people import Codes, Domains, People
 from sfumato.columns import Column
 from sfumato.draws import BoolArray, IntArray
-from sfumato.operators import Operator, Parts, operator_from_json
+from sfumato.operators import Operator, Parts
 from sfumato.operators.base import FloatArray
-from sfumato.release import Release
+from sfumato.release import BucketedRelease, GeneralizedRelease, Release
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,36 +135,52 @@ class CountsSight:
 Sight = RecordsSight | BucketsSight | RangesSight | CountsSight
 
 
+@singledispatch
 def look(release: Release, people: People) -> Sight:
-    """Read a release in the codes of `people`."""
+    """Read a release in the codes of `people`: records with a value each, for most kinds."""
+    records = _records(release)
+    shown = release.shown_codes(records, people.column)
+    operator = release.operators.get(people.column)
+    return RecordsSight(_codes(people, records), shown, people.values, operator)
+
+
+@look.register
+def _buckets(release: BucketedRelease, people: People) -> BucketsSight:
     import pyarrow.parquet as pq
 
-    records = pa.concat_tables([pq.read_table(path) for path in release.records])
-    if release.kind == "generalized":
-        shown = _values(release, people.column, records.column(people.column))
-        return RangesSight(
-            [
-                _holds(release.column(name), records, people.domains, k)
-                for k, name in enumerate(people.domains.names)
-            ],
-            shown,
-            people.values,
-        )
-    codes = [
-        people.domains.codes(k, records.column(name)) for k, name in enumerate(people.domains.names)
+    records, listed = _records(release), pq.read_table(release.file("sensitive"))
+    names = np.asarray(listed.column("bucket").to_numpy(), np.int64)
+    buckets, cell_bucket = np.unique(names, return_inverse=True)
+    stands = np.asarray(records.column("bucket").to_numpy(), np.int64)
+    return BucketsSight(
+        _codes(people, records),
+        np.searchsorted(buckets, stands),
+        cell_bucket,
+        release.shown_codes(listed, people.column),
+        np.asarray(listed.column("count").to_numpy(), np.int64),
+        people.values,
+    )
+
+
+@look.register
+def _ranges(release: GeneralizedRelease, people: People) -> RangesSight:
+    records = _records(release)
+    holds = [
+        _holds(release.column(name), records, people.domains, place)
+        for place, name in enumerate(people.domains.names)
     ]
-    if release.kind == "bucketed":
-        return _buckets(release, people, codes, records)
-    shown = _values(release, people.column, records.column(people.column))
-    described = release.plan.get("operators", {}).get(people.column)
-    if release.kind == "synthetic" or described is None:
-        return RecordsSight(codes, shown, people.values)
-    operator = operator_from_json(described)
-    if isinstance(operator, Parts):
-        name = release.plan.get("part_columns", {}).get(people.column, "part")
-        part = np.asarray(records.column(name).to_numpy(), np.int64)
-        shown = operator.lookup[part, shown]
-    return RecordsSight(codes, shown, people.values, operator)
+    return RangesSight(holds, release.shown_codes(records, people.column), people.values)
+
+
+def _records(release: Release) -> pa.Table:
+    import pyarrow.parquet as pq
+
+    return pa.concat_tables([pq.read_table(path) for path in release.records])
+
+
+def _codes(people: People, records: pa.Table) -> Codes:
+    names = people.domains.names
+    return [people.domains.codes(k, records.column(name)) for k, name in enumerate(names)]
 
 
 def records_sight(records: pa.Table, people: People, values: pa.Array) -> RecordsSight:
@@ -174,40 +190,13 @@ def records_sight(records: pa.Table, people: People, values: pa.Array) -> Record
     """
     shown = pc.index_in(records.column(people.column).cast(values.type), value_set=values)
     known = records.filter(pc.is_valid(shown))
-    codes = [
-        people.domains.codes(k, known.column(name)) for k, name in enumerate(people.domains.names)
-    ]
-    return RecordsSight(codes, np.asarray(shown.drop_null().to_numpy(), np.int64), people.values)
+    values_shown = np.asarray(shown.drop_null().to_numpy(), np.int64)
+    return RecordsSight(_codes(people, known), values_shown, people.values)
 
 
 def raw_sight(people: People) -> RecordsSight:
     """The raw table itself, as if it had been given out."""
     return RecordsSight(people.codes, people.truth, people.values)
-
-
-def _values(release: Release, column: str, shown: pa.ChunkedArray) -> IntArray:
-    domain = release.domain(column)
-    if pa.types.is_dictionary(shown.type):
-        shown = shown.cast(shown.type.value_type)
-    found = pc.index_in(shown, value_set=domain.cast(shown.type))
-    return np.asarray(found.to_numpy(), np.int64)
-
-
-def _buckets(release: Release, people: People, codes: Codes, records: pa.Table) -> BucketsSight:
-    import pyarrow.parquet as pq
-
-    listed = pq.read_table(release.file("sensitive"))
-    names = np.asarray(listed.column("bucket").to_numpy(), np.int64)
-    buckets, cell_bucket = np.unique(names, return_inverse=True)
-    stands = np.asarray(records.column("bucket").to_numpy(), np.int64)
-    return BucketsSight(
-        codes,
-        np.searchsorted(buckets, stands),
-        cell_bucket,
-        _values(release, people.column, listed.column(people.column)),
-        np.asarray(listed.column("count").to_numpy(), np.int64),
-        people.values,
-    )
 
 
 def _holds(column: Column, records: pa.Table, domains: Domains, place: int) -> BoolArray:

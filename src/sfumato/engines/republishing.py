@@ -10,8 +10,7 @@ from sfumato.errors import DataError, UsageError
 from sfumato.guarantees import Guarantee
 from sfumato.mechanisms import Mechanism, parse_mechanism
 from sfumato.mechanisms.pinned import AsBefore
-from sfumato.operators import operator_from_json
-from sfumato.release import Release
+from sfumato.release import PerturbedRelease, Release
 from sfumato.table import Table
 
 
@@ -29,7 +28,7 @@ def as_before(
         raise UsageError(
             "To publish as before, the draws must be those of before: give --key-file too."
         )
-    if release.kind != "perturbed" or manifest.randomness != "key-file":
+    if not isinstance(release, PerturbedRelease) or manifest.randomness != "key-file":
         raise DataError(
             f"{place!r} was not published with a key file, so nobody can be shown as before."
         )
@@ -63,7 +62,7 @@ def as_before(
                     f"The domain stated for column {column.name!r} is not that of {place!r}. Leave "
                     "it out to publish as before."
                 )
-        operators[column.name] = operator_from_json(release.plan["operators"][column.name])
+        operators[column.name] = release.operators[column.name]
         domains[column.name] = values
     way = parse_mechanism(manifest.mechanism)
     return replace(table, domains=pinned), AsBefore(way, operators, domains)

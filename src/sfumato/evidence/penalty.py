@@ -11,8 +11,7 @@ import pyarrow as pa
 
 from sfumato.columns import Range, Values
 from sfumato.errors import UsageError
-from sfumato.release import Release
-from sfumato.release.generalized import shown_as
+from sfumato.release import GeneralizedRelease, Release
 
 
 @dataclass(frozen=True)
@@ -35,22 +34,20 @@ def release_penalty(release: Release | str | Path) -> Penalty:
     import pyarrow.parquet as pq
 
     opened = release if isinstance(release, Release) else Release(release)
-    if opened.kind != "generalized":
+    if not isinstance(opened, GeneralizedRelease):
         raise UsageError(
             f"Only a generalized release has ranges and sets to measure; {str(opened.path)!r} is "
             f"{opened.kind}."
         )
     found: dict[str, float] = {}
-    for column in opened.columns:
-        if column.role != "quasi":
-            continue
-        tables = [pq.read_table(path, columns=list(shown_as(column))) for path in opened.records]
-        table = pa.concat_tables(tables)
+    for column in opened.quasi:
+        names = list(opened.shown_as(column))
+        table = pa.concat_tables([pq.read_table(path, columns=names) for path in opened.records])
         if column.kind == "numeric":
             assert isinstance(column.domain, Range)
             low, high = (
                 np.asarray(table.column(name).cast(pa.float64(), safe=False).to_numpy())
-                for name in shown_as(column)
+                for name in names
             )
             span = float(column.domain.high or 0) - float(column.domain.low or 0)
             found[column.name] = float((high - low).mean() / span) if span and len(low) else 0.0

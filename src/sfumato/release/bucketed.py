@@ -41,6 +41,9 @@ class BucketedRelease(Release):
     def discloses_histogram(self) -> bool:
         return not self._fakes
 
+    def shown_as(self, column: Column) -> tuple[str, ...]:
+        return (column.name,) if column.role == "quasi" else ("bucket",)
+
     def _known_names(self, table: str) -> set[str]:
         if table == "records":
             return {column.name for column in self.quasi} | {"bucket"}

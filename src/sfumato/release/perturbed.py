@@ -4,23 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
 import pyarrow as pa
 
-from sfumato.columns import Value, Values, list_some
+from sfumato.columns import Column, Values, list_some
+from sfumato.draws import IntArray
 from sfumato.errors import BundleError
 from sfumato.operators import Operator, Parts, operator_from_json
-from sfumato.release.reader import Release
-
-
-@dataclass(frozen=True)
-class Merged:
-    """Quasi values that are published as one: the text that stands for them, and what they are."""
-
-    label: str
-    values: tuple[Value, ...]  # as JSON holds them
+from sfumato.release.reader import Merged, Release
 
 
 class PerturbedRelease(Release):
@@ -43,7 +36,6 @@ class PerturbedRelease(Release):
 
     @property
     def merges(self) -> Mapping[str, tuple[Merged, ...]]:
-        """For the quasi columns whose values were merged: what each published text stands for."""
         return self._merges
 
     @property
@@ -51,8 +43,18 @@ class PerturbedRelease(Release):
         return not self._merges
 
     def part_column(self, column: str) -> str | None:
-        """The column of the records that numbers the parts of a sensitive column's operator."""
         return self._part_columns.get(column)
+
+    def shown_as(self, column: Column) -> tuple[str, ...]:
+        part = self.part_column(column.name)
+        return (column.name,) if part is None else (column.name, part)
+
+    def shown_codes(self, records: pa.Table | pa.RecordBatch, name: str) -> IntArray:
+        codes, operator = super().shown_codes(records, name), self._operators[name]
+        if not isinstance(operator, Parts):
+            return codes
+        parts = records.column(self._part_columns[name]).to_numpy()
+        return operator.lookup[np.asarray(parts, np.int64), codes]
 
     def _known_names(self, table: str) -> set[str]:
         parts = {f"part_{column.name}" for column in self.sensitive}

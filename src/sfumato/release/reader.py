@@ -8,12 +8,16 @@ kinds differently dispatches on these classes.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from sfumato.columns import Column, Values, list_some
+from sfumato.columns import Column, Value, Values, list_some
+from sfumato.draws import IntArray
 from sfumato.errors import BundleError
 from sfumato.operators import Operator
 from sfumato.release.files import check_files, read_schema
@@ -24,6 +28,14 @@ from sfumato.scratch import scratch_database
 
 KINDS: dict[str, type[Release]] = {}  # by the name that stands in the manifest
 _JOINED: dict[tuple[type[Release], type[Release]], type[Release]] = {}
+
+
+@dataclass(frozen=True)
+class Merged:
+    """Quasi values that are published as one: the text that stands for them, and what they are."""
+
+    label: str
+    values: tuple[Value, ...]  # as JSON holds them
 
 
 class Release:
@@ -100,6 +112,15 @@ class Release:
         return None
 
     @property
+    def merges(self) -> Mapping[str, tuple[Merged, ...]]:
+        """For the quasi columns whose values were merged: what each published text stands for."""
+        return {}
+
+    def part_column(self, column: str) -> str | None:
+        """The column of the records that numbers the parts of a sensitive column's operator."""
+        return None
+
+    @property
     def shows_quasi_exactly(self) -> bool:
         """Whether every record shows its quasi values, not ranges, sets or merged values."""
         return True
@@ -112,6 +133,17 @@ class Release:
     def shown_as(self, column: Column) -> tuple[str, ...]:
         """The columns of the records that stand for a column of the table."""
         return (column.name,)
+
+    def shown_codes(self, records: pa.Table | pa.RecordBatch, name: str) -> IntArray:
+        """What records show of a sensitive column: codes in its domain, or its operator's symbols.
+
+        `records` has the columns of `shown_as`, as they stand in the files.
+        """
+        shown, domain = records.column(name), self.domain(name)
+        if pa.types.is_dictionary(shown.type):
+            shown = shown.cast(shown.type.value_type)
+        found = pc.index_in(shown, value_set=domain.cast(shown.type))
+        return np.asarray(found.to_numpy(), np.int64)
 
     def file(self, stem: str) -> Path:
         """A side file, such as `sensitive` of a bucketed release."""
@@ -238,4 +270,4 @@ def _of_kind(asked: type[Release], own: type[Release]) -> type[Release] | None:
     return _JOINED[asked, own]
 
 
-__all__ = ["KINDS", "Release", "in_utc", "typed_values"]
+__all__ = ["KINDS", "Merged", "Release", "in_utc", "typed_values"]

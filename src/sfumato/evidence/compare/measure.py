@@ -27,7 +27,7 @@ from sfumato.mechanisms.burel import Burel
 from sfumato.mechanisms.heterogeneous.mechanism import HeterogeneousGeneralization
 from sfumato.mechanisms.ring import Ring
 from sfumato.outlook.prediction import workload_errors
-from sfumato.release import Release
+from sfumato.release import GeneralizedRelease, Release
 from sfumato.table import Table
 from sfumato.workloads import Workload, people_of, release_answers
 
@@ -140,7 +140,9 @@ def _measured(job: Job, say: Say) -> dict[str, Any]:
         "attacks": attacks,
         "attack_problem": problem,
         "sizes": manifest.plan.get("sizes"),
-        "penalty": release_penalty(release).to_json() if release.kind == "generalized" else None,
+        "penalty": (
+            release_penalty(release).to_json() if isinstance(release, GeneralizedRelease) else None
+        ),
         "predicted": _predicted(job, manifest.mechanism),
         "seconds": {name: round(value, 3) for name, value in seconds.items()},
     }

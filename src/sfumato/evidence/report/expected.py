@@ -7,17 +7,19 @@ for: a count of 500 among 10,000. Nothing of the raw table is looked at.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import singledispatch
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from sfumato.columns import value_text
 from sfumato.draws import IntArray
-from sfumato.operators import Decoy, Operator, Parts, operator_from_json
+from sfumato.operators import Decoy, Operator, Parts
 from sfumato.operators.base import FloatArray
-from sfumato.release import Release
+from sfumato.release import BucketedRelease, GeneralizedRelease, Release
+
+_Variances = Callable[[int], FloatArray]  # by value, of a count of that size
 
 SHARE = 20  # people that satisfy the condition, per person counted
 SIZES = (10, 30, 100, 300, 1000, 3000, 10_000, 30_000, 100_000)
@@ -43,14 +45,7 @@ def expected_errors(release: Release, column: str) -> ExpectedErrors | str:
     domain = release.domain(column)
     if len(domain) > MOST_VALUES:
         return f"Column {column!r} has more than {MOST_VALUES:,} values."
-    if release.kind == "generalized":
-        return "The error of ranges and sets depends on the question; ask, or compare."
-    if release.scales is not None:
-        return (
-            "Records are copies of a sample, more of them in some groups than in others: the error "
-            "depends on whom a question asks about. Answers come with their error bars."
-        )
-    variances = _bucketed(release) if release.kind == "bucketed" else _perturbed(release, column)
+    variances = _variances(release, column)
     if isinstance(variances, str):
         return variances
     largest = release.rows // SHARE
@@ -130,21 +125,33 @@ class _OfBuckets:
         return np.asarray(np.einsum("yx,yz,zx->x", self._inverse, noise, self._inverse))
 
 
-def _perturbed(release: Release, column: str) -> _OfOperator | _OfDecoys | str:
-    described = release.plan.get("operators", {}).get(column)
-    if described is None:
+@singledispatch
+def _variances(release: Release, column: str) -> _Variances | str:
+    """The variances of estimated counts by value, or why they cannot be told in advance."""
+    if release.scales is not None:
+        return (
+            "Records are copies of a sample, more of them in some groups than in others: the error "
+            "depends on whom a question asks about. Answers come with their error bars."
+        )
+    operator = release.operators.get(column)
+    if operator is None:
         return (
             "Values were redrawn without regard to the person's own: counts within a condition "
             "cannot be told from this release."
         )
-    operator = operator_from_json(described)
     published = published_counts(release, column, operator)
     if isinstance(operator, Decoy):
         return _OfDecoys(operator.observed(published))
     return _OfOperator(operator, published)
 
 
-def _bucketed(release: Release) -> _OfBuckets | str:
+@_variances.register
+def _of_ranges(release: GeneralizedRelease, column: str) -> str:
+    return "The error of ranges and sets depends on the question; ask, or compare."
+
+
+@_variances.register
+def _of_buckets(release: BucketedRelease, column: str) -> _Variances | str:
     law = _OfBuckets(release)
     if law.condition > _WORST_CONDITION:
         return (
@@ -158,17 +165,11 @@ def published_counts(release: Release, column: str, operator: Operator) -> IntAr
     """How often each value, or each (part, value), stands in the records."""
     import pyarrow.parquet as pq
 
-    parts = isinstance(operator, Parts)
-    part = release.plan.get("part_columns", {}).get(column, "part")
-    domain, counts = release.domain(column), np.zeros(operator.values, np.int64)
+    names = list(release.shown_as(release.column(column)))
+    counts = np.zeros(operator.values, np.int64)
     for path in release.records:
         with pq.ParquetFile(path) as file:
-            for batch in file.iter_batches(columns=[column, *([part] if parts else [])]):
-                shown = batch.column(column)
-                if pa.types.is_dictionary(shown.type):
-                    shown = shown.dictionary_decode()
-                codes = np.asarray(pc.index_in(shown, value_set=domain).to_numpy(), np.int64)
-                if isinstance(operator, Parts):
-                    codes = operator.lookup[np.asarray(batch.column(part).to_numpy()), codes]
+            for batch in file.iter_batches(columns=names):
+                codes = release.shown_codes(batch, column)
                 counts += np.bincount(codes, minlength=operator.values)
     return counts

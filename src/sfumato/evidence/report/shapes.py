@@ -6,6 +6,7 @@ Everything here stands in the release; the raw table is not looked at.
 from __future__ import annotations
 
 import warnings
+from functools import singledispatch
 
 import numpy as np
 
@@ -13,10 +14,10 @@ from sfumato.columns import Value, value_to_json
 from sfumato.errors import WeakPromiseWarning
 from sfumato.evidence.penalty import release_penalty
 from sfumato.evidence.report.expected import published_counts
-from sfumato.operators import Operator, Parts, operator_from_json
+from sfumato.operators import Operator, Parts
 from sfumato.pages import Chart, DataTable
 from sfumato.pages.charts import bucket_sizes, heat_map, penalty_by_column
-from sfumato.release import Release
+from sfumato.release import BucketedRelease, GeneralizedRelease, Release
 
 MOST_SHOWN = 60  # values a side of the heat map
 
@@ -30,23 +31,28 @@ def label(value: Value) -> str:
     return "(missing)" if value is None else str(value_to_json(value))
 
 
+@singledispatch
 def shape_charts(release: Release) -> list[Chart]:
-    """The charts that fit the kind of release."""
-    if release.kind == "bucketed":
-        sizes = [(int(each["size"]), int(each["buckets"])) for each in release.plan["sizes"]]
-        caption = "Values are listed per bucket; who in a bucket has which is not told."
-        return [bucket_sizes(sorted(sizes), caption)]
-    if release.kind == "generalized":
-        penalty = release_penalty(release)
-        caption = (
-            "NCP of every quasi column: 0 % is an exact value, 100 % the whole domain. GCP is "
-            "their mean."
-        )
-        return [penalty_by_column(penalty.columns, penalty.whole, caption)]
+    """The charts that fit the kind of release: its operators, for most."""
     return [
-        _operator_chart(release, column, operator_from_json(described))
-        for column, described in release.plan.get("operators", {}).items()
+        _operator_chart(release, column, operator) for column, operator in release.operators.items()
     ]
+
+
+@shape_charts.register
+def _bucket_charts(release: BucketedRelease) -> list[Chart]:
+    caption = "Values are listed per bucket; who in a bucket has which is not told."
+    return [bucket_sizes(sorted(release.sizes), caption)]
+
+
+@shape_charts.register
+def _range_charts(release: GeneralizedRelease) -> list[Chart]:
+    penalty = release_penalty(release)
+    caption = (
+        "NCP of every quasi column: 0 % is an exact value, 100 % the whole domain. GCP is "
+        "their mean."
+    )
+    return [penalty_by_column(penalty.columns, penalty.whole, caption)]
 
 
 def _operator_chart(release: Release, column: str, operator: Operator) -> Chart:
