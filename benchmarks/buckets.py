@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 
-from sfumato.attacks.corruption import corruption
+from papers.telling_fakes import tell_fakes
 from sfumato.draws import Draws
 from sfumato.engines.local import publish
 from sfumato.guarantees import LDiversity
@@ -222,7 +222,7 @@ def fakes(trials: int = 10_000) -> None:
     for diversity, number in ((5, 0), (5, 1), (5, 2), (5, 4), (10, 2)):
         draws = Draws.from_seed(diversity + number)
         plan = OptimalBuckets(fakes=number).plan(profile, LDiversity(diversity), draws)
-        print(f"l-diversity({diversity}), {number} fakes: {corruption(plan, trials, draws)}")
+        print(f"l-diversity({diversity}), {number} fakes: {tell_fakes(plan, trials, draws)}")
 
 
 PARTS = {"planning": planning, "accuracy": accuracy, "ranges": ranges, "fakes": fakes}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sfumato.attacks.corruption import corruption
+from papers.telling_fakes import tell_fakes
 from sfumato.draws import Draws
 from sfumato.guarantees import LDiversity
 from sfumato.mechanisms.buckets import OptimalBuckets
@@ -19,7 +19,7 @@ def attacked(fakes):
     plan = OptimalBuckets(fakes=fakes).plan(
         Profile(int(COUNTS.sum()), {"s": histogram}), LDiversity(4), draws
     )
-    return corruption(plan, 1200, draws)
+    return tell_fakes(plan, 1200, draws)
 
 
 def test_without_fakes_the_last_record_is_known():

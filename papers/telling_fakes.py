@@ -1,9 +1,9 @@
-"""Corruption: an adversary knows all but one record of a bucket (F'-privacy paper, Section 6).
+"""Telling fakes from real values: an adversary knows all but one record of a bucket.
 
-Without fakes the last record is then known for certain. With σ fakes σ + 1 listed values are left;
-if fakes could not be told from real values, the best guess would be right with 1/(1 + σ). This
-adversary also knows the histogram and how fakes are drawn, weighs the values left by Bayes' rule,
-and names the likeliest.
+Without fakes the last record is then known for certain (F'-privacy paper, Section 6). With σ fakes
+σ + 1 listed values are left; if fakes could not be told from real values, the best guess would be
+right with 1/(1 + σ). This adversary also knows the histogram and how fakes are drawn, weighs the
+values left by Bayes' rule, and names the likeliest.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sfumato.operators.base import FloatArray
 
 
 @dataclass(frozen=True)
-class CorruptionOutcome:
+class FakesOutcome:
     """How often the guess was right, with a 95 % interval, beside the stated certainty."""
 
     trials: int
@@ -41,7 +41,7 @@ class CorruptionOutcome:
         )
 
 
-def corruption(plan: BucketedPlan, trials: int, draws: Draws) -> CorruptionOutcome:
+def tell_fakes(plan: BucketedPlan, trials: int, draws: Draws) -> FakesOutcome:
     """Attack `trials` buckets of a plan, chosen at random, one record of each.
 
     The stated certainty is that of the plan's smallest buckets; all fakes are as published.
@@ -64,7 +64,7 @@ def corruption(plan: BucketedPlan, trials: int, draws: Draws) -> CorruptionOutco
             tried += 1
     low, high = _interval(right, tried)
     stated = certainty(plan.setting[0].size, plan.fake_values, plan.setting[0].size - 1)
-    return CorruptionOutcome(tried, right, low, high, stated)
+    return FakesOutcome(tried, right, low, high, stated)
 
 
 def _contents(plan: BucketedPlan) -> list[tuple[int, IntArray, IntArray]]:
