@@ -20,9 +20,9 @@ from papers.privbayes import PYTHON, available, epsilon_for, privbayes
 from sfumato import datasets
 from sfumato.attacks.naive_bayes import NaiveBayes
 from sfumato.attacks.people import People, read_people
-from sfumato.attacks.protocol import Outcome, Scene, judge
-from sfumato.attacks.running import attack, scene_of
-from sfumato.attacks.sights import Sight, records_sight
+from sfumato.attacks.protocol import Knowledge, Outcome, judge
+from sfumato.attacks.running import attack, knowledge_of
+from sfumato.attacks.views import View, records_view
 from sfumato.draws import Draws
 from sfumato.engines.local import publish
 from sfumato.errors import SfumatoError
@@ -141,18 +141,19 @@ def _peer(
 ) -> tuple[Outcome, ...]:
     """Attack Laplace-answered counts or PrivBayes's records."""
     epsilon, draws = epsilon_for(beta), Draws.from_seed(beta)
-    sight: Sight
+    view: View
     if method == "Laplace counts":
-        sight, forms = answered_counts(people, epsilon, draws), FORMS
+        view, forms = answered_counts(people, epsilon, draws), FORMS
     else:
         values = pa.array(sorted(table.column(SENSITIVE).unique().to_pylist()))
         made = privbayes(table, epsilon, degree=1, seed=beta)
         values = values.cast(table.schema.field(SENSITIVE).type)
-        sight, forms = records_sight(made, people, values), PRIVBAYES_FORMS
-    numeric = scene_of(people, None, declared).numeric
-    scene = Scene(sight, people, numeric)
+        view, forms = records_view(made, people, values), PRIVBAYES_FORMS
+    numeric = knowledge_of(people, None, declared).numeric
+    knowledge = Knowledge(view, people, numeric)
     return tuple(
-        judge(form, people, people.prior, form.guess(scene, people, draws), None) for form in forms
+        judge(form, people, people.prior, form.guess(knowledge, people, draws), None)
+        for form in forms
     )
 
 

@@ -12,12 +12,12 @@ import numpy as np
 
 from sfumato.attacks.laplace import laplace_noise
 from sfumato.attacks.people import People
-from sfumato.attacks.sights import CountsSight
+from sfumato.attacks.views import CountsView
 from sfumato.draws import Draws
 from sfumato.errors import UsageError
 
 
-def answered_counts(people: People, epsilon: float, draws: Draws) -> CountsSight:
+def answered_counts(people: People, epsilon: float, draws: Draws) -> CountsView:
     """The tables that a naive Bayes classifier needs, with noise; negative answers become 0."""
     if not epsilon > 0:
         raise UsageError(f"'epsilon' must be above 0. Got {epsilon} instead.")
@@ -31,4 +31,4 @@ def answered_counts(people: People, epsilon: float, draws: Draws) -> CountsSight
         tables.append(table)
     totals = np.bincount(people.truth, minlength=people.values)
     noise = laplace_noise(scale, people.values, draws, "laplace totals")
-    return CountsSight(tables, np.maximum(totals + noise, 0.0), people.values)
+    return CountsView(tables, np.maximum(totals + noise, 0.0), people.values)

@@ -15,7 +15,7 @@ from sfumato.attacks import attack, attacks_for, parse_attack
 from sfumato.attacks.definetti import learn
 from sfumato.attacks.intervals import paired_difference, wilson
 from sfumato.attacks.people import Domains, People, other_halves, pick
-from sfumato.attacks.sights import BucketsSight
+from sfumato.attacks.views import BucketsView
 from sfumato.draws import Draws
 from sfumato.errors import UsageError
 from sfumato.release import BucketedRelease, PerturbedRelease
@@ -74,8 +74,8 @@ def test_definetti_learns_from_lists_alone() -> None:
     truth = smoker * 2 + rng.integers(0, 2, rows)
     bucket = np.arange(rows) // 2
     pairs, counts = np.unique(bucket * 4 + truth, return_counts=True)
-    sight = BucketsSight([smoker], bucket, pairs // 4, pairs % 4, counts, 4)
-    model = learn(sight, [3], 50)
+    view = BucketsView([smoker], bucket, pairs // 4, pairs % 4, counts, 4)
+    model = learn(view, [3], 50)
     mixed = (smoker[0::2] != smoker[1::2])[bucket[model.record]]
     right = model.chance[(model.value == truth[model.record]) & mixed]
     assert right.mean() > 0.95

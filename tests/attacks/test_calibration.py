@@ -18,8 +18,8 @@ import pytest
 import sfumato as sf
 from sfumato.attacks import attack, parse_attack
 from sfumato.attacks.people import Domains, People, other_halves
-from sfumato.attacks.protocol import Attack, Outcome, Scene, guess_without, judge
-from sfumato.attacks.sights import BucketsSight, RangesSight, RecordsSight, Sight, raw_sight
+from sfumato.attacks.protocol import Attack, Knowledge, Outcome, guess_without, judge
+from sfumato.attacks.views import BucketsView, RangesView, RecordsView, View, raw_view
 from sfumato.draws import Draws
 from sfumato.operators import Uniform
 
@@ -36,7 +36,7 @@ def independent(rows: int, values: int, rng: np.random.Generator, single: bool) 
     return People(np.arange(rows), domains, codes, "s", values, truth)
 
 
-def bucketed(people: People, rng: np.random.Generator) -> Sight:
+def bucketed(people: People, rng: np.random.Generator) -> View:
     """One record of every value in every bucket."""
     bucket = np.empty(len(people), np.int64)
     for value in range(people.values):
@@ -44,7 +44,7 @@ def bucketed(people: People, rng: np.random.Generator) -> Sight:
         bucket[having] = rng.permutation(len(having))
     buckets = len(people) // people.values
     order = rng.permutation(len(people))
-    return BucketsSight(
+    return BucketsView(
         [code[order] for code in people.codes],
         bucket[order],
         np.repeat(np.arange(buckets), people.values),
@@ -54,20 +54,20 @@ def bucketed(people: People, rng: np.random.Generator) -> Sight:
     )
 
 
-def perturbed(people: People, rng: np.random.Generator) -> Sight:
+def perturbed(people: People, rng: np.random.Generator) -> View:
     """A twentieth keeps its value."""
     operator = Uniform(people.values, 1 / 20)
     keeps = rng.random(len(people)) < 1 / 20
     shown = np.where(keeps, people.truth, rng.integers(0, people.values, len(people)))
-    return RecordsSight(people.codes, shown, people.values, operator)
+    return RecordsView(people.codes, shown, people.values, operator)
 
 
-def synthetic(people: People, rng: np.random.Generator) -> Sight:
+def synthetic(people: People, rng: np.random.Generator) -> View:
     """Every value is drawn anew."""
-    return RecordsSight(people.codes, rng.permutation(people.truth), people.values)
+    return RecordsView(people.codes, rng.permutation(people.truth), people.values)
 
 
-def generalized(people: People, rng: np.random.Generator) -> Sight:
+def generalized(people: People, rng: np.random.Generator) -> View:
     """Groups with one record of every value, each shown with what anybody in it has."""
     bucket = np.empty(len(people), np.int64)
     for value in range(people.values):
@@ -78,7 +78,7 @@ def generalized(people: People, rng: np.random.Generator) -> Sight:
         found = np.zeros((len(people) // people.values, size), np.bool_)
         found[bucket, code] = True
         holds.append(found[bucket])
-    return RangesSight(holds, people.truth, people.values)
+    return RangesView(holds, people.truth, people.values)
 
 
 SIGHTS = {f.__name__: f for f in (bucketed, perturbed, synthetic, generalized)}
@@ -90,7 +90,7 @@ def run(way: Attack, make: Any, rows: int, values: int, seed: int, single: bool)
     people = independent(rows, values, rng, single)
     half, tables = other_halves(people, draws)
     scenes = [
-        Scene(make(fresh, rng), fresh, numeric=(True,) * 3)
+        Knowledge(make(fresh, rng), fresh, numeric=(True,) * 3)
         for fresh in (people, *(people.take(table) for table in tables))
     ]
     guesses = way.guess(scenes[0], people, draws)
@@ -175,6 +175,6 @@ def test_naive_bayes_is_optimal_where_its_model_is_true() -> None:
     people = People(np.arange(rows), domains, codes, "s", 4, truth)
     scores = np.log(prior) + sum(np.log(t.T)[c] for t, c in zip(law, codes, strict=True))
     optimum = float((scores.argmax(axis=1) == truth).mean())
-    scene = Scene(raw_sight(people), people, numeric=(True,) * 3)
-    guesses = parse_attack("naive-bayes").guess(scene, people, Draws.from_seed(1))
+    knowledge = Knowledge(raw_view(people), people, numeric=(True,) * 3)
+    guesses = parse_attack("naive-bayes").guess(knowledge, people, Draws.from_seed(1))
     assert float((guesses.values == truth).mean()) == pytest.approx(optimum, abs=0.01)

@@ -13,8 +13,8 @@ from sfumato import datasets
 from sfumato.attacks import parse_attack
 from sfumato.attacks.laplace import laplace_noise
 from sfumato.attacks.people import Domains, People
-from sfumato.attacks.protocol import Scene
-from sfumato.attacks.sights import raw_sight
+from sfumato.attacks.protocol import Knowledge
+from sfumato.attacks.views import raw_view
 from sfumato.draws import Draws
 from sfumato.errors import DataError, UsageError
 
@@ -39,11 +39,11 @@ def test_noise_decides_what_noisy_counts_tell() -> None:
     way = parse_attack("naive-bayes")
     draws = Draws.from_seed(2)
 
-    def success(sight: object) -> float:
-        scene = Scene(sight, people, numeric=(True,) * 3)  # type: ignore[arg-type]
-        return float((way.guess(scene, people, draws).values == people.truth).mean())
+    def success(view: object) -> float:
+        knowledge = Knowledge(view, people, numeric=(True,) * 3)  # type: ignore[arg-type]
+        return float((way.guess(knowledge, people, draws).values == people.truth).mean())
 
-    plain = success(raw_sight(people))
+    plain = success(raw_view(people))
     assert success(answered_counts(people, 1e6, draws)) == pytest.approx(plain, abs=0.001)
     assert success(answered_counts(people, 1.0, draws)) > plain - 0.05
     assert success(answered_counts(people, 1e-4, draws)) < 0.5

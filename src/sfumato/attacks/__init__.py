@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sfumato.attacks.intervals import Interval
-from sfumato.attacks.protocol import Attack, Guesses, Outcome, Scene
+from sfumato.attacks.protocol import Attack, Guesses, Knowledge, Outcome
 from sfumato.attacks.registry import ATTACKS, attacks_for, parse_attack
 from sfumato.attacks.running import attack
 
@@ -12,8 +12,8 @@ __all__ = [
     "Attack",
     "Guesses",
     "Interval",
+    "Knowledge",
     "Outcome",
-    "Scene",
     "attack",
     "attacks_for",
     "parse_attack",

@@ -16,8 +16,8 @@ from typing import ClassVar
 import numpy as np
 
 from sfumato.attacks.people import People, common_keys, pick
-from sfumato.attacks.protocol import Attack, Guesses, Scene
-from sfumato.attacks.sights import BucketsSight
+from sfumato.attacks.protocol import Attack, Guesses, Knowledge
+from sfumato.attacks.views import BucketsView
 from sfumato.draws import Draws, IntArray
 from sfumato.errors import UsageError
 from sfumato.operators.base import FloatArray
@@ -48,12 +48,12 @@ class DeFinetti(Attack):
             )
         object.__setattr__(self, "rounds", int(self.rounds))
 
-    def guess(self, scene: Scene, targets: People, draws: Draws) -> Guesses:
-        sight = scene.sight
-        assert isinstance(sight, BucketsSight)
-        model = learn(sight, scene.people.domains.sizes, self.rounds)
-        shares = _posterior(sight, model, targets)
-        values = pick(shares, sight.prior, draws, "definetti ties")
+    def guess(self, knowledge: Knowledge, targets: People, draws: Draws) -> Guesses:
+        view = knowledge.view
+        assert isinstance(view, BucketsView)
+        model = learn(view, knowledge.people.domains.sizes, self.rounds)
+        shares = _posterior(view, model, targets)
+        values = pick(shares, view.prior, draws, "definetti ties")
         sure = shares[np.arange(len(shares)), values]
         return Guesses(values, sure, {"rounds": float(model.rounds)})
 
@@ -68,48 +68,48 @@ class Model:
     rounds: int
 
 
-def learn(sight: BucketsSight, sizes: list[int], rounds: int) -> Model:
+def learn(view: BucketsView, sizes: list[int], rounds: int) -> Model:
     """Iterate to a model. O(rounds · pairs), a pair being a record and a value of its bucket."""
-    record, cell = _pairs(sight)
-    value = sight.cell_value[cell]
-    share = sight.cell_count[cell] / sight.listed[sight.cell_bucket[cell]]
+    record, cell = _pairs(view)
+    value = view.cell_value[cell]
+    share = view.cell_count[cell] / view.listed[view.cell_bucket[cell]]
     chance = share.copy()
     done, moved = 0, True
     while moved and done < rounds:
         done += 1
         scores = np.zeros(len(record))
-        for codes, size in zip(sight.codes, sizes, strict=True):
-            flat = codes[record] * sight.values + value
-            counts = np.bincount(flat, chance, minlength=size * sight.values)
-            table = counts.reshape(size, sight.values)
+        for codes, size in zip(view.codes, sizes, strict=True):
+            flat = codes[record] * view.values + value
+            counts = np.bincount(flat, chance, minlength=size * view.values)
+            table = counts.reshape(size, view.values)
             rule = np.log((table + 1.0) / (table.sum(axis=0) + size - 1))
             scores += rule.ravel()[flat]
-        before, chance = chance, _balanced(sight, record, cell, scores)
+        before, chance = chance, _balanced(view, record, cell, scores)
         moved = bool(np.abs(chance - before).max(initial=0.0) >= _STILL)
     return Model(record, value, chance, done)
 
 
-def _pairs(sight: BucketsSight) -> tuple[IntArray, IntArray]:
+def _pairs(view: BucketsView) -> tuple[IntArray, IntArray]:
     """Every record with every cell of its bucket."""
-    cells = np.bincount(sight.cell_bucket, minlength=len(sight.listed))
+    cells = np.bincount(view.cell_bucket, minlength=len(view.listed))
     starts = np.concatenate([[0], np.cumsum(cells)])[:-1]
-    order = np.argsort(sight.cell_bucket, kind="stable")
-    width = cells[sight.bucket]
-    record = np.repeat(np.arange(len(sight.bucket)), width)
+    order = np.argsort(view.cell_bucket, kind="stable")
+    width = cells[view.bucket]
+    record = np.repeat(np.arange(len(view.bucket)), width)
     within = np.arange(len(record)) - np.repeat(np.cumsum(width) - width, width)
-    return record, order[starts[sight.bucket[record]] + within]
+    return record, order[starts[view.bucket[record]] + within]
 
 
 def _balanced(
-    sight: BucketsSight, record: IntArray, cell: IntArray, scores: FloatArray
+    view: BucketsView, record: IntArray, cell: IntArray, scores: FloatArray
 ) -> FloatArray:
     """Chances in proportion to exp(scores), one value per record, each value as it is listed.
 
     With fakes a bucket lists more values than it has records: the listed counts are scaled.
     """
-    records, cells = len(sight.bucket), len(sight.cell_count)
-    held = np.bincount(sight.bucket, minlength=len(sight.listed))
-    wanted = sight.cell_count * (held / sight.listed)[sight.cell_bucket]
+    records, cells = len(view.bucket), len(view.cell_count)
+    held = np.bincount(view.bucket, minlength=len(view.listed))
+    wanted = view.cell_count * (held / view.listed)[view.cell_bucket]
     top = np.full(records, -np.inf)
     np.maximum.at(top, record, scores)
     weight = np.exp(scores - top[record]) * wanted[cell]
@@ -119,21 +119,21 @@ def _balanced(
     return np.asarray(weight)
 
 
-def _posterior(sight: BucketsSight, model: Model, targets: People) -> FloatArray:
+def _posterior(view: BucketsView, model: Model, targets: People) -> FloatArray:
     """The mean over the records with the target's quasi values; the prior where there are none."""
-    found = np.tile(sight.prior, (len(targets), 1))
+    found = np.tile(view.prior, (len(targets), 1))
     if not targets.codes or not len(targets):
         return found
-    keys, wanted = common_keys(sight.codes, targets.codes)
+    keys, wanted = common_keys(view.codes, targets.codes)
     size = int(max(keys.max(initial=-1), wanted.max())) + 1
     asked, place = np.unique(wanted, return_inverse=True)
     slot = np.full(size, -1, np.int64)
     slot[asked] = np.arange(len(asked))
     inside = slot[keys[model.record]]
     used = inside >= 0
-    flat = inside[used] * sight.values + model.value[used]
-    total = np.bincount(flat, model.chance[used], minlength=len(asked) * sight.values)
-    chances = total.reshape(len(asked), sight.values)
+    flat = inside[used] * view.values + model.value[used]
+    total = np.bincount(flat, model.chance[used], minlength=len(asked) * view.values)
+    chances = total.reshape(len(asked), view.values)
     mass = chances.sum(axis=1, keepdims=True)
-    chances = np.where(mass > 0, chances / np.maximum(mass, 1e-300), sight.prior[None, :])
+    chances = np.where(mass > 0, chances / np.maximum(mass, 1e-300), view.prior[None, :])
     return np.asarray(chances[place])

@@ -14,8 +14,8 @@ from typing import ClassVar
 import numpy as np
 
 from sfumato.attacks.people import People, common_keys, pick
-from sfumato.attacks.protocol import Attack, Guesses, Scene
-from sfumato.attacks.sights import BucketsSight, CountsSight, RangesSight, RecordsSight
+from sfumato.attacks.protocol import Attack, Guesses, Knowledge
+from sfumato.attacks.views import BucketsView, CountsView, RangesView, RecordsView
 from sfumato.draws import Draws, IntArray
 from sfumato.operators.base import FloatArray
 
@@ -28,34 +28,34 @@ class Linkage(Attack):
 
     name: ClassVar[str] = "linkage"
 
-    def guess(self, scene: Scene, targets: People, draws: Draws) -> Guesses:
-        sight = scene.sight
-        assert not isinstance(sight, CountsSight)  # it has no records to link with
-        if isinstance(sight, RangesSight):
-            matches, shares = _in_ranges(sight, targets)
+    def guess(self, knowledge: Knowledge, targets: People, draws: Draws) -> Guesses:
+        view = knowledge.view
+        assert not isinstance(view, CountsView)  # it has no records to link with
+        if isinstance(view, RangesView):
+            matches, shares = _in_ranges(view, targets)
         else:
-            matches, shares = _alike(sight, targets)
-        prior = sight.prior
+            matches, shares = _alike(view, targets)
+        prior = view.prior
         shares = np.where(matches[:, None] > 0, shares, prior[None, :])
         values = pick(shares, prior, draws, "linkage ties")
         sure = shares[np.arange(len(shares)), values]
-        return Guesses(values, sure, _risks(scene, targets, matches))
+        return Guesses(values, sure, _risks(knowledge, targets, matches))
 
 
-def _alike(sight: RecordsSight | BucketsSight, targets: People) -> tuple[IntArray, FloatArray]:
+def _alike(view: RecordsView | BucketsView, targets: People) -> tuple[IntArray, FloatArray]:
     """How many records have the target's quasi values, and the values they make likely."""
     from scipy.sparse import csr_array
 
     if not targets.codes:
         matches = np.full(len(targets), 1, np.int64)
-        return matches, np.tile(sight.prior, (len(targets), 1))
-    records, wanted = common_keys(sight.codes, targets.codes)
+        return matches, np.tile(view.prior, (len(targets), 1))
+    records, wanted = common_keys(view.codes, targets.codes)
     keys = int(max(records.max(initial=-1), wanted.max(initial=-1))) + 1
     matches = np.bincount(records, minlength=keys)
-    if isinstance(sight, BucketsSight):
-        place, width, posterior = sight.bucket, len(sight.listed), sight.shares
+    if isinstance(view, BucketsView):
+        place, width, posterior = view.bucket, len(view.listed), view.shares
     else:
-        place, width, posterior = sight.shown, sight.symbols, sight.posterior
+        place, width, posterior = view.shown, view.symbols, view.posterior
     asked = np.unique(wanted)
     standing = csr_array((np.ones(len(records)), (records, place)), shape=(keys, width))[asked]
     found = standing @ posterior
@@ -64,15 +64,15 @@ def _alike(sight: RecordsSight | BucketsSight, targets: People) -> tuple[IntArra
     return matches[wanted], dense[np.searchsorted(asked, wanted)]
 
 
-def _in_ranges(sight: RangesSight, targets: People) -> tuple[IntArray, FloatArray]:
+def _in_ranges(view: RangesView, targets: People) -> tuple[IntArray, FloatArray]:
     """Records whose ranges and sets hold all of the target's values, target by target."""
-    records = len(sight.shown)
-    single = np.zeros((records, sight.values), np.float32)
-    single[np.arange(records), sight.shown] = 1.0
+    records = len(view.shown)
+    single = np.zeros((records, view.values), np.float32)
+    single[np.arange(records), view.shown] = 1.0
     matches = np.zeros(len(targets), np.int64)
-    shares = np.zeros((len(targets), sight.values))
+    shares = np.zeros((len(targets), view.values))
     step = max(1, _PAIRS // max(records, 1))
-    columns = [np.ascontiguousarray(holds.T) for holds in sight.holds]
+    columns = [np.ascontiguousarray(holds.T) for holds in view.holds]
     for start in range(0, len(targets), step):
         fits = np.ones((len(targets.rows[start : start + step]), records), np.bool_)
         for holds, codes in zip(columns, targets.codes, strict=True):
@@ -83,10 +83,10 @@ def _in_ranges(sight: RangesSight, targets: People) -> tuple[IntArray, FloatArra
     return matches, shares / np.maximum(matches[:, None], 1)
 
 
-def _risks(scene: Scene, targets: People, matches: IntArray) -> dict[str, float]:
+def _risks(knowledge: Knowledge, targets: People, matches: IntArray) -> dict[str, float]:
     if not len(targets) or not targets.codes:
         return {}
-    inside, wanted = common_keys(scene.people.codes, targets.codes)
+    inside, wanted = common_keys(knowledge.people.codes, targets.codes)
     alike = np.bincount(inside, minlength=int(wanted.max()) + 1)[wanted]
     found = matches > 0
     one = np.where(found, 1 / np.maximum(matches, 1), 0.0)

@@ -57,5 +57,5 @@ def merged_table(table: Table, release: Release) -> Table:
 
 def mechanism_on_merged(text: str) -> str:
     """The mechanism for a table whose values are merged already."""
-    way = parse_mechanism(text)
-    return str(replace(way, merge="none") if isinstance(way, SamplingPerturbingScaling) else way)
+    made = parse_mechanism(text)
+    return str(replace(made, merge="none") if isinstance(made, SamplingPerturbingScaling) else made)

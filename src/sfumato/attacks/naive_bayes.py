@@ -15,8 +15,8 @@ from typing import ClassVar, Self
 import numpy as np
 
 from sfumato.attacks.people import People, pick
-from sfumato.attacks.protocol import Attack, Guesses, Scene
-from sfumato.attacks.sights import BucketsSight, RangesSight, RecordsSight
+from sfumato.attacks.protocol import Attack, Guesses, Knowledge
+from sfumato.attacks.views import BucketsView, RangesView, RecordsView
 from sfumato.draws import Draws
 from sfumato.errors import SingularOperator, UsageError
 from sfumato.operators.base import FloatArray
@@ -63,8 +63,8 @@ class NaiveBayes(Attack):
     def forms(cls) -> list[Self]:
         return [cls(), cls(alpha=0)]
 
-    def guess(self, scene: Scene, targets: People, draws: Draws) -> Guesses:
-        tables, prior = self.learn(scene)
+    def guess(self, knowledge: Knowledge, targets: People, draws: Draws) -> Guesses:
+        tables, prior = self.learn(knowledge)
         with np.errstate(divide="ignore"):
             scores = np.tile(np.log(prior), (len(targets), 1))
             for table, codes in zip(tables, targets.codes, strict=True):
@@ -75,63 +75,63 @@ class NaiveBayes(Attack):
         values = pick(scores, prior, draws, "naive bayes ties")
         return Guesses(values, confidence(scores, values))
 
-    def learn(self, scene: Scene) -> tuple[list[FloatArray], FloatArray]:
+    def learn(self, knowledge: Knowledge) -> tuple[list[FloatArray], FloatArray]:
         """Counts by (quasi value, sensitive value) per quasi column, and the prior."""
-        sight = scene.sight
-        sizes = scene.people.domains.sizes
-        if isinstance(sight, RecordsSight):
+        view = knowledge.view
+        sizes = knowledge.people.domains.sizes
+        if isinstance(view, RecordsView):
             tables = [
-                self._record_counts(sight, codes, size)
-                for codes, size in zip(sight.codes, sizes, strict=True)
+                self._record_counts(view, codes, size)
+                for codes, size in zip(view.codes, sizes, strict=True)
             ]
-            prior = sight.prior
-            if sight.operator is not None and self.counts == "published":
-                prior = (sight.counts / max(len(sight.shown), 1)) @ sight.to_values
-        elif isinstance(sight, BucketsSight):
+            prior = view.prior
+            if view.operator is not None and self.counts == "published":
+                prior = (view.counts / max(len(view.shown), 1)) @ view.to_values
+        elif isinstance(view, BucketsView):
             tables = [
-                bucket_counts(sight, codes, size)
-                for codes, size in zip(sight.codes, sizes, strict=True)
+                bucket_counts(view, codes, size)
+                for codes, size in zip(view.codes, sizes, strict=True)
             ]
-            prior = sight.prior
-        elif isinstance(sight, RangesSight):
-            tables = [range_counts(sight, holds) for holds in sight.holds]
-            prior = sight.prior
+            prior = view.prior
+        elif isinstance(view, RangesView):
+            tables = [range_counts(view, holds) for holds in view.holds]
+            prior = view.prior
         else:
-            tables, prior = list(sight.tables), sight.prior
+            tables, prior = list(view.tables), view.prior
         if self.delta:
             tables = [
-                _window(scene.people, k, self.delta) @ table if numeric else table
-                for k, (table, numeric) in enumerate(zip(tables, scene.numeric, strict=True))
+                _window(knowledge.people, k, self.delta) @ table if numeric else table
+                for k, (table, numeric) in enumerate(zip(tables, knowledge.numeric, strict=True))
             ]
         return tables, prior
 
-    def _record_counts(self, sight: RecordsSight, codes: np.ndarray, size: int) -> FloatArray:
-        flat = np.bincount(codes * sight.symbols + sight.shown, minlength=size * sight.symbols)
-        shown = flat.reshape(size, sight.symbols).astype(np.float64)
-        if sight.operator is not None and self.counts == "estimated":
+    def _record_counts(self, view: RecordsView, codes: np.ndarray, size: int) -> FloatArray:
+        flat = np.bincount(codes * view.symbols + view.shown, minlength=size * view.symbols)
+        shown = flat.reshape(size, view.symbols).astype(np.float64)
+        if view.operator is not None and self.counts == "estimated":
             try:
-                weights = sight.operator.observed(sight.counts).weights()
+                weights = view.operator.observed(view.counts).weights()
             except SingularOperator:
-                weights = np.eye(sight.symbols)  # nothing better than what is shown
-            return np.asarray(np.maximum(shown @ weights @ sight.to_values, 0.0))
-        return np.asarray(shown @ sight.to_values)
+                weights = np.eye(view.symbols)  # nothing better than what is shown
+            return np.asarray(np.maximum(shown @ weights @ view.to_values, 0.0))
+        return np.asarray(shown @ view.to_values)
 
 
-def bucket_counts(sight: BucketsSight, codes: np.ndarray, size: int) -> FloatArray:
+def bucket_counts(view: BucketsView, codes: np.ndarray, size: int) -> FloatArray:
     """Every record counts for its bucket's values by their share."""
     from scipy.sparse import csr_array
 
     ones = np.ones(len(codes))
-    standing = csr_array((ones, (codes, sight.bucket)), shape=(size, len(sight.listed)))
-    return np.asarray((standing @ sight.shares).todense())
+    standing = csr_array((ones, (codes, view.bucket)), shape=(size, len(view.listed)))
+    return np.asarray((standing @ view.shares).todense())
 
 
-def range_counts(sight: RangesSight, holds: np.ndarray) -> FloatArray:
+def range_counts(view: RangesView, holds: np.ndarray) -> FloatArray:
     """Every record counts for all values that its range or set holds."""
-    table = np.zeros((holds.shape[1], sight.values))
-    for start in range(0, len(sight.shown), _CHUNK):
-        shown = sight.shown[start : start + _CHUNK]
-        single = np.zeros((len(shown), sight.values), np.float32)
+    table = np.zeros((holds.shape[1], view.values))
+    for start in range(0, len(view.shown), _CHUNK):
+        shown = view.shown[start : start + _CHUNK]
+        single = np.zeros((len(shown), view.values), np.float32)
         single[np.arange(len(shown)), shown] = 1.0
         table += holds[start : start + _CHUNK].T.astype(np.float32) @ single
     return table

@@ -17,7 +17,7 @@ import numpy as np
 
 from sfumato.attacks.intervals import Interval, above_constant, paired_difference, wilson
 from sfumato.attacks.people import People
-from sfumato.attacks.sights import Sight
+from sfumato.attacks.views import View
 from sfumato.draws import BoolArray, Draws, IntArray
 from sfumato.operators.base import FloatArray
 from sfumato.release import Release
@@ -27,13 +27,13 @@ EXPOSED = 10  # people that an outcome names
 
 
 @dataclass(frozen=True, eq=False)
-class Scene:
+class Knowledge:
     """A release as the adversary sees it, and the raw records behind it.
 
     The records are there for attacks whose adversary knows some of them, and for nothing else.
     """
 
-    sight: Sight
+    view: View
     people: People
     numeric: tuple[bool, ...] = ()  # which quasi columns are numeric
 
@@ -59,8 +59,8 @@ class Attack(TextForm, ABC):
         return [cls()]
 
     @abstractmethod
-    def guess(self, scene: Scene, targets: People, draws: Draws) -> Guesses:
-        """Name a value for each target, from the scene and the targets' quasi columns alone.
+    def guess(self, knowledge: Knowledge, targets: People, draws: Draws) -> Guesses:
+        """Name a value for each target, from the knowledge and the targets' quasi columns alone.
 
         `targets.truth` is there for the judge; an attack that reads it cheats.
         """
@@ -174,17 +174,17 @@ def guess_without(
     attack: Attack,
     targets: People,
     half: IntArray,
-    scenes: Sequence[Scene],
+    known: Sequence[Knowledge],
     draws: Draws,
 ) -> BoolArray:
     """For whom the attack is right on the fresh release that does not know them.
 
-    `half` is the half that each target is in; `scenes[h]` knows nobody of half h.
+    `half` is the half that each target is in; `known[h]` is of nobody of half h.
     """
     right = np.zeros(len(targets), np.bool_)
-    for side, scene in enumerate(scenes):
+    for side, knowledge in enumerate(known):
         inside = np.flatnonzero(half == side)
         those = targets.take(inside)
-        guesses = attack.guess(scene, those, draws.child(f"fresh {side}"))
+        guesses = attack.guess(knowledge, those, draws.child(f"fresh {side}"))
         right[inside] = guesses.values == those.truth
     return right

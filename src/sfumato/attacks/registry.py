@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sfumato.attacks.corrupted import Corruption
+from sfumato.attacks.corruption import Corruption
 from sfumato.attacks.definetti import DeFinetti
 from sfumato.attacks.linkage import Linkage
 from sfumato.attacks.naive_bayes import NaiveBayes

@@ -7,13 +7,13 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from sfumato.attacks.merged import mechanism_on_merged, merged_table
 from sfumato.attacks.people import People, other_halves, read_people
-from sfumato.attacks.protocol import Attack, Outcome, Scene, guess_without, judge
+from sfumato.attacks.protocol import Attack, Knowledge, Outcome, guess_without, judge
 from sfumato.attacks.registry import ALL, attacks_for, parse_attack
-from sfumato.attacks.sights import look, raw_sight
+from sfumato.attacks.views import raw_view, view_of
 from sfumato.audits.case import raw_table
 from sfumato.draws import Draws, IntArray
 from sfumato.engines.local import publish
@@ -59,44 +59,46 @@ def attack(
     for name in (column,) if column is not None else source.sensitive:
         draws = Draws.from_seed(seed).child(name)
         people = read_people(source, name)
-        scene = scene_of(people, opened, source)
+        knowledge = knowledge_of(people, opened, source)
         aim = draws.choose("targets", len(people), min(targets, len(people)))
-        without = Without.of(people, opened, source, draws) if fresh else Without(None)
-        outcomes += [_run(way, people, scene, aim, without, draws) for way in chosen]
+        others = FreshReleases.of(people, opened, source, draws) if fresh else FreshReleases()
+        outcomes += [_run(each, people, knowledge, aim, others, draws) for each in chosen]
     return outcomes
 
 
-def scene_of(people: People, release: Release | None, table: Table) -> Scene:
-    """What the adversary sees."""
+def knowledge_of(people: People, release: Release | None, table: Table) -> Knowledge:
+    """What the adversary has to go by: the release, or the raw table where there is none."""
     numeric = tuple(table.kinds.get(name) == "numeric" for name in people.domains.names)
-    sight = raw_sight(people) if release is None else look(release, people)
-    return Scene(sight, people, numeric)
+    view = raw_view(people) if release is None else view_of(release, people)
+    return Knowledge(view, people, numeric)
 
 
 @dataclass(frozen=True, eq=False)
-class Without:
+class FreshReleases:
     """The halves of the people and the fresh releases that know nobody of each half."""
 
-    half: IntArray | None
-    scenes: tuple[Scene, ...] = ()
+    half: IntArray | None = None
+    known: tuple[Knowledge, ...] = ()
     note: str | None = None
 
     @classmethod
-    def of(cls, people: People, release: Release | None, table: Table, draws: Draws) -> Without:
+    def of(cls, people: People, release: Release | None, table: Table, draws: Draws) -> Self:
         half, tables = other_halves(people, draws)
         try:
-            scenes = tuple(
-                _fresh_scene(people.take(rows), release, table, number)
+            known = tuple(
+                _fresh_knowledge(people.take(rows), release, table, number)
                 for number, rows in enumerate(tables)
             )
         except SfumatoError as error:
             return cls(None, note=f"No release of a fresh table to compare with: {error}")
-        return cls(half, scenes)
+        return cls(half, known)
 
 
-def _fresh_scene(people: People, release: Release | None, table: Table, number: int) -> Scene:
+def _fresh_knowledge(
+    people: People, release: Release | None, table: Table, number: int
+) -> Knowledge:
     if release is None:
-        return scene_of(people, None, table)
+        return knowledge_of(people, None, table)
     manifest = release.manifest
     again = raw_table(people.records, release)
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
@@ -104,19 +106,24 @@ def _fresh_scene(people: People, release: Release | None, table: Table, number: 
         to = Path(folder) / "release"
         mechanism = mechanism_on_merged(manifest.mechanism)
         publish(again, manifest.guarantee, to=to, mechanism=mechanism, seed=number)
-        return scene_of(people, Release(to, verify=False), table)
+        return knowledge_of(people, Release(to, verify=False), table)
 
 
 def _run(
-    way: Attack, people: People, scene: Scene, aim: IntArray, without: Without, draws: Draws
+    attack: Attack,
+    people: People,
+    knowledge: Knowledge,
+    aim: IntArray,
+    others: FreshReleases,
+    draws: Draws,
 ) -> Outcome:
     targets = people.take(aim)
-    own = draws.child(str(way))
-    guesses = way.guess(scene, targets, own)
+    own = draws.child(str(attack))
+    guesses = attack.guess(knowledge, targets, own)
     right = None
-    if without.half is not None:
-        right = guess_without(way, targets, without.half[aim], without.scenes, own)
-    return judge(way, targets, people.prior, guesses, right, without.note)
+    if others.half is not None:
+        right = guess_without(attack, targets, others.half[aim], others.known, own)
+    return judge(attack, targets, people.prior, guesses, right, others.note)
 
 
 def _chosen(attacks: str | Attack | Sequence[str | Attack], kind: type[Release]) -> list[Attack]:
@@ -126,12 +133,12 @@ def _chosen(attacks: str | Attack | Sequence[str | Attack], kind: type[Release])
         if wanted == ALL:
             found += attacks_for(kind)
             continue
-        way = parse_attack(wanted) if isinstance(wanted, str) else wanted
-        if not issubclass(kind, way.kinds):
+        attack = parse_attack(wanted) if isinstance(wanted, str) else wanted
+        if not issubclass(kind, attack.kinds):
             what = "a raw table" if kind is Release else f"a {kind.kind} release"
             raise UsageError(
-                f"The attack '{way}' does not apply to {what}. Those that do: "
+                f"The attack '{attack}' does not apply to {what}. Those that do: "
                 f"{', '.join(str(other) for other in attacks_for(kind))}."
             )
-        found.append(way)
+        found.append(attack)
     return found

@@ -2,7 +2,7 @@
 
 Their values are struck off the bucket's list (F'-privacy paper, Section 6; errata F15): what is
 left has |g| − q + σ values, σ of them fakes, and the commonest of them is the guess. This works on
-any bucketed release, whoever made it. (`attacks.corruption` plays the sharper adversary against a
+any bucketed release, whoever made it. (`papers.telling_fakes` plays a sharper adversary against a
 plan, who also weighs how likely each value is to be a fake.)
 
 The advantage is real even where quasi and sensitive columns have nothing to do with each other:
@@ -17,8 +17,8 @@ from typing import ClassVar
 import numpy as np
 
 from sfumato.attacks.people import People, common_keys, pick
-from sfumato.attacks.protocol import Attack, Guesses, Scene
-from sfumato.attacks.sights import BucketsSight
+from sfumato.attacks.protocol import Attack, Guesses, Knowledge
+from sfumato.attacks.views import BucketsView
 from sfumato.draws import BoolArray, Draws, IntArray, Positions
 from sfumato.errors import UsageError
 from sfumato.release import BucketedRelease, Release
@@ -45,35 +45,35 @@ class Corruption(Attack):
             )
         object.__setattr__(self, "known", int(self.known))
 
-    def guess(self, scene: Scene, targets: People, draws: Draws) -> Guesses:
-        sight, people = scene.sight, scene.people
-        assert isinstance(sight, BucketsSight)
+    def guess(self, knowledge: Knowledge, targets: People, draws: Draws) -> Guesses:
+        view, people = knowledge.view, knowledge.people
+        assert isinstance(view, BucketsView)
         if not targets.codes or not len(targets):
-            left = np.tile(sight.prior, (len(targets), 1))
-            return Guesses(pick(left, sight.prior, draws, "corruption ties"), left.max(axis=1))
-        keys, wanted = common_keys(sight.codes, targets.codes)
-        bucket, found = _buckets_of(sight, keys, wanted, draws)
-        listed = sight.shares[bucket].todense() * sight.listed[bucket][:, None]
+            left = np.tile(view.prior, (len(targets), 1))
+            return Guesses(pick(left, view.prior, draws, "corruption ties"), left.max(axis=1))
+        keys, wanted = common_keys(view.codes, targets.codes)
+        bucket, found = _buckets_of(view, keys, wanted, draws)
+        listed = view.shares[bucket].todense() * view.listed[bucket][:, None]
         left = np.rint(np.asarray(listed))
-        owner, value = _known_mates(self, scene, targets, bucket, draws)
+        owner, value = _known_mates(self, knowledge, targets, bucket, draws)
         np.subtract.at(left, (owner, value), 1.0)
         left = np.maximum(left, 0.0)
         total = left.sum(axis=1)
         usable = found & (total > 0)
         shares = np.where(
-            usable[:, None], left / np.maximum(total, 1.0)[:, None], sight.prior[None, :]
+            usable[:, None], left / np.maximum(total, 1.0)[:, None], view.prior[None, :]
         )
-        values = pick(shares, sight.prior, draws, "corruption ties")
+        values = pick(shares, view.prior, draws, "corruption ties")
         figures = {
             "known records": len(owner) / max(len(targets), 1),
             "values left in the list": float(total[usable].mean()) if usable.any() else 0.0,
         }
-        assert people.values == sight.values
+        assert people.values == view.values
         return Guesses(values, shares[np.arange(len(shares)), values], figures)
 
 
 def _buckets_of(
-    sight: BucketsSight, keys: IntArray, wanted: IntArray, draws: Draws
+    view: BucketsView, keys: IntArray, wanted: IntArray, draws: Draws
 ) -> tuple[IntArray, BoolArray]:
     """A record that looks like the target, drawn where there are several: its bucket."""
     order = np.argsort(keys, kind="stable")
@@ -81,17 +81,17 @@ def _buckets_of(
     count = np.searchsorted(keys[order], wanted, side="right") - first
     offset = draws.below("corruption record", Positions(0, len(wanted)), np.maximum(count, 1))
     place = np.minimum(first + offset, len(order) - 1)
-    return sight.bucket[order[place]], count > 0
+    return view.bucket[order[place]], count > 0
 
 
 def _known_mates(
-    attack: Corruption, scene: Scene, targets: People, bucket: IntArray, draws: Draws
+    attack: Corruption, knowledge: Knowledge, targets: People, bucket: IntArray, draws: Draws
 ) -> tuple[IntArray, IntArray]:
     """(target, value) of every record that is known, at most `attack.known` per target."""
-    sight, people = scene.sight, scene.people
-    assert isinstance(sight, BucketsSight)
+    view, people = knowledge.view, knowledge.people
+    assert isinstance(view, BucketsView)
     mixed = [np.concatenate(pair) for pair in zip(people.codes, targets.codes, strict=True)]
-    shown, other = common_keys(sight.codes, mixed)
+    shown, other = common_keys(view.codes, mixed)
     raw, wanted = other[: len(people)], other[len(people) :]
     size = int(max(shown.max(initial=-1), other.max(initial=-1))) + 1
     single = (np.bincount(raw, minlength=size) == 1) & (np.bincount(shown, minlength=size) == 1)
@@ -99,9 +99,9 @@ def _known_mates(
     truth[raw] = people.truth
     linked = np.flatnonzero(single[shown])
     words = draws.words("corruption known", Positions(0, len(linked)))
-    linked = linked[np.lexsort((words, sight.bucket[linked]))]
-    starts = np.searchsorted(sight.bucket[linked], bucket)
-    ends = np.searchsorted(sight.bucket[linked], bucket, side="right")
+    linked = linked[np.lexsort((words, view.bucket[linked]))]
+    starts = np.searchsorted(view.bucket[linked], bucket)
+    ends = np.searchsorted(view.bucket[linked], bucket, side="right")
     if not len(linked):
         return np.empty(0, np.int64), np.empty(0, np.int64)
     place = starts[:, None] + np.arange(attack.known + 1)[None, :]

@@ -19,7 +19,7 @@ from sfumato.release import BucketedRelease, GeneralizedRelease, Release
 
 
 @dataclass(frozen=True, eq=False)
-class RecordsSight:
+class RecordsView:
     """Records with quasi columns as they are and one sensitive value each.
 
     `operator` is what the values went through; None where they stand as they are (raw and
@@ -73,7 +73,7 @@ class RecordsSight:
 
 
 @dataclass(frozen=True, eq=False)
-class BucketsSight:
+class BucketsView:
     """Records with their bucket, and the values that each bucket lists: cells, bucket by bucket."""
 
     codes: Codes
@@ -104,7 +104,7 @@ class BucketsSight:
 
 
 @dataclass(frozen=True, eq=False)
-class RangesSight:
+class RangesView:
     """Records that show a range or a set per quasi column, and one sensitive value each.
 
     `holds[j][r, t]` says whether record r's range or set of column j holds the value of code t.
@@ -120,7 +120,7 @@ class RangesSight:
 
 
 @dataclass(frozen=True, eq=False)
-class CountsSight:
+class CountsView:
     """No records, but answered counts: by (quasi value, sensitive value) per quasi column."""
 
     tables: list[FloatArray]
@@ -132,27 +132,27 @@ class CountsSight:
         return np.asarray(self.totals / max(float(self.totals.sum()), 1e-300))
 
 
-Sight = RecordsSight | BucketsSight | RangesSight | CountsSight
+View = RecordsView | BucketsView | RangesView | CountsView
 
 
 @singledispatch
-def look(release: Release, people: People) -> Sight:
+def view_of(release: Release, people: People) -> View:
     """Read a release in the codes of `people`: records with a value each, for most kinds."""
     records = _records(release)
     shown = release.shown_codes(records, people.column)
     operator = release.operators.get(people.column)
-    return RecordsSight(_codes(people, records), shown, people.values, operator)
+    return RecordsView(_codes(people, records), shown, people.values, operator)
 
 
-@look.register
-def _buckets(release: BucketedRelease, people: People) -> BucketsSight:
+@view_of.register
+def _buckets(release: BucketedRelease, people: People) -> BucketsView:
     import pyarrow.parquet as pq
 
     records, listed = _records(release), pq.read_table(release.file("sensitive"))
     names = np.asarray(listed.column("bucket").to_numpy(), np.int64)
     buckets, cell_bucket = np.unique(names, return_inverse=True)
     stands = np.asarray(records.column("bucket").to_numpy(), np.int64)
-    return BucketsSight(
+    return BucketsView(
         _codes(people, records),
         np.searchsorted(buckets, stands),
         cell_bucket,
@@ -162,14 +162,14 @@ def _buckets(release: BucketedRelease, people: People) -> BucketsSight:
     )
 
 
-@look.register
-def _ranges(release: GeneralizedRelease, people: People) -> RangesSight:
+@view_of.register
+def _ranges(release: GeneralizedRelease, people: People) -> RangesView:
     records = _records(release)
     holds = [
         _holds(release.column(name), records, people.domains, place)
         for place, name in enumerate(people.domains.names)
     ]
-    return RangesSight(holds, release.shown_codes(records, people.column), people.values)
+    return RangesView(holds, release.shown_codes(records, people.column), people.values)
 
 
 def _records(release: Release) -> pa.Table:
@@ -183,7 +183,7 @@ def _codes(people: People, records: pa.Table) -> Codes:
     return [people.domains.codes(k, records.column(name)) for k, name in enumerate(names)]
 
 
-def records_sight(records: pa.Table, people: People, values: pa.Array) -> RecordsSight:
+def records_view(records: pa.Table, people: People, values: pa.Array) -> RecordsView:
     """Synthetic records that somebody else made; `values` is the sensitive column's domain.
 
     Records with a value from outside the domain are left out.
@@ -191,12 +191,12 @@ def records_sight(records: pa.Table, people: People, values: pa.Array) -> Record
     shown = pc.index_in(records.column(people.column).cast(values.type), value_set=values)
     known = records.filter(pc.is_valid(shown))
     values_shown = np.asarray(shown.drop_null().to_numpy(), np.int64)
-    return RecordsSight(_codes(people, known), values_shown, people.values)
+    return RecordsView(_codes(people, known), values_shown, people.values)
 
 
-def raw_sight(people: People) -> RecordsSight:
+def raw_view(people: People) -> RecordsView:
     """The raw table itself, as if it had been given out."""
-    return RecordsSight(people.codes, people.truth, people.values)
+    return RecordsView(people.codes, people.truth, people.values)
 
 
 def _holds(column: Column, records: pa.Table, domains: Domains, place: int) -> BoolArray:
