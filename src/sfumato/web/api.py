@@ -36,8 +36,8 @@ _UNSEEN = re.compile(r"[\x00-\x1f\x7f]")
 
 
 @dataclass(eq=False)
-class House:
-    """What the handlers share."""
+class Services:
+    """What all handlers use: the state folder, the files to choose from, workers and jobs."""
 
     state: StateFolder
     roots: Roots
@@ -73,8 +73,8 @@ class House:
         return found
 
 
-def house(request: Request) -> House:
-    found: House = request.app.state.house
+def services_of(request: Request) -> Services:
+    found: Services = request.app.state.services
     return found
 
 
@@ -95,34 +95,34 @@ async def unless_gone(request: Request, work: Coroutine[Any, Any, Any]) -> Any:
 
 
 async def show_state(request: Request) -> Response:
-    own = house(request)
+    services = services_of(request)
     return answer(
         {
             "version": __version__,
-            "roots": own.roots.to_json(),
-            "upload_limit": own.upload_limit,
-            "promises": await own.promises(),
+            "roots": services.roots.to_json(),
+            "upload_limit": services.upload_limit,
+            "promises": await services.promises(),
         }
     )
 
 
 async def show_files(request: Request) -> Response:
     given = request.query_params
-    listing = house(request).roots.listing(given.get("root"), given.get("folder"))
+    listing = services_of(request).roots.listing(given.get("root"), given.get("folder"))
     return answer(listing)
 
 
 async def take_upload(request: Request) -> Response:
-    own = house(request)
+    services = services_of(request)
     given = shown_name(request.query_params.get("name"), "upload")
     name = given.replace("\\", "/").rsplit("/", 1)[-1]
     ending = check_name(name)
     identifier = new_identifier()
-    folder = own.state.folder("uploads", identifier)
+    folder = services.state.folder("uploads", identifier)
     folder.mkdir(mode=0o700)
     try:
         # the name that the client gave is only ever shown
-        written = await save_body(request, folder / f"data{ending}", own.upload_limit)
+        written = await save_body(request, folder / f"data{ending}", services.upload_limit)
         if not written:
             raise Refusal(400, f"The file {name!r} is empty.")
         write_json(folder / "upload.json", {"name": name, "file": f"data{ending}"})
@@ -138,48 +138,48 @@ def shown_name(text: object, otherwise: str) -> str:
     return (given or otherwise)[:200]
 
 
-def _place(own: House, source: object) -> tuple[Path, str]:
+def _place(services: Services, source: object) -> tuple[Path, str]:
     """The file behind a source, and how to call it."""
     if isinstance(source, dict) and "upload" in source:
         if is_identifier(source["upload"]):
-            folder = own.state.folder("uploads", source["upload"])
+            folder = services.state.folder("uploads", source["upload"])
             kept = read_json(folder / "upload.json")
             if isinstance(kept, dict):
                 return folder / kept["file"], kept["name"]
         raise Refusal(404, "That upload is not here any more. Send the file again.")
     if isinstance(source, dict):
-        path = own.roots.file(source.get("root"), source.get("path"))
+        path = services.roots.file(source.get("root"), source.get("path"))
         return path, path.name
     raise Refusal(400, "Name a source: a root and a path, or an upload.")
 
 
 async def choose_table(request: Request) -> Response:
-    own = house(request)
+    services = services_of(request)
     given = await read_object(request)
-    path, label = _place(own, given.get("source"))
+    path, label = _place(services, given.get("source"))
     identifier = new_identifier()
     before = stamp(path)
     task = {"path": str(path), "label": label}
-    seen = await unless_gone(request, own.read("look", task))
+    seen = await unless_gone(request, services.read("look", task))
     shown = {"table": identifier, **seen}
     kept = {"path": str(path), "label": label, "stamp": before, "shown": shown}
-    write_json(own.state.file("tables", identifier), kept)
+    write_json(services.state.file("tables", identifier), kept)
     return answer(shown)
 
 
 async def show_table(request: Request) -> Response:
-    return answer(house(request).kept("tables", request.path_params["id"])["shown"])
+    return answer(services_of(request).kept("tables", request.path_params["id"])["shown"])
 
 
 async def give_roles(request: Request) -> Response:
-    own = house(request)
-    table = own.kept("tables", request.path_params["id"])
+    services = services_of(request)
+    table = services.kept("tables", request.path_params["id"])
     given = await read_object(request)
     roles = given.get("roles")
     if not isinstance(roles, dict) or not all(role in ROLES for role in roles.values()):
         raise Refusal(400, f"Give every column a role: {', '.join(ROLES)}.")
     identifier = new_identifier()
-    out = own.state.file("profiles", identifier)
+    out = services.state.file("profiles", identifier)
     declared = {
         "path": table["path"],
         "label": table["label"],
@@ -188,7 +188,7 @@ async def give_roles(request: Request) -> Response:
         "options": _options(given),
     }
     task = {"table": declared, "out": str(out), "table_id": table["shown"]["table"]}
-    shown = await unless_gone(request, own.read("profile", task))
+    shown = await unless_gone(request, services.read("profile", task))
     return answer({"profile": identifier, **shown})
 
 
@@ -210,7 +210,7 @@ def _options(given: dict[str, Any]) -> dict[str, Any]:
 
 async def show_profile(request: Request) -> Response:
     identifier = request.path_params["id"]
-    kept = house(request).kept("profiles", identifier)
+    kept = services_of(request).kept("profiles", identifier)
     return answer({"profile": identifier, **kept["shown"]})
 
 
@@ -225,21 +225,21 @@ def promise_of(given: dict[str, Any]) -> dict[str, str | None]:
 
 
 async def predict(request: Request) -> Response:
-    own = house(request)
+    services = services_of(request)
     given = await read_object(request)
-    own.kept("profiles", given.get("profile"))
-    file = own.state.file("profiles", str(given["profile"]))
+    services.kept("profiles", given.get("profile"))
+    file = services.state.file("profiles", str(given["profile"]))
     exact = given.get("exact") is True
     task = {"file": str(file), **promise_of(given), "exact": exact}
     # exact plans take seconds: they must not make the next quick answer wait
     keep = "plan" if exact else "predict"
-    return answer(await unless_gone(request, own.ask("predict", task, keep)))
+    return answer(await unless_gone(request, services.ask("predict", task, keep)))
 
 
 async def query(request: Request) -> Response:
-    own = house(request)
+    services = services_of(request)
     given = await read_object(request)
-    job = own.jobs.get(given.get("job"))
+    job = services.jobs.get(given.get("job"))
     sql, confidence = given.get("sql"), given.get("confidence", 0.95)
     if job.kind != "publish" or job.state != "done":
         raise DataError("Only a finished release can be asked.")
@@ -247,6 +247,6 @@ async def query(request: Request) -> Response:
         raise Refusal(400, "Ask with SQL, for example SELECT COUNT(*) FROM release.")
     if not isinstance(confidence, (int, float)) or isinstance(confidence, bool):
         raise Refusal(400, "The confidence is a number between 0 and 1.")
-    release = own.jobs.folder(job) / "release"
+    release = services.jobs.folder(job) / "release"
     task = {"release": str(release), "sql": sql, "confidence": float(confidence)}
-    return answer(await unless_gone(request, own.ask("query", task, "query")))
+    return answer(await unless_gone(request, services.ask("query", task, "query")))

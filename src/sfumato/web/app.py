@@ -47,7 +47,7 @@ def build(
     async def life(app: Starlette) -> AsyncIterator[None]:
         workers = Workers(state, settings.memory_limit)
         jobs = Jobs(state, workers, settings.jobs)
-        app.state.house = api.House(state, roots, workers, jobs, settings.upload_limit)
+        app.state.services = api.Services(state, roots, workers, jobs, settings.upload_limit)
         jobs.forget_unused()
         workers.warm_up()
         try:

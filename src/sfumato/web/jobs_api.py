@@ -14,7 +14,7 @@ from starlette.responses import FileResponse, Response, StreamingResponse
 
 from sfumato.errors import DataError
 from sfumato.web.answers import Refusal, answer
-from sfumato.web.api import House, house, promise_of, shown_name
+from sfumato.web.api import Services, promise_of, services_of, shown_name
 from sfumato.web.bodies import read_object
 from sfumato.web.jobs import Job
 from sfumato.web.state import read_json
@@ -31,27 +31,27 @@ REPORT_POLICY = (
 
 
 async def list_jobs(request: Request) -> Response:
-    return answer([job.to_json() for job in house(request).jobs.all()])
+    return answer([job.to_json() for job in services_of(request).jobs.all()])
 
 
 async def start_job(request: Request) -> Response:
-    own = house(request)
+    services = services_of(request)
     given = await read_object(request)
-    if sum(job.state in ("waiting", "running") for job in own.jobs.all()) >= MOST_WAITING:
+    if sum(job.state in ("waiting", "running") for job in services.jobs.all()) >= MOST_WAITING:
         raise Refusal(409, "Too many jobs wait already. Cancel some, or wait.")
     starters = {"publish": _publish, "compare": _compare, "evidence": _evidence}
     kind = given.get("kind")
     if not isinstance(kind, str) or kind not in starters:
         raise Refusal(400, f"A job is one of: {', '.join(starters)}.")
-    return answer(starters[kind](own, given).to_json())
+    return answer(starters[kind](services, given).to_json())
 
 
-def _publish(own: House, given: dict[str, Any]) -> Job:
-    kept = own.kept("profiles", given.get("profile"))
+def _publish(services: Services, given: dict[str, Any]) -> Job:
+    kept = services.kept("profiles", given.get("profile"))
     promise = promise_of(given)
     label = kept["declared"]["label"]
     name = shown_name(given.get("name"), f"{label}, {promise['guarantee']}")
-    return own.jobs.new(
+    return services.jobs.new(
         "publish",
         name,
         {"profile": given["profile"], **promise, "table_label": label},
@@ -59,8 +59,8 @@ def _publish(own: House, given: dict[str, Any]) -> Job:
     )
 
 
-def _compare(own: House, given: dict[str, Any]) -> Job:
-    kept = own.kept("profiles", given.get("profile"))
+def _compare(services: Services, given: dict[str, Any]) -> Job:
+    kept = services.kept("profiles", given.get("profile"))
     listed = given.get("candidates")
     if not isinstance(listed, list) or not 1 <= len(listed) <= MOST_CANDIDATES:
         raise Refusal(400, f"Compare between 1 and {MOST_CANDIDATES} candidates.")
@@ -68,7 +68,7 @@ def _compare(own: House, given: dict[str, Any]) -> Job:
         raise Refusal(400, "A candidate is a guarantee and, where wanted, a mechanism.")
     candidates = [promise_of(each) for each in listed]
     label = kept["declared"]["label"]
-    return own.jobs.new(
+    return services.jobs.new(
         "compare",
         shown_name(given.get("name"), f"{label}, {len(candidates)} candidates"),
         {"profile": given["profile"], "candidates": candidates, "table_label": label},
@@ -76,43 +76,43 @@ def _compare(own: House, given: dict[str, Any]) -> Job:
     )
 
 
-def _evidence(own: House, given: dict[str, Any]) -> Job:
-    published = _finished(own, given.get("job"), "publish")
+def _evidence(services: Services, given: dict[str, Any]) -> Job:
+    published = _finished(services, given.get("job"), "publish")
     label = published.asked["table_label"]
-    return own.jobs.new(
+    return services.jobs.new(
         "evidence",
         shown_name(given.get("name"), f"Evidence for {published.name}"),
         {"job": published.id, "table_label": label},
         {
             "table": published.given["table"],
-            "release": str(own.jobs.folder(published) / "release"),
+            "release": str(services.jobs.folder(published) / "release"),
             "out": "{folder}/report",
         },
     )
 
 
-def _finished(own: House, identifier: object, *kinds: str) -> Job:
-    job = own.jobs.get(identifier)
+def _finished(services: Services, identifier: object, *kinds: str) -> Job:
+    job = services.jobs.get(identifier)
     if job.kind not in kinds or job.state != "done":
         raise DataError("That job has not finished with a result of this kind.")
     return job
 
 
 async def show_job(request: Request) -> Response:
-    return answer(house(request).jobs.get(request.path_params["id"]).to_json())
+    return answer(services_of(request).jobs.get(request.path_params["id"]).to_json())
 
 
 async def cancel_job(request: Request) -> Response:
-    return answer((await house(request).jobs.cancel(request.path_params["id"])).to_json())
+    return answer((await services_of(request).jobs.cancel(request.path_params["id"])).to_json())
 
 
 async def remove_job(request: Request) -> Response:
-    await house(request).jobs.remove(request.path_params["id"])
+    await services_of(request).jobs.remove(request.path_params["id"])
     return answer({})
 
 
 async def job_events(request: Request) -> Response:
-    jobs = house(request).jobs
+    jobs = services_of(request).jobs
     jobs.get(request.path_params["id"])
 
     async def events() -> AsyncIterator[str]:
@@ -123,10 +123,10 @@ async def job_events(request: Request) -> Response:
 
 
 async def download(request: Request) -> Response:
-    own = house(request)
-    job = _finished(own, request.path_params["id"], "publish")
+    services = services_of(request)
+    job = _finished(services, request.path_params["id"], "publish")
     stem = f"release-{safe_stem(job.asked['table_label'])}-{job.id[:6]}"
-    pieces = zipped(own.jobs.folder(job) / "release", stem)
+    pieces = zipped(services.jobs.folder(job) / "release", stem)
     headers = {"Content-Disposition": f'attachment; filename="{stem}.zip"'}
     return StreamingResponse(pieces, media_type="application/zip", headers=headers)
 
@@ -174,32 +174,32 @@ def zipped(folder: Path, stem: str) -> Iterator[bytes]:
     yield pipe.taken()
 
 
-def _report_of(own: House, job: Job) -> Path:
+def _report_of(services: Services, job: Job) -> Path:
     """The folder of a job's report; for a release, that of its newest evidence."""
     if job.kind == "publish":
         found = [
             each
-            for each in own.jobs.all()
+            for each in services.jobs.all()
             if each.kind == "evidence" and each.state == "done" and each.asked["job"] == job.id
         ]
         if not found:
             raise Refusal(404, "This release has no report yet. Audit it first.")
         job = found[0]
-    return own.jobs.folder(_finished(own, job.id, "evidence", "compare")) / "report"
+    return services.jobs.folder(_finished(services, job.id, "evidence", "compare")) / "report"
 
 
 async def show_report(request: Request) -> Response:
-    own = house(request)
-    page = _report_of(own, own.jobs.get(request.path_params["id"])) / "report.html"
+    services = services_of(request)
+    page = _report_of(services, services.jobs.get(request.path_params["id"])) / "report.html"
     return FileResponse(
         page, media_type="text/html", headers={"Content-Security-Policy": REPORT_POLICY}
     )
 
 
 async def show_evidence(request: Request) -> Response:
-    own = house(request)
-    job = own.jobs.get(request.path_params["id"])
-    found = read_json(_report_of(own, job) / "evidence.json")
+    services = services_of(request)
+    job = services.jobs.get(request.path_params["id"])
+    found = read_json(_report_of(services, job) / "evidence.json")
     if found is None:
         raise Refusal(404, "This job has no evidence.")
     return answer(found)
