@@ -14,9 +14,9 @@ import pyarrow as pa
 
 from sfumato.checks import measures
 from sfumato.checks.counting import (
-    Cells,
+    ClassCounts,
     class_ids,
-    count_cells,
+    count_classes,
     factor,
     raw_codes,
     read_columns,
@@ -74,14 +74,14 @@ def check(
     for name in sensitive:
         order = orders.get(name)
         has_order = order is not None or _is_ordered(source.schema.field(name).type)
-        cells = count_cells(name, _factor(read.pop(name), order, name), has_order, ids, first)
+        cells = count_classes(name, _factor(read.pop(name), order, name), has_order, ids, first)
         columns.append(_measure(cells))
         held += [limit.held(cells) for limit in limits]
     alone = int((np.bincount(ids) == 1).sum())
     return Check(source.label, rows, quasi, len(first), alone, tuple(columns), tuple(held))
 
 
-def _measure(cells: Cells) -> ColumnCheck:
+def _measure(cells: ClassCounts) -> ColumnCheck:
     def whole(name: str, worst: measures.Worst) -> Measure:
         return Measure(name, int(worst.figure), worst.row)
 
@@ -192,8 +192,8 @@ def _check_names(
 
 __all__ = [
     "REQUIREMENTS",
-    "Cells",
     "Check",
+    "ClassCounts",
     "ColumnCheck",
     "Held",
     "Measure",

@@ -30,7 +30,7 @@ class Factor:
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
+class ClassCounts:
     """Records by class and value of one sensitive column: the non-empty cells, class by class.
 
     `classes`, `codes` and `counts` run over the cells, sorted by class, then by value; `sizes` and
@@ -139,12 +139,14 @@ def class_ids(columns: Sequence[tuple[SmallCodes, int]], rows: int) -> tuple[Int
     return ids, order[new]
 
 
-def count_cells(column: str, coded: Factor, ordered: bool, ids: IntArray, first: IntArray) -> Cells:
+def count_classes(
+    column: str, coded: Factor, ordered: bool, ids: IntArray, first: IntArray
+) -> ClassCounts:
     """Count the records of every (class, value)."""
     values = len(coded.values)
     keys, counts = np.unique(ids * values + coded.codes, return_counts=True)
     classes, codes = np.divmod(keys, values)
-    return Cells(
+    return ClassCounts(
         column=column,
         values=coded.values,
         ordered=ordered,

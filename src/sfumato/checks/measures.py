@@ -11,7 +11,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from sfumato.checks.counting import Cells
+from sfumato.checks.counting import ClassCounts
 from sfumato.operators.base import FloatArray
 
 
@@ -23,30 +23,30 @@ class Worst:
     row: int | None
 
 
-def k_anonymity(cells: Cells) -> Worst:
+def k_anonymity(cells: ClassCounts) -> Worst:
     """The smallest class (Samarati, Sweeney)."""
     return _worst(cells, cells.sizes.astype(np.float64), smallest=True)
 
 
-def distinct_l(cells: Cells) -> Worst:
+def distinct_l(cells: ClassCounts) -> Worst:
     """The fewest different values in a class (Machanavajjhala et al., Section 4)."""
     return _worst(cells, np.bincount(cells.classes).astype(np.float64), smallest=True)
 
 
-def entropy_l(cells: Cells) -> Worst:
+def entropy_l(cells: ClassCounts) -> Worst:
     """exp of the smallest entropy of a class (Machanavajjhala et al., Definition 4.1)."""
     share = cells.counts / cells.sizes[cells.classes]
     entropy = -np.add.reduceat(share * np.log(share), cells.starts)
     return _worst(cells, np.exp(entropy), smallest=True)
 
 
-def frequency_l(cells: Cells) -> Worst:
+def frequency_l(cells: ClassCounts) -> Worst:
     """One over the largest share of a value in a class: the `l-diversity(l)` of sfumato."""
     largest = np.maximum.reduceat(cells.counts, cells.starts)
     return _worst(cells, cells.sizes / largest, smallest=True)
 
 
-def tails(cells: Cells, l: int) -> tuple[np.ndarray, np.ndarray]:  # noqa: E741
+def tails(cells: ClassCounts, l: int) -> tuple[np.ndarray, np.ndarray]:  # noqa: E741
     """Per class the largest count r₁ and r_l + … + r_m; the sum is 0 with fewer than l values."""
     order = np.lexsort((-cells.counts, cells.classes))
     counts, starts = cells.counts[order], cells.starts
@@ -55,7 +55,7 @@ def tails(cells: Cells, l: int) -> tuple[np.ndarray, np.ndarray]:  # noqa: E741
     return counts[starts], tail
 
 
-def recursive_c(cells: Cells, l: int) -> tuple[Fraction | None, int]:  # noqa: E741
+def recursive_c(cells: ClassCounts, l: int) -> tuple[Fraction | None, int]:  # noqa: E741
     """Recursive (c, l)-diversity holds for every c *above* the first number, and no other.
 
     r₁ < c·(r_l + … + r_m) in every class (Machanavajjhala et al., Definition 4.2): the inequality
@@ -70,7 +70,7 @@ def recursive_c(cells: Cells, l: int) -> tuple[Fraction | None, int]:  # noqa: E
     return Fraction(int(first[best]), int(tail[best])), int(cells.rows[best])
 
 
-def recursive_all(cells: Cells, most: int) -> dict[int, float]:
+def recursive_all(cells: ClassCounts, most: int) -> dict[int, float]:
     """`recursive_c` for l = 2 … `most`, of which every class has so many values: one sort."""
     order = np.lexsort((-cells.counts, cells.classes))
     counts, starts = cells.counts[order], cells.starts
@@ -83,12 +83,12 @@ def recursive_all(cells: Cells, most: int) -> dict[int, float]:
     return {rank + 1: float(largest[rank]) for rank in range(1, most)}
 
 
-def basic_beta(cells: Cells) -> Worst:
+def basic_beta(cells: ClassCounts) -> Worst:
     """Largest (q − p)/p of a value that a class has more often (Cao & Karras, Definition 2)."""
     return _worst_cell(cells, np.maximum(_gains(cells), 0.0))
 
 
-def enhanced_beta(cells: Cells) -> Worst:
+def enhanced_beta(cells: ClassCounts) -> Worst:
     """The least beta with (q − p)/p ≤ min(beta, −ln p) throughout (Cao & Karras, Definition 3).
 
     Infinite where (q − p)/p exceeds −ln p: no beta allows that. A class with one value only is
@@ -99,13 +99,13 @@ def enhanced_beta(cells: Cells) -> Worst:
     return _worst_cell(cells, np.where(gain > limit, np.inf, gain))
 
 
-def t_equal(cells: Cells) -> Worst:
+def t_equal(cells: ClassCounts) -> Worst:
     """Largest Σ|q − p|/2: t-closeness with the equal distance (Li et al., Section 3.1)."""
     share, prior = _shares(cells)
     return _worst(cells, np.add.reduceat(np.maximum(share - prior, 0.0), cells.starts))
 
 
-def t_ordered(cells: Cells) -> Worst | None:
+def t_ordered(cells: ClassCounts) -> Worst | None:
     """Largest Σᵢ|Qᵢ − Pᵢ|/(m−1) of the cumulated shares: t-closeness with the ordered distance
     (Li et al., Section 3.2); 0 where the column is constant, None where it has no order.
 
@@ -142,7 +142,7 @@ def _between(
     return np.asarray(below + above)
 
 
-def delta_disclosure(cells: Cells) -> Worst:
+def delta_disclosure(cells: ClassCounts) -> Worst:
     """Largest |ln(q/p)| over all values (Brickell & Shmatikov, Definition 2, natural logarithm).
 
     Infinite where a class lacks a value: it is then ruled out for everybody in the class.
@@ -154,13 +154,13 @@ def delta_disclosure(cells: Cells) -> Worst:
     return delta_disclosure_present(cells)
 
 
-def delta_disclosure_present(cells: Cells) -> Worst:
+def delta_disclosure_present(cells: ClassCounts) -> Worst:
     """Largest |ln(q/p)| over the values that a class does hold."""
     share, prior = _shares(cells)
     return _worst_cell(cells, np.abs(np.log(share / prior)))
 
 
-def largest_posteriors(cells: Cells) -> list[tuple[Fraction, int]]:
+def largest_posteriors(cells: ClassCounts) -> list[tuple[Fraction, int]]:
     """Per value, its largest share in any class, exactly, and the first row of that class."""
     share = cells.counts / cells.sizes[cells.classes]
     order = np.lexsort((-share, cells.codes))
@@ -174,22 +174,22 @@ def largest_posteriors(cells: Cells) -> list[tuple[Fraction, int]]:
     ]
 
 
-def _shares(cells: Cells) -> tuple[FloatArray, FloatArray]:
+def _shares(cells: ClassCounts) -> tuple[FloatArray, FloatArray]:
     share = cells.counts / cells.sizes[cells.classes]
     return share, (cells.totals / cells.totals.sum())[cells.codes]
 
 
-def _gains(cells: Cells) -> FloatArray:
+def _gains(cells: ClassCounts) -> FloatArray:
     """(q − p)/p per cell: exactly 0 where q = p, from one division of integers."""
     expected = cells.totals[cells.codes] * cells.sizes[cells.classes]
     return np.asarray((cells.counts * cells.totals.sum() - expected) / expected)
 
 
-def _worst(cells: Cells, figures: FloatArray, smallest: bool = False) -> Worst:
+def _worst(cells: ClassCounts, figures: FloatArray, smallest: bool = False) -> Worst:
     index = int(figures.argmin() if smallest else figures.argmax())
     return Worst(float(figures[index]), int(cells.rows[index]))
 
 
-def _worst_cell(cells: Cells, figures: FloatArray) -> Worst:
+def _worst_cell(cells: ClassCounts, figures: FloatArray) -> Worst:
     index = int(figures.argmax())
     return Worst(float(figures[index]), int(cells.rows[cells.classes[index]]))

@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from sfumato.checks import measures
-from sfumato.checks.counting import Cells
+from sfumato.checks.counting import ClassCounts
 from sfumato.columns import value_text
 from sfumato.errors import UsageError
 from sfumato.guarantees import GUARANTEES, CeilingGuarantee, Guarantee, parse_guarantee
@@ -53,10 +53,10 @@ class Requirement(TextForm, ABC):
     what: ClassVar[str] = "requirement"
 
     @abstractmethod
-    def held(self, cells: Cells) -> Held:
+    def held(self, cells: ClassCounts) -> Held:
         """Measure the column and compare."""
 
-    def _held(self, cells: Cells, holds: bool, worst: measures.Worst, limit: float) -> Held:
+    def _held(self, cells: ClassCounts, holds: bool, worst: measures.Worst, limit: float) -> Held:
         return Held(str(self), cells.column, holds, worst.figure, limit, worst.row)
 
 
@@ -90,7 +90,7 @@ class KAnonymity(Requirement):
     def __post_init__(self) -> None:
         object.__setattr__(self, "k", _at_least_one(self.k, "k", self.name))
 
-    def held(self, cells: Cells) -> Held:
+    def held(self, cells: ClassCounts) -> Held:
         worst = measures.k_anonymity(cells)
         return self._held(cells, worst.figure >= self.k, worst, self.k)
 
@@ -105,7 +105,7 @@ class DistinctLDiversity(Requirement):
     def __post_init__(self) -> None:
         object.__setattr__(self, "l", _at_least_one(self.l, "l", self.name))
 
-    def held(self, cells: Cells) -> Held:
+    def held(self, cells: ClassCounts) -> Held:
         worst = measures.distinct_l(cells)
         return self._held(cells, worst.figure >= self.l, worst, self.l)
 
@@ -120,7 +120,7 @@ class EntropyLDiversity(Requirement):
     def __post_init__(self) -> None:
         object.__setattr__(self, "l", _positive(self.l, "l", self.name))
 
-    def held(self, cells: Cells) -> Held:
+    def held(self, cells: ClassCounts) -> Held:
         worst = measures.entropy_l(cells)
         holds = worst.figure >= float(self.l) * (1 - ROUNDING)
         return self._held(cells, holds, worst, float(self.l))
@@ -138,7 +138,7 @@ class RecursiveLDiversity(Requirement):
         object.__setattr__(self, "c", _positive(self.c, "c", self.name))
         object.__setattr__(self, "l", _at_least_one(self.l, "l", self.name))
 
-    def held(self, cells: Cells) -> Held:
+    def held(self, cells: ClassCounts) -> Held:
         least, row = measures.recursive_c(cells, self.l)
         measured = float("inf") if least is None else float(least)
         holds = least is not None and least < self.c
@@ -155,7 +155,7 @@ class EnhancedBetaLikeness(Requirement):
     def __post_init__(self) -> None:
         object.__setattr__(self, "beta", _positive(self.beta, "beta", self.name))
 
-    def held(self, cells: Cells) -> Held:
+    def held(self, cells: ClassCounts) -> Held:
         worst = measures.enhanced_beta(cells)
         holds = worst.figure <= float(self.beta) * (1 + ROUNDING)
         return self._held(cells, holds, worst, float(self.beta))
@@ -177,7 +177,7 @@ class TCloseness(Requirement):
                 f"Got {self.distance!r} instead."
             )
 
-    def held(self, cells: Cells) -> Held:
+    def held(self, cells: ClassCounts) -> Held:
         worst = measures.t_equal(cells) if self.distance == "equal" else measures.t_ordered(cells)
         if worst is None:
             raise UsageError(
@@ -197,7 +197,7 @@ class DeltaDisclosure(Requirement):
     def __post_init__(self) -> None:
         object.__setattr__(self, "delta", _positive(self.delta, "delta", self.name))
 
-    def held(self, cells: Cells) -> Held:
+    def held(self, cells: ClassCounts) -> Held:
         worst = measures.delta_disclosure(cells)
         return self._held(cells, worst.figure < float(self.delta), worst, float(self.delta))
 
@@ -208,7 +208,7 @@ class WithinCeilings:
 
     guarantee: Guarantee
 
-    def held(self, cells: Cells) -> Held:
+    def held(self, cells: ClassCounts) -> Held:
         histogram = Histogram(cells.column, cells.values, cells.totals)
         ceilings = self.guarantee.ceilings(histogram)
         found = measures.largest_posteriors(cells)
