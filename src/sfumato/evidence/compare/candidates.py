@@ -1,4 +1,4 @@
-"""What is compared: promises, each kept by a mechanism."""
+"""What is compared: guarantees, each kept by a mechanism."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BY = " by "
 
 @dataclass(frozen=True)
 class Candidate:
-    """A promise and the way to keep it; None is the way that `publish` would choose.
+    """A guarantee and the mechanism that keeps it; None is the one that `publish` would choose.
 
     >>> Candidate.parse("l-diversity(5) by optimal")
     Candidate(guarantee='l-diversity(5)', mechanism='optimal')
@@ -33,45 +33,45 @@ class Candidate:
     @classmethod
     def parse(cls, text: str) -> Candidate:
         """Read `GUARANTEE by MECHANISM`, or a guarantee alone."""
-        promise, by, way = text.partition(BY)
-        if not promise.strip() or (by and not way.strip()):
+        guarantee, by, mechanism = text.partition(BY)
+        if not guarantee.strip() or (by and not mechanism.strip()):
             raise UsageError(
                 f"Cannot read the candidate {text!r}. Write 'GUARANTEE by MECHANISM', for example "
                 "'l-diversity(5) by optimal'."
             )
-        return cls(promise.strip(), way.strip() or None)
+        return cls(guarantee.strip(), mechanism.strip() or None)
 
     def __str__(self) -> str:
         return self.guarantee if self.mechanism is None else f"{self.guarantee}{BY}{self.mechanism}"
 
 
 def pair_up(guarantees: Sequence[str], mechanisms: Sequence[str]) -> list[Candidate]:
-    """Every promise with every named mechanism that keeps it; with none, with the best one.
+    """Every guarantee with every named mechanism that keeps it; with none, with the best one.
 
-    A promise that no named mechanism keeps, and a mechanism that keeps no named promise, are
+    A guarantee that no named mechanism keeps, and a mechanism that keeps no named one, are
     refused: they would vanish from the comparison without a word.
 
     >>> [str(each) for each in pair_up(["l-diversity(5)"], ["optimal", "heterogeneous"])]
     ['l-diversity(5) by optimal', 'l-diversity(5) by heterogeneous']
     """
     if not mechanisms:
-        return [Candidate(promise) for promise in guarantees]
-    ways = [parse_mechanism(text) for text in mechanisms]
-    promises = [parse_guarantee(text) for text in guarantees]
-    for promise in promises:
-        if not any(way.keeps(promise) for way in ways):
+        return [Candidate(text) for text in guarantees]
+    named = [parse_mechanism(text) for text in mechanisms]
+    wanted = [parse_guarantee(text) for text in guarantees]
+    for guarantee in wanted:
+        if not any(mechanism.keeps(guarantee) for mechanism in named):
             raise UsageError(
-                f"None of the mechanisms named keeps '{promise}'. Name one that does, or write "
-                f"--candidate '{promise}' to let sfumato choose."
+                f"None of the mechanisms named keeps '{guarantee}'. Name one that does, or write "
+                f"--candidate '{guarantee}' to let sfumato choose."
             )
-    for way in ways:
-        if not any(way.keeps(promise) for promise in promises):
-            raise UsageError(f"The mechanism '{way}' keeps none of the guarantees named.")
+    for mechanism in named:
+        if not any(mechanism.keeps(guarantee) for guarantee in wanted):
+            raise UsageError(f"The mechanism '{mechanism}' keeps none of the guarantees named.")
     return [
-        Candidate(str(promise), str(way))
-        for promise in promises
-        for way in ways
-        if way.keeps(promise)
+        Candidate(str(guarantee), str(mechanism))
+        for guarantee in wanted
+        for mechanism in named
+        if mechanism.keeps(guarantee)
     ]
 
 
@@ -98,8 +98,8 @@ def short_names(candidates: Sequence[Candidate]) -> list[str]:
     >>> short_names([Candidate("l-diversity(5)", "optimal"), Candidate("l-diversity(9)", "ring")])
     ['optimal', 'ring']
     """
-    ways = [candidate.mechanism for candidate in candidates]
+    mechanisms = [candidate.mechanism for candidate in candidates]
     return [
-        str(c) if c.mechanism is None or ways.count(c.mechanism) > 1 else c.mechanism
+        str(c) if c.mechanism is None or mechanisms.count(c.mechanism) > 1 else c.mechanism
         for c in candidates
     ]
