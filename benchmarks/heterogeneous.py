@@ -151,7 +151,7 @@ def edges(publications: int = 5000) -> None:
         from sfumato.mechanisms.heterogeneous.shift import shifted
 
         fixed = plan.generalize(whole.axes, whole.codes, Draws.from_seed(0), lambda *_: None)
-        matches = fixed.matches
+        (matches,) = fixed.matches
         number = matches.shape[1]
         members = matches.reshape(number, -1, number)
         used = np.zeros(matches.shape, np.int64)

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from papers.heterogeneous.algorithms import diversity_fill, rounds
 from sfumato.draws import Draws
 from sfumato.mechanisms.generalized import RangeCover, covers_of
-from sfumato.mechanisms.heterogeneous.buckets import (
-    Buckets,
-    diversity_fill,
-    equation_7,
-    sequential_spread,
-)
+from sfumato.mechanisms.heterogeneous.buckets import Buckets
 from sfumato.mechanisms.heterogeneous.deal import deal
-from sfumato.mechanisms.heterogeneous.match import hungarian
-from sfumato.mechanisms.heterogeneous.ncp import NumericAxis, Scale
-from sfumato.mechanisms.heterogeneous.sweeps import Matching
+from sfumato.mechanisms.heterogeneous.likeness import equation_7, sequential_spread
+from sfumato.mechanisms.heterogeneous.ncp import NumericAxis
 from sfumato.pages.tables import Cell, ReportTable
 
 AGE = np.array([59, 57, 39, 28, 41, 37, 40, 53])
@@ -38,7 +33,7 @@ def tables() -> list[ReportTable]:
 def _table_1() -> ReportTable:
     places = np.arange(60)
     axes = [NumericAxis("age", AGE, places, 31), NumericAxis("salary", SALARY, places, 39)]
-    shown, _ = covers_of(axes, TABLE_1)
+    shown, _ = covers_of(axes, [TABLE_1])
     texts = []
     for cover in shown:
         assert isinstance(cover, RangeCover)
@@ -82,11 +77,8 @@ def _table_5() -> ReportTable:
 
 def _table_6() -> ReportTable:
     codes = np.repeat(np.arange(6), FIFTEEN)
-    buckets = Buckets(diversity_fill(FIFTEEN, 5), np.zeros(6, np.int64))
-    records = deal(buckets, codes, Draws.from_seed(1))
-    axis = NumericAxis("place", np.arange(15), np.arange(15), 14)
-    matching = Matching([axis], Scale.of([14]), np.where(codes == 5, 1, 0), hungarian, 0, None)
-    members = matching.block(records).members
+    (records,) = deal((Buckets(diversity_fill(FIFTEEN, 5)),), codes, Draws.from_seed(1))
+    members = rounds(records, np.arange(15), codes)
     rows: list[tuple[Cell, ...]] = []
     for x in range(5):
         row = [

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -55,6 +57,76 @@ def test_the_papers_matching_fails_per_original(table: Table, tmp_path: Path) ->
     assert not original.holds
     assert isinstance(original.worst, float)
     assert original.worst >= 2 / 3
+
+
+@pytest.fixture
+def eleven() -> Table:
+    """Eleven values of a hundred people each: no ten buckets hold whole values evenly."""
+    rng = np.random.default_rng(3)
+    columns = {
+        "age": rng.integers(18, 80, 1100),
+        "sex": rng.choice(["f", "m"], 1100),
+        "s": rng.permutation(np.repeat([f"v{k:02}" for k in range(11)], 100)),
+    }
+    return read(pa.table(columns), quasi="age,sex", sensitive="s")
+
+
+def recounted(table: Table, release: Path, trace: Path) -> tuple[Fraction, int]:
+    """By hand, from the files: the largest share of a value among anybody's published matches, and
+    how many people have some value above one in ten."""
+    shown = pq.read_table(release / "records.parquet").column("s").to_pylist()
+    matches = pq.read_table(trace / "matches.parquet").column("matches").to_pylist()
+    carried: dict[int, list[str]] = defaultdict(list)
+    for row, records in enumerate(matches):
+        for record in records:
+            carried[record].append(shown[row])
+    shares = [Fraction(max(Counter(v).values()), len(v)) for v in carried.values()]
+    return max(shares), sum(share > Fraction(1, 10) for share in shares)
+
+
+def test_nobody_is_above_one_in_ten(eleven: Table, tmp_path: Path) -> None:
+    way = "heterogeneous"
+    made = publish(
+        eleven, "l-diversity(10)", to=tmp_path / "r", mechanism=way, trace=tmp_path / "t"
+    )
+    assert made.manifest.withheld == 0
+    assert "xcept" not in " ".join(made.manifest.statement)
+    verdict = audit(eleven, tmp_path / "r", trace=tmp_path / "t")
+    assert verdict.holds, str(verdict)
+    share, above = recounted(eleven, tmp_path / "r", tmp_path / "t")
+    assert (share, above) == (Fraction(1, 10), 0)
+    assert finding(verdict, "one original record").worst == 0.1
+
+
+@pytest.mark.parametrize("people", [1, 7])
+def test_a_value_twice_among_somebodys_matches_is_caught(
+    eleven: Table, tmp_path: Path, mutate: Callable[..., Path], people: int
+) -> None:
+    """Rows exchange their values, so that some people meet one twice: the audit counts them."""
+    way = "heterogeneous"
+    publish(eleven, "l-diversity(10)", to=tmp_path / "r", mechanism=way, trace=tmp_path / "t")
+    matches = pq.read_table(tmp_path / "t" / "matches.parquet").column("matches").to_pylist()
+    rows_of: dict[int, list[int]] = defaultdict(list)
+    for row, members in enumerate(matches):
+        for record in members:
+            rows_of[record].append(row)
+
+    def exchange(records: pa.Table) -> pa.Table:
+        shown = records.column("s").to_pylist()
+        for record in range(people):
+            one, other = rows_of[record][:2]
+            strange = next(r for r in range(len(shown)) if shown[r] == shown[one] and r != one)
+            shown[other], shown[strange] = shown[strange], shown[other]
+        return records.set_column(records.column_names.index("s"), "s", pa.array(shown))
+
+    broken = mutate(tmp_path / "r", tmp_path / "b", records=exchange)
+    share, above = recounted(eleven, broken, tmp_path / "t")
+    assert share >= Fraction(2, 10)
+    assert above >= people
+    found = finding(audit(eleven, broken, trace=tmp_path / "t"), "one original record")
+    assert not found.holds
+    assert found.worst == float(share)
+    assert f"broken for {above:,}" in str(found.witness)
 
 
 def test_narrowed_ranges_are_caught(

@@ -68,8 +68,9 @@ def test_ring_keeps_diversity_on_both_sides() -> None:
         .generalize(axes, codes, Draws.from_seed(1), quiet)
     )
     assert made.matches is not None
-    assert all(len(set(row)) == 5 for row in codes[made.matches].tolist())
-    order = np.argsort(made.matches.ravel(), kind="stable")
+    (matches,) = made.matches
+    assert all(len(set(row)) == 5 for row in codes[matches].tolist())
+    order = np.argsort(matches.ravel(), kind="stable")
     rows = codes[made.source[order // 5]].reshape(-1, 5)
     assert all(len(set(row)) == 5 for row in rows.tolist())
     assert sorted(made.source.tolist()) == list(range(600))

@@ -21,7 +21,7 @@ def members() -> np.ndarray:
     rng = np.random.default_rng(0)
     records = rng.permutation(NUMBER * SIZE).reshape(NUMBER, SIZE)
     axes = [NumericAxis("x", rng.integers(0, 60, NUMBER * SIZE), np.arange(60), 59)]
-    return Matching(axes, Scale.of([59]), None, hungarian, 1, None).block(records).members
+    return Matching(axes, Scale.of([59]), hungarian, 1, None).block(records).members
 
 
 @pytest.mark.parametrize("hand", ["shift", "paper"])

@@ -9,17 +9,27 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from papers.heterogeneous.algorithms import diversity_fill
 from sfumato.mechanisms.heterogeneous.buckets import (
     Buckets,
+    Layers,
+    attained_beta,
+    check_layers,
+    largest_shares,
+)
+from sfumato.mechanisms.heterogeneous.diversity import (
+    diversity_layers,
+    leveled,
+    packed_layer,
+    straight_layers,
+)
+from sfumato.mechanisms.heterogeneous.likeness import (
+    ascending_fill,
     descending_fill,
-    diversity_buckets,
-    diversity_fill,
     equation_7,
     frequent_split_fill,
-    likeness_buckets,
-    likeness_fill,
-    whole_packing,
-    withhold,
+    likeness_layers,
+    remainder,
 )
 
 # fmt: off
@@ -50,10 +60,11 @@ def test_tables_7_to_9_attain_the_worked_beta(size: int, beta: Fraction) -> None
 
 
 def test_table_8_bucket_by_bucket() -> None:
-    filled = likeness_fill(np.array([6, 7, 12]), 5)
+    filled = ascending_fill(np.array([6, 7, 12]), 5, Fraction(2, 3))
     assert filled is not None
-    assert filled.counts.tolist() == [[5, 0, 0], [1, 4, 0], [0, 3, 2], [0, 0, 5], [0, 0, 5]]
-    assert filled.attained_beta() == Fraction(2, 3)
+    (layer,) = filled
+    assert layer.counts.tolist() == [[5, 0, 0], [1, 4, 0], [0, 3, 2], [0, 0, 5], [0, 0, 5]]
+    assert attained_beta(filled) == Fraction(2, 3)
 
 
 def test_no_ceiling_is_taken() -> None:
@@ -68,59 +79,100 @@ def test_the_order_matters() -> None:
 
 
 def test_zero_likeness_needs_pure_buckets() -> None:
-    pure = likeness_buckets(np.array([6, 9, 12]), Fraction(0))
+    layers = likeness_layers(np.array([6, 9, 12]), Fraction(0))
+    (pure,) = layers
     assert (pure.size, pure.number) == (3, 9)
     assert (pure.spread == [2, 3, 4]).all()
-    assert pure.attained_beta() == 0
+    assert attained_beta(layers) == 0
 
 
 def test_diversity_serves_likeness_where_it_can() -> None:
     """Errata H17: an integer l in [1/((1+beta) f_min), 1/f_max] gives far fewer matches."""
-    counts = np.array([100, 110, 120, 130])
-    short = likeness_buckets(counts, Fraction(1))
-    assert short.number <= 4
-    assert short.attained_beta() <= 1
+    short = likeness_layers(np.array([100, 110, 120, 130]), Fraction(1))
+    assert all(layer.number <= 4 for layer in short)
+    assert attained_beta(short) <= 1
 
 
 def test_census_sizes() -> None:
-    found = likeness_buckets(OCCUPATIONS, Fraction(3))
-    assert found.size == 70
-    whole = diversity_buckets(OCCUPATIONS, 10)
-    assert (whole.spread == 1).all()
-    assert whole.withheld.sum() <= 50
+    found = likeness_layers(OCCUPATIONS, Fraction(3))
+    assert sum(layer.size for layer in found) == 70
+    check_layers(found, OCCUPATIONS)
+    whole = diversity_layers(OCCUPATIONS, 10)
+    assert all((layer.spread <= 1).all() for layer in whole)
+    assert whole[0].size >= 990  # nearly everybody has the same layer
+
+
+def keeps_diversity(layers: Layers, counts: np.ndarray, number: int) -> None:
+    check_layers(layers, counts)
+    assert all(layer.number >= number for layer in layers)
+    assert all((layer.spread <= 1).all() for layer in layers)
+    assert max(largest_shares(layers)) <= Fraction(1, number)
+
+
+def test_eleven_values_in_ten_buckets() -> None:
+    """No packing of whole values is even: several layers keep the promise for every value."""
+    counts = np.full(11, 100)
+    layers = diversity_layers(counts, 10)
+    keeps_diversity(layers, counts, 10)
+    assert len(layers) > 1
 
 
 counts_strategy = st.lists(st.integers(1, 60), min_size=2, max_size=14).map(np.array)
 
 
 @given(counts_strategy, st.integers(2, 8))
-@settings(max_examples=120, deadline=None)
-def test_diversity_buckets_are_equal_and_complete(counts: np.ndarray, number: int) -> None:
-    if counts.max() > counts.sum() // number:
+@settings(max_examples=100, deadline=None)
+def test_every_eligible_histogram_is_dealt_whole(counts: np.ndarray, number: int) -> None:
+    number = min(number, int(counts.sum() // counts.max()))  # the largest l that can be kept
+    if number < 2:
         return
-    for buckets in (diversity_buckets(counts, number), whole_packing(counts, number)):
-        if buckets is None:
-            continue
-        buckets.check()
-        assert (buckets.counts.sum(axis=0) + buckets.withheld == counts).all()
-        assert buckets.number == number
-    filled = diversity_fill(counts - withhold(counts, int(counts.sum()) % number), number)
-    assert (filled.sum(axis=1) == filled[0].sum()).all()
+    keeps_diversity(diversity_layers(counts, number), counts, number)
+    keeps_diversity(straight_layers(counts, number), counts, number)
+
+
+@given(counts_strategy, st.integers(2, 8), st.randoms())
+@settings(max_examples=100, deadline=None)
+def test_a_layer_leaves_an_eligible_rest(counts: np.ndarray, number: int, random: object) -> None:
+    if counts.max() > counts.sum() // number or len(counts) < number:
+        return
+    codes = list(range(len(counts)))
+    random.shuffle(codes)  # type: ignore[attr-defined]
+    groups = [codes[k::number] for k in range(number)]
+    layer = packed_layer(counts, groups)
+    if layer is None:
+        return
+    left = counts - layer.counts.sum(axis=0)
+    assert (left >= 0).all()
+    assert left.max() <= left.sum() // number
+    # one place more would not do: checked by brute force over how the buckets could give
+    places = layer.size + 1
+    most = int(counts.sum()) // number - places
+    fits = all(
+        places <= counts[g].sum() <= places + np.minimum(counts[g], most).sum() for g in groups
+    )
+    assert not fits
+
+
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=6), st.integers(0, 60))
+@settings(max_examples=100, deadline=None)
+def test_leveled_takes_as_little_as_possible_of_one_value(counts: list[int], total: int) -> None:
+    if total > sum(counts):
+        return
+    taken = leveled(np.array(counts), total)
+    assert taken.sum() == total
+    assert (taken <= counts).all()
+    assert sum(min(count, int(taken.max()) - 1) for count in counts) < max(total, 1)
 
 
 @given(counts_strategy, st.fractions(Fraction(1, 10), 6, max_denominator=10))
 @settings(max_examples=120, deadline=None)
-def test_likeness_buckets_keep_beta_exactly(counts: np.ndarray, beta: Fraction) -> None:
-    buckets = likeness_buckets(counts, beta)
-    buckets.check()
-    assert (buckets.counts.sum(axis=0) + buckets.withheld == counts).all()
-    rows, kept = int(counts.sum()), int(buckets.counts.sum())
-    for spread, before, after in zip(
-        buckets.spread.tolist(), counts.tolist(), buckets.counts.sum(axis=0).tolist(), strict=True
-    ):
-        share = Fraction(spread, buckets.number)
-        assert share <= (1 + beta) * Fraction(before, rows)
-        assert share <= (1 + beta) * Fraction(after, kept)
+def test_likeness_layers_keep_beta_exactly(counts: np.ndarray, beta: Fraction) -> None:
+    layers = likeness_layers(counts, beta)
+    check_layers(layers, counts)
+    rows = int(counts.sum())
+    for layer in layers:
+        for spread, count in zip(layer.spread.tolist(), counts.tolist(), strict=True):
+            assert Fraction(spread, layer.number) <= (1 + beta) * Fraction(count, rows)
 
 
 @given(counts_strategy, st.integers(2, 40), st.fractions(0, 5, max_denominator=10))
@@ -128,18 +180,18 @@ def test_likeness_buckets_keep_beta_exactly(counts: np.ndarray, beta: Fraction) 
 def test_every_fill_says_the_truth(counts: np.ndarray, size: int, beta: Fraction) -> None:
     if size > counts.sum():
         return
-    for fill in (likeness_fill, descending_fill, frequent_split_fill):
-        buckets = fill(counts, size, beta)
-        if buckets is not None:
-            buckets.check()
-            assert buckets.attained_beta() <= beta
+    for fill in (ascending_fill, descending_fill, frequent_split_fill):
+        layers = fill(counts, size, beta)
+        if layers is not None:
+            check_layers(layers, counts)
+            assert attained_beta(layers) <= beta
 
 
-def test_withheld_records_come_from_the_commonest() -> None:
-    assert withhold(np.array([5, 9, 8]), 5).tolist() == [0, 3, 2]
+def test_what_is_over_comes_from_the_commonest() -> None:
+    assert remainder(np.array([5, 9, 8]), 5).tolist() == [0, 3, 2]
 
 
-def test_attained_beta_looks_at_both_histograms() -> None:
-    """Withholding moves shares: neither the table's nor the release's may be exceeded."""
-    buckets = Buckets(np.array([[4, 0], [0, 4]]), np.array([0, 8]))
-    assert buckets.attained_beta() == Fraction(1, 2) / Fraction(4, 16) - 1
+def test_shares_are_the_largest_of_any_layer() -> None:
+    layers = Buckets(np.array([[4, 0], [0, 4]])), Buckets(np.array([[2, 0], [2, 0], [0, 2]]))
+    assert largest_shares(layers) == [Fraction(2, 3), Fraction(1, 2)]
+    assert attained_beta(layers) == Fraction(2, 3) / Fraction(8, 14) - 1

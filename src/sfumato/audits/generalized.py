@@ -15,6 +15,7 @@ import numpy as np
 from sfumato.audits.case import AuditCase
 from sfumato.audits.findings import Finding
 from sfumato.audits.ranges import Ranges, Trace
+from sfumato.audits.shares import LargestShare, largest_share
 from sfumato.columns import value_text
 from sfumato.draws import IntArray
 from sfumato.guarantees.beta_likeness import BetaLikeness
@@ -50,7 +51,7 @@ def check_generalized(case: AuditCase) -> Iterator[Finding]:
     if len(trace.source) != ranges.records.num_rows:
         return  # the trace of another release tells nothing about this one
     if trace.matches is not None:
-        yield from _check_graph(case, ranges, trace.source, trace.matches)
+        yield from _check_graph(case, ranges, trace.source, trace.starts, trace.matches)
     if trace.group is not None:
         yield from _check_groups(case, ranges, trace)
 
@@ -83,7 +84,7 @@ def _check_coverage(case: AuditCase, ranges: Ranges) -> Iterator[Finding]:
     needed = int(case.release.plan.get("matches", 1))
     shares = case.profile.histograms[ranges.sensitive].shares
     ceilings = np.array([float(c) for c in _ceilings(case, ranges)])
-    room = np.maximum(ceilings * needed, _allowed(case, ranges, needed))
+    room = ceilings * needed
     fewest, uncovered, above, worst, most_fitting = rows, 0, 0, (0.0, -1, -1), 0
     impossible = 0
     for record in sample.tolist():
@@ -141,85 +142,66 @@ def _check_sources(ranges: Ranges, trace: Trace) -> Iterator[Finding]:
 
 
 def _check_graph(
-    case: AuditCase, ranges: Ranges, source: IntArray, matches: IntArray
+    case: AuditCase, ranges: Ranges, source: IntArray, starts: IntArray, matches: IntArray
 ) -> Iterator[Finding]:
-    rows, number = matches.shape
-    distinct = np.sort(matches, axis=1)
-    repeated = int((distinct[:, 1:] == distinct[:, :-1]).any(axis=1).sum())
-    degrees = np.bincount(matches.ravel(), minlength=len(ranges.codes))
-    irregular = int((degrees[degrees > 0] != number).sum()) + repeated
+    """Row r has the matches `matches[starts[r]:starts[r + 1]]`."""
+    lengths = np.diff(starts)
+    rows = np.repeat(np.arange(len(lengths)), lengths)
+    order = np.argsort(matches, kind="stable")
+    twice = (np.diff(matches[order]) == 0) & (np.diff(rows[order]) == 0)
+    degrees = np.bincount(matches, minlength=len(ranges.codes))
+    needed = int(case.release.plan.get("matches", 1))
+    irregular = int(twice.sum() + (degrees < needed).sum() + (lengths < needed).sum())
+    irregular += int((degrees[matches] != lengths[rows]).sum())
     yield Finding(
-        f"rows and records without {number} different matches", irregular == 0, irregular, 0
+        f"rows and records without {needed} different matches", irregular == 0, irregular, 0
     )
-    strange = int((matches != source[:, None]).all(axis=1).sum())
+    strange = len(lengths) - len(np.unique(rows[matches == source[rows]]))
     yield Finding("rows whose value comes from outside their matches", strange == 0, strange, 0)
     wrong = 0
-    for start in range(0, rows, _AT_ONCE):
-        part = np.arange(start, min(start + _AT_ONCE, rows))
-        exact = np.ones(len(part), np.bool_)
-        for cover in ranges.covers.values():
-            exact &= cover.exact(part, matches[part])
-        wrong += int((~exact).sum())
+    for length in np.unique(lengths).tolist():
+        alike = np.flatnonzero(lengths == length)
+        for start in range(0, len(alike), _AT_ONCE):
+            part = alike[start : start + _AT_ONCE]
+            held = matches[starts[part][:, None] + np.arange(length)]
+            exact = np.ones(len(part), np.bool_)
+            for cover in ranges.covers.values():
+                exact &= cover.exact(part, held)
+            wrong += int((~exact).sum())
     yield Finding("rows that do not show exactly their matches", wrong == 0, wrong, 0)
-    yield from _check_shares(
-        case, ranges, "published record", ranges.codes[matches], np.arange(rows)
-    )
-    order = np.argsort(matches.ravel(), kind="stable")
-    owners = matches.ravel()[order]
-    carried = ranges.published[order // number]
-    if irregular == 0:
-        yield from _check_shares(
-            case, ranges, "original record", carried.reshape(-1, number), owners[::number]
-        )
+    yield from _check_shares(case, ranges, "published record", starts, ranges.codes[matches])
+    ends = np.cumsum(degrees)
+    carried = ranges.published[rows[order]]
+    yield from _check_shares(case, ranges, "original record", np.concatenate([[0], ends]), carried)
 
 
 def _check_shares(
-    case: AuditCase, ranges: Ranges, side: str, values: IntArray, owners: IntArray
+    case: AuditCase, ranges: Ranges, side: str, starts: IntArray, values: IntArray
 ) -> Iterator[Finding]:
     """The share of each value among the matches of everybody, against its ceiling."""
-    number = values.shape[1]
     histogram = case.profile.histograms[ranges.sensitive]
-    allowed = _allowed(case, ranges, number)
-    shares = np.array([float(share) or 1.0 for share in histogram.shares])
-    broken = different = 0
-    worst, gain = (-number, 0, 0, 0), 0.0  # by how much, how often, value, owner
-    for start in range(0, len(values), _AT_ONCE):
-        ordered = np.sort(values[start : start + _AT_ONCE], axis=1)
-        run = _repeats(ordered)
-        excess = run - allowed[ordered]
-        broken += int((excess > 0).any(axis=1).sum())
-        different += int((run.max(axis=1) == 1).sum())
-        gain = max(gain, float((run / number / shares[ordered]).max()) - 1)
-        row, place = divmod(int(np.argmax(excess)), number)
-        found = (int(excess[row, place]), int(run[row, place]), int(ordered[row, place]))
-        if found[0] > worst[0]:
-            worst = (*found, int(owners[start + row]))
-    _, times, value, owner = worst
-    where = f"record {owner}: {value_text(histogram.values[value])}"
+    worst = largest_share(starts, values, _ceilings(case, ranges))
+    where = f"record {worst.owner}: {_named(case, ranges, worst.value)}"
     if isinstance(case.guarantee, BetaLikeness):
-        where += f"; attained beta {gain:.4g}"
+        where += _attained(largest_share(starts, values, histogram.shares))
     else:
-        where += f"; all {number} values differ for {different:,} of {len(values):,}"
+        where += f"; all values differ for {worst.differ:,} of {len(starts) - 1:,}"
     yield Finding(
         f"largest share of a value among the matches of one {side}",
-        broken == 0,
-        float(Fraction(times, number)),
-        float(Fraction(int(allowed[value]), number)),
-        where + (f"; broken for {broken:,}" if broken else ""),
+        worst.broken == 0,
+        float(worst.share),
+        float(worst.ceiling),
+        where + (f"; broken for {worst.broken:,}" if worst.broken else ""),
     )
 
 
-def _repeats(ordered: IntArray) -> IntArray:
-    """How often each value of a sorted row has come up to there.
+def _named(case: AuditCase, ranges: Ranges, value: int) -> str:
+    values = case.profile.histograms[ranges.sensitive].values
+    return value_text(values[value]) if value < len(values) else "a value that is not there"
 
-    >>> _repeats(np.array([[1, 1, 2, 2, 2]])).tolist()
-    [[1, 2, 1, 2, 3]]
-    """
-    run = np.ones(ordered.shape, np.int64)
-    for place in range(1, ordered.shape[1]):
-        same = ordered[:, place] == ordered[:, place - 1]
-        run[:, place] = np.where(same, run[:, place - 1] + 1, 1)
-    return run
+
+def _attained(worst: LargestShare) -> str:
+    return "" if worst.ratio is None else f"; attained beta {float(worst.ratio - 1):.4g}"
 
 
 def _check_groups(case: AuditCase, ranges: Ranges, trace: Trace) -> Iterator[Finding]:
@@ -227,22 +209,17 @@ def _check_groups(case: AuditCase, ranges: Ranges, trace: Trace) -> Iterator[Fin
     assert trace.group is not None
     histogram = case.profile.histograms[ranges.sensitive]
     _, group = np.unique(trace.group, return_inverse=True)
-    values = len(histogram.counts)
-    counts = np.bincount(group * values + ranges.published, minlength=(group.max() + 1) * values)
-    table = counts.reshape(-1, values)
-    sizes = table.sum(axis=1)
-    ceilings = _ceilings(case, ranges)
-    most = np.array([[int(c * int(size)) for c in ceilings] for size in sizes])
-    excess = table - most
-    where, value = divmod(int(np.argmax(excess)), values)
-    gain = (table / sizes[:, None] / np.array([float(s) or 1.0 for s in histogram.shares])).max()
+    sizes = np.bincount(group)
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    values = ranges.published[np.argsort(group, kind="stable")]
+    worst = largest_share(starts, values, _ceilings(case, ranges))
+    attained = _attained(largest_share(starts, values, histogram.shares))
     yield Finding(
         "largest share of a value in a group",
-        bool((excess <= 0).all()),
-        float(table[where, value] / sizes[where]),
-        float(ceilings[value]),
-        f"group {where} of {len(sizes):,}: {value_text(histogram.values[value])}; attained "
-        f"beta {float(gain) - 1:.4g}",
+        worst.broken == 0,
+        float(worst.share),
+        float(worst.ceiling),
+        f"group {worst.owner} of {len(sizes):,}: {_named(case, ranges, worst.value)}{attained}",
     )
     apart = 0
     for rows, others in _mates(group, sizes):
@@ -271,15 +248,3 @@ def _mates(group: IntArray, sizes: IntArray) -> Iterator[tuple[IntArray, IntArra
 
 def _ceilings(case: AuditCase, ranges: Ranges) -> list[Fraction]:
     return case.guarantee.ceilings(case.profile.histograms[ranges.sensitive])
-
-
-def _allowed(case: AuditCase, ranges: Ranges, number: int) -> IntArray:
-    """How often each value may stand among `number` matches: the ceiling, or the wider limit that
-    the manifest states for a value that lies in several buckets."""
-    values = case.profile.histograms[ranges.sensitive].values
-    several = case.release.plan.get("several", {})
-    allowed = []
-    for value, ceiling in zip(values, _ceilings(case, ranges), strict=True):
-        stated = several.get(value_text(value), 0) if isinstance(several, dict) else 0
-        allowed.append(max(int(ceiling * number), stated if isinstance(stated, int) else 0))
-    return np.array(allowed, np.int64)

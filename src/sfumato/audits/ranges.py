@@ -133,10 +133,11 @@ class Trace:
         table = pq.read_table(path)
         self.source = np.asarray(table.column("source").to_numpy(), np.int64)
         self.group = self.matches = None
-        if "matches" in table.schema.names:
+        if "matches" in table.schema.names:  # of row r: matches[starts[r]:starts[r + 1]]
             lists = pa.concat_arrays(table.column("matches").chunks)
-            flat = lists.flatten().to_numpy()
-            self.matches = flat.reshape(len(self.source), -1)
+            self.matches = np.asarray(lists.flatten().to_numpy(), np.int64)
+            lengths = pc.list_value_length(lists).to_numpy()
+            self.starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         if "group" in table.schema.names:
             self.group = np.asarray(table.column("group").to_numpy(), np.int64)
 

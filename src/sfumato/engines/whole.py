@@ -225,9 +225,10 @@ def _write_trace(folder: Path, made: Generalized, place: IntArray) -> None:
 
     columns = {"source": pa.array(made.source[place].astype(np.int32))}
     if made.matches is not None:
-        number = made.matches.shape[1]
-        flat = pa.array(made.matches[place].ravel().astype(np.int32))
-        columns["matches"] = pa.FixedSizeListArray.from_arrays(flat, number)
+        lengths = np.concatenate([np.full(len(run), run.shape[1]) for run in made.matches])
+        ends = pa.array(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64))
+        flat = pa.array(np.concatenate([run.ravel() for run in made.matches]).astype(np.int32))
+        columns["matches"] = pa.LargeListArray.from_arrays(ends, flat).take(pa.array(place))
     if made.group is not None:
         columns["group"] = pa.array(made.group[place].astype(np.int32))
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)

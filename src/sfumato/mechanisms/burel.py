@@ -119,7 +119,7 @@ class BurelPlan(WholePlan):
                 parts.append(queues[place][taken[place] : taken[place] + size])
                 taken[place] += size
             members = np.concatenate(parts)
-            shown, unit = covers_of(axes, members[None, :])
+            shown, unit = covers_of(axes, [members[None, :]])
             covers.append(shown)
             units = [a + b * len(members) for a, b in zip(units, unit, strict=True)]
             source.append(members[draws.order(f"class {number}", len(members))])

@@ -48,14 +48,15 @@ class Generalized:
     """The published rows, in no order that means anything.
 
     Row r shows the sensitive value of record `source[r]`; `covers` are its quasi columns. For the
-    private trace: `matches[r]` are the records that may stand behind row r, or, where whole groups
-    share what they show, `group[r]` is the group of row r and of the record `own[r]`.
+    private trace: `matches` are the records that may stand behind each row, one array per run of
+    rows with equally many; or, where whole groups share what they show, `group[r]` is the group of
+    row r.
     """
 
     source: IntArray
     covers: Sequence[Shown]
     units: Sequence[int]  # NCP of all rows per column, in units of 1/denominator
-    matches: IntArray | None = None
+    matches: Sequence[IntArray] | None = None
     group: IntArray | None = None
 
     @property
@@ -96,8 +97,11 @@ def one_column(profile: Profile, mechanism: str) -> Histogram:
     return next(iter(profile.histograms.values()))
 
 
-def covers_of(axes: Sequence[Axis], matches: IntArray) -> tuple[list[Shown], list[int]]:
-    """What rows with these matches show, and their NCP per column in units."""
+def covers_of(axes: Sequence[Axis], matches: Sequence[IntArray]) -> tuple[list[Shown], list[int]]:
+    """What rows with these matches show, and their NCP per column in units.
+
+    `matches` are runs of rows with equally many matches each.
+    """
     covers, units = [], []
     for axis in axes:
         cover, unit = _cover_of(axis, matches)
@@ -106,8 +110,10 @@ def covers_of(axes: Sequence[Axis], matches: IntArray) -> tuple[list[Shown], lis
     return covers, units
 
 
-def _cover_of(axis: Axis, matches: IntArray) -> tuple[Shown, int]:
-    pieces = [matches[k : k + _ROWS_AT_ONCE] for k in range(0, len(matches), _ROWS_AT_ONCE)]
+def _cover_of(axis: Axis, matches: Sequence[IntArray]) -> tuple[Shown, int]:
+    pieces = [
+        run[k : k + _ROWS_AT_ONCE] for run in matches for k in range(0, len(run), _ROWS_AT_ONCE)
+    ]
     if isinstance(axis, NumericAxis):
         codes = [axis.codes[piece] for piece in pieces]
         low = np.concatenate([code.min(axis=1) for code in codes])

@@ -130,8 +130,8 @@ class RingPlan(WholePlan):
             source.append(ring[(turns + shift) % len(ring)])
             progress("rings", place + 1, len(partitions))
         every = np.concatenate(matches)
-        covers, units = covers_of(axes, every)
-        return Generalized(np.concatenate(source), covers, units, matches=every)
+        covers, units = covers_of(axes, [every])
+        return Generalized(np.concatenate(source), covers, units, matches=[every])
 
     def public(self) -> dict[str, Any]:
         return {"matches": self.number, "hand": "shift"}

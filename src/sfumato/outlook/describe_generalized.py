@@ -6,7 +6,9 @@ from fractions import Fraction
 
 from sfumato.guarantees import BetaLikeness, Guarantee, LDiversity
 from sfumato.mechanisms import Plan
-from sfumato.mechanisms.heterogeneous.buckets import diversity_buckets, likeness_buckets
+from sfumato.mechanisms.heterogeneous.buckets import Layers, attained_beta
+from sfumato.mechanisms.heterogeneous.diversity import diversity_layers
+from sfumato.mechanisms.heterogeneous.likeness import likeness_layers
 from sfumato.pages.tables import Cell, ReportTable
 from sfumato.profile import Histogram, Profile
 
@@ -25,46 +27,35 @@ def describe_generalized(
 
 
 def allowed(histogram: Histogram) -> ReportTable:
-    """The matches per record and the records withheld, for each l and beta that can be kept.
+    """The matches per record, for each l and beta that can be kept.
 
     >>> import numpy as np
     >>> table = allowed(Histogram("disease", tuple("abcd"), np.array([6, 6, 6, 6])))
-    >>> [row[:3] for row in table.rows][:3]
-    [('l-diversity(2)', 2, 0), ('l-diversity(3)', 3, 0), ('l-diversity(4)', 4, 0)]
+    >>> [row[:2] for row in table.rows][:3]
+    [('l-diversity(2)', 2), ('l-diversity(3)', 3), ('l-diversity(4)', 4)]
     """
     present = histogram.counts[histogram.counts > 0]
-    rows: list[tuple[Cell, ...]] = []
     most = histogram.rows // int(present.max()) if len(present) else 0
-    for number in sorted({n for n in (*DIVERSITIES, most) if 2 <= n <= most}):
-        buckets = diversity_buckets(histogram.counts, number)
-        several = int((buckets.spread > 1).sum())
-        rows.append(
-            (
-                str(LDiversity(number)),
-                buckets.number,
-                int(buckets.withheld.sum()),
-                float(buckets.attained_beta()),
-                several,
-            )
-        )
-    for beta in LIKENESSES if len(present) > 1 and histogram.rows <= _MOST_ROWS else ():
-        buckets = likeness_buckets(histogram.counts, beta)
-        rows.append(
-            (
-                str(BetaLikeness(beta)),
-                buckets.number,
-                int(buckets.withheld.sum()),
-                float(buckets.attained_beta()),
-                0,
-            )
-        )
+    rows = [
+        _row(LDiversity(number), diversity_layers(histogram.counts, number))
+        for number in sorted({n for n in (*DIVERSITIES, most) if 2 <= n <= most})
+    ]
+    if len(present) > 1 and histogram.rows <= _MOST_ROWS:
+        rows += [
+            _row(BetaLikeness(beta), likeness_layers(histogram.counts, beta)) for beta in LIKENESSES
+        ]
     return ReportTable(
         "Allowed",
         f"what column {histogram.column} allows with heterogeneous generalization",
-        ("guarantee", "matches per record", "withheld", "attained beta", "values in two buckets"),
+        ("guarantee", "matches per record", "at most", "attained beta"),
         rows,
         note=f"The largest l is {most}: the commonest value has {int(present.max()):,} of "
         f"{histogram.rows:,} records. Any beta above 0 can be kept; more matches make ranges wider."
         if len(present)
         else "",
     )
+
+
+def _row(guarantee: Guarantee, layers: Layers) -> tuple[Cell, ...]:
+    numbers = [layer.number for layer in layers]
+    return str(guarantee), min(numbers), max(numbers), float(attained_beta(layers))

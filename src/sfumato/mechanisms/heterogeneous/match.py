@@ -1,22 +1,18 @@
 """Matching rows to the records of a bucket: `hungarian`, `sort-greedy` and `greedy`.
 
-`cost[v, r]` is what row r grows when it takes record v. Forbidden pairs carry `FORBIDDEN`, more
-than any whole matching can cost otherwise, so that the optimum avoids them wherever that is
-possible; the greedy matchers are repaired by augmenting paths (H7).
+`cost[v, r]` is what row r grows when it takes record v. No pair is ever forbidden: buckets hold
+whole values, so that dead ends (errata H7) cannot come up.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
 from sfumato.draws import IntArray
 from sfumato.mechanisms.heterogeneous.ncp import Floats
 
-FORBIDDEN = float(1 << 50)  # a whole matching costs less: rows × columns × scale < 2⁵⁰
 Matcher = Callable[[Floats], IntArray]
 
 
@@ -47,7 +43,7 @@ def greedy(cost: Floats) -> IntArray:
         best = int(np.argmin(costs + taken))
         matched[row] = best
         taken[best] = np.inf
-    return repair(cost, matched)
+    return matched
 
 
 def sort_greedy(cost: Floats) -> IntArray:
@@ -78,7 +74,7 @@ def sort_greedy(cost: Floats) -> IntArray:
         keep_records[best_record[chosen]] = False
         order = order[np.ix_(keep_records, keep_rows)]
         records, rows = records[keep_records], rows[keep_rows]
-    return repair(cost, matched)
+    return matched
 
 
 MATCHERS: dict[str, Matcher] = {
@@ -86,43 +82,3 @@ MATCHERS: dict[str, Matcher] = {
     "sort-greedy": sort_greedy,
     "greedy": greedy,
 }
-
-
-def repair(cost: Floats, matched: IntArray) -> IntArray:
-    """Take forbidden pairs out by augmenting paths over allowed ones; what no path resolves stays.
-
-    >>> cost = np.array([[0.0, 0.0], [9.0, FORBIDDEN]])
-    >>> repair(cost, np.array([0, 1])).tolist()
-    [1, 0]
-    """
-    rows = np.arange(len(matched))
-    for row in np.flatnonzero(cost[matched, rows] >= FORBIDDEN).tolist():
-        if cost[matched[row], row] >= FORBIDDEN:
-            matched = _augment(cost < FORBIDDEN, matched, row)
-    return matched
-
-
-def _augment(allowed: npt.NDArray[np.bool_], matched: IntArray, start: int) -> IntArray:
-    """Breadth first from row `start` to the record that it holds unlawfully."""
-    owner = np.empty_like(matched)
-    owner[matched] = np.arange(len(matched))
-    free = int(matched[start])
-    came: dict[int, int] = {}  # record -> the row that would take it
-    queue = deque([start])
-    while queue:
-        row = queue.popleft()
-        for record in np.flatnonzero(allowed[:, row]).tolist():
-            if record in came or (record == matched[row]):
-                continue
-            came[record] = row
-            if record == free:
-                result = matched.copy()
-                while True:
-                    taker = came[record]
-                    before = int(matched[taker])
-                    result[taker] = record
-                    if taker == start:
-                        return result
-                    record = before
-            queue.append(int(owner[record]))
-    return matched

@@ -6,11 +6,9 @@ import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, ClassVar, Self
 
-import numpy as np
-
-from sfumato.columns import list_some, value_text
 from sfumato.draws import Draws, IntArray
 from sfumato.errors import UsageError
 from sfumato.guarantees.base import Guarantee
@@ -18,15 +16,13 @@ from sfumato.guarantees.beta_likeness import BetaLikeness
 from sfumato.guarantees.l_diversity import LDiversity
 from sfumato.mechanisms.generalized import Generalized, Stage, WholePlan, covers_of, one_column
 from sfumato.mechanisms.heterogeneous.blocks import split
-from sfumato.mechanisms.heterogeneous.buckets import (
-    Buckets,
-    diversity_buckets,
-    likeness_buckets,
-)
+from sfumato.mechanisms.heterogeneous.buckets import Layers, check_layers, largest_shares
 from sfumato.mechanisms.heterogeneous.deal import deal
+from sfumato.mechanisms.heterogeneous.diversity import diversity_layers
+from sfumato.mechanisms.heterogeneous.likeness import likeness_layers
 from sfumato.mechanisms.heterogeneous.match import MATCHERS
 from sfumato.mechanisms.heterogeneous.ncp import Axis, Scale
-from sfumato.mechanisms.heterogeneous.paper import random_matching
+from sfumato.mechanisms.heterogeneous.paper import matched_anew
 from sfumato.mechanisms.heterogeneous.shift import shifted
 from sfumato.mechanisms.heterogeneous.sweeps import Block, Matching
 from sfumato.mechanisms.protocol import Mechanism
@@ -39,71 +35,44 @@ HANDS = ("shift", "paper")
 
 @dataclass(frozen=True, eq=False)
 class HeterogeneousPlan(WholePlan):
-    """The buckets, from counts alone, and how their records are to be matched."""
+    """The layers of buckets, from counts alone, and how their records are to be matched."""
 
     histogram: Histogram
-    buckets: Buckets
+    ceilings: tuple[Fraction, ...]
+    layers: Layers
     match: str
-    most: int | None  # rows that are matched at once
+    block: str
     sweeps: int
     hand: str
-    distinct: bool  # the promise: no match set shows a value twice
-
-    @property
-    def withheld(self) -> int:  # type: ignore[override]
-        return int(self.buckets.withheld.sum())
 
     def generalize(
         self, axes: Sequence[Axis], codes: IntArray, draws: Draws, progress: Stage
     ) -> Generalized:
-        records = deal(self.buckets, codes, draws.child("heterogeneous"))
-        matching = Matching(
-            axes,
-            Scale.of([axis.denominator for axis in axes]),
-            self._shared(codes),
-            MATCHERS[self.match],
-            self.sweeps,
-            self.most,
-        )
-        pieces = [records] if self.most is None else split(records, axes, PARTS * self.most)
-        blocks = _without_conflicts(matching, _matched(matching, pieces, progress))
-        members = [block.members for block in blocks]
-        matches = np.concatenate([rows.reshape(-1, self.buckets.number) for rows in members])
-        if self.hand == "shift":
-            source = shifted(members, draws)
-        else:
-            source = random_matching(matches, draws)
+        scale = Scale.of([axis.denominator for axis in axes])
+        pieces: list[tuple[Matching, IntArray]] = []
+        for records in deal(self.layers, codes, draws.child("heterogeneous")):
+            most = _most(self.block, records.shape[1])
+            matching = Matching(axes, scale, MATCHERS[self.match], self.sweeps, most)
+            blocks = [records] if most is None else split(records, axes, PARTS * most)
+            pieces += [(matching, block) for block in blocks]
+        # no bucket has a place of its own in the order of matching: nothing tells them apart
+        shuffled = [
+            (matching, block[draws.order(f"buckets of block {place}", len(block))])
+            for place, (matching, block) in enumerate(pieces)
+        ]
+        members = [block.members for block in _matched(shuffled, progress)]
+        matches = [rows.reshape(-1, rows.shape[2]) for rows in members]
+        source = shifted(members, draws) if self.hand == "shift" else matched_anew(matches, draws)
         covers, units = covers_of(axes, matches)
         return Generalized(source, covers, units, matches=matches)
 
-    def _shared(self, codes: IntArray) -> IntArray | None:
-        """Per record: the number of its value among those in several buckets, else 0.
-
-        For beta-likeness nothing is forbidden: a value may be met once per bucket that has it.
-        """
-        shared = self._several()
-        if not shared:
-            return None
-        number = np.zeros(len(self.buckets.withheld), np.int64)
-        number[shared] = np.arange(1, len(shared) + 1)
-        return np.asarray(number[codes])
+    @property
+    def matches(self) -> int:
+        """The fewest matches that a record has."""
+        return min(layer.number for layer in self.layers)
 
     def public(self) -> dict[str, Any]:
-        return {
-            "matches": self.buckets.number,
-            "hand": self.hand,
-            # from the histogram, which the records show anyway
-            "several": {
-                value_text(self.histogram.values[code]): int(self.buckets.spread[code])
-                for code in self._several()
-            },
-        }
-
-    def _several(self) -> list[int]:
-        """Values that lie in more buckets than the promise allows for."""
-        if not self.distinct:
-            return []
-        return [int(code) for code in np.flatnonzero(self.buckets.spread > 1)]
+        return {"matches": self.matches, "hand": self.hand}
 
     def statement(self, guarantee: Guarantee, histogram: Histogram) -> str:
         if self.hand == "paper":
@@ -111,22 +80,13 @@ class HeterogeneousPlan(WholePlan):
                 f"For comparison only: values were handed out as in the paper, so '{guarantee}' is "
                 f"NOT kept for every person of column {histogram.column!r}."
             )
-        said = guarantee.statement(histogram)
-        several = self._several()
-        if several:
-            names = [value_text(histogram.values[code]) for code in several]
-            most = int(self.buckets.spread[several].max())
-            said += (
-                f" Except {list_some(names)}: they lie in several buckets, and may have a chance "
-                f"of up to {most} in {self.buckets.number}."
-            )
-        return said
+        return guarantee.statement(histogram)
 
     def caveats(self) -> list[str]:
         said = [
-            "The promise is about match sets: every person matches "
-            f"{self.buckets.number} published records, each equally likely to be theirs. It is not "
-            "claimed against somebody who reruns the algorithm on guessed tables.",
+            f"The promise is about match sets: every person matches at least {self.matches} "
+            "published records, each equally likely to be theirs. It is not claimed against "
+            "somebody who reruns the algorithm on guessed tables.",
             "Published ranges and sets contain further people by accident, so a person fits more "
             "records than their matches, and unevenly; 'audit' reports the shares among those.",
         ]
@@ -138,36 +98,31 @@ class HeterogeneousPlan(WholePlan):
         return said
 
     def check(self) -> None:
-        self.buckets.check()
-        published = self.buckets.counts.sum(axis=0) + self.buckets.withheld
-        assert (published == self.histogram.counts).all(), self.buckets
+        check_layers(self.layers, self.histogram.counts)
+        shares = largest_shares(self.layers)
+        assert all(s <= c for s, c in zip(shares, self.ceilings, strict=True)), shares
 
 
-def _matched(matching: Matching, pieces: list[IntArray], progress: Stage) -> list[Block]:
+def _most(block: str, size: int) -> int | None:
+    """How many rows are matched at once: parts of 128 cost a quarter of parts of 256, and a few
+    percent of GCP."""
+    if block == "none":
+        return None
+    if block == "auto":
+        return None if size <= WHOLE_UP_TO else 128 if size > 8 * WHOLE_UP_TO else 256
+    return int(block)
+
+
+def _matched(pieces: list[tuple[Matching, IntArray]], progress: Stage) -> list[Block]:
     """Blocks are independent: on all cores, since matching leaves Python's lock."""
     done = 0
     blocks = []
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as workers:
-        for block in workers.map(matching.block, pieces):
+        for block in workers.map(lambda piece: piece[0].block(piece[1]), pieces):
             blocks.append(block)
             done += block.records.size
-            progress("matching", done, sum(piece.size for piece in pieces))
+            progress("matching", done, sum(piece.size for _, piece in pieces))
     return blocks
-
-
-def _without_conflicts(matching: Matching, blocks: list[Block]) -> list[Block]:
-    """A block in which some row had to meet a value twice is matched anew with a neighbour (H7)."""
-    finished: list[Block] = []
-    for block in blocks:
-        if finished and (block.conflicts or finished[-1].conflicts):
-            joined = np.concatenate([finished.pop().records, block.records], axis=1)
-            block = matching.block(joined)
-        finished.append(block)
-    while len(finished) > 1 and finished[-1].conflicts:
-        last = finished.pop()
-        joined = np.concatenate([finished.pop().records, last.records], axis=1)
-        finished.append(matching.block(joined))
-    return finished
 
 
 @dataclass(frozen=True)
@@ -223,24 +178,11 @@ class HeterogeneousGeneralization(Mechanism):
         histogram = one_column(profile, self.name)
         guarantee.require_feasible(histogram)
         if isinstance(guarantee, LDiversity):
-            buckets = diversity_buckets(histogram.counts, guarantee.l)
+            layers = diversity_layers(histogram.counts, guarantee.l)
         else:
             assert isinstance(guarantee, BetaLikeness)
-            buckets = likeness_buckets(histogram.counts, guarantee.beta)
+            layers = likeness_layers(histogram.counts, guarantee.beta)
+        ceilings = tuple(guarantee.ceilings(histogram))
         return HeterogeneousPlan(
-            histogram,
-            buckets,
-            self.match,
-            self._most(buckets.size),
-            self.sweeps,
-            self.hand,
-            isinstance(guarantee, LDiversity),
+            histogram, ceilings, layers, self.match, self.block, self.sweeps, self.hand
         )
-
-    def _most(self, size: int) -> int | None:
-        """Parts of 128 cost a quarter of parts of 256 and a few percent of GCP."""
-        if self.block == "none":
-            return None
-        if self.block == "auto":
-            return None if size <= WHOLE_UP_TO else 128 if size > 8 * WHOLE_UP_TO else 256
-        return int(self.block)

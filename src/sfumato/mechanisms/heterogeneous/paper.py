@@ -8,11 +8,23 @@ This keeps each edge at 1/μ, but NOT the promise per original record (errata H1
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from sfumato.draws import Draws, IntArray, Positions
 
 _WORDS = 1 << 14
+
+
+def matched_anew(groups: Sequence[IntArray], draws: Draws) -> IntArray:
+    """The record of each row, for groups of rows that share no records: each matched by itself."""
+    return np.concatenate(
+        [
+            random_matching(matches, draws.child(f"group {place}"))
+            for place, matches in enumerate(groups)
+        ]
+    )
 
 
 def random_matching(matches: IntArray, draws: Draws) -> IntArray:

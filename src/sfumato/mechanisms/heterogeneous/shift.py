@@ -21,12 +21,10 @@ def shifted(blocks: Sequence[IntArray], draws: Draws) -> IntArray:
     >>> sorted(shifted([members], Draws.from_seed(1)).tolist())
     [0, 1, 2, 3]
     """
-    number = blocks[0].shape[0]
-    shifts = draws.below("shift", Positions(0, len(blocks)), number)
-    classes = np.arange(number)
-    return np.concatenate(
-        [
-            members[classes, :, (classes + shift) % number].ravel()
-            for members, shift in zip(blocks, shifts.tolist(), strict=True)
-        ]
-    )
+    shown = []
+    for place, members in enumerate(blocks):
+        number = len(members)
+        (shift,) = draws.below("shift", Positions(place, 1), number)
+        classes = np.arange(number)
+        shown.append(members[classes, :, (classes + shift) % number].ravel())
+    return np.concatenate(shown)

@@ -19,7 +19,7 @@ import numpy as np
 
 from sfumato.draws import IntArray
 from sfumato.mechanisms.heterogeneous.blocks import split
-from sfumato.mechanisms.heterogeneous.match import FORBIDDEN, Matcher
+from sfumato.mechanisms.heterogeneous.match import Matcher
 from sfumato.mechanisms.heterogeneous.ncp import Axis, Cover, Floats, Scale
 
 
@@ -28,13 +28,11 @@ class Block:
     """The records of a block and their matches.
 
     `records[k, j]` is the j-th record of bucket k; `places[b, r, k]` the place in bucket k of the
-    match that row r of class b takes from it; `conflicts` counts the matches whose value another
-    match of the row has too (none when buckets hold whole values).
+    match that row r of class b takes from it.
     """
 
     records: IntArray
     places: IntArray
-    conflicts: int
 
     @property
     def members(self) -> IntArray:
@@ -49,7 +47,6 @@ class Matching:
 
     axes: Sequence[Axis]
     scale: Scale
-    shared: IntArray | None  # per record: number of its value if several buckets have it, else 0
     matcher: Matcher
     sweeps: int
     most: int | None
@@ -60,19 +57,14 @@ class Matching:
         parts = self._parts(records)
         local = [axis.localize(axis.codes[records]) for axis in self.axes]
         costs = _Costs([axis for axis, _ in local], [codes for _, codes in local], self.scale)
-        values = None
-        if self.shared is not None and self.shared[records].any():
-            values = self.shared[records]
         places = np.empty((number, size, number), np.int64)
-        conflicts = 0
         for start in range(number):
-            rows = _Rows(costs, values, self.matcher, places[start], start)
+            rows = _Rows(costs, self.matcher, places[start], start)
             for part in parts:
                 rows.grow(part)
             for turn in range(self.sweeps):
                 rows.sweep(self.most, misfits=turn % 2 == 0)
-            conflicts += rows.conflicts()
-        return Block(records, places, conflicts)
+        return Block(records, places)
 
     def _parts(self, records: IntArray) -> list[IntArray]:
         """Places of the block, `parts[i][k]` those of bucket k: at most `most` in a part."""
@@ -122,22 +114,12 @@ class _Costs:
 
 
 class _Rows:
-    """The rows of one class, with the shared values that they hold."""
+    """The rows of one class."""
 
-    def __init__(
-        self,
-        costs: _Costs,
-        values: IntArray | None,
-        matcher: Matcher,
-        places: IntArray,
-        start: int,
-    ) -> None:
-        self.costs, self.values, self.matcher = costs, values, matcher
+    def __init__(self, costs: _Costs, matcher: Matcher, places: IntArray, start: int) -> None:
+        self.costs, self.matcher = costs, matcher
         self.places, self.start = places, start
         self.number = places.shape[1]
-        self.held = None
-        if values is not None:
-            self.held = np.zeros((int(values.max()) + 1, len(places)), np.int64)
 
     def grow(self, part: IntArray) -> None:
         """Round x takes one record of bucket `start + x` into every row of the part.
@@ -147,14 +129,10 @@ class _Rows:
         rows = part[self.start]
         self.places[rows, self.start] = rows
         covers = self.costs.single(self.start, rows)
-        self._hold(rows, self.start, 1)
         for step in range(1, self.number):
             bucket = (self.start + step) % self.number
-            cost = self.costs.pairs(covers, bucket, part[bucket])
-            self._forbid(cost, rows, bucket, part[bucket])
-            found = part[bucket][self.matcher(cost)]
+            found = part[bucket][self.matcher(self.costs.pairs(covers, bucket, part[bucket]))]
             self.places[rows, bucket] = found
-            self._hold(rows, bucket, 1)
             covers = self.costs.join(covers, self.costs.single(bucket, found))
 
     def sweep(self, most: int | None, *, misfits: bool) -> None:
@@ -197,28 +175,9 @@ class _Rows:
         """Match these rows and the records that they hold anew; whether that was better."""
         old = self.places[rows, bucket]
         cost = self.costs.pairs([cover[rows] for cover in others], bucket, old)
-        self._hold(rows, bucket, -1)
-        self._forbid(cost, rows, bucket, old)
         found = self.matcher(cost)
         place = np.arange(len(rows))
         better = cost[found, place].sum() < cost[place, place].sum()  # greedy ones may be worse
         if better:
             self.places[rows, bucket] = old[found]
-        self._hold(rows, bucket, 1)
         return bool(better)
-
-    def conflicts(self) -> int:
-        """How many matches of the class have a value that another match of their row has."""
-        if self.held is None:
-            return 0
-        return int(np.maximum(self.held[1:] - 1, 0).sum())
-
-    def _hold(self, rows: IntArray, bucket: int, change: int) -> None:
-        if self.held is not None and self.values is not None:
-            self.held[self.values[bucket, self.places[rows, bucket]], rows] += change
-
-    def _forbid(self, cost: Floats, rows: IntArray, bucket: int, places: IntArray) -> None:
-        if self.held is not None and self.values is not None:
-            conflict = self.held[:, rows] > 0
-            conflict[0] = False
-            cost[conflict[self.values[bucket, places]]] = FORBIDDEN
