@@ -23,7 +23,8 @@ from sfumato.release import BundleWriter, Manifest
 
 ROWS = 400
 # values that nobody has, so that questions may name them: another text would be a misspelling
-STATED = {"disease": ("F", "Oslo", "it's", "")}
+TEXTS = ("flu", "HIV", "F", "Oslo", "it's", "", "fl%")
+STATED = dict.fromkeys(("disease", "sex", "City Name"), TEXTS)
 
 
 def raw_table() -> pa.Table:

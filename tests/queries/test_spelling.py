@@ -1,4 +1,4 @@
-"""A misspelt sensitive value is refused, with the value that was meant."""
+"""A misspelt value is refused, with the value that was meant; so is a literal of another type."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ FINE = (
     "disease LIKE 'flue'",
     "disease > 'flue'",
     "lower(disease) = 'hiv'",
-    "city = 'Olso'",
-    "city IN ('Olso')",
+    "city = 'Oslo'",
+    "city LIKE 'Olso'",
     "disease = city",
     "cost = 11",
     "disease IS NULL",
@@ -58,3 +58,33 @@ def test_what_the_message_says(release: OpenedRelease) -> None:
     )
     with pytest.raises(QueryError, match=r"has no value 'measles'\. Values there are: 'HIV'"):
         ask(release, "SELECT COUNT(*) FROM release WHERE disease = 'measles'")
+
+
+@pytest.mark.parametrize(
+    "condition", ["city = 'Olso'", "city IN ('Rome', 'OSLO')", "city = ' oslo '"]
+)
+def test_a_misspelt_quasi_value_is_no_confident_nothing(
+    release: OpenedRelease, condition: str
+) -> None:
+    with pytest.raises(QueryError, match=r"Column 'city' has no value .* Did you mean 'Oslo'\?"):
+        ask(release, f"SELECT COUNT(*) FROM release WHERE {condition}")
+
+
+@pytest.mark.parametrize(
+    ("condition", "said"),
+    [
+        ("city = 5", "Column 'city' holds texts; 5 is a number. Put it in single quotes: '5'."),
+        ("disease > 3", "Column 'disease' holds texts; 3 is a number"),
+        ("age = 'old'", "Column 'age' holds numbers; 'old' is none"),
+        ("age BETWEEN 'a' AND 9", "Column 'age' holds numbers; 'a' is none"),
+    ],
+)
+def test_a_literal_of_another_type_is_said_to_be_one(
+    release: OpenedRelease, condition: str, said: str
+) -> None:
+    with pytest.raises(QueryError, match=said.replace(".", r"\.")):
+        ask(release, f"SELECT COUNT(*) FROM release WHERE {condition}")
+
+
+def test_numbers_in_quotes_are_numbers(release: OpenedRelease) -> None:
+    ask(release, "SELECT COUNT(*) FROM release WHERE age > '40'")
