@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sfumato.audits import audit
+from sfumato.audits.catalogue import POSTERIOR
 from sfumato.engines.local import publish
 from sfumato.table import read
 
@@ -52,15 +53,15 @@ def rewrite(folder, name, change, plan=None):
 
 def failing(folder):
     verdict = audit(TABLE, folder)
-    return {finding.check: finding for finding in verdict.findings if not finding.holds}
+    return {finding.check.name: finding for finding in verdict.findings if not finding.holds}
 
 
 def test_a_good_release_passes_and_names_posteriors(release):
     verdict = audit(TABLE, release)
     assert verdict.holds, str(verdict)
-    posteriors = [f for f in verdict.findings if f.check.startswith("largest posterior of")]
+    posteriors = [f for f in verdict.findings if f.check is POSTERIOR]
     assert len(posteriors) == 8
-    assert all(f.worst <= 0.25 and "bucket" in f.witness for f in posteriors)
+    assert all(f.value <= 0.25 and "bucket" in f.witness for f in posteriors)
 
 
 def test_swapped_buckets_of_two_records_are_found(release):
@@ -89,20 +90,20 @@ def test_a_bucket_above_its_ceiling_is_found_exactly(release):
     found = failing(release)
     assert "ceilings" in found
     assert "bucket 0" in found["ceilings"].witness
-    assert "histogram" in found
+    assert "bucket-histogram" in found
 
 
 def test_missing_and_surplus_values_are_found(release):
     rewrite(release, "sensitive.parquet", lambda listed: listed.slice(1))
     found = failing(release)
-    assert {"sizes", "histogram"} <= set(found)
+    assert {"bucket-sizes", "bucket-histogram"} <= set(found)
 
 
 def test_a_foreign_release_with_larger_buckets_is_judged_by_its_own_promise(release):
     rewrite(release, "sensitive.parquet", lambda t: t, plan={"guarantee": "l-diversity(6)"})
     found = failing(release)
     assert "ceilings" in found
-    assert found["ceilings"].worst == 8
+    assert found["ceilings"].value == 8
 
 
 def test_fakes_are_audited_too(tmp_path):

@@ -60,7 +60,7 @@ def test_the_operator_is_taken_over(made: Any) -> None:
     before = {"previous": spring, "previous_table": SPRING, "key": "id"}
     assert sf.audit(AUTUMN, autumn, **before).holds
     verdict = sf.audit(AUTUMN, alone, **before)
-    assert [f.check for f in verdict.findings if not f.holds] == ["operator of s as before"]
+    assert [f.check.name for f in verdict.findings if not f.holds] == ["same-operator"]
 
 
 def test_the_domain_is_taken_over(made: Any) -> None:

@@ -107,7 +107,7 @@ def assert_alike(expected: pa.Table, found: pa.Table) -> None:
 
 def told(verdict: Any) -> list[tuple[str, bool]]:
     """Not the numbers and witnesses, which follow from the order of adding up."""
-    return [(finding.check, finding.holds) for finding in verdict.findings]
+    return [(finding.check.name, finding.holds) for finding in verdict.findings]
 
 
 def test_penalty_of_parts(published: Published) -> None:

@@ -6,11 +6,18 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from sfumato.audits import catalogue
 from sfumato.audits.agreement import check_agreement
 from sfumato.audits.bucketed import check_buckets
 from sfumato.audits.case import AuditCase, raw_table
-from sfumato.audits.common import check_quasi_columns, check_randomness, check_rows
-from sfumato.audits.findings import Finding, Verdict
+from sfumato.audits.catalogue import Check, Disclosure
+from sfumato.audits.common import (
+    check_mechanism,
+    check_quasi_columns,
+    check_randomness,
+    check_rows,
+)
+from sfumato.audits.findings import Finding, Result, Verdict
 from sfumato.audits.generalized import check_generalized
 from sfumato.audits.parts import check_parts
 from sfumato.audits.perturbed import check_amplification, check_fit
@@ -25,16 +32,16 @@ from sfumato.audits.small_sum import (
     check_traced_groups,
 )
 from sfumato.errors import UsageError
-from sfumato.guarantees import CeilingGuarantee
 from sfumato.release import Release
 from sfumato.table import Table, reading_errors
 
-Check = Callable[[AuditCase], Iterator[Finding]]
+Look = Callable[[AuditCase], Iterator[Finding]]
 
 # a check that does not concern a release of its kind finds nothing
-CHECKS: dict[str, list[Check]] = {
+CHECKS: dict[str, list[Look]] = {
     "perturbed": [
         check_randomness,
+        check_mechanism,
         check_rows,
         check_quasi_columns,
         check_amplification,
@@ -48,28 +55,16 @@ CHECKS: dict[str, list[Check]] = {
         check_personal_sums,
         check_reconstruction,
     ],
-    "generalized": [check_randomness, check_rows, check_generalized],
-    "bucketed": [check_randomness, check_rows, check_quasi_columns, check_buckets],
+    "generalized": [check_randomness, check_mechanism, check_rows, check_generalized],
+    "bucketed": [check_randomness, check_mechanism, check_rows, check_quasi_columns, check_buckets],
     "synthetic": [
         check_randomness,
+        check_mechanism,
         check_rows,
         check_quasi_columns,
         check_resampled,
         check_agreement,
     ],
-}
-
-# the checks that see whether a release is what it says; all others hold it to its promise
-SHAPE: set[Check] = {
-    check_randomness,
-    check_rows,
-    check_quasi_columns,
-    check_fit,
-    check_agreement,
-    check_published_counts,
-    check_own_share,
-    check_traced_groups,
-    check_personal_sums,
 }
 
 
@@ -96,34 +91,37 @@ def audit(
     before = None if previous is None else Before.of(previous, previous_table, named)
     case = AuditCase(raw_table(table, opened), opened, None if trace is None else str(trace))
     with reading_errors(case.table.source):
-        found = [(check, f) for check in CHECKS.get(opened.kind, []) for f in check(case)]
-    judged = [finding for check, finding in found if check not in SHAPE]
-    history = () if before is None else tuple(check_previous(case, before))
-    return Verdict((*(finding for _, finding in found), *_unjudged(case, judged), *history))
+        found = [finding for check in CHECKS.get(opened.kind, []) for finding in check(case)]
+    found += _unjudged(case, found)
+    if before is not None:
+        found += check_previous(case, before)
+    return Verdict(tuple(found), _tested(case, before))
 
 
-def _unjudged(case: AuditCase, judged: list[Finding]) -> Iterator[Finding]:
-    """An audit never passes in silence: a column whose promise nothing looked at fails.
-
-    So does a promise that groups of people cannot be held to, because it states no ceilings.
-    """
-    release, columns = case.release, case.table.sensitive
-    ceilings = isinstance(case.guarantee, CeilingGuarantee)
-    for column in columns:
-        named = [f for f in judged if f"{f.check} ".endswith(f" of {column} ")]
-        named += [f for f in judged if f" of {column} " in f.check]
-        if not (judged if len(columns) == 1 else named) or (
-            release.kind in ("bucketed", "generalized") and not ceilings
-        ):
-            forms = release.plan.get("operators", {}).get(column, {})
-            form = f" with the operator '{forms['form']}'" if "form" in forms else ""
-            yield Finding(
-                f"promise about {column}",
-                False,
-                release.manifest.guarantee,
-                None,
-                f"no audit knows how to hold a {release.kind} release{form} to this promise",
-            )
+def _tested(case: AuditCase, before: Before | None) -> str:
+    """What the audit looked at, for its headline."""
+    manifest = case.release.manifest
+    names = " and ".join(case.table.sensitive)
+    told = f"{manifest.guarantee} of {names} for {case.profile.rows:,} people"
+    told += ", with the private trace" if case.trace is not None else ""
+    return told if before is None else f"{told}, and against the release before"
 
 
-__all__ = ["CHECKS", "AuditCase", "Finding", "Verdict", "audit"]
+def _unjudged(case: AuditCase, found: list[Finding]) -> Iterator[Finding]:
+    """An audit never passes in silence: it says of which columns nothing judged the promise."""
+    judged = {finding.column for finding in found if finding.check.judges}
+    release = case.release
+    for column in case.table.sensitive:
+        if column in judged:
+            continue
+        forms = release.plan.get("operators", {}).get(column, {})
+        form = f" with the operator '{forms['form']}'" if "form" in forms else ""
+        yield Finding.unseen(
+            catalogue.PROMISE,
+            column=column,
+            value=release.manifest.guarantee,
+            witness=f"no audit knows how to hold a {release.kind} release{form} to this promise",
+        )
+
+
+__all__ = ["CHECKS", "AuditCase", "Check", "Disclosure", "Finding", "Result", "Verdict", "audit"]

@@ -12,8 +12,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from sfumato.audits import catalogue
 from sfumato.audits.case import AuditCase, quoted
-from sfumato.audits.findings import Finding
+from sfumato.audits.findings import Direction, Finding, number_text
 from sfumato.audits.parts import quotas_of
 from sfumato.audits.perturbed import ENTRYWISE, FALSE_ALARM, operators_of
 from sfumato.operators import Decoy, Parts
@@ -45,16 +46,19 @@ def check_agreement(case: AuditCase) -> Iterator[Finding]:
         rest = math.log(2 / FALSE_ALARM)
         limit = rest / 3 + math.sqrt(rest**2 / 9 + 2 * rest * variance)
         limit += case.release.manifest.withheld
-        holds = abs(agreed - mean) <= limit
-        yield Finding(
-            f"agreement of {column} with the truth",
-            holds,
-            agreed,
-            mean,
-            f"within {limit:.0f} of what the operator lets expect"
-            if holds
-            else f"more than {limit:.0f} from what the operator lets expect",
-        )
+        yield agreement_finding(column, agreed, mean, limit)
+
+
+def agreement_finding(column: str, agreed: float, mean: float, limit: float) -> Finding:
+    """How far the agreement is from what the operator lets expect."""
+    return Finding.limited(
+        catalogue.AGREEMENT,
+        abs(agreed - mean),
+        Direction.AT_MOST,
+        limit,
+        column=column,
+        witness=f"{number_text(agreed)} agree, the operator lets expect {number_text(mean)}",
+    )
 
 
 def _matrix(case: AuditCase, column: str) -> FloatArray | None:

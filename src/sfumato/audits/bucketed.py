@@ -10,19 +10,21 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
+from sfumato.audits import catalogue
 from sfumato.audits.case import AuditCase, quoted
-from sfumato.audits.findings import Finding
+from sfumato.audits.catalogue import Disclosure
+from sfumato.audits.findings import Direction, Finding
 from sfumato.columns import value_text
+from sfumato.guarantees import CeilingGuarantee, LDiversity
 from sfumato.profile import Histogram
 from sfumato.release import scan
-
-MOST_VALUES = 100  # posteriors are listed for so many values, the closest to their ceiling first
 
 
 def check_buckets(case: AuditCase) -> Iterator[Finding]:
     """Every check of a bucketed release, one after the other, on one connection."""
     if len(case.table.sensitive) != 1:
-        yield Finding("one sensitive column", False, len(case.table.sensitive), 1)
+        columns = len(case.table.sensitive)
+        yield Finding.limited(catalogue.SENSITIVE_COLUMNS, columns, Direction.EXACTLY, 1)
         return
     connection = _connect(case)
     yield _sizes(case, connection)
@@ -72,12 +74,10 @@ def _sizes(case: AuditCase, connection: Any) -> Finding:
         """
     ).fetchall()[0]
     wrong = int(row[0])
-    return Finding(
-        "sizes",
-        wrong == 0,
+    return Finding.none(
+        catalogue.BUCKET_SIZES,
         wrong,
-        0,
-        f"bucket {row[1]} lists {row[2]} values for {row[3]} records" if wrong else None,
+        witness=f"bucket {row[1]} lists {row[2]} values for {row[3]} records" if wrong else None,
     )
 
 
@@ -101,7 +101,7 @@ def _histogram(case: AuditCase, connection: Any) -> Finding:
         witness = f"{name} is listed {shown:,} times, the table has {count:,}"
     elif strangers:
         witness = f"{strangers:,} listed values are outside the domain"
-    return Finding("histogram", not wrong and not strangers, len(wrong), 0, witness)
+    return Finding.none(catalogue.BUCKET_HISTOGRAM, len(wrong) + strangers, witness=witness)
 
 
 def _members(case: AuditCase, connection: Any) -> Iterator[Finding]:
@@ -139,7 +139,7 @@ def _members(case: AuditCase, connection: Any) -> Iterator[Finding]:
     if wrong:
         value = value_text(_raw_histogram(case).values[int(row[3])])
         witness = f"bucket {row[2]} holds {value} more often than it lists it; {witness}"
-    yield Finding("members", wrong == 0, wrong, 0, witness)
+    yield Finding.none(catalogue.MEMBERS, wrong, witness=witness)
 
 
 def _room(case: AuditCase, connection: Any) -> Iterator[Finding]:
@@ -170,11 +170,13 @@ def _room(case: AuditCase, connection: Any) -> Iterator[Finding]:
     if wrong:
         value = value_text(_raw_histogram(case).values[int(row[1])])
         witness = f"{row[2]} people alike have {value}, their buckets list it for {row[3]} of them"
-    yield Finding("room", wrong == 0, wrong, 0, witness)
+    yield Finding.none(catalogue.ROOM, wrong, witness=witness)
 
 
 def _posteriors(case: AuditCase, connection: Any) -> Iterator[Finding]:
     """The largest share of every value in a bucket, against its ceiling, exactly."""
+    if not isinstance(case.guarantee, CeilingGuarantee):
+        return  # groups of people cannot be held to a promise that states no ceilings
     histogram = _raw_histogram(case)
     ceilings = case.guarantee.ceilings(histogram)
     rows = connection.execute(
@@ -197,21 +199,25 @@ def _posteriors(case: AuditCase, connection: Any) -> Iterator[Finding]:
 
     order = sorted(sorted(largest), key=pressure, reverse=True)  # ties in the domain's order
     worst = order[0] if order else None
-    yield Finding(
-        "ceilings",
-        not broken,
+    yield Finding.none(
+        catalogue.CEILINGS,
         len(broken),
-        0,
-        None if worst is None else _witness(histogram, worst, largest[worst]),
+        column=histogram.column,
+        witness=None if worst is None else _witness(histogram, worst, largest[worst]),
     )
-    for code in order[:MOST_VALUES]:
+    # the ceilings of l-diversity are the same for every value; others follow from the counts
+    told = not _fakes(case) or isinstance(case.guarantee, LDiversity)
+    for code in order:
         share, bucket, count, size = largest[code]
-        yield Finding(
-            f"largest posterior of {value_text(histogram.values[code])}",
-            share <= ceilings[code],
-            float(share),
-            float(ceilings[code]),
-            f"bucket {bucket}: {count} of {size}",
+        yield Finding.limited(
+            catalogue.POSTERIOR,
+            share,
+            Direction.AT_MOST,
+            ceilings[code],
+            column=histogram.column,
+            about=value_text(histogram.values[code]),
+            witness=f"bucket {bucket}: {count} of {size}",
+            disclosure=Disclosure.PUBLIC if told else None,
         )
 
 

@@ -4,32 +4,49 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sfumato.audits import catalogue
 from sfumato.audits.case import AuditCase, quoted
-from sfumato.audits.findings import Finding
+from sfumato.audits.findings import Direction, Finding
+from sfumato.errors import SfumatoError
 from sfumato.guarantees import ReconstructionPrivacy
+from sfumato.mechanisms import parse_mechanism
 
 
 def check_randomness(case: AuditCase) -> Iterator[Finding]:
     """A seeded release protects nobody: whoever guesses the seed can undo the draws."""
     randomness = case.release.manifest.randomness
-    yield Finding(
-        "randomness",
-        randomness != "seeded",
+    yield Finding.limited(
+        catalogue.RANDOMNESS,
         randomness,
-        "system or key-file",
-        "made with --seed: for experiments only" if randomness == "seeded" else None,
+        Direction.ONE_OF,
+        "system, key-file",
+        witness="made with --seed: for experiments only" if randomness == "seeded" else None,
     )
+
+
+def check_mechanism(case: AuditCase) -> Iterator[Finding]:
+    """The mechanism that the manifest names can keep the promise that it names.
+
+    A release that another program made may name a mechanism that nobody here knows: its files are
+    judged all the same.
+    """
+    try:
+        way = parse_mechanism(case.release.manifest.mechanism)
+    except SfumatoError:
+        return
+    told = None if way.keeps(case.guarantee) else f"{way} does not keep {case.guarantee}"
+    yield Finding.plain(catalogue.MECHANISM, told is None, witness=told)
 
 
 def check_rows(case: AuditCase) -> Iterator[Finding]:
     """Published and withheld records together are the table."""
     manifest = case.release.manifest
-    yield Finding(
-        "rows",
-        manifest.rows + manifest.withheld == case.profile.rows,
-        manifest.rows,
+    yield Finding.limited(
+        catalogue.ROWS,
+        manifest.rows + manifest.withheld,
+        Direction.EXACTLY,
         case.profile.rows,
-        f"{manifest.withheld:,} withheld" if manifest.withheld else None,
+        witness=f"{manifest.withheld:,} withheld" if manifest.withheld else None,
     )
 
 
@@ -50,12 +67,11 @@ def check_quasi_columns(case: AuditCase) -> Iterator[Finding]:
     ).fetchall()[0]
     absent, invented = int(row[0]), int(row[1])
     withheld = case.release.manifest.withheld
-    yield Finding(
-        "quasi columns",
-        invented == 0 and absent == withheld,
-        absent + invented,
-        withheld,
-        f"{invented:,} published records match no raw record, {absent:,} raw records are not there"
+    yield Finding.none(
+        catalogue.QUASI_COLUMNS,
+        invented + abs(absent - withheld),
+        witness=f"{invented:,} published records match no raw record, {absent:,} raw records are "
+        "not there"
         if invented or absent != withheld
         else None,
     )

@@ -12,12 +12,14 @@ from fractions import Fraction
 
 import numpy as np
 
+from sfumato.audits import catalogue
 from sfumato.audits.case import AuditCase
-from sfumato.audits.findings import Finding
+from sfumato.audits.findings import Direction, Finding
 from sfumato.audits.ranges import Ranges, Trace
 from sfumato.audits.shares import LargestShare, largest_share
 from sfumato.columns import value_text
 from sfumato.draws import IntArray
+from sfumato.guarantees import CeilingGuarantee
 from sfumato.guarantees.beta_likeness import BetaLikeness
 
 _AT_ONCE = 1 << 14  # match sets that are looked at together
@@ -27,29 +29,32 @@ _PAIRS = 1 << 28  # records × rows that are compared when coverage is looked at
 def check_generalized(case: AuditCase) -> Iterator[Finding]:
     """All checks of the kind; the tables are loaded once."""
     hand = case.release.plan.get("hand", "shift")
-    yield Finding(
-        "values handed out so that the promise can hold",
-        hand == "shift",
+    yield Finding.limited(
+        catalogue.HANDED_OUT,
         str(hand),
+        Direction.EXACTLY,
         "shift",
-        None if hand == "shift" else "for comparison only: the promise is not kept per person",
+        witness=None
+        if hand == "shift"
+        else "for comparison only: the promise is not kept per person",
     )
     ranges = Ranges(case)
     yield from _check_counts(case, ranges)
     yield from _check_coverage(case, ranges)
     if case.trace is None:
-        yield Finding(
-            f"promise about {ranges.sensitive}",
-            False,
-            case.release.manifest.guarantee,
-            None,
-            "who matches whom is private: name the folder that 'publish --trace' wrote",
+        yield Finding.unseen(
+            catalogue.PROMISE,
+            column=ranges.sensitive,
+            value=case.release.manifest.guarantee,
+            witness="who matches whom is private: name the folder that 'publish --trace' wrote",
         )
         return
     trace = Trace(case.trace)
     yield from _check_sources(ranges, trace)
     if len(trace.source) != ranges.records.num_rows:
         return  # the trace of another release tells nothing about this one
+    if not isinstance(case.guarantee, CeilingGuarantee):
+        return  # matches cannot be held to a promise that states no ceilings
     if trace.matches is not None:
         yield from _check_graph(case, ranges, trace.source, trace.starts, trace.matches)
     if trace.group is not None:
@@ -62,12 +67,13 @@ def _check_counts(case: AuditCase, ranges: Ranges) -> Iterator[Finding]:
     shown = np.bincount(ranges.published[ranges.published >= 0], minlength=len(counts))
     foreign = int((ranges.published < 0).sum())
     lacking = counts - shown
-    yield Finding(
-        f"published counts of {ranges.sensitive}",
-        foreign == 0 and bool((lacking >= 0).all()),
-        int(lacking.sum()),
-        case.release.manifest.withheld,
-        f"{foreign:,} rows show a value that the table does not have" if foreign else None,
+    off = foreign + int(np.maximum(-lacking, 0).sum())
+    off += abs(int(np.maximum(lacking, 0).sum()) - case.release.manifest.withheld)
+    yield Finding.none(
+        catalogue.VALUE_COUNTS,
+        off,
+        column=ranges.sensitive,
+        witness=f"{foreign:,} rows show a value that the table does not have" if foreign else None,
     )
 
 
@@ -101,29 +107,32 @@ def _check_coverage(case: AuditCase, ranges: Ranges) -> Iterator[Finding]:
             worst = max(worst, (float(found[value]), value, record))
     withheld = case.release.manifest.withheld
     whole = "" if len(sample) == len(ranges.codes) else f" ({len(sample):,} records looked at)"
-    yield Finding(
-        f"records that fit fewer than {needed} published rows{whole}",
-        uncovered <= withheld,
+    yield Finding.limited(
+        catalogue.COVERAGE,
         uncovered,
+        Direction.AT_MOST,
         withheld,
-        f"fewest rows of a record: {fewest:,}; most: {most_fitting:,}",
+        about=f"{needed} published rows{whole}",
+        witness=f"fewest rows of a record: {fewest:,}; most: {most_fitting:,}",
     )
-    yield Finding(
-        f"records whose rows cannot keep the promise{whole}",
-        impossible <= withheld,
+    yield Finding.limited(
+        catalogue.IMPOSSIBLE,
         impossible,
+        Direction.AT_MOST,
         withheld,
-        None if case.trace else "necessary, not sufficient: the trace shows the matches themselves",
+        about=whole,
+        witness=None
+        if case.trace
+        else "necessary, not sufficient: the trace shows the matches themselves",
     )
     share, value, record = worst
     name = value_text(case.profile.histograms[ranges.sensitive].values[value])
-    yield Finding(
-        f"share of a value among observed matches{whole} (not promised)",
-        True,
+    yield Finding.told(
+        catalogue.OBSERVED_SHARE,
         share,
-        None,
-        f"record {record}: {name}, {float(shares[value]):.4g} of the table; above the ceiling for "
-        f"{above:,} of {len(sample):,} records",
+        about=whole,
+        witness=f"record {record}: {name}, {float(shares[value]):.4g} of the table; above the "
+        f"ceiling for {above:,} of {len(sample):,} records",
     )
 
 
@@ -131,13 +140,12 @@ def _check_sources(ranges: Ranges, trace: Trace) -> Iterator[Finding]:
     """Every row shows the value of one record, and no record stands behind two rows."""
     twice = len(trace.source) - len(np.unique(trace.source))
     same = len(trace.source) == ranges.records.num_rows
-    wrong = int((ranges.codes[trace.source] != ranges.published).sum()) if same else -1
-    yield Finding(
-        "rows that show the value of their own record, each record once",
-        same and twice == 0 and wrong == 0,
-        len(trace.source) - twice - max(wrong, 0),
-        ranges.records.num_rows,
-        None if same else "the trace belongs to another release",
+    rows = ranges.records.num_rows
+    wrong = int((ranges.codes[trace.source] != ranges.published).sum()) if same else rows
+    yield Finding.none(
+        catalogue.SOURCES,
+        twice + wrong,
+        witness=None if same else "the trace belongs to another release",
     )
 
 
@@ -153,11 +161,9 @@ def _check_graph(
     needed = int(case.release.plan.get("matches", 1))
     irregular = int(twice.sum() + (degrees < needed).sum() + (lengths < needed).sum())
     irregular += int((degrees[matches] != lengths[rows]).sum())
-    yield Finding(
-        f"rows and records without {needed} different matches", irregular == 0, irregular, 0
-    )
+    yield Finding.none(catalogue.IRREGULAR, irregular, about=str(needed))
     strange = len(lengths) - len(np.unique(rows[matches == source[rows]]))
-    yield Finding("rows whose value comes from outside their matches", strange == 0, strange, 0)
+    yield Finding.none(catalogue.STRANGE_VALUES, strange)
     wrong = 0
     for length in np.unique(lengths).tolist():
         alike = np.flatnonzero(lengths == length)
@@ -168,7 +174,7 @@ def _check_graph(
             for cover in ranges.covers.values():
                 exact &= cover.exact(part, held)
             wrong += int((~exact).sum())
-    yield Finding("rows that do not show exactly their matches", wrong == 0, wrong, 0)
+    yield Finding.none(catalogue.INEXACT, wrong)
     yield from _check_shares(case, ranges, "published record", starts, ranges.codes[matches])
     ends = np.cumsum(degrees)
     carried = ranges.published[rows[order]]
@@ -186,12 +192,14 @@ def _check_shares(
         where += _attained(largest_share(starts, values, histogram.shares))
     else:
         where += f"; all values differ for {worst.differ:,} of {len(starts) - 1:,}"
-    yield Finding(
-        f"largest share of a value among the matches of one {side}",
-        worst.broken == 0,
-        float(worst.share),
-        float(worst.ceiling),
-        where + (f"; broken for {worst.broken:,}" if worst.broken else ""),
+    yield Finding.limited(
+        catalogue.MATCH_SHARE,
+        worst.share,
+        Direction.AT_MOST,
+        worst.ceiling,
+        column=ranges.sensitive,
+        about=side,
+        witness=where + (f"; broken for {worst.broken:,}" if worst.broken else ""),
     )
 
 
@@ -214,18 +222,20 @@ def _check_groups(case: AuditCase, ranges: Ranges, trace: Trace) -> Iterator[Fin
     values = ranges.published[np.argsort(group, kind="stable")]
     worst = largest_share(starts, values, _ceilings(case, ranges))
     attained = _attained(largest_share(starts, values, histogram.shares))
-    yield Finding(
-        "largest share of a value in a group",
-        worst.broken == 0,
-        float(worst.share),
-        float(worst.ceiling),
-        f"group {worst.owner} of {len(sizes):,}: {_named(case, ranges, worst.value)}{attained}",
+    yield Finding.limited(
+        catalogue.GROUP_SHARE,
+        worst.share,
+        Direction.AT_MOST,
+        worst.ceiling,
+        column=ranges.sensitive,
+        witness=f"group {worst.owner} of {len(sizes):,}: {_named(case, ranges, worst.value)}"
+        f"{attained}",
     )
     apart = 0
     for rows, others in _mates(group, sizes):
         for cover in ranges.covers.values():
             apart += int((~cover.inside(rows, trace.source[others])).sum())
-    yield Finding("records outside what a row of their group shows", apart == 0, apart, 0)
+    yield Finding.none(catalogue.OUTSIDE_GROUP, apart)
 
 
 def _mates(group: IntArray, sizes: IntArray) -> Iterator[tuple[IntArray, IntArray]]:

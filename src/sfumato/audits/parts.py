@@ -8,10 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
+from sfumato.audits import catalogue
 from sfumato.audits.case import AuditCase, quoted
-from sfumato.audits.findings import Finding
+from sfumato.audits.findings import Direction, Finding
 from sfumato.audits.perturbed import fit_finding, group_expression, operators_of
-from sfumato.columns import list_some, value_text, value_to_json
+from sfumato.columns import value_text, value_to_json
 from sfumato.draws import IntArray
 from sfumato.engines.tracing import TRACE
 from sfumato.errors import DataError
@@ -35,9 +36,10 @@ def check_parts(case: AuditCase) -> Iterator[Finding]:
         quotas = quotas_of(case, column, operator)
         shown = _shown_counts(case, index, column, operator)
         if quotas is None:
-            yield Finding(
-                f"sub-tables of {column}",
+            yield Finding.plain(
+                catalogue.SUBTABLES,
                 False,
+                column=column,
                 witness="they are not those that the mechanism makes of this table; only a "
                 "private trace (publish --trace) could show that they keep the promise",
             )
@@ -46,12 +48,11 @@ def check_parts(case: AuditCase) -> Iterator[Finding]:
             operator.symbol_parts, shown[1].sum(axis=0), minlength=len(operator.parts)
         )
         off = np.abs(sizes - quotas.sum(axis=1))
-        yield Finding(
-            f"sizes of the parts of {column}",
-            not off.any(),
+        yield Finding.none(
+            catalogue.PART_SIZES,
             int(off.sum()),
-            0,
-            f"part {int(off.argmax())}" if off.any() else None,
+            column=column,
+            witness=f"part {int(off.argmax())}" if off.any() else None,
         )
         if isinstance(case.guarantee, RhoPrivacy):
             yield _posterior(case, column, operator, quotas, case.guarantee)
@@ -133,12 +134,13 @@ def _posterior(
             posterior = Fraction(1) if odds is None else odds / (1 + odds)
             if posterior > worst:
                 worst, witness = posterior, f"{value_text(histogram.values[code])} in part {number}"
-    return Finding(
-        f"chance of a value of {column} within its part",
-        worst <= promise.rho2,
+    return Finding.limited(
+        catalogue.PART_POSTERIOR,
         float(worst),
+        Direction.AT_MOST,
         float(promise.rho2),
-        witness,
+        column=column,
+        witness=witness,
     )
 
 
@@ -166,10 +168,10 @@ def _membership(case: AuditCase, column: str, operator: Parts, quotas: IntArray)
     values = case.profile.histograms[column].values
     fewest = min(range(len(operator.parts)), key=lambda n: len(operator.parts[n].codes))
     named = [value_text(values[code]) for code in operator.parts[fewest].codes]
-    return Finding(
-        f"values of {column} that a part leaves possible",
-        True,
+    return Finding.told(
+        catalogue.PART_MEMBERSHIP,
         len(named),
-        None,
-        f"part {fewest}, {int(quotas[fewest].sum()):,} records, can only be {list_some(named)}",
+        column=column,
+        witness=f"part {fewest}, {int(quotas[fewest].sum()):,} records, can only be",
+        listed=tuple(named),
     )

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.audits import catalogue
 from sfumato.audits.case import AuditCase, quoted
-from sfumato.audits.findings import Finding
+from sfumato.audits.catalogue import Check, Disclosure
+from sfumato.audits.findings import Direction, Finding
 from sfumato.columns import value_text, value_to_json
 from sfumato.draws import IntArray
 from sfumato.guarantees import FineRhoPrivacy, ReconstructionPrivacy, RhoPrivacy
@@ -64,16 +67,16 @@ def check_amplification(case: AuditCase) -> Iterator[Finding]:
         code = max(beyond or codes, key=lambda code: _used(gains[code], limits[code]))
         gain, limit = gains[code], limits[code]
         assert limit is not None
-        holds = not beyond
-        yield Finding(
-            f"amplification of {column}",
-            holds,
-            "inf" if gain is None else float(gain),
-            float(limit),
-            value_text(values[code])
-            if holds
-            else f"{value_text(values[code])}: a published value tells more than the promise "
-            "allows",
+        told = "" if not beyond else ": a published value tells more than the promise allows"
+        yield Finding.limited(
+            catalogue.AMPLIFICATION,
+            math.inf if gain is None else gain,
+            Direction.AT_MOST,
+            limit,
+            column=column,
+            witness=value_text(values[code]) + told,
+            # a limit that is the same for every value follows from the promise alone
+            disclosure=Disclosure.PUBLIC if isinstance(case.guarantee, RhoPrivacy) else None,
         )
 
 
@@ -113,6 +116,7 @@ def fit_finding(
     raw: IntArray,
     published: IntArray,
     matrix: npt.NDArray[np.float64],
+    check: Check = catalogue.FIT,
 ) -> Finding:
     """Chi-square of published against raw counts by group.
 
@@ -126,18 +130,18 @@ def fit_finding(
     chance = float(stats.chi2.sf(statistic, freedom)) if freedom else float(statistic == 0.0)
     if not freedom and chance:
         chance = _bounded_chance(raw.sum(axis=0), published.sum(axis=0), matrix)
-    holds = chance >= FALSE_ALARM
     witness = f"chi-square {statistic:.0f} on {freedom} degrees of freedom"
     values = case.profile.histograms[column].values
     if matrix.shape == (len(values), len(values)):
         difference = np.abs(published.sum(axis=0) - raw.sum(axis=0) @ matrix)
         witness += f"; largest difference at {value_text(values[int(difference.argmax())])}"
-    return Finding(
-        f"fit of {column} to its operator",
-        holds,
+    return Finding.limited(
+        check,
         chance,
+        Direction.AT_LEAST,
         FALSE_ALARM,
-        None if holds else witness,
+        column=column,
+        witness=witness if chance < FALSE_ALARM else None,
     )
 
 

@@ -16,8 +16,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from sfumato.audits import catalogue
 from sfumato.audits.case import AuditCase, quoted, raw_table
-from sfumato.audits.findings import Finding
+from sfumato.audits.findings import Direction, Finding
 from sfumato.columns import Value, value_text
 from sfumato.engines.coding import SensitiveCoder
 from sfumato.engines.counting import drop_missing
@@ -52,30 +53,32 @@ def check_previous(case: AuditCase, before: Before) -> Iterator[Finding]:
     """Findings about the two releases together, beyond those about each by itself."""
     now, then = case.release, before.release
     if {now.kind, then.kind} != {"perturbed"}:
-        yield Finding(
-            "history",
+        yield Finding.plain(
+            catalogue.HISTORY,
             False,
-            f"{then.kind}, then {now.kind}",
-            "perturbed",
-            "such a release draws afresh for everybody, and tells more each time",
+            value=f"{then.kind}, then {now.kind}",
+            witness="such a release draws afresh for everybody, and tells more each time",
         )
         return
     sources = (then.manifest.randomness, now.manifest.randomness)
-    yield Finding(
-        "draws that belong to people",
-        sources == ("key-file", "key-file"),
+    yield Finding.limited(
+        catalogue.PERSONAL_DRAWS,
         " and ".join(sources),
-        "key-file",
-        None if sources == ("key-file", "key-file") else "only a key file repeats a person's draw",
+        Direction.EXACTLY,
+        "key-file and key-file",
+        witness=None if set(sources) == {"key-file"} else "only a key file repeats a person's draw",
     )
     sensitive = [name for name in case.table.sensitive if _role(then, name) == "sensitive"]
     for column in sensitive:
         difference = _difference(then, now, column)
-        yield Finding(f"operator of {column} as before", difference is None, witness=difference)
+        yield Finding.plain(
+            catalogue.SAME_OPERATOR, difference is None, column=column, witness=difference
+        )
         if difference is None:
             yield _alike(case, before, column)
     if not sensitive:
-        yield Finding("history", True, 0, witness="no sensitive column was published before")
+        told = "no sensitive column was published before"
+        yield Finding.plain(catalogue.HISTORY, True, witness=told)
 
 
 def _role(release: Release, name: str) -> str | None:
@@ -183,14 +186,16 @@ def _finding(
         "SELECT count(*), count(*) FILTER (old IS DISTINCT FROM new) FROM pairs"
     ).fetchall()[0]
     followed, redrawn = followed + alone, lost + differ
-    check = f"{column} as published before"
     if not followed and not known:
-        return Finding(
-            check, False, 0, None, "nobody is alone with their quasi values in both releases, so "
-            "nobody could be followed; give --previous-table and --key",
-        )  # fmt: skip
+        return Finding.unseen(
+            catalogue.AS_BEFORE,
+            column=column,
+            witness="nobody is alone with their quasi values in both releases, so nobody could be "
+            "followed; give --previous-table and --key",
+        )
     if not redrawn:
-        return Finding(check, True, 0, 0, f"{followed:,} people followed")
+        told = f"{followed:,} people followed"
+        return Finding.none(catalogue.AS_BEFORE, 0, column=column, witness=told)
     witness = f"of {followed:,} people followed"
     if differ:
         found = database.sql(
@@ -201,7 +206,7 @@ def _finding(
         witness += f"; {who or 'somebody'}: {value_text(row['old'])}, then {value_text(row['new'])}"
     if not known:
         witness += "; if their values changed, give --previous-table and --key to show it"
-    return Finding(check, False, redrawn, 0, witness)
+    return Finding.none(catalogue.AS_BEFORE, redrawn, column=column, witness=witness)
 
 
 def _load_people(

@@ -8,8 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
+from sfumato.audits import catalogue
+from sfumato.audits.agreement import agreement_finding
 from sfumato.audits.case import AuditCase, quoted
-from sfumato.audits.findings import Finding
+from sfumato.audits.findings import Direction, Finding, Result
 from sfumato.columns import value_text, value_to_json
 from sfumato.draws import Draws, IntArray
 from sfumato.engines.counting import count_cells
@@ -45,13 +47,13 @@ def check_reconstruction(case: AuditCase) -> Iterator[Finding]:
     try:
         plan = plan_again(case)
     except SfumatoError as error:
-        yield Finding("plan", False, None, None, str(error))
+        yield Finding.plain(catalogue.PLAN, False, witness=str(error))
         return
     public = plan.public()
     for part, what in (("operators", "operator"), ("merges", "merged values")):
         same = case.release.plan.get(part) == public.get(part)
         other = None if same else "the manifest's differ from what the promise and the table give"
-        yield Finding(what, same, None, None, other)
+        yield Finding.plain(catalogue.PLAN_PART, same, about=what, witness=other)
         if not same:
             return
     yield from _bounds(plan)
@@ -78,36 +80,43 @@ def _bounds(plan: SampledPlan) -> Iterator[Finding]:
     groups, samples, setting = plan.groups, plan.samples, plan.setting
     for bound in ("exact", "chernoff"):
         share, people = plan.exposed(bound)
-        yield Finding(
-            f"without sampling, {bound}",
-            True,
+        yield Finding.told(
+            catalogue.WITHOUT_SAMPLING,
             people,
-            None,
-            f"{share:.1%} of the groups, {people:.1%} of the people, would be exposed",
+            about=bound,
+            witness=f"{share:.1%} of the groups, {people:.1%} of the people, would be exposed",
         )
     kept = samples > 0
     worst, private = worst_tail(groups, samples, setting)
     promised = plan.bound == "exact"
     where = int(np.argmin(np.where(kept, worst, 2.0)))
-    yield Finding(
-        "exact tails" if promised else "exact tails (not promised: bound=chernoff)",
-        bool(private.all()) or not promised,
-        float(worst[where]),
-        float(setting.chance),
-        None
-        if private.all()
-        else f"{int((~private).sum()):,} of {int(kept.sum()):,} groups fall short; the worst is "
-        f"{group_text(plan, where)}",
+    short = int((~private).sum())
+    told = (
+        f"{short:,} of {int(kept.sum()):,} groups fall short of {float(setting.chance):.4g}; the "
+        f"worst is {group_text(plan, where)}"
     )
+    column, least = plan.histogram.column, float(worst[where])
+    if promised:
+        result = Result.FAILS if short else Result.HOLDS
+        yield Finding(
+            catalogue.EXACT_TAILS,
+            result,
+            column,
+            least,
+            float(setting.chance),
+            Direction.AT_LEAST,
+            witness=told if short else None,
+        )
+    else:
+        yield Finding.told(
+            catalogue.EXACT_TAILS, least, column=column, witness=told if short else None
+        )
     sizes, largest = groups.sizes[kept], groups.largest[kept]
-    fails = ~chernoff_private(setting, sizes, samples[kept], largest)
-    yield Finding(
-        "Chernoff's bound",
-        promised or not fails.any(),
-        int(fails.sum()),
-        0,
-        "groups beyond it" if fails.any() else None,
-    )
+    fails = int((~chernoff_private(setting, sizes, samples[kept], largest)).sum())
+    if promised:
+        yield Finding.told(catalogue.CHERNOFF, fails, column=column)
+    else:
+        yield Finding.none(catalogue.CHERNOFF_KEPT, fails, column=column)
 
 
 def group_text(plan: SampledPlan, group: int) -> str:
@@ -161,12 +170,10 @@ def _sizes(plan: SampledPlan, published: PublishedCounts) -> Iterator[Finding]:
     wanted = np.where(plan.samples > 0, plan.groups.sizes, 0)
     found = np.bincount(published.groups, published.counts, minlength=len(wanted)).astype(np.int64)
     wrong = np.flatnonzero(found != wanted)
-    yield Finding(
-        "group sizes",
-        not len(wrong) and not published.strangers,
-        len(wrong),
-        0,
-        f"{published.strangers:,} rows belong to no group of the table"
+    yield Finding.none(
+        catalogue.GROUP_SIZES,
+        len(wrong) + published.strangers,
+        witness=f"{published.strangers:,} rows belong to no group of the table"
         if published.strangers
         else f"{group_text(plan, int(wrong[0]))} has {int(found[wrong[0]]):,} rows"
         if len(wrong)
@@ -193,18 +200,17 @@ def _copies(case: AuditCase, plan: SampledPlan, published: PublishedCounts) -> I
     wrong = present & ((fewest > plan.samples) | (largest < plan.samples))
     wrong[groups[least > most]] = True
     where = np.flatnonzero(wrong)
-    yield Finding(
-        "copies of the sample",
-        not len(where),
+    yield Finding.none(
+        catalogue.COPIES,
         len(where),
-        0,
-        f"{group_text(plan, int(where[0]))} was not made from {int(plan.samples[where[0]])} records"
+        witness=f"{group_text(plan, int(where[0]))} was not made from "
+        f"{int(plan.samples[where[0]])} records"
         if len(where)
         else None,
     )
     scales = np.asarray(case.release.scales)
     short = scales[parts] * n < size
-    yield Finding("scales of parts", not short.any(), int(short.sum()), 0)
+    yield Finding.none(catalogue.SCALES, int(short.sum()))
 
 
 def _agreement(plan: SampledPlan, published: PublishedCounts) -> Iterator[Finding]:
@@ -232,15 +238,7 @@ def _agreement(plan: SampledPlan, published: PublishedCounts) -> Iterator[Findin
     agreed = float((published.counts * rate * true).sum())
     rest = np.log(2 / FALSE_ALARM)
     limit = float(rest / 3 + np.sqrt(rest**2 / 9 + 2 * rest * variance))
-    holds = abs(agreed - mean) <= limit
-    yield Finding(
-        f"agreement of {plan.histogram.column} with the truth",
-        holds,
-        agreed,
-        mean,
-        f"{'within' if holds else 'more than'} {limit:.0f} {'of' if holds else 'from'} what the "
-        "operator lets expect",
-    )
+    yield agreement_finding(plan.histogram.column, agreed, mean, limit)
 
 
 def _fit(plan: SampledPlan, published: PublishedCounts) -> Iterator[Finding]:
@@ -255,14 +253,15 @@ def _fit(plan: SampledPlan, published: PublishedCounts) -> Iterator[Finding]:
         exponent = distance**2 / 2 / (variance + most * distance / 3)
     chance = np.minimum(2 * m * np.exp(-np.nan_to_num(exponent)), 1.0)
     worst = int(np.argmin(chance))
-    holds = bool(chance[worst] >= FALSE_ALARM)
-    yield Finding(
-        f"fit of {plan.histogram.column} to its operator",
-        holds,
+    told = (
+        f"{value_text(plan.histogram.values[worst])}: {int(found[worst]):,} published, "
+        f"{mean[worst]:,.0f} expected"
+    )
+    yield Finding.limited(
+        catalogue.FIT,
         float(chance[worst]),
+        Direction.AT_LEAST,
         FALSE_ALARM,
-        None
-        if holds
-        else f"{value_text(plan.histogram.values[worst])}: {int(found[worst]):,} published, "
-        f"{mean[worst]:,.0f} expected",
+        column=plan.histogram.column,
+        witness=told if chance[worst] < FALSE_ALARM else None,
     )

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from sfumato.audits import catalogue
 from sfumato.audits.case import AuditCase
 from sfumato.audits.findings import Finding
 from sfumato.audits.perturbed import fit_finding, grouped_counts
@@ -19,4 +20,5 @@ def check_resampled(case: AuditCase) -> Iterator[Finding]:
         counts = case.profile.histograms[column].counts
         shares = counts / max(int(counts.sum()), 1)
         raw, published = grouped_counts(case, index, column)
-        yield fit_finding(case, column, raw, published, np.tile(shares, (len(shares), 1)))
+        every = np.tile(shares, (len(shares), 1))
+        yield fit_finding(case, column, raw, published, every, catalogue.RESAMPLED)

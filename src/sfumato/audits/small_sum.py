@@ -8,8 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
+from sfumato.audits import catalogue
 from sfumato.audits.case import AuditCase, quoted
-from sfumato.audits.findings import Finding
+from sfumato.audits.findings import Direction, Finding
 from sfumato.audits.perturbed import FALSE_ALARM, grouped_counts, operators_of
 from sfumato.columns import value_text
 from sfumato.engines.tracing import TRACE
@@ -30,24 +31,28 @@ def check_group_size(case: AuditCase) -> Iterator[Finding]:
         return
     for column, operator in operators_of(case).items():
         if not isinstance(operator, Decoy):
-            yield Finding(f"group size of {column}", False, None, guarantee.size, "has no decoys")
+            told = f"has no decoys; the promise asks for groups of {guarantee.size}"
+            yield Finding.plain(catalogue.GROUP_SIZE, False, column=column, witness=told)
             continue
-        yield Finding(
-            f"group size of {column}",
-            operator.groups == guarantee.size,
+        yield Finding.limited(
+            catalogue.GROUP_SIZE,
             operator.groups,
+            Direction.EXACTLY,
             guarantee.size,
+            column=column,
         )
         histogram = case.profile.histograms[column]
         common = int(np.argmax(histogram.counts))
         most = histogram.rows // operator.groups
-        holds = int(histogram.counts[common]) <= most
-        yield Finding(
-            f"eligibility of {column}",
-            holds,
-            int(histogram.counts[common]),
+        held = int(histogram.counts[common])
+        name = value_text(histogram.values[common])
+        yield Finding.limited(
+            catalogue.ELIGIBILITY,
+            held,
+            Direction.AT_MOST,
             most,
-            None if holds else f"{value_text(histogram.values[common])} would repeat in a group",
+            column=column,
+            witness=f"{name} would repeat in a group" if held > most else None,
         )
 
 
@@ -69,16 +74,17 @@ def check_published_counts(case: AuditCase) -> Iterator[Finding]:
         few = np.where(least > 0, stats.binom.cdf(published, least, 1 / c), 1.0)
         chances = np.minimum(np.minimum(many, few) * 2 * len(published), 1.0)
         worst = int(np.argmin(chances))
-        holds = bool(chances[worst] >= FALSE_ALARM)
-        yield Finding(
-            f"published counts of {column}",
-            holds,
+        told = (
+            f"{value_text(histogram.values[worst])}: {int(published[worst]):,} published, "
+            f"{int(histogram.counts[worst]):,} true"
+        )
+        yield Finding.limited(
+            catalogue.DECOY_COUNTS,
             float(chances[worst]),
+            Direction.AT_LEAST,
             FALSE_ALARM,
-            None
-            if holds
-            else f"{value_text(histogram.values[worst])}: {int(published[worst]):,} published, "
-            f"{int(histogram.counts[worst]):,} true",
+            column=column,
+            witness=told if chances[worst] < FALSE_ALARM else None,
         )
 
 
@@ -104,15 +110,13 @@ def check_own_share(case: AuditCase) -> Iterator[Finding]:
             continue
         deviation = float((surplus * (published - expected)).sum()) / weight
         noise = float(np.sqrt((surplus**2 * expected).sum())) / weight
-        holds = abs(deviation) <= 4.9 * noise  # two-sided 1e-6
-        yield Finding(
-            f"own values shown in {column}",
-            holds,
-            1 / c + deviation,
-            1 / c,
-            None
-            if holds
-            else f"more than 4.9 standard errors ({noise:.3g}) from one in {c} records",
+        yield Finding.limited(
+            catalogue.OWN_SHARE,
+            abs(deviation),
+            Direction.AT_MOST,
+            4.9 * noise,  # two-sided 1e-6
+            column=column,
+            witness=f"{1 / c + deviation:.4g} of the records, {1 / c:.4g} expected",
         )
 
 
@@ -141,12 +145,13 @@ def check_traced_groups(case: AuditCase) -> Iterator[Finding]:
                       FROM {source} WHERE {group} >= 0 GROUP BY g)
                 """
             ).fetchall()[0]
-            yield Finding(
-                f"groups of {column} with {operator.groups} different values",
-                broken[0] == 0,
-                int(broken[2]) - int(broken[0]),
-                int(broken[2]),
-                None if broken[0] == 0 else f"group {broken[1]} in the trace",
+            yield Finding.none(
+                catalogue.TRACED_GROUPS,
+                int(broken[0]),
+                column=column,
+                about=str(operator.groups),
+                witness=f"of {int(broken[2]):,} in the trace"
+                + (f"; group {broken[1]}" if broken[0] else ""),
             )
             strays, spare = connection.execute(
                 f"""
@@ -156,12 +161,10 @@ def check_traced_groups(case: AuditCase) -> Iterator[Finding]:
                        (SELECT count(*) FROM t WHERE g < 0 AND (kept OR {number} > 0))
                 """
             ).fetchall()[0]
-            yield Finding(
-                f"values of {column} published from outside their group", strays == 0, strays, 0
-            )
+            yield Finding.none(catalogue.STRAY_VALUES, int(strays), column=column)
             most = 0 if number == 0 else operator.groups - 1
-            yield Finding(
-                f"records published with a borrowed group of {column}", spare <= most, spare, most
+            yield Finding.limited(
+                catalogue.BORROWED_GROUPS, int(spare), Direction.AT_MOST, most, column=column
             )
 
 
@@ -201,13 +204,12 @@ def check_personal_sums(case: AuditCase) -> Iterator[Finding]:
         promised = float(small_sum_privacy(operator.groups, error, up_to))
         alike = sum(int(row[3]) for row in rows if row[0] == size and row[1] == n)
         name = value_text(case.profile.histograms[column].values[value])
-        yield Finding(
-            f"wrong sums of {column} within personal groups (not promised)",
-            True,
+        yield Finding.told(
+            catalogue.PERSONAL_SUMS,
             tail,
-            promised,
-            f"least in groups of {size} of whom {n} have the same value, such as {name}; "
-            f"{alike:,} such sums",
+            column=column,
+            witness=f"least in groups of {size} of whom {n} have the same value, such as {name}; "
+            f"{alike:,} such sums; {promised:.4g} is promised for a value alone",
         )
 
 

@@ -256,7 +256,10 @@ def audit(
     key: Key = None,
     as_json: Json = False,
 ) -> None:
-    """Check a release against the table it was made from; exit code 4 where it fails."""
+    """Check a release against the table it was made from.
+
+    Exit code 4 where a check fails, 5 where something could not be looked at.
+    """
     from sfumato.audits import audit as audit_release
 
     verdict = audit_release(
@@ -266,8 +269,8 @@ def audit(
         show_json(verdict.to_json())
     else:
         print(verdict)
-    if not verdict.holds:
-        raise typer.Exit(4)
+    if verdict.holds is not True:
+        raise typer.Exit(4 if verdict.holds is False else 5)
 
 
 @app.command()

@@ -52,3 +52,5 @@ def report(
         print(written)
     if written.holds is False:
         raise typer.Exit(4)
+    if table is not None and written.holds is None:
+        raise typer.Exit(5)

@@ -30,8 +30,8 @@ class Row:
 
     @property
     def kept(self) -> bool | None:
-        """Whether the audit found the promise kept."""
-        return None if self.failed else bool(self.result["audit"]["holds"])
+        """Whether the audit found the promise kept; None where it could not look at everything."""
+        return None if self.failed else self.result["audit"]["holds"]
 
     @property
     def error(self) -> Figure:
@@ -139,7 +139,7 @@ def _cells(row: Row) -> tuple[Cell, ...]:
     strongest = row.strongest
     return (
         row.name,
-        "yes" if row.kept else "NO",
+        {True: "yes", False: "NO", None: "not seen"}[row.kept],
         None if strongest is None else strongest[0],
         None if strongest is None else strongest[1].value,
         row.error.value,

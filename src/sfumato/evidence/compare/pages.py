@@ -63,7 +63,7 @@ def _glance(found: Comparison) -> Section:
     marks: dict[int, Tone] = {
         number: "private" if row.failed else "bad"
         for number, row in enumerate(found.rows)
-        if not row.kept
+        if row.failed or row.kept is False
     }
     blocks: list[Block] = [
         DataTable(COLUMNS, found.summary(), PERCENT, marks=marks),
@@ -191,11 +191,11 @@ def _audits(found: Comparison) -> list[Block]:
     rows: list[tuple[Cell, ...]] = [
         (
             row.name,
-            "ok" if each["holds"] else "fails",
-            each["check"],
-            number_text(each["worst"]) or None,
-            number_text(each["limit"]) or None,
-            each["witness"],
+            each["result"],
+            each["title"],
+            number_text(each["value"]) or None,
+            f"{each['direction']} {number_text(each['limit'])}" if each["direction"] else None,
+            ", ".join((each["witness"] or "", *each["listed"])).strip(", ") or None,
         )
         for row in found.measured
         for each in row.result["audit"]["findings"]
@@ -203,8 +203,10 @@ def _audits(found: Comparison) -> list[Block]:
     broken = [cells for cells in rows if cells[1] == "fails"]
     every = f"All {len(rows):,} checks of the audits"
     if not broken:
+        unseen = sum(cells[1] == "not looked at" for cells in rows)
+        passed = Notice("Every release passed its audit.", "good")
         return [
-            Notice("Every release passed its audit.", "good"),
+            Notice(f"No check failed; {unseen:,} could not be made.") if unseen else passed,
             DataTable(columns, rows, folded=every),
         ]
     marks: dict[int, Tone] = dict.fromkeys(range(len(broken)), "bad")

@@ -27,16 +27,12 @@ class Report:
 
     @property
     def holds(self) -> bool | None:
-        """Whether the audit found the promise kept; None where there was no table."""
+        """Whether the audit found the promise kept; None where it could not look at everything."""
         return self.evidence.holds
 
     def __str__(self) -> str:
-        words = {
-            None: "Not audited: no table was given.",
-            True: "The audit found the promise kept.",
-            False: "The audit did NOT find the promise kept.",
-        }
-        lines = [words[self.holds], *self.evidence.problems, f"The report is {self.page}"]
+        audited = self.evidence.headline or "Not audited: no table was given."
+        lines = [audited, *self.evidence.problems, f"The report is {self.page}"]
         return "\n".join(lines)
 
     def to_json(self) -> dict[str, Any]:

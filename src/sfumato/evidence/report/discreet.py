@@ -3,8 +3,8 @@
 A report goes beside a release, and further than the table may. So figures that were measured with
 the table are shown only where they cannot be turned back into a count of a sensitive value:
 
-- a check of the audit shows its figures only where it is listed here; of every other check the
-  verdict alone is shown (`sfumato audit` tells the rest to the steward);
+- a finding of the audit shows what its level of disclosure allows, the verdict alone unless its
+  check says more (`sfumato audit` tells the rest to the steward);
 - shares are rounded to steps of at least 1 % and at least ten people, and intervals outwards;
 - errors are means over at least ten questions, rounded to two digits.
 """
@@ -16,73 +16,33 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from sfumato.attacks import Outcome
-from sfumato.audits import Finding
-from sfumato.guarantees import Guarantee, LDiversity, RhoPrivacy
+from sfumato.audits import Disclosure, Finding, Result
 from sfumato.pages.charts import Figure
-from sfumato.release import Release
 
 STEP = 0.01
 PEOPLE = 10  # a share of a few people is shown in steps of so many
 QUESTIONS = 10  # a mean over fewer is not shown
 
-# checks, by how they begin, whose figures follow from the release, its operator and the promise
-_PUBLIC = (
-    "randomness",
-    "quasi columns",
-    "group size of ",
-    "values handed out so that the promise can hold",
-    "values of ",  # that a part leaves possible: from the operator and the published parts
-)
-# whose figures are numbers of differences, 0 where all is well
-_DIFFERENCES = (
-    "rows",
-    "sizes",
-    "histogram",
-    "members",
-    "room",
-    "ceilings",
-    "group sizes",
-    "copies of the sample",
-    "scales of parts",
-    "Chernoff's bound",
-    "records published with a borrowed group of ",
-    "rows and records without ",
-    "rows whose value comes from outside their matches",
-    "rows that do not show exactly their matches",
-    "records outside what a row of their group shows",
-)
-# whose figure is a chance that tells nothing finer than its first digits
-_CHANCES = ("fit of ", "published counts of ", "exact tails", "chance of a value of ")
 
-
-def shown_finding(finding: Finding, release: Release, guarantee: Guarantee) -> Finding:
-    """The finding as a report shows it; a check that is not listed keeps its verdict alone."""
-    check = finding.check
-    if check.startswith("amplification of "):
-        # fine limits follow from the shares: γₓ = θ(1 − fₓ)/(1 − θfₓ) could be solved for fₓ
-        limit = finding.limit if isinstance(guarantee, RhoPrivacy) else None
-        return replace(finding, limit=limit)
-    if check.startswith("largest posterior of "):
-        told = discloses_counts(release) or isinstance(guarantee, LDiversity)
-        return finding if told else _verdict(finding)
-    if check.startswith(_PUBLIC):
+def shown_finding(finding: Finding) -> Finding:
+    """The finding as a report shows it, by its level of disclosure."""
+    level = finding.shown_to
+    if level is Disclosure.PUBLIC:
         return finding
-    if check.startswith(_DIFFERENCES):
-        return finding if finding.holds and not finding.witness else replace(finding, witness=None)
-    if check.startswith(_CHANCES) and isinstance(finding.worst, float):
-        return replace(finding, worst=two_digits(finding.worst), witness=None)
-    return _verdict(finding)
-
-
-def discloses_counts(release: Release) -> bool:
-    """Whether the release itself shows how many people have each sensitive value."""
-    if release.kind == "bucketed":
-        return not release.plan.get("fakes", 0)
-    return release.kind == "generalized"
-
-
-def _verdict(finding: Finding) -> Finding:
-    return Finding(finding.check, finding.holds)
+    if level is Disclosure.WITHOUT_LIMIT:
+        # fine limits follow from the shares: γₓ = θ(1 − fₓ)/(1 − θfₓ) could be solved for fₓ
+        return replace(finding, limit=None, direction=None)
+    if level is Disclosure.DIFFERENCES:
+        return replace(finding, witness=None, listed=())
+    if level is Disclosure.CHANCE and isinstance(finding.value, float):
+        value = two_digits(finding.value)
+        kept = finding.limit is None or (
+            finding.direction is not None and finding.direction.allows(value, finding.limit)
+        )
+        if finding.result is Result.HOLDS and not kept:
+            value = finding.value  # so close to the limit that two digits would cross it
+        return replace(finding, value=value, witness=None, listed=())
+    return finding.bare()
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ import numpy as np
 from sfumato.attacks import attack
 from sfumato.audits import Finding, audit
 from sfumato.audits.case import raw_table
+from sfumato.audits.findings import joined
 from sfumato.engines.counting import Progress
 from sfumato.errors import InfeasibleGuarantee, SfumatoError
 from sfumato.evidence.compare.accuracy import EDGES, measure_accuracy
@@ -82,6 +83,7 @@ class Evidence:
     formula: str
     expected: tuple[ExpectedErrors | str, ...]
     findings: tuple[Finding, ...] | None = None
+    headline: str | None = None
     attacks: tuple[ShownAttack, ...] | None = None
     attack_seed: int = 0
     utility: Utility | None = None
@@ -90,8 +92,8 @@ class Evidence:
 
     @property
     def holds(self) -> bool | None:
-        """Whether the audit found the promise kept; None where there was no table to audit with."""
-        return None if self.findings is None else all(each.holds for each in self.findings)
+        """Whether the audit found the promise kept; None where it could not look at everything."""
+        return None if self.findings is None else joined(each.holds for each in self.findings)
 
     def to_json(self) -> dict[str, Any]:
         manifest = self.release.manifest
@@ -121,7 +123,11 @@ class Evidence:
             "predicted": [_expected_json(each) for each in self.expected],
             "audit": None
             if self.findings is None
-            else {"holds": self.holds, "findings": [f.to_json() for f in self.findings]},
+            else {
+                "holds": self.holds,
+                "headline": self.headline,
+                "findings": [f.to_json() for f in self.findings],
+            },
             "attacks": None if self.attacks is None else [a.to_json() for a in self.attacks],
             "utility": None if self.utility is None else self.utility.to_json(),
             "problems": list(self.problems),
@@ -159,7 +165,7 @@ def collect(
     problems: list[str] = []
     progress("auditing", 1, steps)
     verdict = audit(declared, release, trace=trace)
-    findings = tuple(shown_finding(each, release, promise) for each in verdict.findings)
+    findings = tuple(shown_finding(each) for each in verdict.findings)
     progress("attacking", 2, steps)
     outcomes = _or_problem(
         lambda: attack(declared, release, attacks=attacks, seed=seed), "attacks", problems
@@ -174,6 +180,7 @@ def collect(
         formula(promise),
         expected,
         findings,
+        verdict.headline,
         None if outcomes is None else tuple(shown_attack(each) for each in outcomes),
         seed,
         utility,

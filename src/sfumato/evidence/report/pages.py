@@ -56,17 +56,16 @@ def report_page(evidence: Evidence) -> Page:
 
 def _notices(evidence: Evidence) -> list[Notice]:
     found = []
-    if evidence.holds is None:
+    if evidence.headline is None:
         found.append(
             Notice(
                 "Not audited: this report was made from the release alone. With the raw table, "
                 "'sfumato report RELEASE --table TABLE' audits and attacks it."
             )
         )
-    elif evidence.holds:
-        found.append(Notice("The audit found the promise kept.", "good"))
     else:
-        found.append(Notice("The audit did NOT find the promise kept: see below.", "bad"))
+        tones: dict[bool | None, Tone] = {True: "good", False: "bad", None: "private"}
+        found.append(Notice(f"Audit: {evidence.headline}", tones[evidence.holds]))
     if evidence.release.manifest.randomness == "seeded":
         found.append(Notice(SEEDS["seeded"], "bad"))
     found += [Notice(problem, "bad") for problem in evidence.problems]
@@ -116,15 +115,15 @@ def _audit(evidence: Evidence) -> Section:
     if evidence.findings is None:
         return Section("Audit", [Paragraph("An audit needs the raw table; none was given.")])
     marks: dict[int, Tone] = {
-        number: "bad" for number, each in enumerate(evidence.findings) if not each.holds
+        number: "bad" for number, each in enumerate(evidence.findings) if each.holds is False
     }
     rows = [
         (
-            "ok" if each.holds else "fails",
-            each.check,
-            number_text(each.worst) or None,
-            number_text(each.limit) or None,
-            each.witness,
+            each.result.value,
+            each.title,
+            number_text(each.value) or None,
+            each.limit_text() or None,
+            each.where_text() or None,
         )
         for each in evidence.findings
     ]

@@ -106,22 +106,24 @@ export function evidenceBox(job) {
   return { element, start, stop: () => stop() };
 }
 
+const RESULTS = { true: "good", false: "bad", null: "quiet" };
+const ADVICE = {
+  true: "The audit holds.",
+  false: "The audit fails: do not give this release out.",
+  null: "The audit is not complete: find out what is missing before you give this release out.",
+};
+
 function verdict(audit) {
-  const failed = audit.findings.filter((finding) => !finding.holds);
+  const order = [false, null, true];
+  const findings = order.flatMap((holds) => audit.findings.filter((one) => one.holds === holds));
   return h(
     "div",
     { class: "verdict", tabindex: "-1" },
-    audit.holds
-      ? notice(
-          "good",
-          "The audit holds: the release keeps its promise.",
-          h("p", null, `${plural(audit.findings.length, "check")}, none failed.`),
-        )
-      : notice(
-          "bad",
-          "The audit fails: do not give this release out.",
-          h("p", null, `${plural(failed.length, "check")} of ${audit.findings.length} failed.`),
-        ),
+    notice(
+      audit.holds === null ? "bad" : RESULTS[audit.holds],
+      ADVICE[audit.holds],
+      h("p", null, audit.headline),
+    ),
     table(
       "The audit's checks",
       [
@@ -129,18 +131,14 @@ function verdict(audit) {
         { title: "result" },
         { title: "measured", number: true },
         { title: "limit", number: true },
-        { title: "worst at" },
+        { title: "where" },
       ],
-      [...failed, ...audit.findings.filter((finding) => finding.holds)].map((finding) => [
-        finding.check,
-        h(
-          "span",
-          { class: `tag ${finding.holds ? "good" : "bad"}` },
-          finding.holds ? "holds" : "fails",
-        ),
-        figure(finding.worst),
-        figure(finding.limit),
-        finding.witness ?? "",
+      findings.map((finding) => [
+        finding.title,
+        h("span", { class: `tag ${RESULTS[finding.holds]}` }, finding.result),
+        figure(finding.value),
+        finding.direction ? `${finding.direction} ${figure(finding.limit)}` : "",
+        [finding.witness, ...finding.listed].filter(Boolean).join(", "),
       ]),
     ),
   );

@@ -131,7 +131,11 @@ function measured(job, row) {
   if (!row.feasible) return [name, row.reason || "cannot be kept", "–", "–", "–", ""];
   return [
     name,
-    h("span", { class: `tag ${row.kept ? "good" : "bad"}` }, row.kept ? "holds" : "fails"),
+    h(
+      "span",
+      { class: `tag ${row.kept ? "good" : row.kept === false ? "bad" : "quiet"}` },
+      row.kept ? "holds" : row.kept === false ? "fails" : "not seen",
+    ),
     percent(row.error),
     percent(row.attack),
     row.strongest ?? "–",

@@ -1,0 +1,137 @@
+"""Every check that an audit makes: its title, what a report may show of it, what it is for.
+
+A finding names its check by one of these values, never by a title: titles are for reading.
+A guarantee or mechanism of its own may bring checks of its own; `Check(...)` is all they need.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Disclosure(Enum):
+    """What may be shown of a finding to people who may not see the raw table."""
+
+    PUBLIC = "public"  # everything follows from the release, its operator and the promise
+    DIFFERENCES = "differences"  # a number of differences, 0 where all is well; no witness
+    CHANCE = "chance"  # a chance that tells nothing finer than its first two digits; no witness
+    WITHOUT_LIMIT = "without limit"  # the limit follows from shares of the raw table
+    VERDICT = "verdict"  # that it holds or fails, and nothing else
+
+
+@dataclass(frozen=True)
+class Check:
+    """One check. `title` may name {column} and {about}; `judges` says that it holds a column to
+    its promise, where others only see whether the release is what it says.
+
+    >>> FIT.title_of("disease")
+    'fit of disease to its operator'
+    """
+
+    name: str
+    title: str
+    disclosure: Disclosure = Disclosure.VERDICT
+    judges: bool = False
+
+    def title_of(self, column: str | None = None, about: str | None = None) -> str:
+        return self.title.format(column=column, about=about)
+
+
+_PUBLIC, _DIFFERENCES, _CHANCE = Disclosure.PUBLIC, Disclosure.DIFFERENCES, Disclosure.CHANCE
+
+# every release
+RANDOMNESS = Check("randomness", "randomness", _PUBLIC)
+ROWS = Check("rows", "rows", _DIFFERENCES)
+QUASI_COLUMNS = Check("quasi-columns", "quasi columns that differ from the table's", _PUBLIC)
+MECHANISM = Check("mechanism", "mechanism that keeps this promise", _PUBLIC)
+PROMISE = Check("promise", "promise about {column}", judges=True)
+
+# perturbed values
+AMPLIFICATION = Check(
+    "amplification", "amplification of {column}", Disclosure.WITHOUT_LIMIT, judges=True
+)
+FIT = Check("fit", "fit of {column} to its operator", _CHANCE)
+AGREEMENT = Check("agreement", "agreement of {column} with the truth, off by")
+RESAMPLED = Check("resampled", "fit of {column} to the table's shares", _CHANCE, judges=True)
+
+# sub-tables
+SUBTABLES = Check("sub-tables", "sub-tables of {column}", judges=True)
+PART_SIZES = Check("part-sizes", "sizes of the parts of {column}")
+PART_POSTERIOR = Check(
+    "part-posterior", "chance of a value of {column} within its part", _CHANCE, judges=True
+)
+PART_MEMBERSHIP = Check(
+    "part-membership", "values of {column} that a part leaves possible", _PUBLIC
+)
+
+# decoys
+GROUP_SIZE = Check("group-size", "group size of {column}", _PUBLIC, judges=True)
+ELIGIBILITY = Check("eligibility", "eligibility of {column}", judges=True)
+DECOY_COUNTS = Check("decoy-counts", "published counts of {column}", _CHANCE)
+OWN_SHARE = Check("own-share", "own values shown in {column}, off by")
+TRACED_GROUPS = Check("traced-groups", "groups of {column} without {about} different values")
+STRAY_VALUES = Check(
+    "stray-values", "values of {column} published from outside their group", _DIFFERENCES
+)
+BORROWED_GROUPS = Check(
+    "borrowed-groups", "records published with a borrowed group of {column}", _DIFFERENCES
+)
+PERSONAL_SUMS = Check("personal-sums", "wrong sums of {column} within personal groups")
+
+# samples copied back
+PLAN = Check("plan", "plan")
+PLAN_PART = Check("plan-part", "{about} as planned")
+WITHOUT_SAMPLING = Check("without-sampling", "exposed without sampling, {about}")
+EXACT_TAILS = Check("exact-tails", "exact tails of {column}", _CHANCE, judges=True)
+CHERNOFF = Check("chernoff", "groups of {column} beyond Chernoff's bound", _DIFFERENCES)
+CHERNOFF_KEPT = Check(
+    "chernoff-kept", "groups of {column} beyond Chernoff's bound", _DIFFERENCES, judges=True
+)
+GROUP_SIZES = Check("group-sizes", "group sizes", _DIFFERENCES)
+COPIES = Check("copies", "copies of the sample", _DIFFERENCES)
+SCALES = Check("scales", "scales of parts", _DIFFERENCES)
+
+# buckets
+SENSITIVE_COLUMNS = Check("sensitive-columns", "sensitive columns")
+BUCKET_SIZES = Check("bucket-sizes", "sizes", _DIFFERENCES)
+BUCKET_HISTOGRAM = Check("bucket-histogram", "histogram", _DIFFERENCES)
+MEMBERS = Check("members", "members", _DIFFERENCES)
+ROOM = Check("room", "room", _DIFFERENCES)
+CEILINGS = Check("ceilings", "values of {column} above their ceiling", _DIFFERENCES, judges=True)
+POSTERIOR = Check("posterior", "largest posterior of {about}", judges=True)
+
+# ranges and sets
+HANDED_OUT = Check("handed-out", "values handed out so that the promise can hold", _PUBLIC)
+VALUE_COUNTS = Check("value-counts", "published counts of {column}, off by")
+COVERAGE = Check("coverage", "records that fit fewer than {about}")
+IMPOSSIBLE = Check("impossible", "records whose rows cannot keep the promise{about}")
+OBSERVED_SHARE = Check("observed-share", "share of a value among observed matches{about}")
+SOURCES = Check("sources", "rows without a record of their own with their value")
+IRREGULAR = Check("irregular", "rows and records without {about} different matches", _DIFFERENCES)
+STRANGE_VALUES = Check(
+    "strange-values", "rows whose value comes from outside their matches", _DIFFERENCES
+)
+INEXACT = Check("inexact", "rows that do not show exactly their matches", _DIFFERENCES)
+MATCH_SHARE = Check(
+    "match-share", "largest share of a value among the matches of one {about}", judges=True
+)
+GROUP_SHARE = Check("group-share", "largest share of a value in a group", judges=True)
+OUTSIDE_GROUP = Check(
+    "outside-group", "records outside what a row of their group shows", _DIFFERENCES
+)
+
+# one release after another
+HISTORY = Check("history", "history")
+PERSONAL_DRAWS = Check("personal-draws", "draws that belong to people")
+SAME_OPERATOR = Check("same-operator", "operator of {column} as before")
+AS_BEFORE = Check("as-before", "people whose {column} is not as published before")
+
+
+def every_check() -> dict[str, Check]:
+    """The house's checks by name.
+
+    >>> every_check()["fit"] is FIT
+    True
+    """
+    return {value.name: value for value in globals().values() if isinstance(value, Check)}

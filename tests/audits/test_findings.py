@@ -1,0 +1,111 @@
+"""Findings are data: what was judged, what may be shown and what is fine follow from fields."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import sfumato as sf
+from sfumato.audits import Check, Finding, Result, Verdict, catalogue
+from sfumato.audits.findings import SHOWN, Direction
+from sfumato.operators import Uniform
+
+
+def test_a_figure_beyond_its_limit_is_never_called_fine() -> None:
+    for direction, value in ((Direction.AT_MOST, 3), (Direction.AT_LEAST, 1)):
+        with pytest.raises(ValueError, match="cannot be called fine"):
+            Finding(catalogue.FIT, Result.HOLDS, "s", value, 2, direction)
+        assert Finding.limited(catalogue.FIT, value, direction, 2).holds is False
+    with pytest.raises(ValueError, match="needs a direction"):
+        Finding(catalogue.FIT, Result.HOLDS, "s", 1, 2)
+
+
+def test_names_and_titles_of_checks_are_told_apart() -> None:
+    """Every check has a name of its own, and every title can be rendered."""
+    constants = [value for value in vars(catalogue).values() if isinstance(value, Check)]
+    assert len(catalogue.every_check()) == len(constants)
+    for check in constants:
+        assert "{" not in check.title_of("a column", "something")
+
+
+def test_text_is_cut_with_a_note_and_json_is_whole() -> None:
+    def posterior(value: int) -> Finding:
+        limit = 10 if value == 70 else 90
+        return Finding.limited(
+            catalogue.POSTERIOR, value, Direction.AT_MOST, limit, column="s", about=f"'v{value}'"
+        )
+
+    verdict = Verdict(tuple(posterior(value) for value in range(80)), "nothing in earnest")
+    text = str(verdict)
+    assert len(text.splitlines()) == 1 + SHOWN + 1
+    assert "FAILS largest posterior of 'v70'" in text  # what fails is shown before what holds
+    assert f"and {80 - SHOWN} more of the same check (--json)" in text
+    assert len(verdict.to_json()["findings"]) == 80
+    listed = Finding.told(catalogue.PART_MEMBERSHIP, 9, listed=tuple("abcdefghi"))
+    assert "and 4 more (--json)" in str(listed)
+    assert len(listed.to_json()["listed"]) == 9
+
+
+def two_columns(first: str, second: str) -> pa.Table:
+    rng = np.random.default_rng(3)
+    return pa.table(
+        {
+            "age": rng.integers(20, 60, 900),
+            first: np.array(["a", "b", "c", "d"])[rng.integers(0, 4, 900)],
+            second: np.array(["e", "f", "g", "h"])[rng.integers(0, 4, 900)],
+        }
+    )
+
+
+def test_a_column_is_judged_by_its_own_findings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mutate: Any
+) -> None:
+    """`disease` is not judged because another column is called `disease of heart`.
+
+    The operator of `disease` gets a form that no audit knows; the other column's is as it was.
+    """
+    data = two_columns("disease", "disease of heart")
+    table = sf.read(data, quasi="age", sensitive=["disease", "disease of heart"])
+    sf.publish(table, "rho-privacy(0.3, 0.6)", to=tmp_path / "r", mechanism="uniform")
+    assert sf.audit(data, tmp_path / "r").holds
+
+    from sfumato import operators
+
+    class Unheard(Uniform):
+        form = "unheard"
+
+    monkeypatch.setitem(operators.OPERATORS, "unheard", Unheard)
+
+    def rename(described: dict[str, Any]) -> None:
+        described["plan"]["operators"]["disease"]["form"] = "unheard"
+
+    bad = mutate(tmp_path / "r", tmp_path / "bad", manifest=rename)
+    verdict = sf.audit(data, bad)
+    unseen = [(f.check.name, f.column) for f in verdict.findings if f.holds is None]
+    assert unseen == [("promise", "disease")]
+    assert verdict.holds is None
+    assert verdict.headline.startswith("Not everything was looked at (1 check could not be made)")
+
+
+def test_the_headline_says_what_was_tested(tmp_path: Path) -> None:
+    data = two_columns("s", "t").drop_columns("t")
+    table = sf.read(data, quasi="age", sensitive="s")
+    sf.publish(table, "l-diversity(3)", to=tmp_path / "r")
+    told = str(sf.audit(data, tmp_path / "r")).splitlines()[0]
+    assert told.startswith("The release keeps its promise as far as ")
+    assert "l-diversity(3) of s for 900 people" in told
+
+
+def test_the_document_names_every_check() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "audits.md").read_text("utf-8")
+    section = text.split("## Every check")[1].split("\n## ")[0]
+    rows = [
+        line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("| `")
+    ]
+    told = {row[0].strip("`"): (row[-1], "yes" in row) for row in rows}
+    checks = catalogue.every_check()
+    assert told == {name: (c.disclosure.value, c.judges) for name, c in checks.items()}
