@@ -96,7 +96,7 @@ def test_nobody_is_above_one_in_ten(eleven: Table, tmp_path: Path) -> None:
     assert verdict.holds, str(verdict)
     share, above = recounted(eleven, tmp_path / "r", tmp_path / "t")
     assert (share, above) == (Fraction(1, 10), 0)
-    assert finding(verdict, "one original record").worst == 0.1
+    assert finding(verdict, "one original record").value == Fraction(1, 10)
 
 
 @pytest.mark.parametrize("people", [1, 7])
@@ -126,7 +126,7 @@ def test_a_value_twice_among_somebodys_matches_is_caught(
     assert above >= people
     found = finding(audit(eleven, broken, trace=tmp_path / "t"), "one original record")
     assert not found.holds
-    assert found.worst == float(share)
+    assert found.value == share
     assert f"broken for {above:,}" in str(found.witness)
 
 
