@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
+import shutil
 import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.errors import BundleError, DataError
-from sfumato.release import BundleWriter, Release
+from sfumato.release import BundleWriter, Manifest, Release
 from sfumato.release.bundle import UNFINISHED
 
 # forks from a process that has everything loaded, so that a kill hits the run and not the imports
@@ -205,3 +207,27 @@ def test_the_place_is_taken_at_the_last_moment(tmp_path: Path, people: Any, left
     with pytest.raises(DataError, match="Cannot write the release to"):
         sf.publish(table, "rho-privacy(0.3, 0.6)", to=place, progress=take, mechanism="uniform")
     assert leftovers(tmp_path) == ["release", "release/theirs"]
+
+
+def test_what_could_not_be_opened_again_does_not_appear(tmp_path: Path) -> None:
+    """Whatever a mechanism writes: a release that its own reader refuses is not published."""
+    place = tmp_path / "made" / "release"
+    known = Release(Path(__file__).parent / "written_before" / "uniform")
+    for manifest, words in (
+        (replace(known.manifest, plan={}), "names no operator"),
+        (replace(known.manifest, rows=3), "have 900 rows; the manifest says 3"),
+        (replace(known.manifest, columns=known.columns[1:]), "does not name: age"),
+        (replace(known.manifest, caveats=("x" * (65 << 20),)), "is larger than"),
+    ):
+        with pytest.raises(DataError, match=f"could not be opened again: .*{words}") as refused:
+            write_again(known, place, manifest)
+        assert UNFINISHED not in str(refused.value)  # the steward knows the place, not our folder
+        assert not list(tmp_path.iterdir())
+    write_again(known, place, known.manifest)
+    assert Release(place).rows == 900
+
+
+def write_again(release: Release, place: Path, manifest: Manifest) -> None:
+    with BundleWriter(place) as bundle:
+        shutil.copy(release.records[0], bundle.folder)
+        bundle.finish(manifest)

@@ -163,9 +163,9 @@ class Decoy(Operator):
 
     @classmethod
     def from_json(cls, described: dict[str, Any]) -> Self:
-        try:
-            return cls(int(described["values"]), int(described["groups"]))
-        except (KeyError, ValueError, TypeError):
+        values, groups = described.get("values"), described.get("groups")
+        if type(values) is not int or type(groups) is not int:
             raise BundleError(
                 "The manifest's decoy operator is unreadable: expected 'values' and 'groups'."
-            ) from None
+            )
+        return cls(values, groups)

@@ -202,14 +202,20 @@ class Parts(Operator):
         try:
             parts = tuple(
                 Part(
-                    tuple(int(code) for code in listed["codes"]),
+                    tuple(_whole(code) for code in listed["codes"]),
                     forms[listed["operator"]["form"]].from_json(listed["operator"]),
                 )
                 for listed in described["parts"]
             )
-            return cls(int(described["values"]), parts)
+            return cls(_whole(described["values"]), parts)
         except (KeyError, ValueError, TypeError):
             raise BundleError(
                 "The manifest's parts operator is unreadable: expected 'values' and 'parts', each "
                 "with 'codes' and a uniform or fine-grain 'operator'."
             ) from None
+
+
+def _whole(stated: object) -> int:
+    if type(stated) is not int:
+        raise TypeError("a whole number was expected")
+    return stated

@@ -16,6 +16,7 @@ class BucketedRelease(Release):
     """Quasi columns as they are with a bucket; `sensitive.parquet` lists the values of each."""
 
     kind: ClassVar[str] = "bucketed"
+    side_files: ClassVar[tuple[str, ...]] = ("sensitive.parquet",)
 
     @property
     def listed_column(self) -> Column:
@@ -54,11 +55,6 @@ class BucketedRelease(Release):
             raise BundleError(
                 f"{self.where} is bucketed but has {len(self.sensitive)} sensitive columns; it "
                 "needs exactly one."
-            )
-        if set(self._schemas) != {"records", "sensitive"}:
-            raise BundleError(
-                f"{self.where} is bucketed, so beside its records it needs sensitive.parquet and "
-                "nothing else."
             )
         super()._check_schemas()
         for table, schema in self._schemas.items():

@@ -12,8 +12,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from sfumato.errors import DataError
+from sfumato.errors import BundleError, DataError
 from sfumato.release.manifest import NAME, UNFINISHED, FileEntry, Manifest
+from sfumato.release.reader import Release
 from sfumato.release.records import FOLDER, number_parts
 
 
@@ -60,7 +61,7 @@ class BundleWriter:
             raise unwritable(self.place, error) from None
 
     def finish(self, manifest: Manifest) -> Manifest:
-        """Hash the files, write the manifest, and let the folder appear.
+        """Hash the files, write the manifest, open the release once, and let the folder appear.
 
         Parts of the records lie in `folder / "records"`, whoever wrote them there.
         """
@@ -79,12 +80,22 @@ class BundleWriter:
             os.fsync(file.fileno())
         for path in (*paths, *reversed(folders)):
             _sync(path)
+        self._reopen()
         self.folder.rename(self.place)
         os.close(self._lock)
         self._lock = None
         self._made = []
         _sync(self.place.parent)
         return whole
+
+    def _reopen(self) -> None:
+        """Nothing appears that could not be opened again; hashes were taken just now."""
+        try:
+            Release(self.folder, verify=False, named=self.place)
+        except BundleError as error:
+            raise DataError(
+                f"Nothing was published, because the release could not be opened again: {error}"
+            ) from None
 
     def _leave(self) -> None:
         """Remove what this run made, unless the release has appeared."""

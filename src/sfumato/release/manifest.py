@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
@@ -77,29 +78,33 @@ class Manifest:
         return json.dumps(described, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def read_manifest(folder: Path) -> Manifest:
-    """Read and validate a manifest that nobody vouches for."""
+def read_manifest(folder: Path, where: str) -> Manifest:
+    """Read and validate a manifest that nobody vouches for; messages name the folder `where`."""
     path = folder / NAME
     if path.is_symlink() or not path.is_file():
-        raise BundleError(f"{str(folder)!r} is not a release: it has no {NAME}.")
+        raise BundleError(f"{where} is not a release: it has no {NAME}.")
     if path.stat().st_size > MOST_BYTES:
-        raise BundleError(f"The manifest of {str(folder)!r} is larger than {MOST_BYTES:,} bytes.")
+        raise BundleError(f"The manifest of {where} is larger than {MOST_BYTES:,} bytes.")
     try:
-        described = json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse_constant)
+        described = json.loads(
+            path.read_text(encoding="utf-8"),
+            parse_constant=_refuse_constant,
+            parse_float=_finite,
+        )
     except (ValueError, OSError, RecursionError):
-        raise BundleError(f"The manifest of {str(folder)!r} is not readable JSON.") from None
+        raise BundleError(f"The manifest of {where} is not readable JSON.") from None
     stated = described.get("format") if isinstance(described, dict) else None
     if isinstance(stated, int) and stated > FORMAT:
         raise BundleError(
-            f"{str(folder)!r} has release format {stated}; this sfumato reads up to {FORMAT}. "
+            f"{where} has release format {stated}; this sfumato reads up to {FORMAT}. "
             "Update sfumato."
         )
-    _validate(described, folder)
+    _validate(described, where)
     try:
         columns = tuple(Column.from_json(column) for column in described["columns"])
     except ValueError as error:
         raise BundleError(
-            f"The manifest of {str(folder)!r} states an unreadable number: {error}."
+            f"The manifest of {where} states an unreadable number: {error}."
         ) from None
     return Manifest(
         sfumato=described["sfumato"],
@@ -130,7 +135,7 @@ def manifest_schema() -> dict[str, Any]:
     return schema
 
 
-def _validate(described: Any, folder: Path) -> None:
+def _validate(described: Any, where: str) -> None:
     import jsonschema
 
     schema = manifest_schema()
@@ -142,17 +147,24 @@ def _validate(described: Any, folder: Path) -> None:
     if error is not None:
         place = "/".join(str(step) for step in error.absolute_path) or "top level"
         problem = error.message if len(error.message) < 300 else error.message[:300] + " …"
-        raise BundleError(f"The manifest of {str(folder)!r} is wrong at {place}: {problem}.")
+        raise BundleError(f"The manifest of {where} is wrong at {place}: {problem}.")
     names = [column["name"] for column in described["columns"]]
     if len(set(names)) != len(names):
-        raise BundleError(f"The manifest of {str(folder)!r} names a column twice.")
+        raise BundleError(f"The manifest of {where} names a column twice.")
     for column in described["columns"]:
         values = (column.get("domain") or {}).get("values", [])
         if len({(isinstance(value, bool), value) for value in values}) != len(values):
             raise BundleError(
-                f"The manifest of {str(folder)!r} names a value of column {column['name']!r} twice."
+                f"The manifest of {where} names a value of column {column['name']!r} twice."
             )
 
 
 def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):  # 1e999 is JSON, but no number that we could count with
+        raise ValueError(f"{text} is too large")
+    return number

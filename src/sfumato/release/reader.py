@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -42,37 +43,62 @@ class Release:
     """A release on disk, validated: manifest, files, hashes, schemas, domains, plan."""
 
     kind: ClassVar[str]
+    side_files: ClassVar[tuple[str, ...]] = ()  # what a release of the kind has beside its records
     manifest: Manifest
+    where: str  # how messages name the folder
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         if "kind" in vars(cls):
             KINDS[cls.kind] = cls
 
-    def __new__(cls, path: str | Path, **settings: Any) -> Self:
+    def __new__(cls, path: str | Path, *, named: Path | None = None, **settings: Any) -> Self:
         """An instance of the class of the folder's kind, as `pathlib.Path` gives a `PosixPath`."""
-        folder = Path(path)
+        folder, where = Path(path), repr(str(named or path))
         if not folder.is_dir():
-            raise BundleError(f"There is no release folder {str(folder)!r}.")
-        if folder.resolve().name.endswith(UNFINISHED):
-            raise BundleError(f"{str(folder)!r} was left by a run that did not finish.")
-        manifest = read_manifest(folder)
+            raise BundleError(f"There is no release folder {where}.")
+        if named is None and folder.resolve().name.endswith(UNFINISHED):
+            raise BundleError(f"{where} was left by a run that did not finish.")
+        manifest = read_manifest(folder, where)
         chosen = _of_kind(cls, KINDS[manifest.kind])
         if chosen is None:
-            raise BundleError(f"{str(folder)!r} is a {manifest.kind} release, not {cls.kind}.")
+            raise BundleError(f"{where} is a {manifest.kind} release, not {cls.kind}.")
         release: Self = super().__new__(chosen)  # type: ignore[assignment]
-        release.manifest = manifest
+        release.manifest, release.where = manifest, where
         return release
 
-    def __init__(self, path: str | Path, *, verify: bool = True) -> None:
+    def __init__(self, path: str | Path, *, verify: bool = True, named: Path | None = None) -> None:
+        """`verify` False skips hashes and values, for a folder just checked.
+
+        `named` is for who writes a release: the place where the folder `path` is going to be.
+        """
         self.path = Path(path)
-        self.where = repr(str(self.path))  # how messages name it
         check_files(self.path, self.manifest, self.where, hashes=verify)
         self._read_schemas()
         self._check_schemas()
         if verify:
             self._check_values()
         self._read_plan()
+
+    def __repr__(self) -> str:
+        named = {"quasi": self.quasi, "sensitive": self.sensitive}
+        roles = [f"{role} {list_some([c.name for c in each])}" for role, each in named.items()]
+        return (
+            f"<{type(self).__name__} {self.where}: {_short(self.manifest.guarantee)} by "
+            f"{_short(self.manifest.mechanism)}, {self.rows:,} rows; {'; '.join(roles)}>"
+        )
+
+    def _repr_html_(self) -> str:
+        manifest = self.manifest
+        rows = [
+            ("kind", self.kind),
+            ("guarantee", _short(manifest.guarantee)),
+            ("mechanism", _short(manifest.mechanism)),
+            ("rows", f"{self.rows:,}"),
+            *((f"{c.role} column", f"{c.name} ({c.kind}, {c.type})") for c in self.columns),
+        ]
+        lines = "".join(f"<tr><th>{escape(a)}</th><td>{escape(b)}</td></tr>" for a, b in rows)
+        return f"<table><caption>{escape(self.where)}</caption>{lines}</table>"
 
     @property
     def rows(self) -> int:
@@ -178,6 +204,13 @@ class Release:
         return {"records": records, **{name.removesuffix(".parquet"): [name] for name in sides}}
 
     def _read_schemas(self) -> None:
+        sides = set(self.manifest.files) - set(record_names(self.manifest.files))
+        if sides != set(self.side_files):
+            raise BundleError(
+                f"{self.where} is {self.kind}, so beside its records it has "
+                f"{' and '.join(self.side_files) or 'no file'}; the manifest names "
+                f"{list_some(sorted(sides)) or 'none'}."
+            )
         self._schemas: dict[str, pa.Schema] = {}
         for table, names in self._tables().items():
             self._schemas[table], rows = read_schema(self.path, names, self.where)
@@ -230,7 +263,7 @@ class Release:
             with scratch_database() as connection:
                 self._compare_domains(connection)
         except duckdb.Error as error:
-            reason = str(error).splitlines()[0].rstrip(".")
+            reason = _short(str(error).splitlines()[0].rstrip("."), 200)
             raise BundleError(f"Cannot read the files of {self.where}: {reason}.") from None
 
     def _compare_domains(self, connection: Any) -> None:
@@ -254,6 +287,15 @@ class Release:
         """Read the public part of the plan, once; `BundleError` where it is not what it must be."""
 
 
+def _short(text: str, most: int = 80) -> str:
+    """The beginning of a text that may be long: limits from a file are written out, for example.
+
+    >>> _short("l-diversity(5)"), len(_short("f-privacy(" + "1/2, " * 1000))
+    ('l-diversity(5)', 80)
+    """
+    return text if len(text) <= most else f"{text[: most - 2]} …"
+
+
 def _of_kind(asked: type[Release], own: type[Release]) -> type[Release] | None:
     """The class of a release of the kind `own` that is `asked` for; None where it is another kind.
 
@@ -266,7 +308,9 @@ def _of_kind(asked: type[Release], own: type[Release]) -> type[Release] | None:
     if hasattr(asked, "kind"):
         return None
     if (asked, own) not in _JOINED:
-        _JOINED[asked, own] = type(own.__name__, (asked, own), {"__doc__": own.__doc__})
+        _JOINED[asked, own] = type(
+            own.__name__, (asked, own), {"__doc__": own.__doc__, "__module__": asked.__module__}
+        )
     return _JOINED[asked, own]
 
 

@@ -17,6 +17,9 @@ from sfumato.table.sources import Source, find_source, reading_errors
 
 Missing = Literal["refuse", "value", "drop"]
 
+_EXACT = 1 << 53  # up to here a float that is whole is the number that was written
+_MOST_STATED = 1 << 20  # values that a range of whole numbers may list
+
 
 @dataclass(frozen=True, eq=False)
 class Table:
@@ -162,7 +165,6 @@ def _publishable(kind: pa.DataType) -> bool:
         or types.is_date(kind)
         or types.is_time(kind)
         or types.is_timestamp(kind)
-        or types.is_null(kind)
     )
 
 
@@ -219,6 +221,11 @@ def _kinds(
     kinds: dict[str, Kind] = {}
     for column in published:
         kind = source.schema.field(column).type
+        if pa.types.is_null(kind):
+            raise DataError(
+                f"Column {column!r} of {source.label} has no value in any row, so nothing says "
+                "what its values would be. Drop it."
+            )
         if column in source.foreign or not _publishable(kind):
             there = source.foreign.get(column, kind)
             raise DataError(
@@ -255,19 +262,27 @@ def _domain(
                 f"The domain {given!r} is a range, but column {column!r} is {kind}. "
                 "List its values."
             )
-        whole = all(end.is_integer() for end in ends)
-        first, last = (int(end) if whole else end for end in ends)
+        exact = all(end.is_integer() and abs(end) <= _EXACT for end in ends)
+        first, last = (int(end) if exact else end for end in ends)
         if not first <= last:
             raise UsageError(f"The domain {given!r} of column {column!r} ends before it begins.")
-        if pa.types.is_integer(kind) and kinds[column] == "numeric":
-            return Range(first, last)
-        if pa.types.is_integer(kind) and whole:
+        if kinds[column] == "categorical":
+            if not exact or not pa.types.is_integer(kind):
+                raise UsageError(
+                    f"The domain {given!r} is a range, but column {column!r} is categorical. "
+                    "List its values."
+                )
+            if last - first >= _MOST_STATED:
+                raise UsageError(
+                    f"The domain {given!r} of column {column!r} has {last - first + 1:,} values; "
+                    f"state at most {_MOST_STATED:,}."
+                )
             return Values(tuple(range(int(first), int(last) + 1)))
         return Range(first, last)
     parts = [part.strip() for part in given.split(",")] if isinstance(given, str) else list(given)
     try:
         typed = pa.array(parts).cast(kind) if isinstance(given, str) else pa.array(parts, kind)
-    except (pa.ArrowInvalid, pa.ArrowTypeError):
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
         raise UsageError(
             f"The domain stated for column {column!r} does not fit its type {kind}."
         ) from None
