@@ -123,40 +123,11 @@ def test_every_kind_of_release(published: Published, way: str) -> None:
         assert_alike(here.sql(sql, **wish).table, there.sql(sql, **wish).table, f"{wish}")
 
 
-@pytest.fixture
-def ways_taken(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Who computed the sums of each question: Spark's SQL, or DuckDB beside the records."""
-    taken: list[str] = []
-    for name in ("_by_spark", "_by_workers"):
-        before = getattr(SparkSums, name)
-
-        def spied(self: Any, *arguments: Any, _before: Any = before, _name: str = name) -> Any:
-            found = _before(self, *arguments)
-            taken.append(_name)
-            return found
-
-        monkeypatch.setattr(SparkSums, name, spied)
-    return taken
-
-
-def test_who_computes_what(published: Published, ways_taken: list[str]) -> None:
-    _, there = published("uniform")
-    there.sql("SELECT sex, AVG(age) FROM release WHERE city LIKE 'O%' AND score < 1 GROUP BY sex")
-    assert ways_taken == ["_by_spark"]
-    there.sql("SELECT COUNT(*) FROM release WHERE lower(city) = 'oslo' AND disease = 'd01'")
-    assert ways_taken == ["_by_spark", "_by_workers"]
-    there.sql("SELECT SUM(age + 32000) FROM release WHERE sex = 'x'")
-    assert ways_taken[2:] == ["_by_spark"]
-    _, sampled = published("sps")
-    sampled.sql("SELECT COUNT(*) FROM release WHERE disease = 'd01'")
-    assert ways_taken[3:] == ["_by_spark"]
-
-
-def test_what_duckdb_refuses_is_refused_alike(published: Published, ways_taken: list[str]) -> None:
+def test_what_duckdb_refuses_is_refused_alike(published: Published) -> None:
     here, there = published("uniform")
     for inside in (
         "SUM(CAST(city AS INTEGER))",
-        "SUM(age + 32750)",  # a SMALLINT that is too large: Spark finds it, DuckDB says it
+        "SUM(age + 32750)",  # a SMALLINT that is too large: only an executor finds that
         "SUM(city)",
         "COUNT(*) FILTER (WHERE age // (age - age) > 1)",
     ):
@@ -166,7 +137,6 @@ def test_what_duckdb_refuses_is_refused_alike(published: Published, ways_taken: 
                 release.sql(f"SELECT {inside} FROM release")
             messages.append(str(refused.value))
         assert messages[0] == messages[1]
-    assert ways_taken == []
 
 
 def test_the_callers_spark_session_stays_as_it_was(published: Published, spark: Any) -> None:
@@ -230,9 +200,7 @@ NAMES = [
 ]
 
 
-def test_columns_with_odd_names(
-    make_release: MakeRelease, spark: Any, ways_taken: list[str]
-) -> None:
+def test_columns_with_odd_names(make_release: MakeRelease, spark: Any) -> None:
     columns: dict[str, Any] = {name: [n, n + 1, n + 2, None] for n, name in enumerate(NAMES)}
     columns["s;--"] = ["it's", "a\\b", '"q"', "it's"]
     release = make_release(pa.table(columns), ["s;--"], folder="odd [x]* sex=F {a,b}")
@@ -241,12 +209,9 @@ def test_columns_with_odd_names(
     for value in ("it''s", "a\\b", '"q"'):
         sql = f"SELECT {sums} FROM release WHERE \"s;--\" = '{value}' AND {quoted[4]} >= 0"
         assert_alike(ask(release, sql).table, ask(release, sql, engine=spark).table, value)
-    assert ways_taken == ["_by_spark"] * 3
 
 
-def test_types_that_spark_does_not_have(
-    make_release: MakeRelease, spark: Any, ways_taken: list[str]
-) -> None:
+def test_types_that_spark_does_not_have(make_release: MakeRelease, spark: Any) -> None:
     at = datetime.datetime(2020, 5, 17, 3, 4, 5, 678901)
     table = pa.table(
         {
@@ -263,7 +228,6 @@ def test_types_that_spark_does_not_have(
     for name in table.column_names[:-1]:
         sql = f"SELECT {name}, COUNT(*) FROM release WHERE s = 'a' GROUP BY {name}"
         assert_alike(ask(release, sql).table, ask(release, sql, engine=spark).table, name)
-    assert ways_taken == ["_by_workers"] * 6
 
 
 def test_engines_that_there_are_not(

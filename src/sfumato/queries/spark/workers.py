@@ -18,7 +18,7 @@ _NOT_FOUND = (
 def sums_of_files(
     paths: Sequence[Path], names: Mapping[str, str], sql: str
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """What an executor does: for each file number that it is given, run `sql` over that file.
+    """What an executor does: run `sql` over the files whose numbers it is given, all at once.
 
     Answers travel as Arrow streams, in which every type keeps its exact meaning. A problem with the
     question is an answer too: Spark would try it again and again.
@@ -29,18 +29,20 @@ def sums_of_files(
 
         from sfumato.queries.session import locked_database, problem
 
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                part, reason = None, None
-                try:
-                    with locked_database([paths[number]], names, threads=1) as connection:
-                        part = as_bytes(connection.sql(sql).to_arrow_table())
-                except duckdb.Error as error:
-                    reason = problem(error) if paths[number].is_file() else _NOT_FOUND
-                yield pa.RecordBatch.from_arrays(
-                    [pa.array([part], pa.binary()), pa.array([reason], pa.string())],
-                    names=["part", "problem"],
-                )
+        numbers = [number for batch in batches for number in batch.column(0).to_pylist()]
+        own = [paths[number] for number in numbers]
+        if not own:
+            return
+        part, reason = None, None
+        try:
+            with locked_database(own, names, threads=1) as connection:
+                part = as_bytes(connection.sql(sql).to_arrow_table())
+        except duckdb.Error as error:
+            reason = problem(error) if all(path.is_file() for path in own) else _NOT_FOUND
+        yield pa.RecordBatch.from_arrays(
+            [pa.array([part], pa.binary()), pa.array([reason], pa.string())],
+            names=["part", "problem"],
+        )
 
     return run
 
