@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import glob
 import re
 from abc import ABC, abstractmethod
@@ -15,7 +14,6 @@ import pyarrow as pa
 
 from sfumato.columns import list_some
 from sfumato.errors import DataError
-from sfumato.scratch import scratch_database
 from sfumato.table.plain import normalize, plain_type
 from sfumato.table.postgres_address import is_address, parse_address
 
@@ -26,6 +24,7 @@ class Source(ABC):
     """Records that can be streamed any number of times, always in the same order."""
 
     label: str  # how messages name it
+    engine: str = "local"  # where it is published unless told otherwise
     schema: pa.Schema
     foreign: Mapping[str, str] = {}  # columns that cannot be read, and what they are there
     failure: BaseException | None = None  # why the last reading broke off
@@ -46,7 +45,7 @@ class ParquetSource(Source):
         self.paths = list(paths)
         self.label = str(paths[0]) if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
         for path in paths:
-            with _file_errors(path, "Parquet"):
+            with file_errors(path, "Parquet"):
                 file = pq.ParquetFile(path)
                 schema = pa.schema(
                     [pa.field(f.name, plain_type(f.type)) for f in file.schema_arrow]
@@ -66,7 +65,7 @@ class ParquetSource(Source):
         import pyarrow.parquet as pq
 
         for path in self.paths:
-            with _file_errors(path, "Parquet"):
+            with file_errors(path, "Parquet"):
                 coded = _dictionary_columns(pq.ParquetFile(path), columns)
                 file = pq.ParquetFile(path, read_dictionary=coded, pre_buffer=False)
                 for batch in file.iter_batches(rows, columns=list(columns), use_threads=threads):
@@ -79,7 +78,7 @@ class StreamSource(Source):
     def __init__(self, label: str, opener: Callable[[], pa.RecordBatchReader]) -> None:
         self.label = label
         self._open = opener
-        with _file_errors(label, "an Arrow stream"):
+        with file_errors(label, "an Arrow stream"):
             schema = opener().schema
         index = (schema.pandas_metadata or {}).get("index_columns", [])
         hidden = {name for name in index if isinstance(name, str)}  # a frame's index is not data
@@ -90,7 +89,7 @@ class StreamSource(Source):
     def batches(
         self, columns: Sequence[str], rows: int, threads: bool = True
     ) -> Iterator[pa.RecordBatch]:
-        with _file_errors(self.label, "an Arrow stream"):
+        with file_errors(self.label, "an Arrow stream"):
             for batch in self._open():
                 for start in range(0, batch.num_rows, rows):
                     yield normalize(batch.slice(start, rows), columns)
@@ -180,37 +179,12 @@ def _file_source(text: str) -> Source:
             raise DataError(f"The file {str(path)!r} is empty.")
     ending = paths[0].suffix.lower()
     if ending in (".csv", ".tsv", ".txt"):
-        return _csv_source(paths)
+        from sfumato.table.csv_files import CsvSource
+
+        return CsvSource(paths)
     if ending in (".arrow", ".feather", ".ipc"):
         return _ipc_source(paths)
     return ParquetSource(paths)
-
-
-def _csv_source(paths: list[Path]) -> Source:
-    names = [str(path) for path in paths]
-
-    def opened() -> pa.RecordBatchReader:
-        # one type per column, decided from all lines: a late surprise would be a late failure
-        connection = scratch_database(threads=1)
-        query = "SELECT * FROM read_csv(?, header=true, sample_size=-1)"
-        relation = connection.sql(query, params=[names])
-        reader = relation.to_arrow_reader(1 << 17)
-
-        def lines() -> Iterator[pa.RecordBatch]:
-            yield from reader
-            connection.close()  # and not before: the reader spills where it says
-
-        return pa.RecordBatchReader.from_batches(reader.schema, lines())
-
-    source = StreamSource(names[0], opened)
-    with paths[0].open(encoding="utf-8-sig", errors="replace", newline="") as file:
-        start = file.readline()
-    for separator in ",\t;|":
-        written = next(csv.reader([start], delimiter=separator), [])
-        if len(written) == len(source.schema.names):
-            # DuckDB would rename the second one of two columns with the same name
-            _refuse_duplicates([name.strip() for name in written], names[0])
-    return source
 
 
 def _ipc_source(paths: list[Path]) -> Source:
@@ -266,21 +240,12 @@ def _dictionary_columns(file: Any, columns: Sequence[str]) -> list[str]:
     return coded
 
 
-def _refuse_duplicates(names: Sequence[str], label: str) -> None:
-    twice = sorted({name for name in names if list(names).count(name) > 1})
-    if twice:
-        raise DataError(
-            f"{label} has more than one column named {list_some([repr(n) for n in twice])}. "
-            "Rename them so that every column has a name of its own."
-        )
-
-
 def _schema_text(schema: pa.Schema) -> str:
     return list_some([f"{field.name} {field.type}" for field in schema])
 
 
 @contextmanager
-def _file_errors(path: object, format_name: str) -> Iterator[None]:
+def file_errors(path: object, format_name: str) -> Iterator[None]:
     """Whatever a reader throws becomes one clear sentence."""
     import duckdb
 
