@@ -17,7 +17,7 @@ import numpy as np
 
 from benchmarks.measure import print_table
 from benchmarks.prediction import table_of
-from sfumato.engines.local import publish
+from sfumato.engines.publishing import publish
 from sfumato.outlook.advise import advise
 from sfumato.workloads import (
     SizeClass,

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from papers.telling_fakes import tell_fakes
 from sfumato.draws import Draws
-from sfumato.engines.local import publish
+from sfumato.engines.publishing import publish
 from sfumato.guarantees import LDiversity
 from sfumato.mechanisms.buckets import OptimalBuckets
 from sfumato.mechanisms.buckets.optimal import integer_program, optimal_setting

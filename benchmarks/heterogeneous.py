@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 from sfumato.audits import audit
 from sfumato.draws import Draws
 from sfumato.engines.counting import take_profile
-from sfumato.engines.local import publish
+from sfumato.engines.publishing import publish
 from sfumato.engines.whole import WholeTable
 from sfumato.evidence.penalty import release_penalty
 from sfumato.guarantees import parse_guarantee

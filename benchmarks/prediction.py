@@ -18,7 +18,7 @@ import numpy as np
 from benchmarks.measure import print_table
 from sfumato.draws import Draws
 from sfumato.engines.counting import count_cells, take_profile
-from sfumato.engines.local import publish
+from sfumato.engines.publishing import publish
 from sfumato.guarantees import parse_guarantee
 from sfumato.mechanisms import parse_mechanism
 from sfumato.outlook.prediction import error_by_count, workload_errors

@@ -18,8 +18,7 @@ from benchmarks.measure import DATA, cost_of, print_table
 from papers.copies import copies_attack
 from sfumato.datasets import read_census
 from sfumato.draws import Draws, IntArray
-from sfumato.engines.choosing import choose_plan, with_cells
-from sfumato.engines.counting import take_profile
+from sfumato.engines.choosing import choose_plan, profile_for
 from sfumato.guarantees import parse_guarantee
 from sfumato.mechanisms import parse_mechanism
 from sfumato.mechanisms.reconstruction.drawing import Drawn, draw_block
@@ -76,7 +75,7 @@ def speed() -> None:
 def plan_of(table: pa.Table, quasi: tuple[str, ...], sensitive: str, text: str) -> SampledPlan:
     declared = read(table.select([*quasi, sensitive]), quasi=quasi, sensitive=sensitive)
     promise, way = parse_guarantee(PROMISE), parse_mechanism(text)
-    profile = with_cells(declared, take_profile(declared), promise, way)
+    profile = profile_for(declared, promise, way)
     plan = choose_plan(profile, promise, way, Draws.from_seed(1))[1]
     assert isinstance(plan, SampledPlan)
     return plan

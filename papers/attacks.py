@@ -24,7 +24,7 @@ from sfumato.attacks.protocol import Knowledge, Outcome, judge
 from sfumato.attacks.running import attack, knowledge_of
 from sfumato.attacks.views import View, records_view
 from sfumato.draws import Draws
-from sfumato.engines.local import publish
+from sfumato.engines.publishing import publish
 from sfumato.errors import SfumatoError
 from sfumato.mechanisms import MECHANISMS
 from sfumato.pages.tables import Cell, ReportTable, Reproduction, Series

@@ -24,7 +24,7 @@ from sfumato.attacks.intervals import Interval, wilson
 from sfumato.attacks.people import People, pick, read_people
 from sfumato.draws import BoolArray, Draws, IntArray, Positions
 from sfumato.engines.counting import take_profile
-from sfumato.engines.local import publish
+from sfumato.engines.publishing import publish
 from sfumato.errors import UsageError
 from sfumato.operators import operator_from_json
 from sfumato.operators.base import FloatArray

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from sfumato.engines.local import publish
+from sfumato.engines.publishing import publish
 from sfumato.table import Table
 from sfumato.workloads import (
     generate_workload,

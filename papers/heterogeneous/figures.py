@@ -13,7 +13,7 @@ from sfumato.engines.whole import WholeTable
 from sfumato.errors import InfeasibleGuarantee
 from sfumato.guarantees import parse_guarantee
 from sfumato.mechanisms import parse_mechanism
-from sfumato.mechanisms.generalized import WholePlan, penalty
+from sfumato.mechanisms.generalized import TablePlan, penalty
 from sfumato.pages.tables import Series
 from sfumato.table import Table
 
@@ -39,7 +39,7 @@ def measured(table: Table, promise: str, way: str) -> tuple[float, float] | None
         plan = parse_mechanism(way).plan(profile, parse_guarantee(promise), draws)
     except InfeasibleGuarantee:
         return None
-    assert isinstance(plan, WholePlan)
+    assert isinstance(plan, TablePlan)
     made = plan.generalize(whole.axes, whole.codes, draws, _nothing)
     seconds = time.perf_counter() - began
     return float(penalty(whole.axes, made)), seconds

@@ -12,7 +12,7 @@ import pyarrow as pa
 from sfumato import datasets
 from sfumato.draws import Draws, IntArray, Positions
 from sfumato.engines.stream import ranks_in_value
-from sfumato.mechanisms import Batch, Plan
+from sfumato.mechanisms import Batch, RecordPlan
 from sfumato.mechanisms.partitioned import PartitionedPlan, SubTables
 from sfumato.operators import Parts
 from sfumato.operators.base import FloatArray, Operator
@@ -100,7 +100,7 @@ def zipf(values: int, skew: float, rows: int = 300_000, least: float = 0.0) -> I
     return np.asarray(counts)
 
 
-def shown_symbols(plan: Plan, data: Microdata, draws: Draws) -> IntArray:
+def shown_symbols(plan: RecordPlan, data: Microdata, draws: Draws) -> IntArray:
     """What a plan publishes of each record: codes, or symbols where it has parts."""
     seen = np.zeros(data.values, np.int64)
     batch = Batch(

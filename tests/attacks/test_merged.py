@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import sfumato as sf
 from sfumato.attacks import attack
 from sfumato.attacks.merged import mechanism_on_merged, merged_table
-from sfumato.engines.local import publish
+from sfumato.engines.publishing import publish
 from sfumato.release import Release
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from sfumato.audits import audit
 from sfumato.audits.catalogue import POSTERIOR
-from sfumato.engines.local import publish
+from sfumato.engines.publishing import publish
 from sfumato.table import read
 
 RNG = np.random.default_rng(8)

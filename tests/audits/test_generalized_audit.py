@@ -15,7 +15,7 @@ import pytest
 
 from sfumato.audits import audit
 from sfumato.audits.findings import Finding, Verdict
-from sfumato.engines.local import publish
+from sfumato.engines.publishing import publish
 from sfumato.table import Table, read
 
 WAYS = [

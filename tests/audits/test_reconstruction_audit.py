@@ -14,7 +14,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.audits import Result, audit
-from sfumato.engines.local import publish
+from sfumato.engines.publishing import publish
 from sfumato.operators import Uniform
 from sfumato.release.manifest import FileEntry
 

@@ -12,7 +12,7 @@ import pytest
 
 from sfumato.audits import Verdict, audit
 from sfumato.draws import Draws
-from sfumato.engines.local import publish
+from sfumato.engines.publishing import publish
 from sfumato.errors import DataError, UsageError
 from sfumato.guarantees import Guarantee
 from sfumato.mechanisms import Batch, Mechanism, Published

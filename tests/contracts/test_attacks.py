@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from sfumato.attacks import ATTACKS, attack, attacks_for, parse_attack
-from sfumato.engines.local import publish
+from sfumato.engines.publishing import publish
 from sfumato.guarantees import GUARANTEES, parse_guarantee
 from sfumato.mechanisms import MECHANISMS, mechanisms_for, parse_mechanism
 from sfumato.release import KINDS

@@ -19,7 +19,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.draws import Draws
-from sfumato.engines.choosing import choose_plan, with_cells
+from sfumato.engines.choosing import choose_plan, profile_for
 from sfumato.engines.counting import take_profile
 from sfumato.errors import SfumatoError
 from sfumato.guarantees import GUARANTEES, parse_guarantee
@@ -114,7 +114,7 @@ def test_every_mechanism_is_tried() -> None:
 @pytest.mark.parametrize(("way", "text"), pairs())
 def test_plans_check_themselves(way: str, text: str) -> None:
     promise, mechanism = parse_guarantee(text), parse_mechanism(way)
-    profile = with_cells(declared(), take_profile(declared()), promise, mechanism)
+    profile = profile_for(declared(), promise, mechanism)
     _, plan = choose_plan(profile, promise, mechanism, Draws.from_seed(1))
     plan.check()
     assert plan.predicted_error() > 0
@@ -182,7 +182,7 @@ def test_publish_picks_the_most_accurate(tmp_path: Path, name: str) -> None:
     text = examples(name)[0]
     table = declared()
     promise = parse_guarantee(text)
-    profile = with_cells(table, take_profile(table), promise, None)
+    profile = profile_for(table, promise)
     errors = {}
     for way in mechanisms_for(promise):
         try:

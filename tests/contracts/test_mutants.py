@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sfumato.audits import audit
-from sfumato.engines.local import publish
+from sfumato.engines.publishing import publish
 from sfumato.errors import SfumatoError
 from sfumato.table import read
 

@@ -318,7 +318,6 @@ def test_a_partition_that_was_read_twice_and_differed_is_noticed(
     draws = Draws.from_seed(1)
     plan = way.plan(profile, sf.parse_guarantee(WAYS["splu"]), draws)
     work = worker.Work(table, profile, plan, sections, draws, draws, 3)
-    stream = work.stream()
     section = sections.section(0)
     path = frame.inputFiles()[0].removeprefix("file://")
     columns = ["person", "age", "town", "ill"]
@@ -332,7 +331,7 @@ def test_a_partition_that_was_read_twice_and_differed_is_noticed(
         np.stack([d.column(n).to_numpy() for n in ("partition", "chunk", "print")], axis=1)
         for d in dealt
     ]
-    prints = engine.Prints(stream)
+    prints = engine.Prints(table)
     prints.add(told[0])
     prints.add(told[1])
     with pytest.raises(sf.DataError, match="read twice, and differed"):

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sfumato.engines.local import publish
+from sfumato.engines.publishing import publish
 from sfumato.errors import DataError, InfeasibleGuarantee, UsageError
 from sfumato.release import Release
 from sfumato.table import Hierarchy, read

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from papers.range_counts import median_errors
-from sfumato.engines.local import publish
+from sfumato.engines.publishing import publish
 from sfumato.errors import UsageError
 from sfumato.evidence.penalty import release_penalty
 from sfumato.outlook.describe import describe

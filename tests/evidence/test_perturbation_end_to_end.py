@@ -13,7 +13,7 @@ import pytest
 
 from sfumato.audits import AuditCase, audit
 from sfumato.audits.perturbed import check_fit
-from sfumato.engines.local import publish
+from sfumato.engines.publishing import publish
 from sfumato.errors import QueryError, UsageError, WeakPromiseWarning
 from sfumato.queries import open_release
 from sfumato.table import Table, read

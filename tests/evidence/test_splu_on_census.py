@@ -12,7 +12,7 @@ from papers.coded import People
 from papers.splu import _census, methods
 from papers.splu.methods import Pool
 from sfumato.draws import BoolArray, Draws, IntArray
-from sfumato.engines.local import publish
+from sfumato.engines.publishing import publish
 from sfumato.operators.base import FloatArray
 from sfumato.queries import open_release
 from sfumato.table import read

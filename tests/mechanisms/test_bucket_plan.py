@@ -188,7 +188,7 @@ def test_fakes_avoid_what_the_records_of_a_bucket_rule_out(tmp_path):
     """Nobody of type B has value 0 or 1: no bucket with a B in it lists them as fakes."""
     import pyarrow.parquet as pq
 
-    from sfumato.engines.local import publish
+    from sfumato.engines.publishing import publish
     from sfumato.table import read
 
     rng = np.random.default_rng(6)

@@ -16,9 +16,8 @@ from papers.copies import copies_attack
 from sfumato.audits import audit
 from sfumato.datasets import read_adult, read_census
 from sfumato.draws import Draws
-from sfumato.engines.choosing import choose_plan, with_cells
-from sfumato.engines.counting import take_profile
-from sfumato.engines.local import publish
+from sfumato.engines.choosing import choose_plan, profile_for
+from sfumato.engines.publishing import publish
 from sfumato.errors import InfeasibleGuarantee, UsageError
 from sfumato.guarantees import ReconstructionPrivacy, parse_guarantee
 from sfumato.mechanisms import parse_mechanism
@@ -261,7 +260,7 @@ def census_plan(mechanism: str) -> SampledPlan:
     (path,) = need("occ100k.parquet")
     table = sf.read(read_census(path), quasi=CENSUS, sensitive="occupation")
     promise, way = parse_guarantee("reconstruction-privacy(0.3, 0.3)"), parse_mechanism(mechanism)
-    profile = with_cells(table, take_profile(table), promise, way)
+    profile = profile_for(table, promise, way)
     plan = choose_plan(profile, promise, way, Draws.from_seed(1))[1]
     assert isinstance(plan, SampledPlan)
     return plan

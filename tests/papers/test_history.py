@@ -12,7 +12,7 @@ import pytest
 import sfumato as sf
 from papers.history import notice_changes, simulate_history
 from sfumato.datasets import GENERATORS, write_dataset
-from sfumato.engines.local import publish
+from sfumato.engines.publishing import publish
 from sfumato.errors import UsageError
 from sfumato.table import Table
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sfumato.engines.local import publish
+from sfumato.engines.publishing import publish
 from sfumato.errors import QueryError, SingularOperator
 from sfumato.queries import ask
 from sfumato.queries.bucket_table import read_bucket_table

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sfumato.engines.local import publish
+from sfumato.engines.publishing import publish
 from sfumato.errors import QueryError, SingularOperator, WeakPromiseWarning
 from sfumato.operators import Decoy
 from sfumato.queries import OpenedRelease, open_release

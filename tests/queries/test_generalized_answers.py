@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sfumato.engines.local import publish
+from sfumato.engines.publishing import publish
 from sfumato.errors import QueryError, WeakPromiseWarning
 from sfumato.queries import open_release
 from sfumato.queries.opened import OpenedRelease

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import sfumato as sf
-from sfumato.engines.local import publish
+from sfumato.engines.publishing import publish
 
 M = 5
 Q = 0.5 / M

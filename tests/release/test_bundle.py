@@ -26,7 +26,7 @@ from sfumato.release.bundle import UNFINISHED
 SERVER = """
 import os, sys, time
 import sfumato as sf
-import sfumato.engines.local, sfumato.release, scipy.stats, duckdb
+import sfumato.engines.publishing, sfumato.release, scipy.stats, duckdb
 from sfumato.engines import order
 order._PILE = 25_000
 table = sf.read(sys.argv[1], quasi="x,y", sensitive="s")

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from sfumato.engines.local import publish
+from sfumato.engines.publishing import publish
 from sfumato.errors import BundleError
 from sfumato.release import Release
 from sfumato.table import read

@@ -16,7 +16,7 @@ from sfumato.attacks.registry import ALL, attacks_for, parse_attack
 from sfumato.attacks.views import raw_view, view_of
 from sfumato.audits.case import raw_table
 from sfumato.draws import Draws, IntArray
-from sfumato.engines.local import publish
+from sfumato.engines.publishing import publish
 from sfumato.errors import SfumatoError, UsageError
 from sfumato.release import Release
 from sfumato.table import Table

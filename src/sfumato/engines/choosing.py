@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from sfumato.columns import Value
 from sfumato.draws import Draws
-from sfumato.engines.counting import count_cells
+from sfumato.engines.counting import count_cells, take_profile
 from sfumato.errors import UsageError
 from sfumato.guarantees import Guarantee
 from sfumato.mechanisms import MECHANISMS, CellPlan, Mechanism, Plan, mechanisms_for
-from sfumato.mechanisms.generalized import WholePlan
 from sfumato.profile import Cells, Profile
 from sfumato.table import Table
 
-CountCells = Callable[[Table, str, tuple[Value, ...]], Cells]
+CountCells = Callable[[str, tuple[Value, ...]], Cells]
 
 
 def choose_draws(table: Table, seed: int | None, key_file: str | Path | None) -> Draws:
@@ -30,34 +30,12 @@ def choose_draws(table: Table, seed: int | None, key_file: str | Path | None) ->
     return Draws.system() if seed is None else Draws.from_seed(seed)
 
 
-def with_cells(
-    table: Table,
-    profile: Profile,
-    guarantee: Guarantee,
-    mechanism: Mechanism | None,
-    count: CountCells = count_cells,
-) -> Profile:
-    """The profile with its cells, where a mechanism in question looks at them."""
-    ways = mechanisms_for(guarantee) if mechanism is None else [mechanism]
-    if not any(way.needs_cells for way in ways) or len(profile.histograms) != 1:
-        return profile
-    (histogram,) = profile.histograms.values()
-    return replace(profile, cells=count(table, histogram.column, histogram.values))
+def possible_mechanisms(guarantee: Guarantee, mechanism: Mechanism | None) -> list[Mechanism]:
+    """The given mechanism, or all that `publish` chooses from; refused where none keeps it.
 
-
-def choose_plan(
-    profile: Profile,
-    guarantee: Guarantee,
-    mechanism: Mechanism | None,
-    draws: Draws,
-    *,
-    whole: bool = True,
-) -> tuple[Mechanism, Plan]:
-    """The given mechanism's plan, or the plan with the smallest predicted error.
-
-    Draws under a key file belong to people, so only plans that publish a record by itself, not by
-    its rank in the stream, can use them. `whole` says whether the engine can run plans that look at
-    all records at once.
+    >>> from sfumato.guarantees import SmallSum
+    >>> [str(mechanism) for mechanism in possible_mechanisms(SmallSum(3), None)]
+    ['splu']
     """
     if mechanism is not None and not mechanism.keeps(guarantee):
         able = [name for name, kind in MECHANISMS.items() if kind().keeps(guarantee)]
@@ -65,29 +43,65 @@ def choose_plan(
             f"The mechanism '{mechanism}' does not keep '{guarantee}'. "
             f"Mechanisms that do: {', '.join(able) or 'none yet'}."
         )
-    ways = mechanisms_for(guarantee) if mechanism is None else [mechanism]
-    if not ways:
+    found = mechanisms_for(guarantee) if mechanism is None else [mechanism]
+    if not found:
         raise UsageError(f"No mechanism keeps '{guarantee}' yet.")
-    plans = [(way, way.plan(profile, guarantee, draws.child("plan"))) for way in ways]
-    if not whole:
-        plans = [(way, plan) for way, plan in plans if not isinstance(plan, WholePlan)]
-        if not plans:
-            raise UsageError(
-                f"{' and '.join(str(way) for way in ways)} must see all records at once, so it "
-                "runs on one machine only. Publish with --engine local, or let optimal buckets "
-                "keep the promise: they publish the quasi columns as they are, on any engine."
-            )
+    return found
+
+
+def with_cells(
+    profile: Profile, guarantee: Guarantee, mechanism: Mechanism | None, count: CountCells
+) -> Profile:
+    """The profile with its cells, where a mechanism in question looks at them."""
+    possible = possible_mechanisms(guarantee, mechanism)
+    if not any(each.needs_cells for each in possible) or len(profile.histograms) != 1:
+        return profile
+    (histogram,) = profile.histograms.values()
+    return replace(profile, cells=count(histogram.column, histogram.values))
+
+
+def profile_for(table: Table, guarantee: Guarantee, mechanism: Mechanism | None = None) -> Profile:
+    """The counts of a table that planning needs, taken on this machine."""
+    count = partial(count_cells, table)
+    return with_cells(take_profile(table), guarantee, mechanism, count)
+
+
+def choose_plan(
+    profile: Profile,
+    guarantee: Guarantee,
+    mechanism: Mechanism | None,
+    draws: Draws,
+    runs: tuple[type[Plan], ...] = (Plan,),
+) -> tuple[Mechanism, Plan]:
+    """The given mechanism's plan, or the plan with the smallest predicted error.
+
+    `runs` are the kinds of plan that the engine can run. Draws under a key file belong to people,
+    so only plans that draw for each record alone can use them.
+    """
+    possible = possible_mechanisms(guarantee, mechanism)
+    named = " and ".join(str(each) for each in possible)
+    plans = [(each, each.plan(profile, guarantee, draws.child("plan"))) for each in possible]
+    plans = [(each, plan) for each, plan in plans if isinstance(plan, runs)]
+    if not plans:
+        raise UsageError(
+            f"{named} must see all records at once, so it runs on one machine only. Publish with "
+            "--engine local, or let optimal buckets keep the promise: they publish the quasi "
+            "columns as they are, on any engine."
+        )
     if draws.origin == "key-file":
-        plans = [
-            (way, plan)
-            for way, plan in plans
-            if not plan.needs_rank and not isinstance(plan, CellPlan)
-        ]
+        plans = [(each, plan) for each, plan in plans if plan.draws_for_people]
         if not plans:
             raise UsageError(
-                f"{' and '.join(str(way) for way in ways)} would place people by their rank in the "
-                "table or draw for whole groups, so a person would not be published alike each "
-                "time. With --key-file use a mechanism that draws for each record alone, such as "
-                "uniform."
+                f"{named} would place people by their rank in the table or draw for whole groups, "
+                "so a person would not be published alike each time. With --key-file use a "
+                "mechanism that draws for each record alone, such as uniform."
             )
     return min(plans, key=lambda pair: pair[1].predicted_error())
+
+
+def refuse_unfit(mechanism: Mechanism, plan: Plan, order: str, trace: Path | None) -> None:
+    """A plan that makes new rows has neither their order nor a trace of them."""
+    if isinstance(plan, CellPlan) and order == "keep":
+        raise UsageError(f"'{mechanism}' makes new rows, so there is no order to keep.")
+    if isinstance(plan, CellPlan) and trace is not None:
+        raise UsageError(f"'{mechanism}' makes new rows from counts, so it has no trace.")

@@ -9,9 +9,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sfumato.draws import Draws
+from sfumato.engines.counting import Progress
 from sfumato.engines.quasi import CodedColumn, QuasiColumn, quasi_column
+from sfumato.engines.stream import RowStream
 from sfumato.mechanisms import CellPlan, Published
+from sfumato.profile import Profile
 from sfumato.table import Table
+
+_BATCH_ROWS = 1 << 17
 
 
 class LabelColumn(CodedColumn):
@@ -23,7 +28,28 @@ class LabelColumn(CodedColumn):
         self._values = pa.array([], pa.string())
 
 
-def cell_quasi_columns(table: Table, plan: CellPlan, first: pa.RecordBatch) -> list[QuasiColumn]:
+class CellStream(RowStream):
+    """Rows that a plan makes from the profile's cells; the table is not read again."""
+
+    def __init__(
+        self, table: Table, profile: Profile, plan: CellPlan, draws: Draws, progress: Progress
+    ) -> None:
+        super().__init__(table, profile, plan, progress)
+        self.plan, self.draws = plan, draws
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        for batch, outcome in _outcomes(self.table, self.plan, self.draws):
+            if not self.rows.quasi:
+                self.rows.quasi = _quasi_columns(self.table, self.plan, batch)
+            compact = self.rows.add(batch, outcome)
+            self.published += compact.num_rows
+            self.progress("publishing", self.published, self.expected)
+            yield compact
+        self.rows.check_stated()
+        assert self.published == self.expected, (self.published, self.expected)
+
+
+def _quasi_columns(table: Table, plan: CellPlan, first: pa.RecordBatch) -> list[QuasiColumn]:
     """The way out for each quasi column."""
     return [
         LabelColumn(table, quasi.column)
@@ -33,8 +59,8 @@ def cell_quasi_columns(table: Table, plan: CellPlan, first: pa.RecordBatch) -> l
     ]
 
 
-def cell_outcomes(
-    table: Table, plan: CellPlan, draws: Draws, batch_rows: int
+def _outcomes(
+    table: Table, plan: CellPlan, draws: Draws
 ) -> Iterator[tuple[pa.RecordBatch, Published]]:
     """The rows that a plan emits, as batches of quasi columns and what goes with them.
 
@@ -49,8 +75,8 @@ def cell_outcomes(
     for emitted in plan.emit(draws):
         ends = np.cumsum(emitted.counts)
         total = int(ends[-1]) if len(ends) else 0
-        for start in range(0, total, batch_rows):
-            stop = min(start + batch_rows, total)
+        for start in range(0, total, _BATCH_ROWS):
+            stop = min(start + _BATCH_ROWS, total)
             low, high = np.searchsorted(ends, [start, stop - 1], side="right")
             copies = emitted.counts[low : high + 1].copy()
             copies[0] = min(int(ends[low]), stop) - start

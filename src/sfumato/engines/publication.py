@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sfumato.columns import Column
-from sfumato.errors import DataError, UsageError
+from sfumato.engines.engine import Written
+from sfumato.errors import DataError
 from sfumato.guarantees import Guarantee
 from sfumato.mechanisms import Mechanism, Plan
 from sfumato.profile import Profile
@@ -43,12 +43,11 @@ class Publication:
 def make_manifest(
     table: Table,
     profile: Profile,
-    promise: Guarantee,
-    way: Mechanism,
+    guarantee: Guarantee,
+    mechanism: Mechanism,
     plan: Plan,
+    written: Written,
     *,
-    rows: int,
-    columns: tuple[Column, ...],
     order: str,
     randomness: str,
     caveats: Sequence[str],
@@ -57,26 +56,19 @@ def make_manifest(
     return Manifest(
         sfumato=__version__,
         kind=plan.kind,
-        mechanism=str(way),
-        guarantee=str(promise),
-        rows=rows,
+        mechanism=str(mechanism),
+        guarantee=str(guarantee),
+        rows=written.rows,
         withheld=plan.withheld,
         missing=table.missing,
         order="kept" if order == "keep" else "shuffled",
         randomness=randomness,
-        columns=columns,
+        columns=written.columns,
         plan=plan.public(),
-        statement=tuple(plan.statement(promise, h) for h in profile.histograms.values()),
-        does_not_protect=promise.does_not_protect,
+        statement=tuple(plan.statement(guarantee, h) for h in profile.histograms.values()),
+        does_not_protect=guarantee.does_not_protect,
         caveats=(*plan.caveats(), *caveats, *_table_caveats(table)),
     )
-
-
-def check_choices(order: str, repeated_keys: str) -> None:
-    if order not in ("shuffle", "keep"):
-        raise UsageError(f"'order' must be shuffle or keep. Got {order!r} instead.")
-    if repeated_keys not in ("refuse", "allow"):
-        raise UsageError(f"'repeated_keys' must be refuse or allow. Got {repeated_keys!r} instead.")
 
 
 def key_caveats(table: Table, repeated: int, repeated_keys: str) -> list[str]:

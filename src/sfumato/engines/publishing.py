@@ -1,23 +1,25 @@
-"""One `publish` for every engine: the table is published where it lies, unless told otherwise."""
+"""Publishing, for every engine: count, choose a plan, write what it makes of the records."""
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
-from sfumato.engines import local
+from sfumato.engines.choosing import choose_draws, choose_plan, refuse_unfit, with_cells
 from sfumato.engines.counting import Progress, no_progress
-from sfumato.engines.publication import Publication
+from sfumato.engines.engine import Engine, RunOptions
+from sfumato.engines.local import LocalEngine
+from sfumato.engines.publication import Publication, key_caveats, make_manifest
 from sfumato.engines.republishing import as_before
+from sfumato.engines.spark.engine import SparkEngine
 from sfumato.errors import UsageError
 from sfumato.guarantees import Guarantee, parse_guarantee
 from sfumato.mechanisms import Mechanism, parse_mechanism
-from sfumato.release import Release
+from sfumato.release import BundleWriter, Release
 from sfumato.table import Table, read
-from sfumato.table.sources import ParquetSource
-from sfumato.table.spark import SparkSource
 
-ENGINES = ("local", "spark")
+ENGINES: dict[str, type[Engine]] = {cls.name: cls for cls in (LocalEngine, SparkEngine)}
 
 
 def publish(
@@ -57,62 +59,53 @@ def publish(
     >>> done.manifest.rows
     4
     """
+    began = time.perf_counter()
+    promised = parse_guarantee(guarantee) if isinstance(guarantee, str) else guarantee
+    named = parse_mechanism(mechanism) if isinstance(mechanism, str) else mechanism
+    _one_of("order", order, ("shuffle", "keep"))
+    _one_of("repeated_keys", repeated_keys, ("refuse", "allow"))
     if engine is not None and engine not in ENGINES:
         raise UsageError(f"'engine' must be one of {', '.join(ENGINES)}. Got {engine!r} instead.")
+    if batch_rows < 1:
+        raise UsageError(f"'batch_rows' must be at least 1. Got {batch_rows} instead.")
     if not isinstance(table, Table):
-        table = read(table, **roles)
+        table = read(table if engine is None else ENGINES[engine].source(table), **roles)
     elif roles:
         raise UsageError(f"The table has its roles already; {', '.join(roles)} cannot change them.")
     if previous is not None:
-        promise = parse_guarantee(guarantee) if isinstance(guarantee, str) else guarantee
-        way = parse_mechanism(mechanism) if isinstance(mechanism, str) else mechanism
-        table, mechanism = as_before(table, promise, way, key_file, previous)
-    if engine is None:
-        engine = "spark" if isinstance(table.source, SparkSource) else "local"
-    if engine == "spark":
-        if trace is not None:
-            raise UsageError("The Spark engine writes no trace. Leave it out, or publish locally.")
-        from sfumato.engines.spark import engine as spark
-
-        return spark.publish(
-            on_spark(table),
-            guarantee,
-            to=to,
-            mechanism=mechanism,
-            seed=seed,
-            key_file=key_file,
-            order=order,
-            repeated_keys=repeated_keys,
-            progress=progress,
-        )
-    return local.publish(
-        table,
-        guarantee,
-        to=to,
-        mechanism=mechanism,
-        seed=seed,
-        key_file=key_file,
+        table, named = as_before(table, promised, named, key_file, previous)
+    draws = choose_draws(table, seed, key_file)
+    options = RunOptions(
+        release=Path(to),
         order=order,
-        repeated_keys=repeated_keys,
         batch_rows=batch_rows,
-        threads=threads,
+        threads=threads is None or threads > 1,
         progress=progress,
-        trace=trace,
+        trace=None if trace is None else Path(trace),
     )
+    chosen_engine = ENGINES[engine or table.source.engine]
+    with BundleWriter(to) as bundle, chosen_engine(table, options) as running:
+        caveats = key_caveats(table, running.repeated_keys(), repeated_keys)
+        profile = with_cells(running.profile(), promised, named, running.cells)
+        chosen, plan = choose_plan(profile, promised, named, draws, running.plans)
+        refuse_unfit(chosen, plan, order, options.trace)
+        written = running.write(bundle.folder, plan, profile, draws)
+        manifest = bundle.finish(
+            make_manifest(
+                table,
+                profile,
+                promised,
+                chosen,
+                plan,
+                written,
+                order=order,
+                randomness=draws.origin,
+                caveats=caveats,
+            )
+        )
+    return Publication(Path(to), manifest, profile.rows, time.perf_counter() - began)
 
 
-def on_spark(table: Table) -> Table:
-    """The table with its records on Spark: a DataFrame as it is, Parquet files opened there."""
-    from dataclasses import replace
-
-    from sfumato.engines.spark.session import open_files
-
-    if isinstance(table.source, SparkSource):
-        return table
-    if isinstance(table.source, ParquetSource):
-        source = open_files([str(path) for path in table.source.paths], table.label)
-        return replace(table, source=source)
-    raise UsageError(
-        f"The Spark engine takes Parquet files and Spark DataFrames, not {table.label}. Publish it "
-        "with the local engine."
-    )
+def _one_of(name: str, given: str, allowed: tuple[str, ...]) -> None:
+    if given not in allowed:
+        raise UsageError(f"{name!r} must be {' or '.join(allowed)}. Got {given!r} instead.")

@@ -1,7 +1,4 @@
-"""Publishing a table as a whole: all quasi columns in memory, as small integers.
-
-Side by side with the streaming path of `engines.local`, for plans that publish ranges and sets.
-"""
+"""Writing ranges and sets: all quasi columns in memory, as small integers."""
 
 from __future__ import annotations
 
@@ -14,10 +11,12 @@ import pyarrow.compute as pc
 from sfumato.columns import Column, Range, Values
 from sfumato.draws import Draws, IntArray
 from sfumato.engines.coding import SensitiveCoder
-from sfumato.engines.counting import Progress, drop_missing
+from sfumato.engines.compact import sensitive_columns, sensitive_type
+from sfumato.engines.counting import drop_missing
+from sfumato.engines.engine import RunOptions, Written
 from sfumato.engines.order import ROW_GROUP
 from sfumato.errors import DataError, UsageError
-from sfumato.mechanisms.generalized import Generalized, RangeCover, WholePlan
+from sfumato.mechanisms.generalized import Generalized, RangeCover, TablePlan
 from sfumato.mechanisms.heterogeneous.ncp import Axis, NumericAxis, SetAxis, TreeAxis
 from sfumato.profile import Profile
 from sfumato.table import Table
@@ -122,23 +121,7 @@ class WholeTable:
                     self.table.domains.get(axis.name, domain),
                 )
             )
-        bins = self.table.bins.get(self.sensitive)
-        described.append(
-            Column(
-                self.sensitive,
-                "sensitive",
-                "categorical" if bins else self.table.kinds[self.sensitive],
-                str(self._sensitive_type()),
-                Values(self.profile.histograms[self.sensitive].values),
-                bins.edges if bins else None,
-            )
-        )
-        return tuple(described)
-
-    def _sensitive_type(self) -> pa.DataType:
-        return (
-            pa.string() if self.sensitive in self.table.bins else self.table.type_of(self.sensitive)
-        )
+        return (*described, *sensitive_columns(self.table, self.profile))
 
     def records(self, made: Generalized, rows: IntArray) -> pa.Table:
         """These published rows as the file holds them."""
@@ -155,26 +138,24 @@ class WholeTable:
             arrays[axis.name] = pa.ListArray.from_arrays(
                 pa.array(starts.astype(np.int32)), domain.take(pa.array(cover.codes[places]))
             )
-        values = pa.array(self.profile.histograms[self.sensitive].values, self._sensitive_type())
+        kind = sensitive_type(self.table, self.sensitive)
+        values = pa.array(self.profile.histograms[self.sensitive].values, kind)
         arrays[self.sensitive] = values.take(pa.array(self.codes[made.source[rows]]))
         return pa.table(arrays)
 
 
-def publish_whole(
+def write_generalized(
     folder: Path,
     table: Table,
     profile: Profile,
-    plan: WholePlan,
+    plan: TablePlan,
     draws: Draws,
-    order: str,
-    threads: bool,
-    progress: Progress,
-    trace: str | Path | None,
-) -> tuple[tuple[Column, ...], int]:
-    """Write the records of a generalized release; the columns and how many rows there are."""
+    options: RunOptions,
+) -> Written:
+    """Write the records of a generalized release."""
     import pyarrow.parquet as pq
 
-    if order == "keep":
+    if options.order == "keep":
         raise UsageError(
             "A generalized release has no order of the table to keep: rows and people are matched "
             "many to many. Leave --order out."
@@ -185,9 +166,10 @@ def publish_whole(
             "another mechanism."
         )
     _check_names(table)
-    if trace is not None and (Path(trace) / TRACE).exists():
-        raise DataError(f"{str(Path(trace) / TRACE)!r} exists already. Choose another folder.")
-    whole = WholeTable(table, profile, threads)
+    trace, progress = options.trace, options.progress
+    if trace is not None and (trace / TRACE).exists():
+        raise DataError(f"{str(trace / TRACE)!r} exists already. Choose another folder.")
+    whole = WholeTable(table, profile, options.threads)
     made = plan.generalize(whole.axes, whole.codes, draws, progress)
     place = draws.order("shuffle rows", made.rows)
     writer: pq.ParquetWriter | None = None
@@ -200,8 +182,8 @@ def publish_whole(
     assert writer is not None
     writer.close()
     if trace is not None:
-        _write_trace(Path(trace), made, place)
-    return whole.columns(made), made.rows
+        _write_trace(trace, made, place)
+    return Written(whole.columns(made), made.rows)
 
 
 def _check_names(table: Table) -> None:

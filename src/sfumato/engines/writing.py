@@ -6,6 +6,8 @@ import queue
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from types import TracebackType
+from typing import Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,13 +16,18 @@ Restore = Callable[[pa.Table], pa.Table]
 
 
 class RecordWriter:
-    """Writes row groups to one Parquet file; `restore` turns compact columns into final ones."""
+    """Writes row groups to one Parquet file; `restore` turns compact columns into final ones.
+
+    The file is complete when the `with` block ends well. `columns` gives the columns of a file
+    without rows.
+    """
 
     def __init__(self, path: Path, restore: Restore) -> None:
         self._path, self._restore = path, restore
         self._queue: queue.Queue[pa.Table | None] = queue.Queue(maxsize=1)
         self._failure: BaseException | None = None
         self.rows = 0
+        self.columns: pa.Table | None = None
         self._thread = threading.Thread(target=self._run, name="sfumato-writer", daemon=True)
         self._thread.start()
 
@@ -30,18 +37,21 @@ class RecordWriter:
         self.rows += table.num_rows
         self._queue.put(table)
 
-    def close(self, empty: pa.Table | None = None) -> None:
-        """Wait until all is written. `empty` gives the columns of a file without rows."""
-        if self.rows == 0 and empty is not None:
-            self._queue.put(empty)
-        self.stop()
-        self._raise()
+    def __enter__(self) -> Self:
+        return self
 
-    def stop(self) -> None:
-        """End the thread, whatever happened."""
-        if self._thread.is_alive():
-            self._queue.put(None)
-            self._thread.join()
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is None and self.rows == 0 and self.columns is not None:
+            self._queue.put(self.columns)
+        self._queue.put(None)
+        self._thread.join()
+        if kind is None:
+            self._raise()
 
     def _run(self) -> None:
         writer: pq.ParquetWriter | None = None

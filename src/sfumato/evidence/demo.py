@@ -10,8 +10,8 @@ from typing import Any
 from sfumato.audits import Verdict, audit
 from sfumato.datasets import GENERATORS, write_dataset
 from sfumato.engines.counting import Progress, no_progress
-from sfumato.engines.local import publish
 from sfumato.engines.publication import Publication
+from sfumato.engines.publishing import publish
 from sfumato.errors import DataError
 from sfumato.evidence.report import Report, write_report
 from sfumato.queries import open_release

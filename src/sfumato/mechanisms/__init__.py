@@ -13,9 +13,10 @@ from sfumato.mechanisms.buckets import (
 from sfumato.mechanisms.burel import Burel
 from sfumato.mechanisms.fine_grain import FineGrainPerturbation
 from sfumato.mechanisms.general import GeneralPerturbation
+from sfumato.mechanisms.generalized import TablePlan
 from sfumato.mechanisms.heterogeneous.mechanism import HeterogeneousGeneralization
 from sfumato.mechanisms.partitioned import PartitionedPerturbation
-from sfumato.mechanisms.protocol import Batch, CellPlan, Mechanism, Plan, Published
+from sfumato.mechanisms.protocol import Batch, CellPlan, Mechanism, Plan, Published, RecordPlan
 from sfumato.mechanisms.resample import Resampling
 from sfumato.mechanisms.ring import Ring
 from sfumato.mechanisms.splu import DecoyValues
@@ -71,6 +72,8 @@ __all__ = [
     "Mechanism",
     "Plan",
     "Published",
+    "RecordPlan",
+    "TablePlan",
     "mechanisms_for",
     "parse_mechanism",
 ]

@@ -22,7 +22,7 @@ from sfumato.mechanisms.generalized import (
     SetCover,
     Shown,
     Stage,
-    WholePlan,
+    TablePlan,
     covers_of,
     one_column,
     set_cover,
@@ -93,7 +93,7 @@ def _keeps(taken: Sequence[int], shares: Sequence[Fraction]) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class BurelPlan(WholePlan):
+class BurelPlan(TablePlan):
     """Runs of values and the classes that take from them, from counts alone."""
 
     histogram: Histogram

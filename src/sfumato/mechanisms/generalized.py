@@ -10,14 +10,14 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from sfumato.draws import Draws, IntArray
 from sfumato.errors import UsageError
 from sfumato.mechanisms.heterogeneous.ncp import Axis, NumericAxis, TreeAxis, gcp
-from sfumato.mechanisms.protocol import Batch, Plan, Published
+from sfumato.mechanisms.protocol import Plan
 from sfumato.profile import Histogram, Profile
 
 Stage = Callable[[str, int, int], None]
@@ -64,14 +64,10 @@ class Generalized:
         return len(self.source)
 
 
-class WholePlan(Plan):
-    """A plan that publishes a table as a whole."""
+class TablePlan(Plan):
+    """A plan that looks at all records at once, and publishes ranges and sets."""
 
     kind: ClassVar[str] = "generalized"
-    needs_rank: ClassVar[bool] = True  # draws belong to places in the table, not to people
-
-    def apply(self, batch: Batch, draws: Draws) -> Published:
-        raise UsageError("This mechanism publishes a table as a whole, not record by record.")
 
     @abstractmethod
     def generalize(
@@ -82,9 +78,6 @@ class WholePlan(Plan):
     def predicted_error(self) -> float:
         """Ranges and sets blur every count far more than buckets do: never chosen by itself."""
         return float("inf")
-
-    @abstractmethod
-    def public(self) -> dict[str, Any]: ...
 
 
 def one_column(profile: Profile, mechanism: str) -> Histogram:

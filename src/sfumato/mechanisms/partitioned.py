@@ -20,7 +20,7 @@ from sfumato.mechanisms.fine_grain import best_for_counts
 from sfumato.mechanisms.partitioning import balanced_groups, best_merging, reverse_cuthill_mckee
 from sfumato.mechanisms.partitioning.merge import part_gamma
 from sfumato.mechanisms.perturbed import within
-from sfumato.mechanisms.protocol import Batch, Mechanism, Plan, Published
+from sfumato.mechanisms.protocol import Batch, Mechanism, Published, RecordPlan
 from sfumato.operators import FineGrain, Part, Parts, Uniform
 from sfumato.profile import Histogram, Profile
 
@@ -75,7 +75,7 @@ class SubTables:
 
 
 @dataclass(frozen=True, eq=False)
-class PartitionedPlan(Plan):
+class PartitionedPlan(RecordPlan):
     """Exact quotas of every value in every part; the keyed slot of a record decides its part."""
 
     columns: Mapping[str, SubTables]

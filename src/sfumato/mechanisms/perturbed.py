@@ -15,7 +15,7 @@ import numpy as np
 
 from sfumato.columns import list_some, value_text, value_to_json
 from sfumato.draws import Address, Draws, Positions
-from sfumato.mechanisms.protocol import Batch, Plan, Published
+from sfumato.mechanisms.protocol import Batch, Published, RecordPlan
 from sfumato.operators.base import FloatArray, Operator
 from sfumato.profile import Histogram
 
@@ -23,7 +23,7 @@ Allowed = Fraction | Sequence[Fraction | None]  # one amplification for all valu
 
 
 @dataclass(frozen=True, eq=False)
-class PerturbedPlan(Plan):
+class PerturbedPlan(RecordPlan):
     """One operator per sensitive column, drawn independently record by record.
 
     `limits` say how much the guarantee allows any value's odds to rise (None: no limit); `rows`

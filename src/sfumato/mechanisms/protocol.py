@@ -1,7 +1,7 @@
 """The shape of every mechanism: plan on counts, apply to records.
 
-`Mechanism.plan` sees the profile and decides; the frozen `Plan` touches each record once, without
-memory of the others. `Plan.public` is all that the world learns of the plan.
+`Mechanism.plan` sees the profile and decides; a frozen `Plan` says what becomes of the records.
+`Plan.public` is all that the world learns of it.
 """
 
 from __future__ import annotations
@@ -50,15 +50,20 @@ class Published:
 
 
 class Plan(ABC):
-    """A mechanism's decision for one profile."""
+    """A mechanism's decision for one profile.
+
+    What an engine does with it is one of three things, and each has its class: a `RecordPlan`
+    touches every record once, a `CellPlan` makes rows from counts, a `TablePlan` (see
+    `mechanisms.generalized`) looks at all records at once.
+    """
 
     kind: ClassVar[str]  # the release kind: "perturbed", "bucketed", …
-    needs_rank: ClassVar[bool] = False
     withheld: int = 0  # how many records the release leaves out
 
-    @abstractmethod
-    def apply(self, batch: Batch, draws: Draws) -> Published:
-        """Publish a batch of records. The same for any cutting of the stream into batches."""
+    @property
+    def draws_for_people(self) -> bool:
+        """Whether it draws for each record alone, so that a draw can belong to a person."""
+        return False
 
     @abstractmethod
     def public(self) -> dict[str, Any]:
@@ -68,16 +73,39 @@ class Plan(ABC):
         """The promise in plain words, for one column; narrower where the mechanism's is."""
         return guarantee.statement(histogram)
 
+    def caveats(self) -> list[str]:
+        """Sentences that belong beside the promise."""
+        return []
+
+    @abstractmethod
+    def predicted_error(self) -> float:
+        """Expected standard error of a count, relative, at the share and size that
+        `publish` compares mechanisms with: smaller is better. Comparable across mechanisms."""
+
+    @abstractmethod
+    def check(self) -> None:
+        """Verify every invariant of the plan in exact arithmetic; AssertionError with the state."""
+
+
+class RecordPlan(Plan):
+    """A plan that publishes every record by itself, without memory of the others."""
+
+    needs_rank: ClassVar[bool] = False
+
+    @property
+    def draws_for_people(self) -> bool:
+        return not self.needs_rank  # a rank is a place in the table, not a person's own
+
+    @abstractmethod
+    def apply(self, batch: Batch, draws: Draws) -> Published:
+        """Publish a batch of records. The same for any cutting of the stream into batches."""
+
     def trace(self, batch: Batch) -> Mapping[str, IntArray]:
         """Private numbers per record by which an audit can follow the plan, such as the group.
 
         Written only where the steward asks for a trace; never part of a release.
         """
         return {}
-
-    def caveats(self) -> list[str]:
-        """Sentences that belong beside the promise."""
-        return []
 
     def side_tables(
         self, records: Callable[[], Iterable[pa.RecordBatch]]
@@ -88,15 +116,6 @@ class Plan(ABC):
         reads the records as they were published, for plans that look at them again.
         """
         return {}
-
-    @abstractmethod
-    def predicted_error(self) -> float:
-        """Expected standard error of a count, relative, at the share and size that
-        `publish` compares mechanisms with: smaller is better. Comparable across mechanisms."""
-
-    @abstractmethod
-    def check(self) -> None:
-        """Verify every invariant of the plan in exact arithmetic; AssertionError with the state."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,9 +142,6 @@ class Emitted:
 
 class CellPlan(Plan):
     """A plan that makes the published rows from the profile's cells, and touches no record."""
-
-    def apply(self, batch: Batch, draws: Draws) -> Published:
-        raise TypeError("this plan makes rows from counts: emit() them")
 
     @abstractmethod
     def quasi(self) -> list[PublishedQuasi]:

@@ -11,12 +11,12 @@ import numpy as np
 
 from sfumato.draws import Draws
 from sfumato.guarantees.base import Guarantee
-from sfumato.mechanisms.protocol import Batch, Mechanism, Plan, Published
+from sfumato.mechanisms.protocol import Batch, Mechanism, Published, RecordPlan
 from sfumato.profile import Histogram, Profile
 
 
 @dataclass(frozen=True, eq=False)
-class ResampledPlan(Plan):
+class ResampledPlan(RecordPlan):
     """Values drawn in proportion to the histogram, whatever they were."""
 
     histograms: Mapping[str, Histogram]

@@ -16,7 +16,7 @@ from sfumato.guarantees.small_sum import SmallSum
 from sfumato.mechanisms.greedy import Greedy
 from sfumato.mechanisms.mixing import Mixed
 from sfumato.mechanisms.perturbed import relative_error
-from sfumato.mechanisms.protocol import Batch, Mechanism, Plan, Published
+from sfumato.mechanisms.protocol import Batch, Mechanism, Published, RecordPlan
 from sfumato.operators import Decoy
 from sfumato.operators.decoy import NEAR
 from sfumato.profile import Histogram, Profile
@@ -75,7 +75,7 @@ class DecoyGroups:
 
 
 @dataclass(frozen=True, eq=False)
-class DecoyPlan(Plan):
+class DecoyPlan(RecordPlan):
     """Groups per sensitive column, independent of one another.
 
     N is made a multiple of c by withholding N mod c records, every such set equally likely: the

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from sfumato.columns import Range, Values, value_text
 from sfumato.draws import Draws
 from sfumato.engines.choosing import choose_plan, with_cells
-from sfumato.engines.counting import drop_missing, take_profile
+from sfumato.engines.counting import count_cells, drop_missing, take_profile
 from sfumato.engines.quasi import QuasiColumn, quasi_column
 from sfumato.guarantees import Guarantee, RhoPrivacy, parse_guarantee
 from sfumato.mechanisms import Mechanism, Plan, parse_mechanism
@@ -63,7 +64,7 @@ def describe(
         return Description(profile.rows, tables, [])
     promise = parse_guarantee(guarantee) if isinstance(guarantee, str) else guarantee
     way = parse_mechanism(mechanism) if isinstance(mechanism, str) else mechanism
-    profile = with_cells(table, profile, promise, way)
+    profile = with_cells(profile, promise, way, partial(count_cells, table))
     way, plan = choose_plan(profile, promise, way, Draws.system())
     notes = [plan.statement(promise, histogram) for histogram in profile.histograms.values()]
     notes.append("Does not protect against: " + "; ".join(promise.does_not_protect) + ".")

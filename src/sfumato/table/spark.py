@@ -18,6 +18,8 @@ class SparkSource(Source):
     Read in batches it comes partition by partition, so that the driver holds one at a time.
     """
 
+    engine = "spark"
+
     def __init__(self, frame: Any, label: str = "the given Spark DataFrame") -> None:
         self.frame, self.label = frame, label
         self.schema = pa.schema(

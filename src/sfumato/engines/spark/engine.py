@@ -10,113 +10,112 @@ from __future__ import annotations
 
 import pickle
 import shutil
-import time
 from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from sfumato.columns import Value
 from sfumato.draws import Draws
-from sfumato.engines.choosing import choose_draws, choose_plan, with_cells
-from sfumato.engines.counting import Progress, no_progress
-from sfumato.engines.files import published_records, write_records, write_side
+from sfumato.engines.compact import CompactRows
+from sfumato.engines.engine import Engine, RunOptions
 from sfumato.engines.order import pile_count
-from sfumato.engines.publication import Publication, check_choices, key_caveats, make_manifest
 from sfumato.engines.quasi import PlainColumn
 from sfumato.engines.spark import worker
 from sfumato.engines.spark.counting import (
+    Sections,
     check_keys,
     count_cells,
     take_profile,
     whole_records,
 )
 from sfumato.engines.spark.sealing import Sealed
-from sfumato.engines.spark.session import job_settings, spark_errors, steady
-from sfumato.engines.stream import CellStream, RecordStream
+from sfumato.engines.spark.session import job_settings, open_files, spark_errors, steady
+from sfumato.engines.stream import changed
 from sfumato.errors import UsageError
-from sfumato.guarantees import Guarantee, parse_guarantee
-from sfumato.mechanisms import CellPlan, Mechanism, parse_mechanism
-from sfumato.profile import Cells
-from sfumato.release import BundleWriter
+from sfumato.mechanisms import RecordPlan
+from sfumato.profile import Cells, Profile
 from sfumato.table import Table
+from sfumato.table.sources import ParquetSource, Source
 from sfumato.table.spark import SchemaSource, SparkSource, numbered
 
 
-def publish(
-    table: Table,
-    guarantee: Guarantee | str,
-    *,
-    to: str | Path,
-    mechanism: Mechanism | str | None = None,
-    seed: int | None = None,
-    key_file: str | Path | None = None,
-    order: str = "shuffle",
-    repeated_keys: str = "refuse",
-    progress: Progress = no_progress,
-) -> Publication:
-    """Publish a table whose source is a Spark DataFrame; the parameters of the local engine."""
-    began = time.perf_counter()
-    promise = parse_guarantee(guarantee) if isinstance(guarantee, str) else guarantee
-    way = parse_mechanism(mechanism) if isinstance(mechanism, str) else mechanism
-    check_choices(order, repeated_keys)
-    if order == "keep":
-        raise UsageError(
-            "Rows on Spark have no order to keep. Leave --order out, or publish with --engine "
-            "local."
-        )
-    assert isinstance(table.source, SparkSource)
-    draws = choose_draws(table, seed, key_file)
-    # people's draws follow the key file; the order of rows must be fresh all the same
-    order_draws = Draws.system() if draws.origin == "key-file" else draws
-    given = table.source.frame
-    roles = replace(table, source=SchemaSource(table.label, table.source.schema))
-    with (
-        BundleWriter(to) as bundle,
-        spark_errors(table.label),
-        job_settings(given.sparkSession),
-        steady(given) as frame,
-    ):
-        caveats = key_caveats(table, check_keys(table, frame), repeated_keys)
-        progress("counting", 0, 0)
-        profile, sections = take_profile(table, frame)
-        profile = with_cells(table, profile, promise, way, partial(_cells, frame))
-        way, plan = choose_plan(profile, promise, way, draws, whole=False)
-        stream: RecordStream
-        if isinstance(plan, CellPlan):  # rows follow from counts: the driver makes them
-            stream = CellStream(roles, profile, plan, draws, 1 << 17, True, progress)
-            columns = write_records(bundle.folder, stream, order, order_draws)
-        else:
-            stream = RecordStream(roles, profile, plan, draws, 1, False, progress)
-            piles = pile_count(stream.expected)
-            work = worker.Work(roles, profile, plan, sections, draws, order_draws, piles)
-            write_parts(bundle.folder, stream, frame, work, beside=_on_one_machine(frame))
-            columns = stream.columns()
-        for stem, pieces in plan.side_tables(published_records(bundle.folder)).items():
-            write_side(bundle.folder / f"{stem}.parquet", pieces, stream)
-        manifest = bundle.finish(
-            make_manifest(
-                table,
-                profile,
-                promise,
-                way,
-                plan,
-                rows=stream.published,
-                columns=columns,
-                order=order,
-                randomness=draws.origin,
-                caveats=caveats,
+class SparkEngine(Engine):
+    """Publishes a DataFrame, or Parquet files that Spark reads."""
+
+    name: ClassVar[str] = "spark"
+
+    def __init__(self, table: Table, options: RunOptions) -> None:
+        if options.trace is not None:
+            raise UsageError("The Spark engine writes no trace. Leave it out, or publish locally.")
+        if options.order == "keep":
+            raise UsageError(
+                "Rows on Spark have no order to keep. Leave --order out, or publish with --engine "
+                "local."
             )
+        super().__init__(replace(table, source=_on_spark(table.source)), options)
+        self._frame: Any = None
+        self._sections: Sections | None = None  # known once the table was counted
+
+    @classmethod
+    def source(cls, origin: Any) -> Source:
+        if isinstance(origin, str | Path):
+            return open_files([str(origin)], str(origin))
+        return super().source(origin)
+
+    def __enter__(self) -> Self:
+        assert isinstance(self.table.source, SparkSource)
+        given = self.table.source.frame
+        with ExitStack() as held:
+            held.enter_context(spark_errors(self.table.label))
+            held.enter_context(job_settings(given.sparkSession))
+            self._frame = held.enter_context(steady(given))
+            self.held = held.pop_all()
+        return self
+
+    def repeated_keys(self) -> int:
+        return check_keys(self.table, self._frame)
+
+    def profile(self) -> Profile:
+        self.options.progress("counting", 0, 0)
+        profile, self._sections = take_profile(self.table, self._frame)
+        return profile
+
+    def cells(self, column: str, values: tuple[Value, ...]) -> Cells:
+        return count_cells(self.table, self._frame, column, values)
+
+    def apply(
+        self, folder: Path, plan: RecordPlan, profile: Profile, draws: Draws, order_draws: Draws
+    ) -> tuple[CompactRows, int]:
+        assert self._sections is not None
+        described = SchemaSource(self.table.label, self.table.source.schema)
+        work = worker.Work(
+            replace(self.table, source=described),
+            profile,
+            plan,
+            self._sections,
+            draws,
+            order_draws,
+            pile_count(profile.rows - plan.withheld),
         )
-    return Publication(Path(to), manifest, profile.rows, time.perf_counter() - began)
+        return write_parts(
+            folder, self._frame, work, self.options, beside=_on_one_machine(self._frame)
+        )
 
 
-def _cells(frame: Any, table: Table, column: str, values: tuple[Value, ...]) -> Cells:
-    return count_cells(table, frame, column, values)
+def _on_spark(source: Source) -> SparkSource:
+    """Records on Spark: a DataFrame as it is, Parquet files opened there."""
+    if isinstance(source, SparkSource):
+        return source
+    if isinstance(source, ParquetSource):
+        return open_files([str(path) for path in source.paths], source.label)
+    raise UsageError(
+        f"The Spark engine takes Parquet files and Spark DataFrames, not {source.label}. Publish "
+        "it with the local engine."
+    )
 
 
 def _on_one_machine(frame: Any) -> bool:
@@ -125,19 +124,20 @@ def _on_one_machine(frame: Any) -> bool:
 
 
 def write_parts(
-    folder: Path, stream: RecordStream, frame: Any, work: worker.Work, *, beside: bool
-) -> None:
-    """The second pass: a file for every pile, and what the quasi columns show in all of them.
+    folder: Path, frame: Any, work: worker.Work, options: RunOptions, *, beside: bool
+) -> tuple[CompactRows, int]:
+    """A file for every pile; what the quasi columns show in all of them.
 
     `beside` says that the tasks run where the folder is.
     """
-    table = work.table
+    table, expected, published = work.table, work.profile.rows - work.plan.withheld, 0
     columns = [*table.quasi, *table.sensitive]
     if work.draws.origin == "key-file" and table.key is not None:
         columns.append(table.key)
     shown = [PlainColumn(table, name) for name in table.quasi]
-    stream.quasi = list(shown)
-    prints = Prints(stream)
+    rows = CompactRows(table, work.profile)
+    rows.quasi = shown
+    prints = Prints(table)
     with _arrivals(folder) as arriving:
         work = replace(work, folder=str(arriving.resolve()) if beside else None)
         with closing(Sealed(work, frame.sparkSession)) as sealed:
@@ -156,16 +156,15 @@ def write_parts(
                     (arriving / str(part.pile)).rename(place)
                 else:
                     place.write_bytes(part.file)
-                stream.published += part.records
-                stream.progress("publishing", stream.published, stream.expected)
-    if stream.published != stream.expected:
-        raise stream.changed(
-            f"{stream.expected:,} records were to be published, and {stream.published:,} arrived"
-        )
-    if not stream.published:
+                published += part.records
+                options.progress("publishing", published, expected)
+    if published != expected:
+        how = f"{expected:,} records were to be published, and {published:,} arrived"
+        raise changed(table, how)
+    if not published:
         _place(folder, 0, 1).write_bytes(worker.empty_file(work))
-    for column in shown:
-        column.check_stated()
+    rows.check_stated()
+    return rows, published
 
 
 @contextmanager
@@ -209,14 +208,15 @@ def _place(folder: Path, pile: int, piles: int) -> Path:
 class Prints:
     """What every pile says that each partition gave: all must say the same."""
 
-    def __init__(self, stream: RecordStream) -> None:
-        self._stream = stream
+    def __init__(self, table: Table) -> None:
+        self._table = table
         self._known: dict[tuple[int, int], int] = {}
 
     def add(self, told: Iterable[Any]) -> None:
         for partition, chunk, said in np.asarray(told).tolist():
             if self._known.setdefault((partition, chunk), said) != said:
-                raise self._stream.changed(
+                raise changed(
+                    self._table,
                     f"partition {partition} was read twice, and differed. A DataFrame whose rows "
-                    "come in another order each time cannot be published"
+                    "come in another order each time cannot be published",
                 )

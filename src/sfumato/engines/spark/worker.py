@@ -25,13 +25,14 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.draws import Draws, Positions
+from sfumato.engines.compact import CompactRows, single_chunk
 from sfumato.engines.counting import no_progress
 from sfumato.engines.order import Regroup, take
 from sfumato.engines.quasi import Seen, quasi_column
 from sfumato.engines.spark.counting import Sections
 from sfumato.engines.spark.sealing import Sealed
-from sfumato.engines.stream import RecordStream, single_chunk
-from sfumato.mechanisms import Batch, Plan
+from sfumato.engines.stream import RecordStream
+from sfumato.mechanisms import Batch, RecordPlan
 from sfumato.profile import Profile
 from sfumato.table import Table
 from sfumato.table.plain import normalize
@@ -52,16 +53,16 @@ class Work:
 
     table: Table  # its roles; its source has a schema and no rows
     profile: Profile
-    plan: Plan
+    plan: RecordPlan
     sections: Sections
     draws: Draws
     order_draws: Draws
     piles: int
     folder: str | None = None  # where tasks put files, if they can; they return them otherwise
 
-    def stream(self, number: int | None = None, batches: Batches | None = None) -> RecordStream:
-        source = PartitionSource(self.table.source, batches or iter(()), self.table.quasi)
-        section = None if number is None else self.sections.section(number)
+    def stream(self, number: int, batches: Batches) -> RecordStream:
+        """The records of one partition through the plan."""
+        source = PartitionSource(self.table.source, batches, self.table.quasi)
         return RecordStream(
             replace(self.table, source=source),
             self.profile,
@@ -70,7 +71,7 @@ class Work:
             1 << 16,
             False,
             no_progress,
-            section=section,
+            section=self.sections.section(number),
         )
 
 
@@ -117,7 +118,7 @@ def deal(work: Work, number: int, batches: Batches) -> Batches:
         nonlocal dealt, chunk
         while ready:
             rows = ready.pop(0)
-            piles = _piles(work, stream, rows, dealt)
+            piles = _piles(work, stream.rows, rows, dealt)
             for _, content in piles:
                 told.update(content)
             told_now = int.from_bytes(told.digest(), "little", signed=True)
@@ -140,7 +141,7 @@ def deal(work: Work, number: int, batches: Batches) -> Batches:
     yield from waiting()
 
 
-def _piles(work: Work, stream: RecordStream, rows: pa.Table, dealt: int) -> list[tuple[int, bytes]]:
+def _piles(work: Work, known: CompactRows, rows: pa.Table, dealt: int) -> list[tuple[int, bytes]]:
     """The rows of a chunk by pile, as they travel. `dealt` is the address of the first one."""
     address = Positions(dealt, rows.num_rows)
     pile = work.order_draws.below("shuffle pile", address, work.piles)
@@ -148,9 +149,9 @@ def _piles(work: Work, stream: RecordStream, rows: pa.Table, dealt: int) -> list
     sorted_rows = take(rows, np.argsort(narrow, kind="stable"))
     arrays = [
         column.restore(single_chunk(sorted_rows, column.name), ordered=False)
-        for column in stream.quasi
+        for column in known.quasi
     ]
-    made = [single_chunk(sorted_rows, name) for name in (*stream.sensitive, *stream.extra)]
+    made = [single_chunk(sorted_rows, name) for name in (*known.sensitive, *known.extra)]
     ends = np.cumsum(np.bincount(pile, minlength=work.piles)).tolist()
     piles, start = [], 0
     for place, end in enumerate(ends):
@@ -221,25 +222,25 @@ def make_file(
     """A pile in random order as a Parquet file; how many records; what its quasi columns show."""
     import pyarrow.parquet as pq
 
-    table, stream = work.table, work.stream()
+    table, known = work.table, CompactRows(work.table, work.profile)
     names = batches[0].schema.names
-    stream.quasi = [quasi_column(table, name, batches[0].column(name).type) for name in table.quasi]
+    known.quasi = [quasi_column(table, name, batches[0].column(name).type) for name in table.quasi]
     made = [name for name in names if name not in table.quasi]
-    stream.sensitive = tuple(name for name in made if name in table.sensitive)
-    stream.extra = tuple(name for name in made if name not in table.sensitive)
+    known.sensitive = tuple(name for name in made if name in table.sensitive)
+    known.extra = tuple(name for name in made if name not in table.sensitive)
     pieces = []
     for batch in batches:
-        arrays = [column.add(batch.column(column.name)) for column in stream.quasi]
+        arrays = [column.add(batch.column(column.name)) for column in known.quasi]
         arrays += [batch.column(name) for name in made]
         pieces.append(pa.RecordBatch.from_arrays(arrays, names=[*table.quasi, *made]))
     rows = pa.Table.from_batches(pieces).combine_chunks()
     order = work.order_draws.order(f"shuffle inside {pile}", rows.num_rows)
-    final = stream.restore(take(rows, order), ordered=True)
+    final = known.restore(take(rows, order), ordered=True)
     sink = pa.BufferOutputStream()
     # no Arrow schema inside: a text column reads back as text, not as codes
     with pq.ParquetWriter(sink, final.schema, store_schema=False) as writer:
         writer.write_table(final, row_group_size=max(final.num_rows, 1))
-    seen = {column.name: column.seen() for column in stream.quasi}
+    seen = {column.name: column.seen() for column in known.quasi}
     return sink.getvalue().to_pybytes(), rows.num_rows, seen
 
 

@@ -14,9 +14,8 @@ import numpy as np
 from sfumato.attacks import attack
 from sfumato.audits import audit
 from sfumato.draws import Draws
-from sfumato.engines.choosing import choose_plan, with_cells
-from sfumato.engines.counting import take_profile
-from sfumato.engines.local import publish
+from sfumato.engines.choosing import choose_plan, profile_for
+from sfumato.engines.publishing import publish
 from sfumato.errors import InfeasibleGuarantee, SfumatoError
 from sfumato.evidence.compare.accuracy import measure_accuracy
 from sfumato.evidence.compare.candidates import Candidate
@@ -154,7 +153,7 @@ def _predicted(job: Job, mechanism: str) -> dict[str, Any] | None:
     if isinstance(way, _TRACED):
         return None
     try:
-        profile = with_cells(job.table, take_profile(job.table), promise, way)
+        profile = profile_for(job.table, promise, way)
         _, plan = choose_plan(profile, promise, way, Draws.system())
         errors = workload_errors(plan, profile, people_of(job.table), job.settings.workload)
     except SfumatoError:

@@ -17,7 +17,7 @@ from sfumato.mechanisms.buckets.association import BucketContents, Records, barr
 from sfumato.mechanisms.buckets.fakes import Fakes, certainty
 from sfumato.mechanisms.buckets.filling import Filling, kinds_of
 from sfumato.mechanisms.buckets.settings import Limits, Setting, loss, mean_squared_error
-from sfumato.mechanisms.protocol import Batch, Plan, Published
+from sfumato.mechanisms.protocol import Batch, Published, RecordPlan
 from sfumato.operators.base import FloatArray
 from sfumato.operators.buckets import BucketOperator
 from sfumato.profile import Histogram
@@ -30,7 +30,7 @@ _CELLS = 1 << 22  # buckets times values that fakes are drawn for at once
 
 
 @dataclass(frozen=True, eq=False)
-class BucketedPlan(Plan):
+class BucketedPlan(RecordPlan):
     """Buckets for one sensitive column.
 
     A record's slot is a keyed permutation of its rank among the records with its value. Slots are

@@ -14,7 +14,7 @@ from sfumato.errors import UsageError
 from sfumato.guarantees.base import Guarantee
 from sfumato.guarantees.beta_likeness import BetaLikeness
 from sfumato.guarantees.l_diversity import LDiversity
-from sfumato.mechanisms.generalized import Generalized, Stage, WholePlan, covers_of, one_column
+from sfumato.mechanisms.generalized import Generalized, Stage, TablePlan, covers_of, one_column
 from sfumato.mechanisms.heterogeneous.blocks import split
 from sfumato.mechanisms.heterogeneous.buckets import Layers, check_layers, largest_shares
 from sfumato.mechanisms.heterogeneous.deal import deal
@@ -34,7 +34,7 @@ HANDS = ("shift", "paper")
 
 
 @dataclass(frozen=True, eq=False)
-class HeterogeneousPlan(WholePlan):
+class HeterogeneousPlan(TablePlan):
     """The layers of buckets, from counts alone, and how their records are to be matched."""
 
     histogram: Histogram

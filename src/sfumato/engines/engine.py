@@ -1,0 +1,149 @@
+"""What an engine is: it counts a table where it lies, and writes what a plan makes of it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, ClassVar, Self
+
+import pyarrow as pa
+
+from sfumato.columns import Column, Value
+from sfumato.draws import Draws
+from sfumato.engines.compact import CompactRows
+from sfumato.engines.counting import Progress, no_progress
+from sfumato.engines.from_cells import CellStream
+from sfumato.engines.order import KeptOrder, Order, ShuffledOrder
+from sfumato.engines.stream import RowStream
+from sfumato.engines.writing import RecordWriter
+from sfumato.mechanisms import CellPlan, Plan, RecordPlan
+from sfumato.profile import Cells, Profile
+from sfumato.release import record_files
+from sfumato.table import Table
+from sfumato.table.sources import Source, find_source
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How a run is to be done; what it promises is not among them.
+
+    `release` is where the release will be, `trace` a private folder for what an audit can follow
+    the plan by.
+    """
+
+    release: Path
+    order: str = "shuffle"
+    batch_rows: int = 1 << 17
+    threads: bool = True
+    progress: Progress = no_progress
+    trace: Path | None = None
+
+
+@dataclass(frozen=True)
+class Written:
+    """What a run wrote: the columns of its records, and how many there are."""
+
+    columns: tuple[Column, ...]
+    rows: int
+
+
+class Engine(ABC):
+    """One run over one table: count it, then write what a plan makes of it. Use it in a `with`.
+
+    A new engine is a subclass in `engines.publishing.ENGINES`; nothing else knows of it.
+    """
+
+    name: ClassVar[str]
+    plans: ClassVar[tuple[type[Plan], ...]] = (RecordPlan, CellPlan)  # those that it can run
+
+    def __init__(self, table: Table, options: RunOptions) -> None:
+        self.table, self.options = table, options
+        self.held = ExitStack()  # what the run holds until it ends
+
+    @classmethod
+    def source(cls, origin: Any) -> Source:
+        """Where the records are that a path, an address or a frame names."""
+        return find_source(origin)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.held.__exit__(kind, error, trace)
+
+    @abstractmethod
+    def repeated_keys(self) -> int:
+        """How many rows repeat the key of another row; a missing key is refused."""
+
+    @abstractmethod
+    def profile(self) -> Profile:
+        """The histogram of every sensitive column."""
+
+    @abstractmethod
+    def cells(self, column: str, values: tuple[Value, ...]) -> Cells:
+        """Counts by all quasi columns and one sensitive column with this domain."""
+
+    @abstractmethod
+    def apply(
+        self, folder: Path, plan: RecordPlan, profile: Profile, draws: Draws, order_draws: Draws
+    ) -> tuple[CompactRows, int]:
+        """Write the records that a plan publishes one by one; what they are, and how many."""
+
+    def write(self, folder: Path, plan: Plan, profile: Profile, draws: Draws) -> Written:
+        """Write all files of the release but the manifest."""
+        # people's draws follow the key file; the order of rows must be fresh all the same
+        order_draws = Draws.system() if draws.origin == "key-file" else draws
+        if isinstance(plan, CellPlan):  # rows follow from counts, wherever the records are
+            stream = CellStream(self.table, profile, plan, draws, self.options.progress)
+            rows = write_records(folder, stream, self.options.order, order_draws)
+            return Written(rows.columns(), stream.published)
+        assert isinstance(plan, RecordPlan), type(plan)
+        rows, number = self.apply(folder, plan, profile, draws, order_draws)
+        for stem, pieces in plan.side_tables(_published(folder)).items():
+            with RecordWriter(folder / f"{stem}.parquet", rows.restore_side) as writer:
+                for piece in pieces:
+                    writer.write(piece)
+        return Written(rows.columns(), number)
+
+
+def write_records(folder: Path, stream: RowStream, order: str, draws: Draws) -> CompactRows:
+    """Write the rows of a stream to `records.parquet`, in the asked order."""
+    ordered, rows = order != "keep", stream.rows
+    with RecordWriter(
+        folder / "records.parquet", lambda compact: rows.restore(compact, ordered=ordered)
+    ) as writer:
+        leaving: Order
+        if ordered:
+            leaving = ShuffledOrder(writer.write, stream.expected, draws, folder / "piles")
+        else:
+            leaving = KeptOrder(writer.write)
+        try:
+            for batch in stream:
+                writer.columns = pa.Table.from_batches([batch.slice(0, 0)])
+                leaving.add(batch)
+            leaving.finish()
+        finally:
+            leaving.close()
+    return rows
+
+
+def _published(folder: Path) -> Callable[[], Iterator[pa.RecordBatch]]:
+    """A reader of records just written, for plans whose side tables follow from them."""
+
+    def read() -> Iterator[pa.RecordBatch]:
+        import pyarrow.parquet as pq
+
+        for path in record_files(folder):
+            with pq.ParquetFile(path) as file:
+                yield from file.iter_batches()
+
+    return read

@@ -1,0 +1,125 @@
+"""What an engine has to do, and that nothing else has to know of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+import sfumato as sf
+from sfumato.columns import Value
+from sfumato.draws import Draws
+from sfumato.engines.compact import CompactRows
+from sfumato.engines.counting import count_cells, take_profile
+from sfumato.engines.engine import Engine, write_records
+from sfumato.engines.publishing import ENGINES
+from sfumato.engines.stream import RecordStream
+from sfumato.mechanisms import CellPlan, Plan, RecordPlan, TablePlan, parse_mechanism
+from sfumato.profile import Cells, Profile
+
+ROLES = ("--quasi", "age,sex,region", "--sensitive", "disease")
+
+
+class Ledger(Engine):
+    """As little as an engine can be: one batch, one thread."""
+
+    name: ClassVar[str] = "ledger"
+
+    def repeated_keys(self) -> int:
+        return 0
+
+    def profile(self) -> Profile:
+        return take_profile(self.table)
+
+    def cells(self, column: str, values: tuple[Value, ...]) -> Cells:
+        return count_cells(self.table, column, values)
+
+    def apply(
+        self, folder: Path, plan: RecordPlan, profile: Profile, draws: Draws, order_draws: Draws
+    ) -> tuple[CompactRows, int]:
+        progress = self.options.progress
+        stream = RecordStream(self.table, profile, plan, draws, profile.rows, False, progress)
+        return write_records(folder, stream, self.options.order, order_draws), stream.published
+
+
+@pytest.fixture
+def ledger(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(ENGINES, "ledger", Ledger)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+@pytest.mark.parametrize(
+    ("guarantee", "mechanism"),
+    [
+        ("rho-privacy(0.25, 0.5)", "uniform"),
+        ("small-sum(groups=3)", "splu"),
+        ("l-diversity(3)", "optimal"),
+        ("reconstruction-privacy(0.3, 0.3)", "sps"),
+    ],
+)
+@pytest.mark.usefixtures("ledger")
+def test_a_new_engine_is_one_class(
+    cli: Any, people_file: Path, tmp_path: Path, guarantee: str, mechanism: str
+) -> None:
+    """It publishes, through the command line too, what the local engine does, byte for byte."""
+    flags = (*ROLES, "--guarantee", guarantee, "--mechanism", mechanism, "--seed", "5")
+    for engine in ("ledger", "local"):
+        found = cli("publish", people_file, *flags, "--engine", engine, "--out", tmp_path / engine)
+        assert found.code == 0, found.err
+    assert contents(tmp_path / "ledger") == contents(tmp_path / "local")
+
+
+@pytest.mark.usefixtures("ledger")
+def test_plans_that_an_engine_cannot_run_are_refused(people_file: Path, tmp_path: Path) -> None:
+    table = sf.read(people_file, quasi="age,sex,region", sensitive="disease")
+    with pytest.raises(sf.UsageError, match="must see all records at once"):
+        sf.publish(table, "l-diversity(3)", to=tmp_path / "r", mechanism="ring", engine="ledger")
+    assert not (tmp_path / "r").exists()
+
+
+def test_the_texts_of_guarantee_and_mechanism_are_read_once(
+    people_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from sfumato import textform
+    from sfumato.engines import publishing
+
+    read: list[str] = []
+    for name in ("parse_guarantee", "parse_mechanism"):
+        before = getattr(publishing, name)
+
+        def spied(text: str, _before: Any = before) -> Any:
+            read.append(text)
+            return _before(text)
+
+        monkeypatch.setattr(publishing, name, spied)
+    split = textform.split_call
+    called: list[str] = []
+    for module in ("sfumato.guarantees", "sfumato.mechanisms"):
+        monkeypatch.setattr(
+            f"{module}.split_call", lambda text, *more: called.append(text) or split(text, *more)
+        )
+    table = sf.read(people_file, quasi="age,sex,region", sensitive="disease")
+    sf.publish(table, "l-diversity(3)", to=tmp_path / "r", mechanism="optimal")
+    assert read == called == ["l-diversity(3)", "optimal"]
+
+
+def test_every_plan_is_of_one_family_and_inherits_nothing_that_raises() -> None:
+    """`apply`, `emit` and `generalize` are each the method of one family, and of no other."""
+    families: dict[type[Plan], str] = {
+        RecordPlan: "apply",
+        CellPlan: "emit",
+        TablePlan: "generalize",
+    }
+    parse_mechanism("uniform")  # all mechanisms are loaded
+    for family, method in families.items():
+        plans: list[type[Plan]] = [family]
+        for plan in plans:
+            plans += plan.__subclasses__()
+        assert len(plans) > 1, family
+        for plan in plans:
+            assert [name for name in families.values() if hasattr(plan, name)] == [method]
+    assert set(Plan.__subclasses__()) == set(families)
