@@ -62,8 +62,8 @@ b AND f > 1 · b OR NULL · NOT b · (f > 1) IS TRUE · (b) IS NOT TRUE · b IS 
 i8 BETWEEN -1 AND 1.5 · i16 BETWEEN SYMMETRIC 31 AND 3 · f NOT BETWEEN 0 AND 1
 (i16 > 3 OR t IS NULL) AND NOT (b AND f < g)
 upper(t) · lower(t) · trim(t) · right(t, 1) · round(f) · round(g, 1) · sqrt(abs(g)) · ln(i16)
-exp(g) · pow(g, 2) · sign(f) · f / g · i16 // i8 · i16 % i8 · f % 2 · t ILIKE 'a%' · t LIKE u
-CAST(f AS VARCHAR) · CAST(t AS INTEGER) · TRY_CAST(t AS INTEGER) · CAST(d AS VARCHAR)
+exp(g) · pow(g, 2) · sign(f) · f / g · f % 2 · t ILIKE 'a%' · t LIKE u
+CAST(f AS VARCHAR) · CAST(d AS VARCHAR)
 date_trunc('month', d) · extract(dow FROM d) · c * c · b > 0 · left(t, -1) · substring(t, -2, 1)
 CAST(c AS INTEGER) · CAST(d AS TIMESTAMP)
 """
