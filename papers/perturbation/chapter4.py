@@ -166,7 +166,7 @@ def _mean_error(truth: IntArray, found: Sequence[FloatArray]) -> float:
 def thesis_arrangement(counts: Histogram, asked: RhoPrivacy) -> float:
     """Expected error in % when only the reverse Cuthill–McKee order is tried, as in the thesis."""
     protected = np.ones(len(counts.values), np.bool_)
-    protected[asked.uncovered(counts)] = False
+    protected[asked.left_out(counts)] = False
     groups = balanced_groups(counts.counts, protected)
     order = reverse_cuthill_mckee(groups)
     merging = best_merging(groups, protected, asked.rho2, [order])

@@ -32,7 +32,7 @@ METHODS = ("thesis", "p_min", "counts", "uniform")
 def operators(counts: IntArray, theta: int) -> dict[str, FineGrain]:
     """The thesis's optimum (p_min = 0), ours above p_min, the best for counts, and uniform."""
     table = histogram(counts)
-    gammas = FineRhoPrivacy(theta=Fraction(theta)).gammas(table)
+    gammas = FineRhoPrivacy(theta=Fraction(theta)).odds_limits(table)
     floats, shares = as_floats(gammas), counts / counts.sum()
     uniform = uniform_retention(gammas)
     made = {}
@@ -226,7 +226,7 @@ def _time(
 ) -> None:
     table = histogram(counts)
     began = time.perf_counter()
-    gammas = FineRhoPrivacy(theta=Fraction(theta)).gammas(table)
+    gammas = FineRhoPrivacy(theta=Fraction(theta)).odds_limits(table)
     uniform = uniform_retention(gammas)
     lines["uniform"].append((x, time.perf_counter() - began))
     top = best_top(as_floats(gammas), counts / counts.sum(), float(uniform / 4))

@@ -5,128 +5,26 @@
     answer  = sf.open("release/").sql("SELECT COUNT(*) FROM release WHERE disease = 'flu'")
     verdict = sf.audit(table, "release/")
 
-Names load on first use, so that `import sfumato` costs next to nothing.
+The public names stand in `__init__.pyi`. They load on first use, so that `import sfumato` costs
+next to nothing.
 """
 
+import re
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from sfumato.version import __version__
+from sfumato.version import __version__ as __version__
 
-if TYPE_CHECKING:
-    from sfumato.attacks import attack
-    from sfumato.audits import Finding, Verdict, audit
-    from sfumato.checks import check
-    from sfumato.draws import Draws
-    from sfumato.engines.publication import Publication
-    from sfumato.engines.publishing import publish
-    from sfumato.errors import (
-        BundleError,
-        DataError,
-        InfeasibleGuarantee,
-        QueryError,
-        SfumatoError,
-        UsageError,
-        WeakPromiseWarning,
-    )
-    from sfumato.evidence.compare import compare
-    from sfumato.evidence.report import write_report as report
-    from sfumato.guarantees import (
-        BetaLikeness,
-        FineRhoPrivacy,
-        FPrivacy,
-        LDiversity,
-        RhoPrivacy,
-        SmallSum,
-        parse_guarantee,
-    )
-    from sfumato.mechanisms import parse_mechanism
-    from sfumato.outlook.advise import advise, promise_cost
-    from sfumato.outlook.describe import describe
-    from sfumato.outlook.survey import survey
-    from sfumato.queries import Answer
-    from sfumato.queries import open_release as open
-    from sfumato.table import Table, read
-
-_PLACES = {
-    "Answer": "queries",
-    "BetaLikeness": "guarantees",
-    "BundleError": "errors",
-    "DataError": "errors",
-    "Draws": "draws",
-    "FPrivacy": "guarantees",
-    "FineRhoPrivacy": "guarantees",
-    "Finding": "audits",
-    "InfeasibleGuarantee": "errors",
-    "LDiversity": "guarantees",
-    "Publication": "engines.publication",
-    "QueryError": "errors",
-    "RhoPrivacy": "guarantees",
-    "SfumatoError": "errors",
-    "SmallSum": "guarantees",
-    "Table": "table",
-    "UsageError": "errors",
-    "Verdict": "audits",
-    "WeakPromiseWarning": "errors",
-    "advise": "outlook.advise",
-    "attack": "attacks",
-    "audit": "audits",
-    "check": "checks",
-    "compare": "evidence.compare",
-    "describe": "outlook.describe",
-    "open": "queries",
-    "parse_guarantee": "guarantees",
-    "parse_mechanism": "mechanisms",
-    "promise_cost": "outlook.advise",
-    "publish": "engines.publishing",
-    "read": "table",
-    "report": "evidence.report",
-    "survey": "outlook.survey",
-}
-_RENAMED = {"open": "open_release", "report": "write_report"}
-
-__all__ = [
-    "Answer",
-    "BetaLikeness",
-    "BundleError",
-    "DataError",
-    "Draws",
-    "FPrivacy",
-    "Finding",
-    "FineRhoPrivacy",
-    "InfeasibleGuarantee",
-    "LDiversity",
-    "Publication",
-    "QueryError",
-    "RhoPrivacy",
-    "SfumatoError",
-    "SmallSum",
-    "Table",
-    "UsageError",
-    "Verdict",
-    "WeakPromiseWarning",
-    "__version__",
-    "advise",
-    "attack",
-    "audit",
-    "check",
-    "compare",
-    "describe",
-    "open",
-    "parse_guarantee",
-    "parse_mechanism",
-    "promise_cost",
-    "publish",
-    "read",
-    "report",
-    "survey",
-]
+_LINE = re.compile(r"^from (\S+) import \S+ as (\S+)$", re.MULTILINE)
+with open(f"{__file__}i", encoding="utf-8") as _listed:  # noqa: PTH123 - pathlib loads slowly
+    _PLACES = {name: room for room, name in _LINE.findall(_listed.read())}
+__all__ = sorted(_PLACES)
 
 
 def __getattr__(name: str) -> Any:
     if name not in _PLACES:
         raise AttributeError(f"module 'sfumato' has no attribute {name!r}")
-    value = getattr(import_module(f"sfumato.{_PLACES[name]}"), _RENAMED.get(name, name))
+    value = getattr(import_module(_PLACES[name]), name)
     globals()[name] = value
     return value
 

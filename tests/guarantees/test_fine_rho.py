@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from sfumato.errors import DataError, InfeasibleGuarantee, UsageError
 from sfumato.guarantees import FineRhoPrivacy, parse_guarantee
-from sfumato.guarantees.fine_rho import Limit, Limits
+from sfumato.guarantees.fine_limits import Limit, Limits
 from sfumato.profile import Histogram
 
 
@@ -63,7 +63,7 @@ def test_any_value_survives_the_text_form(rows) -> None:
 
 def test_theta_limits() -> None:
     promise = FineRhoPrivacy(theta=Fraction(3))
-    gammas = promise.gammas(histogram(40, 40, 15, 5, 0))
+    gammas = promise.odds_limits(histogram(40, 40, 15, 5, 0))
     assert gammas[:2] == [None, None]  # 3 · 0.4 ≥ 1: nothing is promised (T13)
     assert gammas[2] == Fraction(45, 100) * Fraction(85, 100) / (
         Fraction(15, 100) * Fraction(55, 100)
@@ -84,16 +84,16 @@ def test_limits_file(tmp_path: Path) -> None:
     promise = parse_guarantee(text)
     assert isinstance(promise, FineRhoPrivacy)
     counts = histogram(5, 80, 10, values=(1, 2, None))
-    assert promise.gammas(counts)[1] is None
-    assert promise.gammas(counts)[2] == Fraction(12, 5)
-    assert promise.weights(counts) == [2, Fraction(1, 2), Fraction(10, 95)]
+    assert promise.odds_limits(counts)[1] is None
+    assert promise.odds_limits(counts)[2] == Fraction(12, 5)
+    assert promise.planning_weights(counts.values) == [2, Fraction(1, 2), None]
     assert str(tmp_path) not in str(promise)
 
 
 def test_dates_are_named_by_their_text() -> None:
     promise = FineRhoPrivacy(limits=Limits.from_text("2026-11-15:0.5:0.9;*:0.6:0.9"))
     day = datetime.date(2026, 11, 15)
-    assert promise.gammas(histogram(1, 1, values=(day, None)))[0] == 9
+    assert promise.odds_limits(histogram(1, 1, values=(day, None)))[0] == 9
 
 
 @pytest.mark.parametrize(
@@ -155,11 +155,15 @@ def test_infeasible_promises_have_a_witness_and_a_nearest() -> None:
         FineRhoPrivacy(theta=Fraction(5)).require_feasible(histogram(6))
 
 
-def test_statements_name_what_is_not_covered() -> None:
+def test_statements_say_what_is_not_covered() -> None:
     counts = histogram(90, 9, 1)
-    text = FineRhoPrivacy(theta=Fraction(4)).statement(counts)
+    promise = FineRhoPrivacy(theta=Fraction(4))
+    text = promise.statement(counts)
     assert "at most 4 times that share" in text
-    assert "Nothing is promised about: 'v0'." in text
-    stated = FineRhoPrivacy(limits=Limits.from_text("v2:0.02:0.1;*")).statement(counts)
+    assert "Where that is 1 or more, nothing is promised." in text
+    assert promise.left_out(counts) == [0]
+    limited = FineRhoPrivacy(limits=Limits.from_text("v2:0.02:0.1;v1:0.05:0.2;*"))
+    stated = limited.statement(counts)
     assert "'v2' 0.02 → 0.1" in stated
-    assert "Nothing is promised about: 'v0', 'v1'." in stated
+    assert "Nor is anything promised about: 'v0'." in stated
+    assert limited.left_out(counts) == [0, 1]  # and the sentence does not tell of v1

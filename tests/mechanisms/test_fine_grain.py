@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from sfumato.draws import Draws
 from sfumato.errors import InfeasibleGuarantee, UsageError, WeakPromiseWarning
 from sfumato.guarantees import FineRhoPrivacy, RhoPrivacy
-from sfumato.guarantees.fine_rho import Limits
+from sfumato.guarantees.fine_limits import Limits
+from sfumato.guarantees.odds import round_down
 from sfumato.mechanisms import mechanisms_for, parse_mechanism
 from sfumato.mechanisms.fine_grain import FineGrainPerturbation
 from sfumato.mechanisms.general import GeneralPerturbation, exact_operator, total_variance
-from sfumato.mechanisms.limits import limits_of, planning_limits, round_down
 from sfumato.mechanisms.perturbed import within
 from sfumato.mechanisms.uniform import UniformPerturbation
 from sfumato.profile import Histogram, Profile
@@ -97,7 +97,7 @@ def test_every_plan_keeps_its_limits_exactly(counts, times, objective) -> None:
 
 def test_rho_privacy_frees_values_that_it_does_not_cover() -> None:
     promise = RhoPrivacy(Fraction(1, 10), Fraction(1, 2))
-    limits = limits_of(promise, profile(50, 30, 12, 5, 3).histograms["s"])
+    limits = promise.odds_limits(profile(50, 30, 12, 5, 3).histograms["s"])
     assert limits == [None, None, None, 9, 9]
 
 
@@ -133,7 +133,7 @@ def test_general_operators_keep_both_limits_exactly(counts, breaches: str) -> No
     plan = mechanism.plan(table, promise, DRAWS)
     plan.check()
     operator = plan.operators["s"]
-    gammas = promise.gammas(table.histograms["s"])
+    gammas = promise.odds_limits(table.histograms["s"])
     for gain, loss, gamma in zip(
         operator.odds_gains(), operator.odds_losses(), gammas, strict=True
     ):
@@ -237,7 +237,7 @@ def test_a_plan_hardly_ever_tells_what_one_record_was(way: str) -> None:
 def test_planning_limits_are_on_the_safe_side() -> None:
     histogram = profile(40, 20, 9, 1).histograms["s"]
     for exact, rough in zip(
-        limits_of(theta(4), histogram), planning_limits(theta(4), histogram), strict=True
+        theta(4).odds_limits(histogram), theta(4).planning_limits(histogram), strict=True
     ):
         assert (exact is None) == (rough is None)
         assert exact is None or rough is None or rough <= exact

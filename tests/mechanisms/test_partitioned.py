@@ -49,7 +49,7 @@ def test_every_plan_keeps_its_limits_exactly(counts, promise, inside) -> None:
         return
     plan.check()
     cut = plan.columns["s"]
-    covered = set(range(len(counts))) - set(promise.uncovered(cut.histogram))
+    covered = set(range(len(counts))) - set(promise.left_out(cut.histogram))
     for number, part in enumerate(cut.operator.parts):
         size = int(cut.quotas[number].sum())
         gains = part.operator.odds_gains()

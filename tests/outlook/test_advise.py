@@ -212,7 +212,7 @@ def test_what_cannot_be_asked_for(table: sf.Table) -> None:
 
 @pytest.mark.filterwarnings("ignore::sfumato.errors.WeakPromiseWarning")
 def test_a_promise_costs_what_it_says(table: sf.Table, tmp_path: Path) -> None:
-    cost = sf.promise_cost(table, "l-diversity(4)", min_count=200, questions=50)
+    cost = sf.advise(table, guarantee="l-diversity(4)", min_count=200, questions=50)
     ways = {str(line.mechanism): line.errors for line in cost.lines}
     assert {"optimal", "heterogeneous"} <= set(ways)
     assert math.isnan(ways["heterogeneous"][-1])  # known only once made
@@ -227,9 +227,9 @@ def test_a_promise_costs_what_it_says(table: sf.Table, tmp_path: Path) -> None:
         "error": lines[0]["errors"][-1]["error"],
     }
     with pytest.raises(InfeasibleGuarantee):
-        sf.promise_cost(table, "l-diversity(9)", min_count=200, questions=10)
+        sf.advise(table, guarantee="l-diversity(9)", min_count=200, questions=10)
     with pytest.raises(UsageError, match="does not keep"):
-        sf.promise_cost(table, "l-diversity(4)", mechanism="uniform", questions=10)
+        sf.advise(table, guarantee="l-diversity(4)", mechanism="uniform", questions=10)
 
 
 def test_the_command_says_the_same(cli: Callable[..., Any], tmp_path: Path) -> None:

@@ -13,10 +13,9 @@ from sfumato.errors import InfeasibleGuarantee, UsageError
 from sfumato.guarantees import GUARANTEES, CeilingGuarantee, parse_guarantee
 from sfumato.mechanisms import MECHANISMS, parse_mechanism
 from sfumato.mechanisms.buckets.settings import Limits, is_valid_pair
-from sfumato.outlook.allowed import allowed_promises
+from sfumato.outlook.catalogue import allowed_guarantees, guarantee_list
 from sfumato.outlook.prediction import error_by_count
 from sfumato.outlook.preview import outlook
-from sfumato.outlook.promises import MECHANISM_WORDS, PROMISES, promise_list
 from sfumato.outlook.sketch import quick_setting, sketched
 from sfumato.profile import Histogram, Profile
 
@@ -29,9 +28,11 @@ def people(values: int, exponent: float, rows: int = 200_000, column: str = "dis
 
 
 def test_every_promise_and_mechanism_has_its_words() -> None:
-    assert set(PROMISES) == set(GUARANTEES)
-    assert set(MECHANISM_WORDS) == set(MECHANISMS)
-    for told in promise_list():
+    assert [told["name"] for told in guarantee_list()] == list(GUARANTEES)
+    for mechanism in MECHANISMS.values():
+        assert mechanism.sentence.endswith(".")
+        assert mechanism.standing in ("offered", "on request", "baseline")
+    for told in guarantee_list():
         promise = parse_guarantee(told["example"])
         assert promise.name == told["name"]
         assert told["mechanisms"][0]["chosen"], told["name"]
@@ -48,8 +49,8 @@ def test_every_promise_and_mechanism_has_its_words() -> None:
 @pytest.mark.parametrize(("values", "exponent"), [(5, 0.0), (20, 0.5), (3, 2.0), (2, 0.0)])
 def test_what_is_allowed_can_be_planned(values: int, exponent: float) -> None:
     profile = people(values, exponent, rows=5000)
-    for each in allowed_promises(profile):
-        if each.promise == "reconstruction-privacy":
+    for each in allowed_guarantees(profile):
+        if each.guarantee == "reconstruction-privacy":
             continue  # looks at cells
         if each.allowed:
             assert each.example
@@ -60,7 +61,7 @@ def test_what_is_allowed_can_be_planned(values: int, exponent: float) -> None:
 def test_the_limits_are_where_they_are_said_to_be() -> None:
     profile = people(20, 0.5, rows=5000)
     (histogram,) = profile.histograms.values()
-    found = {each.promise: each for each in allowed_promises(profile)}
+    found = {each.guarantee: each for each in allowed_guarantees(profile)}
     most = int(found["l-diversity"].limit.split("up to ")[1].split(":")[0])
     parse_guarantee(f"l-diversity({most})").require_feasible(histogram)
     with pytest.raises(InfeasibleGuarantee):
@@ -77,7 +78,7 @@ def test_the_limits_are_where_they_are_said_to_be() -> None:
 
 def test_one_value_allows_nothing_and_two_columns_allow_less() -> None:
     alone = Profile(9, {"s": Histogram("s", ("a",), np.array([9]))})
-    assert not any(each.allowed for each in allowed_promises(alone))
+    assert not any(each.allowed for each in allowed_guarantees(alone))
     both = Profile(
         1000,
         {
@@ -85,7 +86,7 @@ def test_one_value_allows_nothing_and_two_columns_allow_less() -> None:
             "t": Histogram("t", tuple("abcdefghij"), np.full(10, 100)),
         },
     )
-    found = {each.promise: each.allowed for each in allowed_promises(both)}
+    found = {each.guarantee: each.allowed for each in allowed_guarantees(both)}
     assert {name for name, allowed in found.items() if allowed} == {
         "rho-privacy", "fine-rho-privacy", "small-sum",
     }  # fmt: skip

@@ -7,7 +7,6 @@ attack on a release of a fresh table without those people.
 
 from __future__ import annotations
 
-import html
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ from sfumato.attacks.views import View
 from sfumato.draws import BoolArray, Draws, IntArray
 from sfumato.operators.base import FloatArray
 from sfumato.release import Release
+from sfumato.shown import Shown, html_table
 from sfumato.textform import TextForm
 
 EXPOSED = 10  # people that an outcome names
@@ -66,8 +66,8 @@ class Attack(TextForm, ABC):
         """
 
 
-@dataclass(frozen=True)
-class Outcome:
+@dataclass(frozen=True, repr=False)
+class Outcome(Shown):
     """What an attack reached.
 
     `advantage` is over the same attack without the person where that could be had, else over the
@@ -129,11 +129,8 @@ class Outcome:
         return "\n".join([head, *(f"  {name:<40}{text}" for name, text in self.rows())])
 
     def _repr_html_(self) -> str:
-        body = "".join(
-            f"<tr><td>{html.escape(name)}</td><td>{html.escape(text)}</td></tr>"
-            for name, text in self.rows()
-        )
-        return f"<table><caption>{html.escape(self.attack)}</caption>{body}</table>"
+        title = f"{self.attack} on {self.column!r}, {self.targets:,} people"
+        return html_table(("figure", "is"), self.rows(), title=title)
 
 
 def judge(

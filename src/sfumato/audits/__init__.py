@@ -83,6 +83,14 @@ def audit(
     `trace` is the folder of the private trace, where the mechanism wrote one. With `previous`, an
     earlier release of the same people, whoever stayed must be shown as before; `previous_table`
     and the column `key` tell whose value changed meanwhile.
+
+    >>> import tempfile, pyarrow as pa
+    >>> from sfumato.engines.publishing import publish
+    >>> people = pa.table({"age": [30, 41, 52, 60], "ill": ["no", "yes", "no", "no"]})
+    >>> made = publish(people, "rho-privacy(0.3, 0.6)", quasi="age", sensitive="ill",
+    ...                mechanism="uniform", to=tempfile.mkdtemp() + "/release")
+    >>> audit(people, made.release).holds
+    True
     """
     opened = release if isinstance(release, Release) else Release(release)
     if previous is None and previous_table is not None:

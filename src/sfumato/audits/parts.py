@@ -121,7 +121,7 @@ def _posterior(
     case: AuditCase, column: str, operator: Parts, quotas: IntArray, promise: RhoPrivacy
 ) -> Finding:
     histogram = case.profile.histograms[column]
-    uncovered = set(promise.uncovered(histogram))
+    uncovered = set(promise.left_out(histogram))
     worst, witness = Fraction(0), ""
     for number, part in enumerate(operator.parts):
         size = int(quotas[number].sum())

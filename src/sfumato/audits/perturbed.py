@@ -15,7 +15,7 @@ from sfumato.audits.catalogue import Check, Disclosure
 from sfumato.audits.findings import Direction, Finding
 from sfumato.columns import value_text, value_to_json
 from sfumato.draws import IntArray
-from sfumato.guarantees import FineRhoPrivacy, ReconstructionPrivacy, RhoPrivacy
+from sfumato.guarantees import OddsGuarantee, ReconstructionPrivacy
 from sfumato.mechanisms.perturbed import within
 from sfumato.operators import Operator, operator_from_json
 from sfumato.release.reader import in_utc
@@ -35,28 +35,19 @@ def operators_of(case: AuditCase) -> dict[str, Operator]:
     }
 
 
-def limits_of(case: AuditCase, column: str) -> list[Fraction | None]:
-    """How much the promise lets the odds of each value rise; None where it promises nothing."""
-    histogram, guarantee = case.profile.histograms[column], case.guarantee
-    if isinstance(guarantee, RhoPrivacy):
-        uncovered = set(guarantee.uncovered(histogram))
-        codes = range(len(histogram.values))
-        return [None if code in uncovered else guarantee.gamma for code in codes]
-    if isinstance(guarantee, FineRhoPrivacy):
-        return guarantee.gammas(histogram)
-    return [None] * len(histogram.values)
-
-
 def check_amplification(case: AuditCase) -> Iterator[Finding]:
     """No published value raises the odds of a true one beyond its limit: exactly, value by value.
 
     A value whose limit is infinite, or that is not covered, may rise as it will (thesis,
     Theorem 7). Sub-tables have a check of their own.
     """
+    guarantee = case.guarantee
+    if not isinstance(guarantee, OddsGuarantee):
+        return
     for column, operator in operators_of(case).items():
         if operator.form not in ENTRYWISE:
             continue
-        limits = limits_of(case, column)
+        limits = guarantee.odds_limits(case.profile.histograms[column])
         if all(limit is None for limit in limits):
             continue
         values = case.profile.histograms[column].values
@@ -67,16 +58,16 @@ def check_amplification(case: AuditCase) -> Iterator[Finding]:
         code = max(beyond or codes, key=lambda code: _used(gains[code], limits[code]))
         gain, limit = gains[code], limits[code]
         assert limit is not None
-        told = "" if not beyond else ": a published value tells more than the promise allows"
+        told = f"{value_text(values[code])}: a published value tells more than the promise allows"
         yield Finding.limited(
             catalogue.AMPLIFICATION,
             math.inf if gain is None else gain,
             Direction.AT_MOST,
             limit,
             column=column,
-            witness=value_text(values[code]) + told,
-            # a limit that is the same for every value follows from the promise alone
-            disclosure=Disclosure.PUBLIC if isinstance(case.guarantee, RhoPrivacy) else None,
+            witness=told if beyond else None,
+            # a limit that does not follow from shares is a number of the promise
+            disclosure=None if guarantee.limits_follow_shares else Disclosure.PUBLIC,
         )
 
 

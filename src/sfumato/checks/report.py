@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from sfumato.checks.requirements import Held
 from sfumato.columns import Value, value_text, value_to_json
+from sfumato.shown import Shown, html_table
 
 SHOWN_VALUES = 12  # posteriors that the text shows, the largest rise first
 
@@ -71,8 +71,8 @@ class ColumnCheck:
         }
 
 
-@dataclass(frozen=True)
-class Check:
+@dataclass(frozen=True, repr=False)
+class Check(Shown):
     """All measures of a table and the requirements it was held to."""
 
     label: str
@@ -142,16 +142,16 @@ class Check:
                 for l, c in checked.recursive.items()  # noqa: E741
             ]
             parts.append(f"<h2>{html.escape(checked.column)}</h2>")
-            parts.append(_html_table(("measure", "figure", "row", ""), rows))
+            parts.append(html_table(("measure", "figure", "row", ""), rows))
             values = [
                 (value_text(p.value), figure_text(p.prior), figure_text(p.largest), f"{p.row:,}")
                 for p in _most_raised(checked)
             ]
-            parts.append(_html_table(("value", "share", "largest posterior", "row"), values))
+            parts.append(html_table(("value", "share", "largest posterior", "row"), values))
         if self.requirements:
             parts.append("<h2>Requirements</h2>")
             held = [(_requirement_text(requirement),) for requirement in self.requirements]
-            parts.append(_html_table(("",), held))
+            parts.append(html_table(("",), held))
         return "".join(parts)
 
     def to_html(self) -> str:
@@ -188,10 +188,3 @@ def _requirement_text(held: Held) -> str:
         f"{'ok   ' if held.holds else 'FAILS'} {held.requirement} for {held.column!r}: "
         f"{figure_text(held.measured)} (limit {figure_text(held.limit)}){note}{where}"
     )
-
-
-def _html_table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
-    body = "".join(
-        "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
-    )
-    return f"<table><tr>{''.join(f'<th>{h}</th>' for h in head)}</tr>{body}</table>"

@@ -61,7 +61,7 @@ def advise(
     as_json: Json = False,
 ) -> None:
     """Find the strongest promise that keeps counts as accurate as you need them."""
-    from sfumato.outlook.advise import Advice, Cost, promise_cost
+    from sfumato.outlook.advise import Advice, Cost
     from sfumato.outlook.advise import advise as advise_on
 
     declared = declared_table(
@@ -70,11 +70,11 @@ def advise(
     found: Advice | Cost
     with ProgressLine() as progress:
         if guarantee is not None:
-            if ceiling:
-                raise UsageError("Give --ceiling or --guarantee, not both.")
-            found = promise_cost(
+            if ceiling or among.strip():
+                raise UsageError("Give --ceiling or --among, or --guarantee, not both.")
+            found = advise_on(
                 declared,
-                guarantee,
+                guarantee=guarantee,
                 mechanism=mechanism,
                 min_count=min_count,
                 seed=seed,

@@ -58,10 +58,14 @@ def attack(
 ) -> None:
     """Attack a release: how much does it tell about people, beside what anybody could guess?"""
     from sfumato.attacks import attack as attack_release
+    from sfumato.attacks.registry import ALL, parse_attack
 
     if attacks == ["ratio"]:
         _ratio(table, release, (quasi, sensitive, drop), epsilon, confidence, as_json)
         return
+    for text in attacks or []:
+        if text != ALL:
+            parse_attack(text)
     if release is None:
         raise UsageError("Name the release to attack after the table; only ratio needs none.")
     outcomes = attack_release(

@@ -59,26 +59,31 @@ def describe(
     hierarchy: Hierarchies = None,
     as_json: Json = False,
 ) -> None:
-    """Show columns, histograms, and what a promise would cost, before publishing.
+    """Show columns, histograms, and what a promise would mean, before publishing.
 
-    Without any role: a first look at the columns, with suggestions for their roles.
+    Without any role: a first look at the columns, with suggestions for their roles. Of a release:
+    what it holds and promises.
     """
     from sfumato.outlook.describe import describe as describe_table
 
-    if not (quasi or sensitive or key or drop or guarantee):
-        from sfumato.outlook.survey import survey
-
-        seen = survey(table)
-        if as_json:
-            show_json(seen.to_json())
-        else:
-            print(seen)
-        return
-    declared = declared_table(
-        table, quasi, sensitive, key, drop, numeric, categorical, domain, bins, missing, hierarchy
-    )
+    declared: Any = table
+    if quasi or sensitive or key or drop or guarantee:
+        declared = declared_table(
+            table,
+            quasi,
+            sensitive,
+            key,
+            drop,
+            numeric,
+            categorical,
+            domain,
+            bins,
+            missing,
+            hierarchy,
+        )
     way = chosen_mechanism(mechanism, bound, merge, significance)
-    description = describe_table(declared, guarantee, way)
+    with ProgressLine() as line:
+        description = describe_table(declared, guarantee, way, progress=line.callback)
     if as_json:
         show_json(description.to_json())
     else:
@@ -185,13 +190,8 @@ def publish(
         write_merges(publication.manifest, merges)
     if as_json:
         show_json(publication.to_json())
-        return
-    manifest = publication.manifest
-    print(f"Published {manifest.rows:,} of {publication.rows:,} rows to {publication.release}")
-    print(f"  promise    {manifest.guarantee}")
-    print(f"  mechanism  {manifest.mechanism}")
-    for sentence in (*manifest.statement, *manifest.caveats):
-        print(f"  {sentence}")
+    else:
+        print(publication)
 
 
 def _with_fakes(mechanism: str | None, fakes: int, resist: bool) -> Mechanism | str | None:
@@ -235,7 +235,7 @@ def query(
         threads=threads,
     )
     if as_json:
-        show_json({"columns": list(answer.columns), "rows": answer.rows()})
+        show_json(answer.to_json())
     else:
         print(answer)
 

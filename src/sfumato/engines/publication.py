@@ -7,24 +7,43 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sfumato.columns import value_text
 from sfumato.engines.engine import Written
 from sfumato.errors import DataError
 from sfumato.guarantees import Guarantee
 from sfumato.mechanisms import Mechanism, Plan
 from sfumato.profile import Profile
 from sfumato.release import Manifest
+from sfumato.shown import Shown
 from sfumato.table import Table
 from sfumato.version import __version__
 
 
-@dataclass(frozen=True)
-class Publication:
-    """What `publish` did: where the release is and what it holds."""
+@dataclass(frozen=True, repr=False)
+class Publication(Shown):
+    """What `publish` did: where the release is and what it holds.
+
+    `notes` follow from exact counts: they are for the steward and stand nowhere in the release.
+    """
 
     release: Path
     manifest: Manifest
     rows: int
     seconds: float
+    notes: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        manifest = self.manifest
+        lines = [
+            f"Published {manifest.rows:,} of {self.rows:,} rows to {self.release}",
+            f"  promise    {manifest.guarantee}",
+            f"  mechanism  {manifest.mechanism}",
+            *(f"  {sentence}" for sentence in (*manifest.statement, *manifest.caveats)),
+        ]
+        if self.notes:
+            lines.append("For your eyes only, the release does not say it:")
+            lines += [f"  {sentence}" for sentence in self.notes]
+        return "\n".join(lines)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -36,8 +55,32 @@ class Publication:
             "rows_published": self.manifest.rows,
             "withheld": self.manifest.withheld,
             "seconds": round(self.seconds, 3),
+            "notes": list(self.notes),
             "plan": self.manifest.plan,
         }
+
+
+def steward_notes(profile: Profile, promise: Guarantee) -> tuple[str, ...]:
+    """Whom the promise leaves out, by name and number.
+
+    >>> import numpy as np
+    >>> from sfumato.guarantees import RhoPrivacy
+    >>> from sfumato.profile import Histogram
+    >>> counts = Histogram("ill", ("no", "yes"), np.array([9, 1]))
+    >>> steward_notes(Profile(10, {"ill": counts}), RhoPrivacy(0.2, 0.5))
+    ("Column 'ill': nothing is promised about 9 of 10 people, those with 'no'.",)
+    """
+    found = []
+    for histogram in profile.histograms.values():
+        codes = [code for code in promise.left_out(histogram) if histogram.counts[code]]
+        if codes:
+            people = int(histogram.counts[codes].sum())
+            named = ", ".join(value_text(histogram.values[code]) for code in codes)
+            found.append(
+                f"Column {histogram.column!r}: nothing is promised about {people:,} of "
+                f"{histogram.rows:,} people, those with {named}."
+            )
+    return tuple(found)
 
 
 def make_manifest(

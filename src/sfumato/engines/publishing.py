@@ -10,14 +10,14 @@ from sfumato.engines.choosing import choose_draws, choose_plan, refuse_unfit, wi
 from sfumato.engines.counting import Progress, no_progress
 from sfumato.engines.engine import Engine, RunOptions
 from sfumato.engines.local import LocalEngine
-from sfumato.engines.publication import Publication, key_caveats, make_manifest
+from sfumato.engines.publication import Publication, key_caveats, make_manifest, steward_notes
 from sfumato.engines.republishing import as_before
 from sfumato.engines.spark.engine import SparkEngine
 from sfumato.errors import UsageError
 from sfumato.guarantees import Guarantee, parse_guarantee
 from sfumato.mechanisms import Mechanism, parse_mechanism
 from sfumato.release import BundleWriter, Release
-from sfumato.table import Table, read
+from sfumato.table import Table, as_table
 
 ENGINES: dict[str, type[Engine]] = {cls.name: cls for cls in (LocalEngine, SparkEngine)}
 
@@ -68,10 +68,9 @@ def publish(
         raise UsageError(f"'engine' must be one of {', '.join(ENGINES)}. Got {engine!r} instead.")
     if batch_rows < 1:
         raise UsageError(f"'batch_rows' must be at least 1. Got {batch_rows} instead.")
-    if not isinstance(table, Table):
-        table = read(table if engine is None else ENGINES[engine].source(table), **roles)
-    elif roles:
-        raise UsageError(f"The table has its roles already; {', '.join(roles)} cannot change them.")
+    if engine is not None and not isinstance(table, Table):
+        table = ENGINES[engine].source(table)
+    table = as_table(table, roles)
     if previous is not None:
         table, named = as_before(table, promised, named, key_file, previous)
     draws = choose_draws(table, seed, key_file)
@@ -103,7 +102,8 @@ def publish(
                 caveats=caveats,
             )
         )
-    return Publication(Path(to), manifest, profile.rows, time.perf_counter() - began)
+    notes = steward_notes(profile, promised)
+    return Publication(Path(to), manifest, profile.rows, time.perf_counter() - began, notes)
 
 
 def _one_of(name: str, given: str, allowed: tuple[str, ...]) -> None:

@@ -1,28 +1,32 @@
-"""The promises: frozen values with a text form, a statement in plain words and ceilings."""
+"""The promises: frozen values with a text form, words of their own, a formula and ceilings."""
 
 from __future__ import annotations
 
 from sfumato.errors import UsageError
-from sfumato.guarantees.base import Guarantee
+from sfumato.guarantees.base import Ceilings, Guarantee
 from sfumato.guarantees.beta_likeness import BetaLikeness
 from sfumato.guarantees.ceilings import CeilingGuarantee
 from sfumato.guarantees.f_privacy import FPrivacy
 from sfumato.guarantees.fine_rho import FineRhoPrivacy
 from sfumato.guarantees.l_diversity import LDiversity
+from sfumato.guarantees.odds import OddsGuarantee
 from sfumato.guarantees.reconstruction import ReconstructionPrivacy
 from sfumato.guarantees.rho import RhoPrivacy
+from sfumato.guarantees.signposts import signpost
 from sfumato.guarantees.small_sum import SmallSum
+from sfumato.guarantees.words import Parameter, Reach, Reader
 from sfumato.textform import split_call
 
+# in the order in which they are shown
 GUARANTEES: dict[str, type[Guarantee]] = {
     cls.name: cls
     for cls in (
+        LDiversity,
+        BetaLikeness,
+        FPrivacy,
         RhoPrivacy,
         FineRhoPrivacy,
         SmallSum,
-        FPrivacy,
-        LDiversity,
-        BetaLikeness,
         ReconstructionPrivacy,
     )
 }
@@ -35,23 +39,35 @@ def parse_guarantee(text: str) -> Guarantee:
     RhoPrivacy(rho1=Fraction(1, 13), rho2=Fraction(1, 6))
     """
     name, positional, keywords = split_call(text, "guarantee")
+    require_known(name)
+    return GUARANTEES[name].from_arguments(positional, keywords)
+
+
+def require_known(name: str) -> None:
+    """Refuse the name of what is no guarantee here, with what comes nearest where that is known."""
     if name not in GUARANTEES:
         raise UsageError(
-            f"There is no guarantee {name!r}. Choose one of: {', '.join(sorted(GUARANTEES))}."
+            signpost(name)
+            or f"There is no guarantee {name!r}. Choose one of: {', '.join(sorted(GUARANTEES))}."
         )
-    return GUARANTEES[name].from_arguments(positional, keywords)
 
 
 __all__ = [
     "GUARANTEES",
     "BetaLikeness",
     "CeilingGuarantee",
+    "Ceilings",
     "FPrivacy",
     "FineRhoPrivacy",
     "Guarantee",
     "LDiversity",
+    "OddsGuarantee",
+    "Parameter",
+    "Reach",
+    "Reader",
     "ReconstructionPrivacy",
     "RhoPrivacy",
     "SmallSum",
     "parse_guarantee",
+    "require_known",
 ]

@@ -1,13 +1,24 @@
-"""What every promise can do."""
+"""What every guarantee can do, and what it says of itself.
+
+The page, `advise`, `compare`, reports and documents ask the classes in `GUARANTEES` and know none
+of them by name: a new guarantee is a module with such a class, a line there, and its page.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import ClassVar
+from typing import ClassVar, Self
 
+from sfumato.columns import Value, value_text
+from sfumato.errors import InfeasibleGuarantee, UsageError
+from sfumato.guarantees.words import Parameter, Reach, Reader
 from sfumato.profile import Histogram
-from sfumato.textform import TextForm
+from sfumato.textform import TextForm, decimal_text, rational
+
+Ceilings = Mapping[Value, Fraction]  # the largest chance that a steward allows, by value
 
 
 class Guarantee(TextForm, ABC):
@@ -17,7 +28,13 @@ class Guarantee(TextForm, ABC):
     """
 
     what: ClassVar[str] = "guarantee"
+    title: ClassVar[str]  # a headline
+    sentence: ClassVar[str]  # the promise in one sentence, for somebody who chooses
+    parameters: ClassVar[tuple[Parameter, ...]]
+    reader: ClassVar[Reader]
     does_not_protect: ClassVar[tuple[str, ...]]
+    several_columns: ClassVar[bool] = False  # whether it can speak of several sensitive columns
+    limits_belief: ClassVar[bool] = True  # whether it bounds what is believed about one person
 
     @abstractmethod
     def ceilings(self, histogram: Histogram) -> list[Fraction]:
@@ -29,4 +46,71 @@ class Guarantee(TextForm, ABC):
 
     @abstractmethod
     def statement(self, histogram: Histogram) -> str:
-        """The promise in plain words, for the manifest: nothing in it that the method hides."""
+        """The promise in plain words, for the manifest.
+
+        It follows from the guarantee and the domain alone, never from counts: a sentence that
+        changes when one person's value does would tell that value to who knows all others.
+        """
+
+    @abstractmethod
+    def formula(self) -> str:
+        """The promise as its page in the documents writes it, with its own numbers."""
+
+    def left_out(self, histogram: Histogram) -> list[int]:
+        """Codes of the values about which nothing is promised here: for the steward's eyes."""
+        if not self.limits_belief:
+            return []
+        return [code for code, ceiling in enumerate(self.ceilings(histogram)) if ceiling >= 1]
+
+    @classmethod
+    def usual(cls) -> Self:
+        """The promise with its usual numbers."""
+        return cls(**{parameter.name: parameter.default for parameter in cls.parameters})
+
+    @classmethod
+    def signature(cls) -> str:
+        """How it is written, with the names of its numbers in their places.
+
+        >>> from sfumato.guarantees import FPrivacy, RhoPrivacy
+        >>> RhoPrivacy.signature(), FPrivacy.signature()
+        ('rho-privacy(rho1, rho2)', 'f-privacy(theta=…, floor=…)')
+        """
+        needed = {f.name for f in dataclasses.fields(cls) if f.default is dataclasses.MISSING}  # type: ignore[arg-type]
+        names = [p.name if p.name in needed else f"{p.name}=…" for p in cls.parameters]
+        return f"{cls.name}({', '.join(names)})"
+
+    @classmethod
+    def reach(cls, histograms: Sequence[Histogram]) -> Reach:
+        """What these histograms allow of it. Each has two values at least, and some records."""
+        return Reach(True, "Its usual numbers can be kept.", str(cls.usual()))
+
+    @classmethod
+    def ladder(cls, histogram: Histogram, ceilings: Ceilings) -> Sequence[Self]:
+        """What advice chooses from, the strongest first, each later one allowing more.
+
+        Where the guarantee can take over the steward's `ceilings`, it does.
+        """
+        return [cls.usual()]
+
+
+def require_two_values(histogram: Histogram) -> None:
+    """What every promise kept by perturbation needs."""
+    if len(histogram.values) >= 2:
+        return
+    raise InfeasibleGuarantee(
+        f"Column {histogram.column!r} has only one value: no perturbation can hide it. "
+        "Choose another sensitive column, or state a wider domain.",
+        witness=value_text(histogram.values[0]) if histogram.values else "(no value)",
+    )
+
+
+def set_fractions(promise: Guarantee, *parameters: str) -> None:
+    """Make fields of a promise exact; those that are given must lie between 0 and 1."""
+    for parameter in parameters:
+        value = rational(getattr(promise, parameter), parameter)
+        if not 0 < value < 1:
+            raise UsageError(
+                f"The {parameter!r} parameter of {promise.name} must lie between 0 and 1, "
+                f"both excluded. Got {decimal_text(value)} instead."
+            )
+        object.__setattr__(promise, parameter, value)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from sfumato.errors import UsageError
-from sfumato.guarantees.ceilings import CeilingGuarantee
+from sfumato.guarantees.base import Ceilings
+from sfumato.guarantees.ceilings import BUCKETS, CeilingGuarantee
+from sfumato.guarantees.ladders import COARSE, factors
+from sfumato.guarantees.words import Extremes, Parameter, Reach, rarest_share
 from sfumato.profile import Histogram
 from sfumato.textform import decimal_text, rational
 
@@ -24,6 +28,23 @@ class BetaLikeness(CeilingGuarantee):
     beta: Fraction
 
     name: ClassVar[str] = "beta-likeness"
+    title: ClassVar[str] = "No value much likelier than it was"
+    sentence: ClassVar[str] = (
+        "Whoever knows somebody's public columns gives each sensitive value at most 1 + beta times "
+        "its share in the whole table."
+    )
+    parameters: ClassVar[tuple[Parameter, ...]] = (
+        Parameter(
+            "beta",
+            "beta: how much likelier a value may become",
+            "number",
+            "3",
+            0.1,
+            50,
+            "A smaller beta protects more, rare values most of all; counts become less accurate.",
+            "A larger beta protects less; counts become more accurate.",
+        ),
+    )
 
     def __post_init__(self) -> None:
         beta = rational(self.beta, "beta")
@@ -38,9 +59,26 @@ class BetaLikeness(CeilingGuarantee):
         return [min(Fraction(1), (1 + self.beta) * share) for share in histogram.shares]
 
     def statement(self, histogram: Histogram) -> str:
+        most = f"at most {float(1 + self.beta):.4g} times its share in the table"
         return (
-            f"Column {histogram.column!r}: whoever knows the quasi columns of a person, and no "
-            "link between them and the sensitive column, gives each sensitive value at most "
-            f"{float(1 + self.beta):.4g} times its share in the table after seeing the release. "
-            "Values whose share makes that 1 or more are not limited."
+            f"{self.about_chances(histogram, most)}. Values whose share makes that 1 or more are "
+            "not limited."
         )
+
+    def formula(self) -> str:
+        return f"{BUCKETS}(1 + {decimal_text(self.beta)})·fₓ"
+
+    @classmethod
+    def reach(cls, histograms: Sequence[Histogram]) -> Reach:
+        found = Extremes.of(histograms)
+        return Reach(
+            True,
+            f"Any beta above 0. From beta = {float(1 / found.largest - 1):.3g} on, nothing is "
+            f"promised about {found.commonest}, which {found.percent} of the records have.",
+            str(cls.usual()),
+        )
+
+    @classmethod
+    def ladder(cls, histogram: Histogram, ceilings: Ceilings) -> list[Self]:
+        most = float(1 / rarest_share(histogram))
+        return [cls(factor - 1) for factor in factors(most, COARSE)]

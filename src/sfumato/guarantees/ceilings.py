@@ -8,24 +8,26 @@ from typing import ClassVar
 from sfumato.columns import value_text
 from sfumato.errors import InfeasibleGuarantee
 from sfumato.guarantees.base import Guarantee
+from sfumato.guarantees.words import NO_LINK, Reader
 from sfumato.profile import Histogram
 
-DOES_NOT_PROTECT: tuple[str, ...] = (
-    "an adversary who knows, or learns from the release itself, how quasi columns and sensitive "
-    "values hang together (negative associations, the deFinetti attack): the ceiling is the chance "
-    "for somebody who knows no such link",
-    "an adversary who already knows the values of others in the same group: ask for fake values "
-    "against that",
-    "learning that somebody is in the table",
-    "conclusions that hold for everybody alike (smoking and cancer)",
-    "several releases of the same people: the groups that a person was in can be intersected",
-)
+BUCKETS = "in every group g and for every value x:  count of x in g / size of g ≤ "
 
 
 class CeilingGuarantee(Guarantee):
     """A promise that says itself completely by `ceilings`."""
 
-    does_not_protect: ClassVar[tuple[str, ...]] = DOES_NOT_PROTECT
+    reader: ClassVar[Reader] = NO_LINK
+    does_not_protect: ClassVar[tuple[str, ...]] = (
+        "an adversary who knows, or learns from the release itself, how quasi columns and "
+        "sensitive values hang together (negative associations, the deFinetti attack): the ceiling "
+        "is the chance for somebody who knows no such link",
+        "an adversary who already knows the values of others in the same group: ask for fake "
+        "values against that",
+        "learning that somebody is in the table",
+        "conclusions that hold for everybody alike (smoking and cancer)",
+        "several releases of the same people: the groups that a person was in can be intersected",
+    )
 
     def require_feasible(self, histogram: Histogram) -> None:
         """Lemma 1 of the F'-privacy paper: it can be kept iff no share is above its ceiling."""
@@ -51,6 +53,14 @@ class CeilingGuarantee(Guarantee):
 
     def advice(self) -> str:
         return "Raise its limit, or publish another column."
+
+    def about_chances(self, histogram: Histogram, most: str) -> str:
+        """The statement of a promise whose ceilings are `most`."""
+        return (
+            f"Column {histogram.column!r}: whoever knows the quasi columns of a person, and no "
+            f"link between them and the sensitive column, gives each sensitive value {most} after "
+            "seeing the release"
+        )
 
 
 def chance(ceiling: Fraction) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -10,8 +11,9 @@ from urllib.parse import quote, unquote
 
 from sfumato.columns import list_some, value_text
 from sfumato.errors import DataError, UsageError
-from sfumato.guarantees.base import Guarantee
-from sfumato.guarantees.ceilings import CeilingGuarantee, chance
+from sfumato.guarantees.base import Ceilings, Guarantee
+from sfumato.guarantees.ceilings import BUCKETS, CeilingGuarantee, chance
+from sfumato.guarantees.ladders import largest_other, up_to_one
 from sfumato.guarantees.limit_rows import (
     EVERY_OTHER,
     check_rows_fit,
@@ -20,6 +22,7 @@ from sfumato.guarantees.limit_rows import (
     limits_file,
     read_limit_rows,
 )
+from sfumato.guarantees.words import Extremes, Parameter, Reach, fraction
 from sfumato.profile import Histogram
 from sfumato.textform import decimal_text, rational
 
@@ -87,6 +90,30 @@ class FPrivacy(CeilingGuarantee):
     limits: ValueCeilings | None = None
 
     name: ClassVar[str] = "f-privacy"
+    title: ClassVar[str] = "A ceiling for every value"
+    sentence: ClassVar[str] = (
+        "Whoever knows somebody's public columns gives each sensitive value at most theta times "
+        "its share in the whole table, plus a floor."
+    )
+    parameters: ClassVar[tuple[Parameter, ...]] = (
+        Parameter(
+            "theta",
+            "theta: how many times its share",
+            "number",
+            "4",
+            1,
+            50,
+            "A smaller theta protects more; counts become less accurate.",
+            "A larger theta protects less; counts become more accurate.",
+        ),
+        fraction(
+            "floor",
+            "floor: added for every value",
+            "0.02",
+            "A smaller floor protects rare values more.",
+            "A larger floor protects rare values less; counts become more accurate.",
+        ),
+    )
 
     def __post_init__(self) -> None:
         if isinstance(self.limits, str):
@@ -129,27 +156,50 @@ class FPrivacy(CeilingGuarantee):
         return FPrivacy(theta=needed, floor=self.floor)
 
     def statement(self, histogram: Histogram) -> str:
-        text = (
-            f"Column {histogram.column!r}: whoever knows the quasi columns of a person, and no "
-            "link between them and the sensitive column, gives each sensitive value at most "
-        )
         if self.theta is not None:
-            text += f"{float(self.theta):.4g} times its share in the table" + (
+            most = f"at most {float(self.theta):.4g} times its share in the table" + (
                 f" plus {chance(self.floor)}" if self.floor else ""
             )
-            return text + " after seeing the release. Where that is 1 or more, nothing is promised."
-        ceilings = self.ceilings(histogram)
-        limited = [
-            f"{value_text(value)} {chance(ceiling)}"
-            for value, ceiling in zip(histogram.values, ceilings, strict=True)
-            if ceiling < 1
-        ]
-        open_values = [
-            value_text(value)
-            for value, ceiling in zip(histogram.values, ceilings, strict=True)
-            if ceiling == 1
-        ]
-        text += f"its limit after seeing the release: {list_some(limited, most=50)}."
-        if open_values:
-            text += f" Nothing is promised about: {list_some(open_values, most=50)}."
+            return (
+                f"{self.about_chances(histogram, most)}. Where that is 1 or more, nothing is "
+                "promised."
+            )
+        ceilings = list(zip(histogram.values, self.ceilings(histogram), strict=True))
+        limited = [f"{value_text(value)} {chance(most)}" for value, most in ceilings if most < 1]
+        unlimited = [value_text(value) for value, most in ceilings if most == 1]
+        text = (
+            f"{self.about_chances(histogram, 'at most its limit')}: {list_some(limited, most=50)}."
+        )
+        if unlimited:
+            text += f" Nothing is promised about: {list_some(unlimited, most=50)}."
         return text
+
+    def formula(self) -> str:
+        if self.theta is None:
+            return f"{BUCKETS}f'ₓ, as stated for each value"
+        floor = f" + {decimal_text(self.floor)}" if self.floor else ""
+        return f"{BUCKETS}f'ₓ = min(1, {decimal_text(self.theta)}·fₓ{floor})"
+
+    @classmethod
+    def reach(cls, histograms: Sequence[Histogram]) -> Reach:
+        found = Extremes.of(histograms)
+        return Reach(
+            True,
+            f"theta from 1 up. From theta = {float(1 / found.largest):.3g} on, nothing is promised "
+            f"about {found.commonest}, which {found.percent} of the records have.",
+            str(cls.usual()),
+        )
+
+    @classmethod
+    def ladder(cls, histogram: Histogram, ceilings: Ceilings) -> list[Self]:
+        """The share of a value plus a floor, the same for all: no chance rises by more than that.
+
+        With ceilings: those, and one for all other values.
+        """
+        if not ceilings:
+            hundredths = [Fraction(k, 100) for k in range(10, 100)]
+            floors = [Fraction(k, 1000) for k in range(10, 100)] + hundredths
+            return [cls(theta=Fraction(1), floor=floor) for floor in floors]
+        own = tuple((label(value), limit) for value, limit in ceilings.items())
+        steps = [*up_to_one(largest_other(histogram, ceilings)), Fraction(1)]
+        return [cls(limits=ValueCeilings((*own, (EVERY_OTHER, step)))) for step in steps]

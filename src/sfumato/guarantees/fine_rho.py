@@ -2,133 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from pathlib import Path
 from typing import ClassVar, Self
-from urllib.parse import quote, unquote
 
 from sfumato.columns import Value, list_some, value_text
-from sfumato.errors import DataError, InfeasibleGuarantee, UsageError
-from sfumato.guarantees.base import Guarantee
-from sfumato.guarantees.limit_rows import (
-    EVERY_OTHER,
-    check_rows_fit,
-    file_as_limits,
-    label,
-    limits_file,
-    read_limit_rows,
-)
+from sfumato.errors import InfeasibleGuarantee, UsageError
+from sfumato.guarantees.base import Ceilings, require_two_values
+from sfumato.guarantees.fine_limits import Limit, Limits
+from sfumato.guarantees.ladders import factors, just_above, largest_other, up_to_one
+from sfumato.guarantees.limit_rows import EVERY_OTHER, file_as_limits, label
+from sfumato.guarantees.odds import OddsGuarantee
+from sfumato.guarantees.words import Extremes, Parameter, Reach, rarest_share
 from sfumato.profile import Histogram
 from sfumato.textform import decimal_text, rational
 
 
 @dataclass(frozen=True)
-class Limit:
-    """What is promised about one value; `rho1` and `rho2` None: nothing, by the steward's word."""
-
-    value: str
-    rho1: Fraction | None
-    rho2: Fraction | None
-    weight: Fraction | None = None
-
-    @property
-    def gamma(self) -> Fraction | None:
-        """Equation 66."""
-        if self.rho1 is None or self.rho2 is None:
-            return None
-        return self.rho2 * (1 - self.rho1) / (self.rho1 * (1 - self.rho2))
-
-    def __str__(self) -> str:
-        numbers = (self.rho1, self.rho2, self.weight)
-        texts = ["" if number is None else decimal_text(number) for number in numbers]
-        return ":".join([quote(self.value, safe="*"), *texts]).rstrip(":")
-
-
-@dataclass(frozen=True)
-class Limits:
-    """The steward's limits by value, with a text form that holds the limits, not the file's path.
-
-    The text is `value:rho1:rho2:weight` with `;` between values; values are percent-encoded, and
-    empty places at the end are left out.
-
-    >>> limits = Limits.from_text("HIV:0.01:0.05;flu:1/3:0.5:2;*")
-    >>> str(limits)
-    'HIV:0.01:0.05;flu:1/3:0.5:2;*'
-    >>> limits.of("flu").gamma
-    Fraction(2, 1)
-    """
-
-    rows: tuple[Limit, ...]
-
-    @classmethod
-    def from_text(cls, text: str) -> Limits:
-        rows = []
-        for part in text.split(";"):
-            value, *numbers = part.strip().split(":")
-            if len(numbers) > 3:
-                raise UsageError(f"Cannot read the limit {part!r}. Write value:rho1:rho2:weight.")
-            numbers += [""] * (3 - len(numbers))
-            rows.append(_limit(unquote(value), *numbers))
-        return cls(_unique(rows, "the limits"))
-
-    @classmethod
-    def from_csv(cls, path: str | Path) -> Limits:
-        """Read columns value, rho1, rho2 and, if there, weight."""
-        found = read_limit_rows(path, ("value", "rho1", "rho2"), ("weight",))
-        where = limits_file(path)
-        try:
-            rows = [_limit(*row) for row in found]
-        except UsageError as error:
-            raise DataError(f"Cannot use {where}: {error}") from None
-        return cls(_unique(rows, where))
-
-    def of(self, value: Value) -> Limit | None:
-        """The limit of a value of the domain, its own or that of `*`; None if there is neither."""
-        listed = {row.value: row for row in self.rows}
-        return listed.get(label(value), listed.get(EVERY_OTHER))
-
-    def for_values(self, values: Iterable[Value]) -> list[Limit | None]:
-        listed = {row.value: row for row in self.rows}
-        rest = listed.get(EVERY_OTHER)
-        return [listed.get(label(value), rest) for value in values]
-
-    def __str__(self) -> str:
-        return ";".join(str(row) for row in self.rows)
-
-
-def _limit(value: str, rho1: str, rho2: str, weight: str) -> Limit:
-    if bool(rho1) != bool(rho2):
-        raise UsageError(
-            f"Value {value!r} has only one of rho1 and rho2. Give both, or neither for a value "
-            "about which nothing is promised."
-        )
-    scale = rational(weight, "weight") if weight else None
-    if scale is not None and scale < 0:
-        raise UsageError(f"Value {value!r} has the weight {weight}; weights are not negative.")
-    if not rho1:
-        return Limit(value, None, None, scale)
-    before, after = rational(rho1, "rho1"), rational(rho2, "rho2")
-    if not 0 < before < after < 1:
-        raise UsageError(
-            f"Value {value!r} needs 0 < rho1 < rho2 < 1 (chance before, chance after). "
-            f"Got rho1 = {rho1}, rho2 = {rho2}."
-        )
-    return Limit(value, before, after, scale)
-
-
-def _unique(rows: list[Limit], where: str) -> tuple[Limit, ...]:
-    seen: set[str] = set()
-    for row in rows:
-        if row.value in seen:
-            raise DataError(f"Value {row.value!r} stands twice in {where}. Keep one row.")
-        seen.add(row.value)
-    return tuple(rows)
-
-
-@dataclass(frozen=True)
-class FineRhoPrivacy(Guarantee):
+class FineRhoPrivacy(OddsGuarantee):
     """Every value x has its own rho1 and rho2: given by `limits`, or share and `theta` × share.
 
     With `theta`, a value that a person had with a chance of at most its share f has a chance of at
@@ -141,7 +33,7 @@ class FineRhoPrivacy(Guarantee):
     'fine-rho-privacy(theta=3)'
     >>> import numpy as np
     >>> counts = Histogram("s", tuple("abcde"), np.array([4, 4, 3, 2, 1]))
-    >>> [str(gamma) for gamma in promise.gammas(counts)]
+    >>> [str(gamma) for gamma in promise.odds_limits(counts)]
     ['15', '15', '33/5', '9/2', '39/11']
     """
 
@@ -149,8 +41,26 @@ class FineRhoPrivacy(Guarantee):
     limits: Limits | None = field(default=None)
 
     name: ClassVar[str] = "fine-rho-privacy"
+    title: ClassVar[str] = "Every value at most theta times as likely"
+    sentence: ClassVar[str] = (
+        "Whoever gives a person's sensitive value a chance of at most its share in the table gives "
+        "it at most theta times that share after seeing the person's own record."
+    )
+    parameters: ClassVar[tuple[Parameter, ...]] = (
+        Parameter(
+            "theta",
+            "theta: how many times its share",
+            "number",
+            "5",
+            1.01,
+            100,
+            "A smaller theta protects more; counts become less accurate.",
+            "A larger theta protects less, and common values not at all; counts become more "
+            "accurate.",
+        ),
+    )
     does_not_protect: ClassVar[tuple[str, ...]] = (
-        "values without a limit of their own: the statement names them",
+        "values without a limit of their own: the statement says which",
         "an adversary whose own knowledge already gives a value more than its rho1",
         "learning that a value became less likely, or groups of values together: the limits speak "
         "of one value becoming likelier",
@@ -183,27 +93,10 @@ class FineRhoPrivacy(Guarantee):
     def from_arguments(cls, positional: list[str], keywords: dict[str, str]) -> Self:
         return super().from_arguments(*file_as_limits(cls.name, positional, keywords))
 
-    def _rows(self, histogram: Histogram) -> list[Limit]:
-        """One limit per value of the domain."""
+    def odds_limits(self, histogram: Histogram) -> list[Fraction | None]:
         if self.limits is not None:
-            listed = [row.value for row in self.limits.rows]
-            check_rows_fit(listed, histogram, "empty rho1 and rho2")
-            found = self.limits.for_values(histogram.values)
-            return [row for row in found if row is not None]
+            return [row.gamma for row in self.limits.for_domain(histogram)]
         assert self.theta is not None
-        rows = []
-        for value, share in zip(histogram.values, histogram.shares, strict=True):
-            after = self.theta * share
-            if after >= 1:
-                rows.append(Limit(label(value), None, None))
-            else:
-                rows.append(Limit(label(value), share, after))
-        return rows
-
-    def gammas(self, histogram: Histogram) -> list[Fraction | None]:
-        """How much each value's odds may be raised; None where nothing is promised."""
-        if self.theta is None:
-            return [row.gamma for row in self._rows(histogram)]
         # Equation 66 with rho1 = f and rho2 = θf is θ(1−f)/(1−θf): good for f = 0 too
         above, below, rows = self.theta.numerator, self.theta.denominator, histogram.rows
         gammas: list[Fraction | None] = []
@@ -212,29 +105,51 @@ class FineRhoPrivacy(Guarantee):
             gammas.append(Fraction(above * (rows - count), room) if room > 0 else None)
         return gammas
 
-    def weights(self, histogram: Histogram) -> list[Fraction]:
-        """What each value counts in the objective: its stated weight, else its share."""
-        if self.theta is not None:
-            return histogram.shares
-        return [
-            share if row.weight is None else row.weight
-            for row, share in zip(self._rows(histogram), histogram.shares, strict=True)
-        ]
+    def common_limit(self, values: Sequence[Value]) -> Fraction:
+        if self.limits is None:
+            assert self.theta is not None
+            return self.theta  # θ(1−f)/(1−θf) grows with f, from θ at f = 0
+        gammas = [row.gamma for row in self.limits.for_values(values)]
+        return min(gamma for gamma in gammas if gamma is not None)
+
+    @property
+    def limits_follow_shares(self) -> bool:
+        return self.theta is not None
+
+    def planning_shares(self, values: Sequence[Value]) -> list[Fraction] | None:
+        """With limits, every value is taken to be as common as its rho1 says, in proportion.
+
+        Values without limits share what the others leave, or are as common as those on average.
+        """
+        if self.limits is None:
+            return None
+        stated = [row.rho1 for row in self.limits.for_values(values)]
+        known = [share for share in stated if share is not None]
+        total, others = sum(known, Fraction(0)), len(stated) - len(known)
+        other = (1 - total) / others if total < 1 and others else total / max(len(known), 1)
+        shares = [other if share is None else share for share in stated]
+        return [share / sum(shares, Fraction(0)) for share in shares]
+
+    def planning_weights(self, values: Sequence[Value]) -> list[Fraction | None]:
+        if self.limits is None:
+            return super().planning_weights(values)
+        return [row.weight for row in self.limits.for_values(values)]
 
     def ceilings(self, histogram: Histogram) -> list[Fraction]:
-        return [
-            Fraction(1) if row.rho1 is None or row.rho2 is None or share > row.rho1 else row.rho2
-            for row, share in zip(self._rows(histogram), histogram.shares, strict=True)
-        ]
+        if self.limits is not None:
+            rows = zip(self.limits.for_domain(histogram), histogram.shares, strict=True)
+            return [
+                Fraction(1)
+                if row.rho1 is None or row.rho2 is None or share > row.rho1
+                else row.rho2
+                for row, share in rows
+            ]
+        assert self.theta is not None
+        return [min(Fraction(1), self.theta * share) for share in histogram.shares]
 
     def require_feasible(self, histogram: Histogram) -> None:
-        if len(histogram.values) < 2:
-            raise InfeasibleGuarantee(
-                f"Column {histogram.column!r} has only one value: no perturbation can hide it. "
-                "Choose another sensitive column, or state a wider domain.",
-                witness=value_text(histogram.values[0]) if histogram.values else "(no value)",
-            )
-        if any(gamma is not None for gamma in self.gammas(histogram)):
+        require_two_values(histogram)
+        if any(gamma is not None for gamma in self.odds_limits(histogram)):
             return
         rarest = int(histogram.counts.argmin())
         share, nearest = histogram.shares[rarest], None
@@ -250,31 +165,77 @@ class FineRhoPrivacy(Guarantee):
         )
 
     def statement(self, histogram: Histogram) -> str:
-        rows = self._rows(histogram)
-        if self.theta is not None:
-            text = (
+        if self.limits is None:
+            assert self.theta is not None
+            return (
                 f"Column {histogram.column!r}: whoever believes, from anything but a person's own "
                 "record, that the person has some value with a chance of at most that value's "
                 f"share in the table still gives it at most {float(self.theta):.4g} times that "
-                "share after seeing that record."
+                "share after seeing that record. Where that is 1 or more, nothing is promised."
             )
-        else:
-            text = (
-                f"Column {histogram.column!r}: every value has its own limits. Whoever believes, "
-                "from anything but a person's own record, that the person has the value with a "
-                "chance of at most rho1 still gives it at most rho2 after seeing that record."
-            )
-            stated = [
-                f"{value_text(value)} {float(row.rho1):.4g} → {float(row.rho2):.4g}"
-                for value, row in zip(histogram.values, rows, strict=True)
-                if row.rho1 is not None and row.rho2 is not None
-            ]
-            text += f" The limits, rho1 → rho2: {list_some(stated, most=50)}."
-        uncovered = [
-            value_text(value)
-            for value, ceiling in zip(histogram.values, self.ceilings(histogram), strict=True)
-            if ceiling == 1
+        rows = list(zip(histogram.values, self.limits.for_domain(histogram), strict=True))
+        stated = [
+            f"{value_text(value)} {float(row.rho1):.4g} → {float(row.rho2):.4g}"
+            for value, row in rows
+            if row.rho1 is not None and row.rho2 is not None
         ]
-        if uncovered:
-            text += f" Nothing is promised about: {list_some(uncovered, most=50)}."
+        unlimited = [value_text(value) for value, row in rows if row.rho1 is None]
+        text = (
+            f"Column {histogram.column!r}: every value has its own limits. Whoever believes, "
+            "from anything but a person's own record, that the person has the value with a "
+            "chance of at most rho1 still gives it at most rho2 after seeing that record. "
+            f"The limits, rho1 → rho2: {list_some(stated, most=50)}. A value that a larger share "
+            "of the people have than its rho1 is not covered: nothing is promised about it."
+        )
+        if unlimited:
+            text += f" Nor is anything promised about: {list_some(unlimited, most=50)}."
         return text
+
+    def formula(self) -> str:
+        if self.theta is not None:
+            theta = decimal_text(self.theta)
+            before, after = "fₓ", f"{theta}·fₓ"
+            gamma = f"{theta}(1 − fₓ) / (1 − {theta}·fₓ)"
+        else:
+            before, after, gamma = "ρ₁ₓ", "ρ₂ₓ", "ρ₂ₓ(1 − ρ₁ₓ) / (ρ₁ₓ(1 − ρ₂ₓ))"
+        return (
+            f"Pr(X = x) ≤ {before}  implies  Pr(X = x | Y = y) ≤ {after}\n"
+            f"kept where  P[x, y] / P[x', y] ≤ γₓ = {gamma}"
+        )
+
+    @classmethod
+    def reach(cls, histograms: Sequence[Histogram]) -> Reach:
+        most = 1 / Extremes.of(histograms).rarest
+        if most <= 2:
+            return Reach(
+                False, "Every value is so common that no multiple of its share is below 1."
+            )
+        usual = min(Fraction(cls.parameters[0].default), (1 + most) / 2)
+        return Reach(
+            True,
+            f"theta above 1 and below {float(most):.4g}: beyond, nobody is protected. Nothing is "
+            "promised about values with a share of 1/theta or more.",
+            str(cls(theta=usual)),
+        )
+
+    @classmethod
+    def ladder(cls, histogram: Histogram, ceilings: Ceilings) -> list[Self]:
+        if not ceilings:
+            return [cls(theta=theta) for theta in factors(float(1 / rarest_share(histogram)))]
+        own = [
+            Limit(label(value), _between(histogram, value, limit), limit)
+            for value, limit in ceilings.items()
+        ]
+        rho1 = just_above(largest_other(histogram, ceilings))
+        rest = [Limit(EVERY_OTHER, rho1, rho2) for rho2 in up_to_one(rho1)]
+        rest.append(Limit(EVERY_OTHER, None, None))
+        return [cls(limits=Limits((*own, row))) for row in rest]
+
+
+def _between(histogram: Histogram, value: Value, limit: Fraction) -> Fraction:
+    """A short decimal from the value's share up, below its limit."""
+    share = histogram.shares[histogram.values.index(value)]
+    return next(
+        (rho1 for digits in range(3, 9) if (rho1 := just_above(share, digits)) < limit),
+        (share + limit) / 2,
+    )

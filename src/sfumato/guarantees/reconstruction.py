@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import ClassVar, Self
 
-from sfumato.columns import value_text
-from sfumato.errors import InfeasibleGuarantee, UsageError
-from sfumato.guarantees.base import Guarantee
+from sfumato.guarantees.base import Ceilings, Guarantee, require_two_values, set_fractions
+from sfumato.guarantees.words import GROUPS, Parameter, Reach, Reader, fraction
 from sfumato.profile import Histogram
-from sfumato.textform import decimal_text, rational
+from sfumato.textform import decimal_text
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,36 @@ class ReconstructionPrivacy(Guarantee):
     retention: Fraction = Fraction(1, 2)
 
     name: ClassVar[str] = "reconstruction-privacy"
+    title: ClassVar[str] = "What concerns one person cannot be reconstructed"
+    sentence: ClassVar[str] = (
+        "Whoever estimates how many of the people with exactly the same public columns have a "
+        "value is off by more than the error with at least the stated chance."
+    )
+    parameters: ClassVar[tuple[Parameter, ...]] = (
+        fraction(
+            "error",
+            "error: how far off",
+            "0.3",
+            "A smaller error protects less; counts become more accurate.",
+            "A larger error protects more; counts become less accurate.",
+        ),
+        fraction(
+            "chance",
+            "chance: how often off that far",
+            "0.3",
+            "A smaller chance protects less; counts become more accurate.",
+            "A larger chance protects more; counts become less accurate.",
+        ),
+        fraction(
+            "retention",
+            "retention: how often a value stays as it was",
+            "0.5",
+            "A smaller retention perturbs more records.",
+            "A larger retention perturbs fewer records, but fewer of them can be used.",
+        ),
+    )
+    reader: ClassVar[Reader] = GROUPS
+    limits_belief: ClassVar[bool] = False
     does_not_protect: ClassVar[tuple[str, ...]] = (
         "what holds for larger groups of people, reconstructed over several quasi values on "
         "purpose: that is what the release is for",
@@ -50,25 +80,14 @@ class ReconstructionPrivacy(Guarantee):
     )
 
     def __post_init__(self) -> None:
-        for parameter in ("error", "chance", "retention"):
-            value = rational(getattr(self, parameter), parameter)
-            if not 0 < value < 1:  # errata R8: an error of 1 or more has no lower tail
-                raise UsageError(
-                    f"The {parameter!r} parameter of {self.name} must lie between 0 and 1, "
-                    f"both excluded. Got {decimal_text(value)} instead."
-                )
-            object.__setattr__(self, parameter, value)
+        # errata R8: an error of 1 or more has no lower tail
+        set_fractions(self, "error", "chance", "retention")
 
     def ceilings(self, histogram: Histogram) -> list[Fraction]:
         return [Fraction(1)] * len(histogram.values)  # it limits accuracy, not belief
 
     def require_feasible(self, histogram: Histogram) -> None:
-        if len(histogram.values) < 2:
-            raise InfeasibleGuarantee(
-                f"Column {histogram.column!r} has only one value: no perturbation can hide it. "
-                "Choose another sensitive column, or state a wider domain.",
-                witness=value_text(histogram.values[0]) if histogram.values else "(no value)",
-            )
+        require_two_values(histogram)
 
     def statement(self, histogram: Histogram) -> str:
         error, chance = f"{float(self.error):.4g}", f"{float(self.chance):.4g}"
@@ -80,3 +99,25 @@ class ReconstructionPrivacy(Guarantee):
             f"them: whichever way the estimate errs, it errs by more than {error} of the truth "
             f"with a chance of at least {chance}."
         )
+
+    def formula(self) -> str:
+        error, chance = decimal_text(self.error), decimal_text(self.chance)
+        return (
+            "for everybody who shares the published quasi values, f the share of their commonest "
+            "value and F' its estimate:\n"
+            f"Pr(F' > (1 + {error})·f) ≥ {chance}  and  Pr(F' < (1 − {error})·f) ≥ {chance}"
+        )
+
+    @classmethod
+    def reach(cls, histograms: Sequence[Histogram]) -> Reach:
+        return Reach(
+            True,
+            "Any error and chance between 0 and 1. Large groups of people with the same public "
+            "columns are sampled.",
+            str(cls.usual()),
+        )
+
+    @classmethod
+    def ladder(cls, histogram: Histogram, ceilings: Ceilings) -> list[Self]:
+        """The paper's λ = 0.3; the chance δ that an estimate errs by more, in steps of 0.05."""
+        return [cls(Fraction(3, 10), Fraction(twentieths, 20)) for twentieths in range(9, 0, -1)]

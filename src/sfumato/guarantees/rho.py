@@ -2,34 +2,63 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import ClassVar, Self
 
-from sfumato.columns import value_text
+from sfumato.columns import Value, value_text
 from sfumato.errors import InfeasibleGuarantee, UsageError
-from sfumato.guarantees.base import Guarantee
+from sfumato.guarantees.base import Ceilings, require_two_values, set_fractions
+from sfumato.guarantees.ladders import just_above, up_to_one
+from sfumato.guarantees.odds import OddsGuarantee
+from sfumato.guarantees.words import Extremes, Parameter, Reach, fraction
 from sfumato.profile import Histogram
-from sfumato.textform import decimal_text, rational
+from sfumato.textform import decimal_text
 
 
 @dataclass(frozen=True)
-class RhoPrivacy(Guarantee):
+class RhoPrivacy(OddsGuarantee):
     """A value that a person had with chance at most `rho1` has chance at most `rho2` afterwards.
 
     (Perturbation thesis, Definition 1, promised as "at most": errata T1.) Values more common than
-    `rho1` are not covered; the statement names them.
+    `rho1` are not covered.
 
     >>> RhoPrivacy("1/13", "1/6").gamma
     Fraction(12, 5)
     >>> str(RhoPrivacy(0.075, "1/3"))
     'rho-privacy(0.075, 1/3)'
+    >>> print(RhoPrivacy("1/13", "1/6").formula())
+    Pr(X = x) ≤ 1/13  implies  Pr(X = x | Y = y) ≤ 1/6
+    kept where  P[x, y] / P[x', y] ≤ γ = ρ₂(1 − ρ₁) / (ρ₁(1 − ρ₂)) = 2.4
     """
 
     rho1: Fraction
     rho2: Fraction
 
     name: ClassVar[str] = "rho-privacy"
+    title: ClassVar[str] = "Who was unlikely before stays unlikely after"
+    sentence: ClassVar[str] = (
+        "Whoever gives a person's sensitive value a chance of at most rho1 without that person's "
+        "own record gives it at most rho2 with it."
+    )
+    parameters: ClassVar[tuple[Parameter, ...]] = (
+        fraction(
+            "rho1",
+            "rho1: the chance before",
+            "0.1",
+            "A smaller rho1 covers fewer values: those whose share is above it are not protected.",
+            "A larger rho1 covers more common values too.",
+        ),
+        fraction(
+            "rho2",
+            "rho2: the chance after",
+            "0.3",
+            "A smaller rho2 protects more; counts become less accurate.",
+            "A larger rho2 protects less; counts become more accurate.",
+        ),
+    )
     does_not_protect: ClassVar[tuple[str, ...]] = (
         "values whose share of the table is above rho1: nothing is promised about them",
         "learning that somebody is in the table, or their quasi columns, which are published as "
@@ -40,14 +69,7 @@ class RhoPrivacy(Guarantee):
     )
 
     def __post_init__(self) -> None:
-        for parameter in ("rho1", "rho2"):
-            value = rational(getattr(self, parameter), parameter)
-            if not 0 < value < 1:
-                raise UsageError(
-                    f"The {parameter!r} parameter of {self.name} must lie between 0 and 1, "
-                    f"both excluded. Got {decimal_text(value)} instead."
-                )
-            object.__setattr__(self, parameter, value)
+        set_fractions(self, "rho1", "rho2")
         if self.rho1 >= self.rho2:
             raise UsageError(
                 f"{self.name} needs rho1 < rho2 (chance before, chance after). "
@@ -59,22 +81,19 @@ class RhoPrivacy(Guarantee):
         """The amplification that the promise allows (methods, section 1)."""
         return self.rho2 * (1 - self.rho1) / (self.rho1 * (1 - self.rho2))
 
-    def uncovered(self, histogram: Histogram) -> list[int]:
-        """Codes of the values that are too common to be covered."""
-        return [code for code, share in enumerate(histogram.shares) if share > self.rho1]
+    def odds_limits(self, histogram: Histogram) -> list[Fraction | None]:
+        return [None if share > self.rho1 else self.gamma for share in histogram.shares]
+
+    def common_limit(self, values: Sequence[Value]) -> Fraction:
+        return self.gamma
 
     def ceilings(self, histogram: Histogram) -> list[Fraction]:
         return [Fraction(1) if share > self.rho1 else self.rho2 for share in histogram.shares]
 
     def require_feasible(self, histogram: Histogram) -> None:
+        require_two_values(histogram)
         shares = histogram.shares
         present = [code for code, count in enumerate(histogram.counts) if count > 0]
-        if len(histogram.values) < 2:
-            raise InfeasibleGuarantee(
-                f"Column {histogram.column!r} has only one value: no perturbation can hide it. "
-                "Choose another sensitive column, or state a wider domain.",
-                witness=value_text(histogram.values[0]) if histogram.values else "(no value)",
-            )
         if all(shares[code] > self.rho1 for code in present):
             rarest = min(present, key=lambda code: shares[code])
             share = shares[rarest]
@@ -108,14 +127,42 @@ class RhoPrivacy(Guarantee):
             f"{float(self.rho1):.4g} still gives it a chance of at most {float(self.rho2):.4g} "
             "after seeing that record."
         )
-        return text + self.uncovered_text(histogram)
+        return text + self.uncovered_text()
 
-    def uncovered_text(self, histogram: Histogram) -> str:
-        """The sentence that names the values that are not covered; empty if all are."""
-        uncovered = [value_text(histogram.values[code]) for code in self.uncovered(histogram)]
-        if not uncovered:
-            return ""
+    def uncovered_text(self) -> str:
+        """The rule by which values are not covered; their names would follow from exact counts."""
         return (
-            f" Not covered, because more than {float(self.rho1):.4g} of the people have them: "
-            f"{', '.join(uncovered)}."
+            f" A value that more than {float(self.rho1):.4g} of the people have is not covered: "
+            "nothing is promised about it."
         )
+
+    def formula(self) -> str:
+        before, after = decimal_text(self.rho1), decimal_text(self.rho2)
+        return (
+            f"Pr(X = x) ≤ {before}  implies  Pr(X = x | Y = y) ≤ {after}\n"
+            "kept where  P[x, y] / P[x', y] ≤ γ = ρ₂(1 − ρ₁) / (ρ₁(1 − ρ₂)) = "
+            f"{float(self.gamma):.4g}"
+        )
+
+    @classmethod
+    def reach(cls, histograms: Sequence[Histogram]) -> Reach:
+        found = Extremes.of(histograms)
+        if found.largest == 1:
+            return Reach(False, f"Everybody has {found.commonest}: there is nothing to hide.")
+        before = Fraction(math.ceil(found.largest * 1000), 1000)
+        if before >= 1:
+            before = found.largest
+        after = min(3 * before, (1 + before) / 2)
+        return Reach(
+            True,
+            f"rho1 from {float(found.rarest):.3g} up: below, nobody is protected. From rho1 = "
+            f"{float(before):.3g} on, every value is covered; the commonest, {found.commonest}, "
+            f"has {found.percent} of the records.",
+            str(cls(before, after)),
+        )
+
+    @classmethod
+    def ladder(cls, histogram: Histogram, ceilings: Ceilings) -> list[Self]:
+        """rho1 covers every value; rho2 in steps of a thousandth."""
+        rho1 = just_above(max(histogram.shares))
+        return [cls(rho1, rho2) for rho2 in up_to_one(rho1)]

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from sfumato.columns import value_text
 from sfumato.errors import InfeasibleGuarantee, UsageError
-from sfumato.guarantees.base import Guarantee
+from sfumato.guarantees.base import Ceilings, Guarantee, set_fractions
+from sfumato.guarantees.ladders import one_in, reach_by_commonest
 from sfumato.guarantees.small_sum_tails import large_sum, small_sum_privacy
+from sfumato.guarantees.words import SUMS, Parameter, Reach, Reader
 from sfumato.profile import Histogram
 from sfumato.textform import decimal_text, rational
 
@@ -40,6 +43,27 @@ class SmallSum(Guarantee):
     up_to: int | None = None
 
     name: ClassVar[str] = "small-sum"
+    title: ClassVar[str] = "Small sums hidden, large sums kept"
+    sentence: ClassVar[str] = (
+        "Every published value was drawn from several different values, so that a number over few "
+        "people is badly wrong and a number over many is right."
+    )
+    parameters: ClassVar[tuple[Parameter, ...]] = (
+        Parameter(
+            "groups",
+            "groups: how many different values each is drawn from",
+            "integer",
+            "5",
+            2,
+            50,
+            "Smaller groups hide small sums less; counts become more accurate.",
+            "Larger groups hide small sums more; counts become less accurate, and a very common "
+            "value may make it impossible.",
+        ),
+    )
+    reader: ClassVar[Reader] = SUMS
+    several_columns: ClassVar[bool] = True
+    limits_belief: ClassVar[bool] = False
     does_not_protect: ClassVar[tuple[str, ...]] = (
         "people who share all their quasi columns and also their sensitive value: a condition "
         "that selects only them shows the value more often than chance, and the promise about "
@@ -71,16 +95,8 @@ class SmallSum(Guarantee):
                         f"least {least}. Got {decimal_text(exact)} instead."
                     )
                 object.__setattr__(self, parameter, int(exact))
-        for parameter in ("error", "probability"):
-            value = getattr(self, parameter)
-            if value is not None:
-                exact = rational(value, parameter)
-                if not 0 < exact < 1:
-                    raise UsageError(
-                        f"The {parameter!r} parameter of {self.name} must lie between 0 and 1, "
-                        f"both excluded. Got {decimal_text(exact)} instead."
-                    )
-                object.__setattr__(self, parameter, exact)
+        if self.error is not None:
+            set_fractions(self, "error", "probability")
 
     @property
     def size(self) -> int:
@@ -169,3 +185,18 @@ class SmallSum(Guarantee):
             f"of at most {float(USUAL_PROBABILITY):g}. This is promised for values, not for "
             "combinations of a value with quasi columns."
         )
+
+    def formula(self) -> str:
+        return (
+            f"groups of c = {self.size} records with c different values, each showing one of them\n"
+            "published count F of a value that f people have ~ Binomial(c·f, 1/c):\n"
+            "mean f, variance f(1 − 1/c)"
+        )
+
+    @classmethod
+    def reach(cls, histograms: Sequence[Histogram]) -> Reach:
+        return reach_by_commonest(cls, histograms)
+
+    @classmethod
+    def ladder(cls, histogram: Histogram, ceilings: Ceilings) -> list[Self]:
+        return [cls(groups) for groups in range(min(one_in(histogram), LARGEST_GROUPS), 1, -1)]

@@ -65,6 +65,13 @@ def mechanisms_for(guarantee: Guarantee) -> list[Mechanism]:
     return [way for way in ways if way.keeps(guarantee)]
 
 
+def mechanisms_on_request(guarantee: Guarantee) -> list[Mechanism]:
+    """The other mechanisms that can keep it, as they stand: run only when they are named."""
+    offered = {way.name for way in mechanisms_for(guarantee)}
+    ways = [cls() for cls in MECHANISMS.values() if cls.name not in offered]
+    return [way for way in ways if way.keeps(guarantee)]
+
+
 __all__ = [
     "MECHANISMS",
     "Batch",
@@ -75,5 +82,6 @@ __all__ = [
     "RecordPlan",
     "TablePlan",
     "mechanisms_for",
+    "mechanisms_on_request",
     "parse_mechanism",
 ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from sfumato.mechanisms.generalized import (
 )
 from sfumato.mechanisms.heterogeneous.ncp import Axis
 from sfumato.mechanisms.hilbert import hilbert_order
-from sfumato.mechanisms.protocol import Mechanism
+from sfumato.mechanisms.protocol import Mechanism, Standing
 from sfumato.profile import Histogram, Profile
 
 
@@ -172,10 +172,8 @@ class Burel(Mechanism):
     """
 
     name: ClassVar[str] = "burel"
-
-    @classmethod
-    def candidates(cls) -> list[Self]:
-        return []  # a baseline: chosen by name
+    sentence: ClassVar[str] = "Shows ranges and sets for groups of like people."
+    standing: ClassVar[Standing] = "baseline"
 
     def keeps(self, guarantee: Guarantee) -> bool:
         return isinstance(guarantee, BetaLikeness)

@@ -14,14 +14,8 @@ from sfumato.columns import list_some, value_text
 from sfumato.draws import Draws
 from sfumato.errors import UsageError, WeakPromiseWarning
 from sfumato.guarantees.base import Guarantee
-from sfumato.guarantees.fine_rho import FineRhoPrivacy
-from sfumato.guarantees.rho import RhoPrivacy
-from sfumato.mechanisms.limits import (
-    limits_of,
-    objective_weights,
-    planning_counts,
-    planning_limits,
-)
+from sfumato.guarantees.odds import OddsGuarantee
+from sfumato.mechanisms.limits import objective_weights, planning_counts
 from sfumato.mechanisms.perturbed import PerturbedPlan
 from sfumato.mechanisms.protocol import Mechanism
 from sfumato.mechanisms.retentions import (
@@ -53,9 +47,10 @@ class FineGrainPerturbation(Mechanism):
     estimated counts as small as this family allows, and is never worse than `uniform` at that.
     "records" would drive the most sensitive values to 0 (errata T12), so no value is kept less
     often than `p_min` times the uniform retention; values held up by it are named in a warning.
-    Planning sees rounded limits and counts (`limits`); the exact optimum below is
-    .53 .53 .53 .28 .17.
+    Planning sees the shares that a promise with limits states, and else rounded limits and counts
+    (`limits`); the exact optimum below is .53 .53 .53 .28 .17.
 
+    >>> from sfumato.guarantees import FineRhoPrivacy
     >>> from sfumato.profile import Histogram, Profile
     >>> counts = Histogram("s", ("HD", "cancer", "AIDS", "malaria", "H1N1"),
     ...                    np.array([4, 4, 3, 2, 1]))
@@ -71,6 +66,9 @@ class FineGrainPerturbation(Mechanism):
     p_min: Fraction = Fraction(1, 4)
 
     name: ClassVar[str] = "fine-grain"
+    sentence: ClassVar[str] = (
+        "Keeps each value with a chance of its own, the best that its limit allows."
+    )
 
     def __post_init__(self) -> None:
         if self.objective not in OBJECTIVES:
@@ -91,28 +89,33 @@ class FineGrainPerturbation(Mechanism):
         return [cls(objective="counts")]
 
     def keeps(self, guarantee: Guarantee) -> bool:
-        return isinstance(guarantee, (RhoPrivacy, FineRhoPrivacy))
+        return isinstance(guarantee, OddsGuarantee)
 
     def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> PerturbedPlan:
+        assert isinstance(guarantee, OddsGuarantee)
         operators, limits, floors = {}, {}, {}
+        fitted = False
         for column, histogram in profile.histograms.items():
             guarantee.require_feasible(histogram)
-            gammas = planning_limits(guarantee, histogram)
+            gammas = guarantee.planning_limits(histogram)
+            stated = guarantee.planning_shares(histogram.values) is not None
+            fitted = fitted or not stated
             uniform = uniform_retention(gammas)
             floors[column] = list[int]()
             if self.objective == "counts":
-                operators[column] = _never_worse(
-                    best_for_counts(gammas, planning_counts(histogram)), uniform, histogram
-                )
+                rough = planning_counts(guarantee, histogram)
+                # by the true counts, uniform retention may be the better where they may be seen
+                counts = rough if stated else histogram.counts.astype(np.float64)
+                operators[column] = _never_worse(best_for_counts(gammas, rough), uniform, counts)
             else:
                 weights = objective_weights(guarantee, histogram)
                 operator = best_for_records(gammas, weights, self.p_min * uniform)
                 operators[column] = operator
                 floors[column] = _at_floor(operator, self.p_min * uniform)
                 self._report_floor(histogram, operator, floors[column], uniform)
-            limits[column] = limits_of(guarantee, histogram)
+            limits[column] = guarantee.odds_limits(histogram)
         return PerturbedPlan(
-            operators, limits, profile.rows, profile.histograms, floors, fitted=True
+            operators, limits, profile.rows, profile.histograms, floors, fitted=fitted
         )
 
     def _report_floor(
@@ -171,9 +174,8 @@ def best_for_counts(gammas: Gammas, counts: FloatArray) -> FineGrain:
     return FineGrain(drawable(gammas, Top(value, best), Fraction(0)))
 
 
-def _never_worse(operator: FineGrain, uniform: Fraction, histogram: Histogram) -> FineGrain:
-    """Planning saw rounded counts: by the true ones, uniform retention may be the better."""
-    counts = histogram.counts.astype(np.float64)
+def _never_worse(operator: FineGrain, uniform: Fraction, counts: FloatArray) -> FineGrain:
+    """The operator, or uniform retention where that estimates these counts better."""
     same = FineGrain.of([uniform] * operator.values)
     return same if same.variances(counts).sum() < operator.variances(counts).sum() else operator
 

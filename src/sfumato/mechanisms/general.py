@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -14,16 +14,10 @@ from sfumato.columns import list_some, value_text
 from sfumato.draws import Draws, IntArray
 from sfumato.errors import UsageError, WeakPromiseWarning
 from sfumato.guarantees.base import Guarantee
-from sfumato.guarantees.fine_rho import FineRhoPrivacy
-from sfumato.guarantees.rho import RhoPrivacy
-from sfumato.mechanisms.limits import (
-    limits_of,
-    objective_weights,
-    planning_counts,
-    planning_limits,
-)
+from sfumato.guarantees.odds import OddsGuarantee
+from sfumato.mechanisms.limits import objective_weights, planning_counts
 from sfumato.mechanisms.perturbed import Allowed, PerturbedPlan
-from sfumato.mechanisms.protocol import Mechanism
+from sfumato.mechanisms.protocol import Mechanism, Standing
 from sfumato.mechanisms.retentions import uniform_retention
 from sfumato.operators import General
 from sfumato.operators.base import DYADIC, FloatArray
@@ -48,6 +42,7 @@ class GeneralPerturbation(Mechanism):
     "records" alone tends to a matrix that cannot be inverted (publish the commonest value always),
     so the uniform operator is mixed in where that happens, with a warning.
 
+    >>> from sfumato.guarantees import FineRhoPrivacy
     >>> from sfumato.profile import Histogram, Profile
     >>> counts = Histogram("s", tuple("abcde"), np.array([4, 4, 3, 2, 1]))
     >>> plan = GeneralPerturbation(breaches="up").plan(
@@ -60,6 +55,8 @@ class GeneralPerturbation(Mechanism):
     breaches: str = "both"
 
     name: ClassVar[str] = "general"
+    sentence: ClassVar[str] = "Searches all ways to exchange values, for at most 60 of them."
+    standing: ClassVar[Standing] = "on request"
 
     def __post_init__(self) -> None:
         for parameter, allowed in (("objective", OBJECTIVES), ("breaches", BREACHES)):
@@ -69,14 +66,11 @@ class GeneralPerturbation(Mechanism):
                     f"{', '.join(allowed)}. Got {getattr(self, parameter)!r} instead."
                 )
 
-    @classmethod
-    def candidates(cls) -> list[Self]:
-        return []  # a linear program of m² variables is run when it is asked for
-
     def keeps(self, guarantee: Guarantee) -> bool:
-        return isinstance(guarantee, (RhoPrivacy, FineRhoPrivacy))
+        return isinstance(guarantee, OddsGuarantee)
 
     def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> PerturbedPlan:
+        assert isinstance(guarantee, OddsGuarantee)
         operators: dict[str, General] = {}
         limits: dict[str, Allowed] = {}
         for column, histogram in profile.histograms.items():
@@ -87,19 +81,26 @@ class GeneralPerturbation(Mechanism):
                     f"column {column!r} has {len(histogram.values)}, the most is {MOST_VALUES}. "
                     "Use 'fine-grain' or 'partitioned'."
                 )
-            gammas = planning_limits(guarantee, histogram)
+            gammas = guarantee.planning_limits(histogram)
             weights = objective_weights(guarantee, histogram)
-            operators[column] = self._solve(histogram, gammas, weights)
-            limits[column] = limits_of(guarantee, histogram)
-        return PerturbedPlan(operators, limits, profile.rows, profile.histograms, fitted=True)
+            counts = planning_counts(guarantee, histogram)
+            operators[column] = self._solve(histogram, gammas, weights, counts)
+            limits[column] = guarantee.odds_limits(histogram)
+        fitted = any(
+            guarantee.planning_shares(histogram.values) is None
+            for histogram in profile.histograms.values()
+        )
+        return PerturbedPlan(operators, limits, profile.rows, profile.histograms, fitted=fitted)
 
-    def _solve(self, histogram: Histogram, gammas: Gammas, weights: FloatArray) -> General:
+    def _solve(
+        self, histogram: Histogram, gammas: Gammas, weights: FloatArray, counts: FloatArray
+    ) -> General:
         program = _Program(gammas, both=self.breaches == "both")
         gain = np.diag(weights)
         uniform = _uniform_matrix(gammas)
         matrix = program.maximize(gain)
         if self.objective == "counts":
-            matrix = _least_variance(program, [uniform, 0.9 * matrix + 0.1 * uniform], histogram)
+            matrix = _least_variance(program, [uniform, 0.9 * matrix + 0.1 * uniform], counts)
         mixed, share = _invertible(matrix, uniform)
         if share:
             alike = _indistinct(matrix)
@@ -182,10 +183,10 @@ def total_variance(matrix: FloatArray, counts: FloatArray) -> float:
 
 
 def _least_variance(
-    program: _Program, starts: Sequence[FloatArray], histogram: Histogram, rounds: int = 12
+    program: _Program, starts: Sequence[FloatArray], counts: FloatArray, rounds: int = 12
 ) -> FloatArray:
     """Frank–Wolfe: step towards the linear program's answer for the current slope."""
-    counts = np.maximum(planning_counts(histogram), 1e-3)
+    counts = np.maximum(counts, 1e-3)
     matrix = min(starts, key=lambda start: total_variance(start, counts))
     loss = total_variance(matrix, counts)
     for _ in range(rounds):

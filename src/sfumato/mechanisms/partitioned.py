@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from sfumato.draws import BoolArray, Draws, IntArray, Permutation
 from sfumato.errors import UsageError
 from sfumato.guarantees.base import Guarantee
 from sfumato.guarantees.rho import RhoPrivacy
+from sfumato.guarantees.words import SHARES_ONLY, Reader
 from sfumato.mechanisms.fine_grain import best_for_counts
 from sfumato.mechanisms.partitioning import balanced_groups, best_merging, reverse_cuthill_mckee
 from sfumato.mechanisms.partitioning.merge import part_gamma
@@ -130,7 +131,7 @@ class PartitionedPlan(RecordPlan):
             f"value is gives a value with a share of at most {float(guarantee.rho1):.4g} a chance "
             f"of at most {float(guarantee.rho2):.4g} after seeing the release."
         )
-        return text + guarantee.uncovered_text(histogram)
+        return text + guarantee.uncovered_text()
 
     def caveats(self) -> list[str]:
         sentences = []
@@ -191,6 +192,14 @@ class PartitionedPerturbation(Mechanism):
     inside: str = "uniform"
 
     name: ClassVar[str] = "partitioned"
+    sentence: ClassVar[str] = (
+        "Splits the table into parts with few values each and perturbs inside a part."
+    )
+    reader: ClassVar[Reader | None] = SHARES_ONLY
+
+    @classmethod
+    def advised(cls) -> list[Self]:
+        return [cls(inside=inside) for inside in INSIDE]
 
     def __post_init__(self) -> None:
         if self.inside not in INSIDE:
@@ -214,7 +223,7 @@ class PartitionedPerturbation(Mechanism):
 def cut_table(histogram: Histogram, guarantee: RhoPrivacy, inside: str) -> SubTables:
     """Balance, arrange, merge; then an operator for every sub-table."""
     protected = np.ones(len(histogram.values), np.bool_)
-    protected[guarantee.uncovered(histogram)] = False
+    protected[guarantee.left_out(histogram)] = False
     groups = balanced_groups(histogram.counts, protected)
     orders = [range(len(groups)), reverse_cuthill_mckee(groups)]
     merging = best_merging(groups, protected, guarantee.rho2, orders)

@@ -15,8 +15,7 @@ from sfumato.columns import Value, value_text
 from sfumato.draws import Draws
 from sfumato.errors import DataError, InfeasibleGuarantee
 from sfumato.guarantees.base import Guarantee
-from sfumato.guarantees.rho import RhoPrivacy
-from sfumato.mechanisms.limits import limits_of
+from sfumato.guarantees.odds import OddsGuarantee
 from sfumato.mechanisms.perturbed import Allowed, PerturbedPlan, within
 from sfumato.mechanisms.protocol import Mechanism
 from sfumato.operators.base import Operator
@@ -29,6 +28,7 @@ class AsBefore(Mechanism):
 
     >>> import numpy as np
     >>> from fractions import Fraction
+    >>> from sfumato.guarantees import RhoPrivacy
     >>> from sfumato.mechanisms.uniform import UniformPerturbation
     >>> from sfumato.operators import Uniform
     >>> way = AsBefore(UniformPerturbation(), {"s": Uniform(2, Fraction(1, 8))}, {"s": ("a", "b")})
@@ -51,6 +51,7 @@ class AsBefore(Mechanism):
         return self.mechanism.keeps(guarantee)
 
     def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> PerturbedPlan:
+        assert isinstance(guarantee, OddsGuarantee)
         operators: dict[str, Operator] = {}
         limits: dict[str, Allowed] = {}
         for column, histogram in profile.histograms.items():
@@ -63,14 +64,12 @@ class AsBefore(Mechanism):
                 first = self.mechanism.plan(alone, guarantee, draws)
                 assert isinstance(first, PerturbedPlan)
                 operators[column], limits[column] = first.operators[column], first.limits[column]
-        free = isinstance(guarantee, RhoPrivacy) and all(
-            o.form == "uniform" for o in operators.values()
-        )
-        return PerturbedPlan(operators, limits, profile.rows, profile.histograms, fitted=not free)
+        fitted = any(o.form != "uniform" for o in operators.values())
+        return PerturbedPlan(operators, limits, profile.rows, profile.histograms, fitted=fitted)
 
-    def _limits(self, guarantee: Guarantee, histogram: Histogram) -> Allowed:
+    def _limits(self, guarantee: OddsGuarantee, histogram: Histogram) -> Allowed:
         """What the promise allows today; raises where the operator goes beyond it."""
-        column, limits = histogram.column, limits_of(guarantee, histogram)
+        column, limits = histogram.column, guarantee.odds_limits(histogram)
         if histogram.values != self.domains[column]:
             raise DataError(
                 f"Column {column!r} has another domain than in the previous release, so everybody "

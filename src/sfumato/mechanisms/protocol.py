@@ -9,11 +9,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from sfumato.columns import Value
 from sfumato.draws import Address, BoolArray, Draws, IntArray
 from sfumato.guarantees.base import Guarantee
+from sfumato.guarantees.words import Reader
 from sfumato.profile import Histogram, Profile
 from sfumato.textform import TextForm
 
@@ -152,16 +153,28 @@ class CellPlan(Plan):
         """The published rows, in runs that fit into memory."""
 
 
+# offered by itself; only when it is named; only to compare with
+Standing = Literal["offered", "on request", "baseline"]
+
+
 class Mechanism(TextForm, ABC):
     """A way to keep a guarantee. Frozen dataclass; parameters have a text form."""
 
     what: ClassVar[str] = "mechanism"
+    sentence: ClassVar[str]  # what it does, for somebody who chooses
+    standing: ClassVar[Standing] = "offered"
+    reader: ClassVar[Reader | None] = None  # whom its promises hold against, where that is less
     needs_cells: ClassVar[bool] = False  # whether `plan` looks at the profile's cells
 
     @classmethod
     def candidates(cls) -> list[Self]:
         """The forms of this mechanism that `publish` compares when none is named."""
-        return [cls()]
+        return [cls()] if cls.standing == "offered" else []
+
+    @classmethod
+    def advised(cls) -> list[Self]:
+        """The forms that `advise` tries."""
+        return cls.candidates()
 
     @abstractmethod
     def keeps(self, guarantee: Guarantee) -> bool:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
 from sfumato.draws import Draws
 from sfumato.guarantees.base import Guarantee
-from sfumato.mechanisms.protocol import Batch, Mechanism, Published, RecordPlan
+from sfumato.guarantees.odds import OddsGuarantee
+from sfumato.guarantees.small_sum import SmallSum
+from sfumato.mechanisms.protocol import Batch, Mechanism, Published, RecordPlan, Standing
 from sfumato.profile import Histogram, Profile
 
 
@@ -64,13 +66,13 @@ class Resampling(Mechanism):
     """
 
     name: ClassVar[str] = "resample"
-
-    @classmethod
-    def candidates(cls) -> list[Self]:
-        return []
+    sentence: ClassVar[str] = (
+        "Draws values from the table's shares alone: protects most, tells no link."
+    )
+    standing: ClassVar[Standing] = "baseline"
 
     def keeps(self, guarantee: Guarantee) -> bool:
-        return guarantee.name in ("rho-privacy", "fine-rho-privacy", "small-sum")
+        return isinstance(guarantee, (OddsGuarantee, SmallSum))
 
     def plan(self, profile: Profile, guarantee: Guarantee | None, draws: Draws) -> ResampledPlan:
         if guarantee is not None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from sfumato.guarantees.l_diversity import LDiversity
 from sfumato.mechanisms.generalized import Generalized, Stage, TablePlan, covers_of, one_column
 from sfumato.mechanisms.heterogeneous.blocks import split
 from sfumato.mechanisms.heterogeneous.ncp import Axis
-from sfumato.mechanisms.protocol import Mechanism
+from sfumato.mechanisms.protocol import Mechanism, Standing
 from sfumato.profile import Histogram, Profile
 
 
@@ -155,10 +155,8 @@ class Ring(Mechanism):
     """
 
     name: ClassVar[str] = "ring"
-
-    @classmethod
-    def candidates(cls) -> list[Self]:
-        return []  # a baseline: chosen by name
+    sentence: ClassVar[str] = "Shows ranges and sets in rings of different values."
+    standing: ClassVar[Standing] = "baseline"
 
     def keeps(self, guarantee: Guarantee) -> bool:
         return isinstance(guarantee, LDiversity)

@@ -168,6 +168,9 @@ class DecoyValues(Mechanism):
     grouping: Grouping = "mixed"
 
     name: ClassVar[str] = "splu"
+    sentence: ClassVar[str] = (
+        "Puts records with different values in groups and publishes one of their values each."
+    )
 
     def __post_init__(self) -> None:
         if self.grouping not in ("mixed", "anatomy"):

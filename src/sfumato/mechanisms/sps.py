@@ -189,6 +189,9 @@ class SamplingPerturbingScaling(Mechanism):
     significance: Fraction = Fraction(1, 20)
 
     name: ClassVar[str] = "sps"
+    sentence: ClassVar[str] = (
+        "Perturbs a sample of each group of like people and copies it back to its size."
+    )
     needs_cells: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

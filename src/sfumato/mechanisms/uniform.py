@@ -9,9 +9,7 @@ from sfumato.columns import value_text
 from sfumato.draws import Draws
 from sfumato.errors import InfeasibleGuarantee
 from sfumato.guarantees.base import Guarantee
-from sfumato.guarantees.fine_rho import FineRhoPrivacy
-from sfumato.guarantees.rho import RhoPrivacy
-from sfumato.mechanisms.limits import planning_limits
+from sfumato.guarantees.odds import OddsGuarantee
 from sfumato.mechanisms.perturbed import PerturbedPlan
 from sfumato.mechanisms.protocol import Mechanism
 from sfumato.operators import Uniform
@@ -20,9 +18,12 @@ from sfumato.profile import Profile
 
 @dataclass(frozen=True)
 class UniformPerturbation(Mechanism):
-    """Keep each value with the largest probability p that the promise allows.
+    """Keep each value with the largest probability p that the promise allows whatever the counts.
+
+    So the operator follows from the promise and the domain alone.
 
     >>> import numpy as np
+    >>> from sfumato.guarantees import RhoPrivacy
     >>> from sfumato.profile import Histogram, Profile
     >>> counts = Histogram("s", tuple("abc"), np.array([2, 2, 6]))
     >>> plan = UniformPerturbation().plan(
@@ -32,16 +33,19 @@ class UniformPerturbation(Mechanism):
     """
 
     name: ClassVar[str] = "uniform"
+    sentence: ClassVar[str] = (
+        "Keeps each value with one chance and else draws any value: simple, well known."
+    )
 
     def keeps(self, guarantee: Guarantee) -> bool:
-        return isinstance(guarantee, (RhoPrivacy, FineRhoPrivacy))
+        return isinstance(guarantee, OddsGuarantee)
 
     def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> PerturbedPlan:
+        assert isinstance(guarantee, OddsGuarantee)
         operators, limits = {}, {}
         for column, histogram in profile.histograms.items():
             guarantee.require_feasible(histogram)
-            gammas = [gamma for gamma in planning_limits(guarantee, histogram) if gamma is not None]
-            limits[column] = min(gammas)  # one retention for all: the strictest limit decides
+            limits[column] = guarantee.common_limit(histogram.values)
             operators[column] = Uniform.for_amplification(len(histogram.values), limits[column])
             if operators[column].retention == 0:  # less than one in 2³²: nothing could be counted
                 raise InfeasibleGuarantee(
@@ -50,5 +54,4 @@ class UniformPerturbation(Mechanism):
                     "that are further apart.",
                     witness=value_text(histogram.values[int(histogram.counts.argmin())]),
                 )
-        fitted = isinstance(guarantee, FineRhoPrivacy) and guarantee.theta is not None
-        return PerturbedPlan(operators, limits, profile.rows, profile.histograms, fitted=fitted)
+        return PerturbedPlan(operators, limits, profile.rows, profile.histograms)

@@ -1,72 +1,93 @@
-"""What a table is, and what a promise about it would cost, before anything is published."""
+"""What a table is, what can be promised about it, and what a release of one is."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from sfumato.columns import Range, Values, value_text
+from sfumato.columns import value_text
 from sfumato.draws import Draws
 from sfumato.engines.choosing import choose_plan, with_cells
-from sfumato.engines.counting import count_cells, drop_missing, take_profile
+from sfumato.engines.counting import (
+    Progress,
+    count_cells,
+    drop_missing,
+    no_progress,
+    take_profile,
+)
+from sfumato.engines.publication import steward_notes
 from sfumato.engines.quasi import QuasiColumn, quasi_column
-from sfumato.guarantees import Guarantee, RhoPrivacy, parse_guarantee
+from sfumato.errors import UsageError
+from sfumato.guarantees import Guarantee, parse_guarantee
 from sfumato.mechanisms import Mechanism, Plan, parse_mechanism
+from sfumato.outlook.catalogue import allowed_guarantees
 from sfumato.outlook.describe_generalized import describe_generalized
 from sfumato.outlook.describe_perturbed import describe_perturbed
 from sfumato.outlook.describe_reconstruction import describe_reconstruction
+from sfumato.outlook.describe_release import describe_release, domain_text
 from sfumato.outlook.describe_small_sum import describe_small_sum
+from sfumato.outlook.description import Description
+from sfumato.outlook.survey import survey
 from sfumato.pages.tables import ReportTable
 from sfumato.profile import Histogram, Profile
-from sfumato.table import Table
+from sfumato.release import Release
+from sfumato.table import Table, as_table
 
 _SHOWN = 10  # most and least common values shown of a long histogram
-
-
-@dataclass(frozen=True)
-class Description:
-    """Tables and sentences about a table of people, for its steward."""
-
-    rows: int
-    tables: Sequence[ReportTable]
-    notes: Sequence[str]
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "rows": self.rows,
-            "tables": [table.to_json() for table in self.tables],
-            "notes": list(self.notes),
-        }
-
-    def __str__(self) -> str:
-        return "\n\n".join([*(table.to_text() for table in self.tables), *self.notes])
 
 
 Describer = Callable[[Profile, Guarantee, Plan], tuple[list[ReportTable], list[str]]]
 
 
 def describe(
-    table: Table, guarantee: Guarantee | str | None = None, mechanism: Mechanism | str | None = None
+    origin: Any,
+    guarantee: Guarantee | str | None = None,
+    mechanism: Mechanism | str | None = None,
+    *,
+    progress: Progress = no_progress,
+    **roles: Any,
 ) -> Description:
-    """Columns, histograms and, with a guarantee, what it would mean for this table.
+    """What a table is, or a release: columns, histograms, what can be promised.
 
-    Raises `InfeasibleGuarantee`, as `publish` would.
+    `origin` is a `Table`, anything that `read` takes, or a release folder. Without roles, of which
+    `read` tells, it is a first look, with guesses which column could have which role. With a
+    `guarantee`, also what that would mean for this table, by the given mechanism or by the one that
+    `publish` would choose; raises `InfeasibleGuarantee` as `publish` would. Nothing is published.
+
+    >>> import pyarrow as pa
+    >>> people = pa.table({"age": [30, 41, 52, 60], "ill": ["no", "yes", "no", "no"]})
+    >>> print(describe(people, quasi="age", sensitive="ill").tables[1].to_text())
+    Histogram. ill: 2 values, most common first
+    ill    count  share
+    'no'   3      0.75
+    'yes'  1      0.25
     """
-    profile = take_profile(table)
+    release = release_at(origin)
+    if release is not None or not (roles or guarantee or isinstance(origin, Table)):
+        if release is None:
+            return survey(origin, progress=progress)
+        if roles or guarantee:
+            raise UsageError(
+                f"{str(release.path)!r} is a release: its columns have their roles and its promise "
+                "is made. Describe it without any."
+            )
+        return describe_release(release)
+    table = as_table(origin, roles)
+    profile = take_profile(table, progress=progress)
     tables = [_columns(table, profile)]
     tables += [_histogram(histogram) for histogram in profile.histograms.values()]
     if guarantee is None:
-        tables += [_rho_table(histogram) for histogram in profile.histograms.values()]
-        return Description(profile.rows, tables, [])
+        return Description(profile.rows, [*tables, _allowed(profile)], [])
     promise = parse_guarantee(guarantee) if isinstance(guarantee, str) else guarantee
     way = parse_mechanism(mechanism) if isinstance(mechanism, str) else mechanism
     profile = with_cells(profile, promise, way, partial(count_cells, table))
     way, plan = choose_plan(profile, promise, way, Draws.system())
     notes = [plan.statement(promise, histogram) for histogram in profile.histograms.values()]
+    notes += steward_notes(profile, promise)
     notes.append("Does not protect against: " + "; ".join(promise.does_not_protect) + ".")
     notes += plan.caveats()
     for described in DESCRIBERS:
@@ -74,6 +95,15 @@ def describe(
         tables += more_tables
         notes += more_notes
     return Description(profile.rows, tables, [f"Mechanism: {way}.", *notes])
+
+
+def release_at(origin: Any) -> Release | None:
+    """The release that somebody means, where it is one."""
+    if isinstance(origin, Release):
+        return origin
+    if isinstance(origin, str | Path) and (Path(origin) / "manifest.json").is_file():
+        return Release(origin)
+    return None
 
 
 DESCRIBERS: list[Describer] = [
@@ -97,7 +127,7 @@ def _columns(table: Table, profile: Profile) -> ReportTable:
     rows: list[tuple[str, str, str, str, str, int]] = []
     for column in found:
         kind = str(column.type)
-        domain = _domain_text(column.observed())
+        domain = domain_text(column.observed())
         rows.append((column.name, "quasi", kind, column.kind, domain, missing[column.name]))
     for name, histogram in profile.histograms.items():
         kind = str(table.type_of(name))
@@ -108,14 +138,6 @@ def _columns(table: Table, profile: Profile) -> ReportTable:
     return ReportTable(
         "Columns", title, ("column", "role", "type", "kind", "domain", "missing"), rows
     )
-
-
-def _domain_text(domain: Values | Range | None) -> str:
-    if domain is None:
-        return "more than 10,000 values"
-    if isinstance(domain, Values):
-        return f"{len(domain):,} values"
-    return f"{domain.low} … {domain.high}"
 
 
 def _ends(order: np.ndarray) -> list[int]:
@@ -146,21 +168,12 @@ def _histogram(histogram: Histogram) -> ReportTable:
     )
 
 
-def _rho_table(histogram: Histogram) -> ReportTable:
-    """What uniform perturbation would retain, were every value to be covered."""
-    largest = max(histogram.shares)
-    rows = []
-    for times in (2, 3, 5, 10):
-        ceiling = largest * times
-        if ceiling >= 1 or len(histogram.values) < 2:
-            continue
-        promise = RhoPrivacy(largest, ceiling)
-        retention = (promise.gamma - 1) / (len(histogram.values) - 1 + promise.gamma)
-        rows.append((str(promise), float(largest), float(ceiling), float(retention)))
+def _allowed(profile: Profile) -> ReportTable:
+    """What every guarantee could promise here."""
     return ReportTable(
         "Possible",
-        f"rho-privacy that covers every value of {histogram.column}",
-        ("guarantee", "chance before", "chance after", "uniform retention"),
-        rows,
-        note="" if rows else "The commonest value is so common that no multiple of it is below 1.",
+        "what each guarantee can promise about this table",
+        ("guarantee", "for example", "limit"),
+        [(each.guarantee, each.example, each.limit) for each in allowed_guarantees(profile)],
+        note="'sfumato advise' finds the strongest that keeps counts as accurate as you need them.",
     )

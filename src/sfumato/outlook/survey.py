@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from sfumato.engines.counting import Progress, no_progress
 from sfumato.errors import DataError
+from sfumato.outlook.description import Description
 from sfumato.outlook.survey_passes import (
     Bars,
     first_pass,
@@ -67,13 +68,16 @@ class SurveyedColumn:
         }
 
 
-@dataclass(frozen=True)
-class Survey:
+@dataclass(frozen=True, repr=False, eq=False)
+class Survey(Description):
     """A table as it is found."""
 
     label: str
-    rows: int
     columns: tuple[SurveyedColumn, ...]
+
+    @classmethod
+    def of(cls, label: str, rows: int, columns: tuple[SurveyedColumn, ...]) -> Survey:
+        return cls(rows, (_table(label, rows, columns),), (), label, columns)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -82,8 +86,13 @@ class Survey:
             "columns": [column.to_json() for column in self.columns],
         }
 
-    def __str__(self) -> str:
-        rows = [
+
+def _table(label: str, rows: int, columns: tuple[SurveyedColumn, ...]) -> ReportTable:
+    return ReportTable(
+        "Columns",
+        f"{label}, {rows:,} rows",
+        ("column", "type", "missing", "different", "perhaps", "why"),
+        [
             (
                 column.name,
                 column.type,
@@ -92,16 +101,11 @@ class Survey:
                 "" if column.suggestion is None else f"{column.suggestion.role}?",
                 "" if column.suggestion is None else column.suggestion.why,
             )
-            for column in self.columns
-        ]
-        return ReportTable(
-            "Columns",
-            f"{self.label}, {self.rows:,} rows",
-            ("column", "type", "missing", "different", "perhaps", "why"),
-            rows,
-            note="Roles are yours to give: --quasi, --sensitive, --key, --drop. Nothing is taken "
-            "from the suggestions.",
-        ).to_text()
+            for column in columns
+        ],
+        note="Roles are yours to give: --quasi, --sensitive, --key, --drop. Nothing is taken "
+        "from the suggestions.",
+    )
 
 
 def survey(origin: Any, *, progress: Progress = no_progress) -> Survey:
@@ -146,7 +150,7 @@ def survey(origin: Any, *, progress: Progress = no_progress) -> Survey:
                 shown or Bars("values", (), summary.present),
             )
         )
-    return Survey(source.label, rows, tuple(columns))
+    return Survey.of(source.label, rows, tuple(columns))
 
 
 def _suggested(kind: pa.DataType, present: int, distinct: int, exact: bool) -> Suggestion | None:

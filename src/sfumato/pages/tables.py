@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from sfumato.shown import html_table
+
 Cell = str | int | float | None
 Points = Sequence[tuple[float, float]]
 
@@ -55,6 +57,10 @@ class ReportTable:
             for line in lines
         ]
         return "\n".join([f"{self.name}. {self.title}", *body, *([self.note] if self.note else [])])
+
+    def to_html(self) -> str:
+        rows = [[cell_text(cell) for cell in row] for row in self.rows]
+        return html_table(self.columns, rows, title=f"{self.name}. {self.title}", note=self.note)
 
 
 @dataclass(frozen=True)

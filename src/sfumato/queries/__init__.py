@@ -103,4 +103,6 @@ def ask(
         ) from None
 
 
-__all__ = ["EVALUATORS", "Answer", "Evaluator", "OpenedRelease", "ask", "open_release"]
+open = open_release  # its public name
+
+__all__ = ["EVALUATORS", "Answer", "Evaluator", "OpenedRelease", "ask", "open", "open_release"]

@@ -47,6 +47,14 @@ def open_release(path: str | Path, *, verify: bool = True, engine: Any = None) -
 
     `engine` "spark", or a Spark session, lets Spark sum over the records; every machine of the
     cluster has to find the folder under the same path.
+
+    >>> import tempfile, pyarrow as pa
+    >>> from sfumato.engines.publishing import publish
+    >>> people = pa.table({"age": [30, 41, 52, 60], "ill": ["no", "yes", "no", "no"]})
+    >>> made = publish(people, "rho-privacy(0.3, 0.6)", quasi="age", sensitive="ill",
+    ...                to=tempfile.mkdtemp() + "/release")
+    >>> open_release(made.release).sql("SELECT COUNT(*) FROM release WHERE age > 35").value
+    3.0
     """
     return OpenedRelease(path, verify=verify, engine=engine)
 

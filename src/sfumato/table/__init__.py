@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from sfumato.columns import Kind, Range, Values, list_some
 from sfumato.errors import DataError, SfumatoError, UsageError
+from sfumato.shown import html_table
 from sfumato.table.bins import Bins
 from sfumato.table.hierarchy import Hierarchy
 from sfumato.table.sources import Source, find_source, reading_errors
@@ -59,6 +60,31 @@ class Table:
             f"<Table {self.label}: quasi {', '.join(self.quasi) or '(none)'}; "
             f"sensitive {', '.join(self.sensitive)}>"
         )
+
+    def _repr_html_(self) -> str:
+        roles = dict.fromkeys(self.quasi, "quasi") | dict.fromkeys(self.sensitive, "sensitive")
+        rows = [(name, role, str(self.type_of(name))) for name, role in roles.items()]
+        return html_table(("column", "role", "type"), rows, title=self.label)
+
+
+def as_table(origin: Any, roles: Mapping[str, Any]) -> Table:
+    """A table as it is; anything else that `read` takes, with its roles.
+
+    >>> as_table(pa.table({"age": [30], "ill": ["no"]}), {"quasi": "age", "sensitive": "ill"})
+    <Table the given Table: quasi age; sensitive ill>
+    """
+    if isinstance(origin, Table):
+        if roles:
+            raise UsageError(
+                f"The table has its roles already; {', '.join(roles)} cannot change them."
+            )
+        return origin
+    if "sensitive" not in roles:
+        raise UsageError(
+            "Say what the columns are: quasi=…, sensitive=…, and key=… or drop=… where needed. "
+            "'describe' without roles shows the columns there are."
+        )
+    return read(origin, **{"quasi": (), **roles})
 
 
 def read(

@@ -17,9 +17,8 @@ from sfumato.engines.counting import Progress, count_cells, take_profile
 from sfumato.engines.publishing import publish
 from sfumato.errors import DataError, InfeasibleGuarantee, UsageError
 from sfumato.guarantees.limit_rows import label
-from sfumato.outlook.allowed import allowed_promises
+from sfumato.outlook.catalogue import allowed_guarantees, guarantee_list
 from sfumato.outlook.preview import outlook
-from sfumato.outlook.promises import promise_list
 from sfumato.outlook.survey import survey
 from sfumato.profile import Cells, Histogram, Profile
 from sfumato.queries import OpenedRelease, open_release
@@ -42,7 +41,7 @@ def catalogue(*, progress: Progress) -> Any:
 
     import sfumato.outlook.prediction  # noqa: F401
 
-    return promise_list()
+    return guarantee_list()
 
 
 def look(*, path: str, label: str, progress: Progress) -> Any:
@@ -56,7 +55,7 @@ def profile(*, table: dict[str, Any], out: str, table_id: str, progress: Progres
     with named(table["path"], table["label"]):
         known = declared(table)
         counted = take_profile(known, progress=progress)
-        allowed = [each.to_json() for each in allowed_promises(counted)]
+        allowed = [each.to_json() for each in allowed_guarantees(counted)]
     shown = {
         "table": table_id,
         "label": table["label"],

@@ -22,12 +22,12 @@ from sfumato.guarantees import parse_guarantee
 from sfumato.pages import write_page, write_whole
 from sfumato.pages.render import strict
 from sfumato.profile import Histogram
-from sfumato.table import Table
+from sfumato.table import Table, as_table
 from sfumato.workloads import Workload, generate_workload, people_of, true_counts
 
 
 def compare(
-    table: Table,
+    table: Any,
     candidates: Sequence[Candidate | str | tuple[str, str | None]],
     *,
     out: str | Path,
@@ -40,16 +40,27 @@ def compare(
     seed: int = 0,
     jobs: int | None = None,
     progress: Progress = no_progress,
+    **roles: Any,
 ) -> Comparison:
     """Publish, ask, audit and attack every candidate alike, and write one page about it.
 
-    A candidate is `GUARANTEE by MECHANISM`, or a guarantee alone. `workload` is a kind of question
-    (conjunctions, ranges, prefixes) or questions made before. `seed` decides questions, targets and
-    ties; releases are made with fresh draws, in a private folder, and removed. `jobs` candidates
-    run at once, as many as there are processors by default. A candidate that fails is a row with
-    its reason. A run that was killed goes on where it was, if nothing has changed. `out` then holds
-    report.html, report.json and workload.sql; the page shows true counts and is for the steward.
+    `table` comes from `read`, or is anything that `read` takes, with its roles. A candidate is
+    `GUARANTEE by MECHANISM`, or a guarantee alone. `workload` is a kind of question (conjunctions,
+    ranges, prefixes) or questions made before. `seed` decides questions, targets and ties; releases
+    are made with fresh draws, in a private folder, and removed. `jobs` candidates run at once, as
+    many as there are processors by default. A candidate that fails is a row with its reason. A run
+    that was killed goes on where it was, if nothing has changed. `out` then holds report.html,
+    report.json and workload.sql; the page shows true counts and is for the steward.
+
+    >>> import tempfile, pyarrow as pa
+    >>> people = pa.table({"sex": ["F", "M"] * 40, "ill": ["a", "b", "c", "d"] * 20})
+    >>> found = compare(people, ["l-diversity(2)", "l-diversity(9)"], quasi="sex",
+    ...                 sensitive="ill", out=tempfile.mkdtemp() + "/page", questions=20,
+    ...                 attacks=[], jobs=1)
+    >>> [(row.name, row.kept) for row in found.rows]
+    [('l-diversity(2)', True), ('l-diversity(9)', None)]
     """
+    table = as_table(table, roles)
     began = time.perf_counter()
     chosen = listed(candidates)
     if jobs is not None and jobs < 1:

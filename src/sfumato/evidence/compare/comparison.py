@@ -11,6 +11,7 @@ from sfumato.evidence.compare.candidates import Candidate
 from sfumato.pages.charts import Figure
 from sfumato.pages.render import shown_cell
 from sfumato.pages.tables import Cell, ReportTable
+from sfumato.shown import Shown, html_paragraphs
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,8 +61,8 @@ COLUMNS = (
 PERCENT = frozenset(("advantage", "median error", "truth inside 95 %"))
 
 
-@dataclass(frozen=True, eq=False)
-class Comparison:
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison(Shown):
     """A finished comparison. `page`, `data` and `workload` are files in the folder `out`."""
 
     out: Path
@@ -116,6 +117,17 @@ class Comparison:
         return [_cells(row) for row in self.rows]
 
     def __str__(self) -> str:
+        first, *others = self._sentences()
+        return "\n".join([self.table().to_text(), *others, "", first])
+
+    def _repr_html_(self) -> str:
+        return self.table().to_html() + html_paragraphs(self._sentences())
+
+    def _sentences(self) -> list[str]:
+        failed = [f"{row.name} was not published: {row.failed}" for row in self.rows if row.failed]
+        return [f"The report is {self.page}", *failed]
+
+    def table(self) -> ReportTable:
         shown = [
             tuple(
                 shown_cell(cell, percent=name in PERCENT)
@@ -123,14 +135,12 @@ class Comparison:
             )
             for cells in self.summary()
         ]
-        failed = [f"{row.name} was not published: {row.failed}" for row in self.rows if row.failed]
-        table = ReportTable(
+        return ReportTable(
             f"{len(self.rows)} candidate{'s' if len(self.rows) != 1 else ''}",
             f"{self.people:,} people, {len(self.truth):,} questions about {self.column}",
             COLUMNS,
             shown,
         )
-        return "\n".join([table.to_text(), *failed, "", f"The report is {self.page}"])
 
 
 def _cells(row: Row) -> tuple[Cell, ...]:

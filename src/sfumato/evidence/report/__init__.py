@@ -15,10 +15,11 @@ from sfumato.evidence.report.pages import report_page
 from sfumato.pages import write_page, write_whole
 from sfumato.pages.render import strict
 from sfumato.release import Release
+from sfumato.shown import Shown
 
 
-@dataclass(frozen=True, eq=False)
-class Report:
+@dataclass(frozen=True, eq=False, repr=False)
+class Report(Shown):
     """A report on disk: `page` is the HTML file, `data` the JSON file beside it."""
 
     page: Path
@@ -56,6 +57,15 @@ def write_report(
     `sfumato.read` takes; the roles come from the manifest) the release is audited, attacked and
     asked, and the figures are coarse enough to tell nothing that the release hides. `trace` is the
     folder of the private trace, where there is one. `seed` decides targets and questions.
+
+    >>> import tempfile, pyarrow as pa
+    >>> from sfumato.engines.publishing import publish
+    >>> people = pa.table({"age": [30, 41, 52, 60], "ill": ["no", "yes", "no", "no"]})
+    >>> folder = tempfile.mkdtemp()
+    >>> _ = publish(people, "rho-privacy(0.3, 0.6)", quasi="age", sensitive="ill",
+    ...             to=folder + "/release")
+    >>> write_report(folder + "/release", out=folder + "/report").page.name
+    'report.html'
     """
     opened = release if isinstance(release, Release) else Release(release)
     with report_folder(out, beside=opened.path) as folder:
@@ -75,4 +85,6 @@ def write_report(
     return report
 
 
-__all__ = ["Evidence", "Report", "write_report"]
+report = write_report  # its public name
+
+__all__ = ["Evidence", "Report", "report", "write_report"]

@@ -28,7 +28,6 @@ from sfumato.evidence.report.discreet import (
     two_digits,
 )
 from sfumato.evidence.report.expected import ExpectedErrors, expected_errors
-from sfumato.evidence.report.formulas import formula
 from sfumato.guarantees import parse_guarantee
 from sfumato.operators import Operator, operator_from_json
 from sfumato.release import Release
@@ -160,7 +159,7 @@ def collect(
     }
     if table is None:
         progress("done", steps, steps)
-        return Evidence(release, formula(promise), expected, versions=versions)
+        return Evidence(release, promise.formula(), expected, versions=versions)
     declared = raw_table(table, release)
     problems: list[str] = []
     progress("auditing", 1, steps)
@@ -177,7 +176,7 @@ def collect(
     progress("done", steps, steps)
     return Evidence(
         release,
-        formula(promise),
+        promise.formula(),
         expected,
         findings,
         verdict.headline,

@@ -6,7 +6,7 @@ import dataclasses
 from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from sfumato.mechanisms.buckets.settings import (
 from sfumato.mechanisms.buckets.spread import spread_evenly
 from sfumato.mechanisms.buckets.two_size import best_two_size
 from sfumato.mechanisms.mixing import Mixed
-from sfumato.mechanisms.protocol import Mechanism
+from sfumato.mechanisms.protocol import Mechanism, Standing
 from sfumato.profile import Histogram, Profile
 from sfumato.textform import rational
 
@@ -193,6 +193,9 @@ class OptimalBuckets(BucketMechanism):
     """
 
     name: ClassVar[str] = "optimal"
+    sentence: ClassVar[str] = (
+        "Shows records in buckets, of the sizes that lose least, with the values beside."
+    )
 
     def _setting(self, counts: IntArray, limits: Limits, max_size: int) -> Choice | None:
         found = optimal_setting(counts, limits, max_size)
@@ -204,10 +207,8 @@ class MultiSizeBuckets(BucketMechanism):
     """The paper's recursive heuristic (Section 5.2), for comparison with `optimal`."""
 
     name: ClassVar[str] = "multi-size"
-
-    @classmethod
-    def candidates(cls) -> list[Self]:
-        return []  # `optimal` is never worse
+    sentence: ClassVar[str] = "Buckets of several sizes, chosen by the paper's rule of thumb."
+    standing: ClassVar[Standing] = "on request"
 
     def _setting(self, counts: IntArray, limits: Limits, max_size: int) -> Choice | None:
         found = recursive_multi_size(counts, limits, max_size)
@@ -219,10 +220,8 @@ class TwoSizeBuckets(BucketMechanism):
     """The best setting with two sizes (Section 5.1): the fastest to plan."""
 
     name: ClassVar[str] = "two-size"
-
-    @classmethod
-    def candidates(cls) -> list[Self]:
-        return []
+    sentence: ClassVar[str] = "Buckets of two sizes: the fastest to plan."
+    standing: ClassVar[Standing] = "on request"
 
     def _setting(self, counts: IntArray, limits: Limits, max_size: int) -> Choice | None:
         found = best_two_size(counts, limits, max_size)
@@ -238,10 +237,8 @@ class AnatomyBuckets(Mechanism):
     """
 
     name: ClassVar[str] = "anatomy"
-
-    @classmethod
-    def candidates(cls) -> list[Self]:
-        return []
+    sentence: ClassVar[str] = "Buckets of about equal size, dealt round robin."
+    standing: ClassVar[Standing] = "baseline"
 
     def keeps(self, guarantee: Guarantee) -> bool:
         return isinstance(guarantee, CeilingGuarantee)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from sfumato.draws import Draws, IntArray
 from sfumato.errors import UsageError
@@ -25,7 +25,7 @@ from sfumato.mechanisms.heterogeneous.ncp import Axis, Scale
 from sfumato.mechanisms.heterogeneous.paper import matched_anew
 from sfumato.mechanisms.heterogeneous.shift import shifted
 from sfumato.mechanisms.heterogeneous.sweeps import Block, Matching
-from sfumato.mechanisms.protocol import Mechanism
+from sfumato.mechanisms.protocol import Mechanism, Standing
 from sfumato.profile import Histogram, Profile
 
 PARTS = 4  # parts of a block: rows exchange misfits within a block, values travel within it
@@ -143,10 +143,10 @@ class HeterogeneousGeneralization(Mechanism):
     hand: str = "shift"
 
     name: ClassVar[str] = "heterogeneous"
-
-    @classmethod
-    def candidates(cls) -> list[Self]:
-        return []  # ranges and sets never answer counts best: chosen by name
+    sentence: ClassVar[str] = (
+        "Shows ranges and sets instead of public values, made for each record."
+    )
+    standing: ClassVar[Standing] = "on request"
 
     def __post_init__(self) -> None:
         for parameter, allowed in (("match", tuple(MATCHERS)), ("hand", HANDS)):

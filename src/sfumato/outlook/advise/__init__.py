@@ -10,18 +10,22 @@ import itertools
 import math
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
 from sfumato.engines.counting import Progress, no_progress
 from sfumato.errors import SingularOperator, UsageError
-from sfumato.guarantees import Guarantee, parse_guarantee
-from sfumato.mechanisms import MECHANISMS, Mechanism, mechanisms_for, parse_mechanism
+from sfumato.guarantees import Ceilings, Guarantee, parse_guarantee
+from sfumato.mechanisms import (
+    Mechanism,
+    mechanisms_for,
+    mechanisms_on_request,
+    parse_mechanism,
+)
 from sfumato.operators.base import FloatArray
 from sfumato.outlook.advise.advice import Advice, Cost, Option, Priced
 from sfumato.outlook.advise.families import (
-    Ceilings,
     Family,
     average_ceiling,
     families,
@@ -29,7 +33,7 @@ from sfumato.outlook.advise.families import (
     stated_ceilings,
 )
 from sfumato.outlook.advise.study import Study
-from sfumato.table import Table
+from sfumato.table import as_table
 from sfumato.workloads import SizeClass
 
 QUESTIONS = 300
@@ -38,9 +42,19 @@ CLOSE = 0.98  # of the target: a promise whose error is that near needs no bette
 _ROUNDS = 5
 
 
+@overload
+def advise(table: Any, *, guarantee: None = None, **settings: Any) -> Advice: ...
+
+
+@overload
+def advise(table: Any, *, guarantee: Guarantee | str, **settings: Any) -> Cost: ...
+
+
 def advise(
-    table: Table,
+    table: Any,
     *,
+    guarantee: Guarantee | str | None = None,
+    mechanism: Mechanism | str | None = None,
     target_error: float = 0.1,
     min_count: int = 500,
     ceilings: Mapping[Any, Any] | None = None,
@@ -48,24 +62,53 @@ def advise(
     seed: int = 0,
     questions: int = QUESTIONS,
     progress: Progress = no_progress,
-) -> Advice:
-    """The strongest promise of each family that keeps the mean relative error at the target.
+    **roles: Any,
+) -> Advice | Cost:
+    """Which guarantee fits a table, and what it costs; nothing is published.
 
-    `target_error` is meant for counts of at least `min_count`; `ceilings` say, by sensitive value,
-    how much anybody may believe at most; `among` names the guarantees to choose from, all by
-    default. Of the promises that reach the target the one with the smallest average ceiling is
-    recommended. Nothing is published.
+    `table` comes from `read`, or is anything that `read` takes, with its roles. Found is the
+    strongest promise of each family that keeps the mean relative error of counts of at least
+    `min_count` at `target_error`; `ceilings` say, by sensitive value, how much anybody may believe
+    at most; `among` names the guarantees to choose from, all by default. Of the promises that
+    reach the target the one with the smallest average ceiling is recommended.
+
+    With a `guarantee` it is the other way round: the expected error of counts, by their size, under
+    that promise, one line per mechanism that keeps it, or for the given `mechanism`. Raises
+    `InfeasibleGuarantee`, as `publish` would.
+
+    >>> import pyarrow as pa
+    >>> people = pa.table({"sex": ["F", "M"] * 300, "ill": ["a", "b", "c"] * 200})
+    >>> known = dict(quasi="sex", sensitive="ill", min_count=50, questions=20)
+    >>> found = advise(people, target_error=0.3, among=["l-diversity"], **known)
+    >>> str(found.recommended.guarantee)
+    'l-diversity(3)'
+    >>> cost = advise(people, guarantee="l-diversity(2)", mechanism="optimal", **known)
+    >>> [str(line.mechanism) for line in cost.lines]
+    ['optimal']
     """
+    declared = as_table(table, roles)
+    if guarantee is not None:
+        if ceilings or among:
+            raise UsageError("Give ceilings or among to choose a guarantee, or name one, not both.")
+        promise = parse_guarantee(guarantee) if isinstance(guarantee, str) else guarantee
+        way = parse_mechanism(mechanism) if isinstance(mechanism, str) else mechanism
+        sizes = _sizes(min_count)
+        _require_kept(promise, way)
+        study = Study.of(declared, sizes, questions=questions, seed=seed, progress=progress)
+        return _cost(study, sizes, promise, way)
+    if mechanism is not None:
+        raise UsageError("A mechanism is for a guarantee that is named, too.")
     if not 0 < target_error < 1:
         raise UsageError(
             "The target error must lie between 0 and 1, both excluded: 0.1 is 10 %. "
             f"Got {target_error:g} instead."
         )
-    study = _study(table, [_at_least(min_count)], questions, seed, progress)
+    least = [_at_least(min_count)]
+    study = Study.of(declared, least, questions=questions, seed=seed, progress=progress)
     stated = stated_ceilings(study.histogram, ceilings or {})
     options = [
         _solved(study, family, target_error, stated)
-        for family in families(study.histogram, stated, cells=bool(table.quasi), among=among)
+        for family in families(study.histogram, stated, cells=bool(declared.quasi), among=among)
     ]
     if not options:
         raise UsageError("None of these guarantees can be kept on this table. Name others.")
@@ -93,16 +136,18 @@ def _strongest(options: list[Option]) -> Option | None:
 
 def _solved(study: Study, family: Family, target: float, ceilings: Ceilings) -> Option:
     """The strongest promise of a family that reaches the target."""
-    histogram = study.histogram
+    histogram, against = study.histogram, str(family.against)
+    if family.impossible:
+        return Option(family.name, against, refused=f"cannot be kept: {family.impossible}")
     allowed = [p for p in family.promises if keeps_ceilings(p, histogram, ceilings)]
     if not allowed:
-        return Option(family.name, family.against, refused=True)
+        return Option(family.name, against, refused="keeps no such ceiling")
     place = _search(study, family, allowed, target)
     promise = allowed[-1 if place is None else place]
     error, way = study.best(promise, family.mechanisms)
     return Option(
         family.name,
-        family.against,
+        against,
         guarantee=promise,
         mechanism=way,
         error=error,
@@ -162,32 +207,21 @@ def _bisect(study: Study, family: Family, allowed: list[Guarantee], aim: float) 
     return high
 
 
-def promise_cost(
-    table: Table,
-    guarantee: Guarantee | str,
-    *,
-    mechanism: Mechanism | str | None = None,
-    min_count: int = 500,
-    seed: int = 0,
-    questions: int = QUESTIONS,
-    progress: Progress = no_progress,
-) -> Cost:
-    """The other way round: the expected error of counts, by their size, under a promise.
+def _require_kept(promise: Guarantee, way: Mechanism | None) -> None:
+    if way is not None and not way.keeps(promise):
+        able = ", ".join(str(other) for other in mechanisms_for(promise))
+        raise UsageError(f"The mechanism '{way}' does not keep '{promise}'. These do: {able}.")
 
-    One line per mechanism that keeps it, or for the given one. Raises `InfeasibleGuarantee`, as
-    `publish` would.
-    """
-    promise = parse_guarantee(guarantee) if isinstance(guarantee, str) else guarantee
-    given = parse_mechanism(mechanism) if isinstance(mechanism, str) else mechanism
-    if given is not None and not given.keeps(promise):
-        able = ", ".join(str(way) for way in mechanisms_for(promise))
-        raise UsageError(f"The mechanism '{given}' does not keep '{promise}'. These do: {able}.")
-    sizes = _sizes(min_count)
-    study = _study(table, sizes, questions, seed, progress)
+
+def _cost(
+    study: Study, sizes: tuple[SizeClass, ...], promise: Guarantee, given: Mechanism | None
+) -> Cost:
+    """The expected error under a promise, by mechanism and size of count."""
     promise.require_feasible(study.histogram)
+    ways = mechanisms_for(promise) + mechanisms_on_request(promise)
     lines = []
-    for way in [given] if given is not None else _ways(promise):
-        progress(f"predicting {way}", 0, 0)
+    for way in [given] if given is not None else ways:
+        study.progress(f"predicting {way}", 0, 0)
         try:
             errors = study.errors(promise, way)
         except (UsageError, SingularOperator):  # this way cannot plan for this table; others may
@@ -199,14 +233,6 @@ def promise_cost(
     lines.sort(key=lambda line: math.inf if math.isnan(line.errors[-1]) else line.errors[-1])
     ceiling = average_ceiling(promise, study.histogram)
     return Cost(promise, ceiling, sizes, len(study.workload), tuple(lines))
-
-
-def _ways(promise: Guarantee) -> list[Mechanism]:
-    """Every mechanism that keeps a promise: in the forms that `publish` tries, or as it is."""
-    found = mechanisms_for(promise)
-    names = {way.name for way in found}
-    rest = [cls() for cls in MECHANISMS.values() if cls.name not in names]
-    return found + [way for way in rest if way.keeps(promise)]
 
 
 def _mean(errors: FloatArray) -> float:
@@ -229,14 +255,4 @@ def _at_least(count: int) -> SizeClass:
     return SizeClass(f"{count:,} or more", count, sys.maxsize)
 
 
-def _study(
-    table: Table,
-    sizes: Sequence[SizeClass],
-    questions: int,
-    seed: int,
-    progress: Progress,
-) -> Study:
-    return Study.of(table, sizes, questions=questions, seed=seed, progress=progress)
-
-
-__all__ = ["Advice", "Cost", "Option", "Priced", "advise", "promise_cost"]
+__all__ = ["Advice", "Cost", "Option", "Priced", "advise"]

@@ -13,6 +13,7 @@ from sfumato.guarantees import Guarantee
 from sfumato.guarantees.limit_rows import label
 from sfumato.mechanisms import Mechanism
 from sfumato.pages.tables import Cell, ReportTable
+from sfumato.shown import Shown, html_paragraphs
 from sfumato.workloads import SizeClass
 
 
@@ -21,7 +22,7 @@ class Option:
     """A family of promises, solved: the strongest that reaches the target, else the weakest.
 
     `ceiling` is what anybody may at most believe about a person's own value, on average over the
-    people; `refused` says that no promise of the family keeps the steward's ceilings.
+    people; `refused` says why no promise of the family can be kept here, if so.
     """
 
     family: str
@@ -31,7 +32,7 @@ class Option:
     error: float = math.nan
     ceiling: float = 1.0
     reached: bool = False
-    refused: bool = False
+    refused: str = ""
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -42,12 +43,13 @@ class Option:
             "average_ceiling": self.ceiling,
             "reached": self.reached,
             "keeps_ceilings": not self.refused,
+            "refused": self.refused or None,
             "holds_against": self.against,
         }
 
 
-@dataclass(frozen=True, eq=False)
-class Advice:
+@dataclass(frozen=True, eq=False, repr=False)
+class Advice(Shown):
     """What can be promised at a wished-for error of counts; `recommended` is None if nothing."""
 
     target_error: float
@@ -106,7 +108,7 @@ class Advice:
         rows: list[tuple[Cell, ...]] = []
         for option in self.options:
             if option.refused:
-                rows.append((option.family, None, None, None, "keeps no such ceiling"))
+                rows.append((option.family, None, None, None, option.refused))
                 continue
             rows.append(
                 (
@@ -130,7 +132,13 @@ class Advice:
         )
 
     def __str__(self) -> str:
-        parts = [self.table().to_text()]
+        return "\n\n".join([self.table().to_text(), *self._sentences()])
+
+    def _repr_html_(self) -> str:
+        return self.table().to_html() + html_paragraphs(self._sentences())
+
+    def _sentences(self) -> list[str]:
+        parts = []
         if self.ceilings:
             listed = [f"{value_text(v)} {float(c):.4g}" for v, c in self.ceilings.items()]
             parts.append(f"Ceilings that every promise had to keep: {', '.join(listed)}.")
@@ -149,7 +157,7 @@ class Advice:
                         f"    {o.guarantee}: {o.against}" for o in self.options if o.reached
                     )
                 )
-        return "\n\n".join(parts)
+        return parts
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,8 +168,8 @@ class Priced:
     errors: tuple[float, ...]
 
 
-@dataclass(frozen=True, eq=False)
-class Cost:
+@dataclass(frozen=True, eq=False, repr=False)
+class Cost(Shown):
     """What a promise costs on a table, by mechanism, the best first."""
 
     guarantee: Guarantee
@@ -194,11 +202,27 @@ class Cost:
         }
 
     def __str__(self) -> str:
+        return f"{self.table().to_text()}\n\n{self.belief}"
+
+    def _repr_html_(self) -> str:
+        return self.table().to_html() + html_paragraphs([self.belief])
+
+    @property
+    def belief(self) -> str:
+        """What the promise lets anybody believe, in a sentence."""
+        if self.ceiling >= 1:
+            return "It limits no belief about one person's value."
+        return (
+            f"Anybody may believe at most {self.ceiling:.3g} about a person's own value, on "
+            "average over the people."
+        )
+
+    def table(self) -> ReportTable:
         rows: list[tuple[Cell, ...]] = [
             (str(line.mechanism), *(e if math.isfinite(e) else None for e in line.errors))
             for line in self.lines
         ]
-        table = ReportTable(
+        return ReportTable(
             "Cost",
             f"of {self.guarantee}: expected error of counts, by their size",
             ("mechanism", *(f"counts {size.name}" for size in self.sizes)),
@@ -207,10 +231,3 @@ class Cost:
             f"{self.questions} random conjunctions; – where it is known only once the release is "
             "made (compare makes it).",
         )
-        belief = (
-            f"Anybody may believe at most {self.ceiling:.3g} about a person's own value, on "
-            "average over the people."
-            if self.ceiling < 1
-            else "It limits no belief about one person's value."
-        )
-        return f"{table.to_text()}\n\n{belief}"

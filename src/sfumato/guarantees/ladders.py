@@ -1,0 +1,75 @@
+"""Numbers for advice to walk over: short decimals, close where promises differ much."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+
+from sfumato.guarantees.base import Ceilings, Guarantee
+from sfumato.guarantees.words import Extremes, Reach
+from sfumato.profile import Histogram
+
+_THOUSAND = 1000
+_LARGEST_FACTOR = 10_000  # times a share that a promise may still call a limit
+COARSE = 2  # digits for buckets: integers make their errors jump, more digits would mean nothing
+
+
+def just_above(share: Fraction, digits: int = 3) -> Fraction:
+    """The share rounded up to a short decimal that is still below 1.
+
+    >>> just_above(Fraction(749, 10_000)), just_above(Fraction(1, 3000))
+    (Fraction(3, 40), Fraction(17, 50000))
+    """
+    if share <= 0:
+        return Fraction(1, 10**6)
+    places = digits + max(0, -math.floor(math.log10(float(share))) - 2)
+    rounded = Fraction(math.ceil(share * 10**places), 10**places)
+    return rounded if rounded < 1 else (1 + share) / 2
+
+
+def up_to_one(low: Fraction) -> list[Fraction]:
+    """Short decimals above `low` and below 1, the odds in even steps at both ends."""
+    steps = [Fraction(k, _THOUSAND) for k in range(1, _THOUSAND)]
+    steps += [1 - Fraction(k, _THOUSAND * 100) for k in (1, 2, 5, 10, 20, 50)]
+    return sorted(step for step in set(steps) if step > low)
+
+
+def factors(largest: float, digits: int = 3) -> list[Fraction]:
+    """Numbers of so many digits from just above 1 up to `largest`.
+
+    >>> [float(factor) for factor in factors(1.55, 2)], float(factors(25, 2)[-1])
+    ([1.1, 1.2, 1.3, 1.4, 1.5], 24.0)
+    """
+    found: list[Fraction] = []
+    step = Fraction(1, 10 ** (digits - 1))
+    number = 1 + step
+    while number < min(largest, _LARGEST_FACTOR):
+        found.append(number)
+        if number >= 10**digits * step:
+            step *= 10
+        number += step
+    return found
+
+
+def largest_other(histogram: Histogram, ceilings: Ceilings) -> Fraction:
+    """The largest share of a value that has no ceiling of its own."""
+    shares = zip(histogram.values, histogram.shares, strict=True)
+    return max((share for value, share in shares if value not in ceilings), default=Fraction(0))
+
+
+def one_in(histogram: Histogram) -> int:
+    """One record in how many, at most, may have the commonest value."""
+    return histogram.rows // max(int(histogram.counts.max(initial=0)), 1)
+
+
+def reach_by_commonest(cls: type[Guarantee], histograms: Sequence[Histogram]) -> Reach:
+    """For promises of one number that is at most `one_in`."""
+    found, (parameter,) = Extremes.of(histograms), cls.parameters
+    has = f"{found.commonest} has {found.percent} of the records"
+    most = math.floor(1 / found.largest)
+    if most < 2:
+        return Reach(False, f"{has}: more than half have the same value.")
+    usual = min(int(parameter.default), most)
+    kept = cls.from_arguments([], {parameter.name: str(usual)})
+    return Reach(True, f"{parameter.name} up to {most:,}: {has}.", str(kept))

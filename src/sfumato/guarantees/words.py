@@ -1,0 +1,94 @@
+"""What a guarantee says of itself: its numbers, whom it holds against, what a table allows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from typing import Any, Literal
+
+from sfumato.columns import value_text
+from sfumato.profile import Histogram
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A number that the steward moves, its range, and what moving it does."""
+
+    name: str
+    title: str
+    kind: Literal["number", "fraction", "integer"]
+    default: str
+    least: float
+    most: float
+    less: str
+    more: str
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def fraction(name: str, title: str, default: str, less: str, more: str) -> Parameter:
+    """A parameter between 0 and 1."""
+    return Parameter(name, title, "fraction", default, 0.0, 1.0, less, more)
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Whom a promise holds against; of two readers the one with more `strength` knows more."""
+
+    words: str
+    strength: int
+
+    def __str__(self) -> str:
+        return self.words
+
+
+ANYBODY = Reader("anybody whose other knowledge gives no value more than rho1", 4)
+SHARES_ONLY = Reader("whoever knows only how common each value is", 3)
+NO_LINK = Reader("whoever knows no link between quasi columns and the sensitive one", 2)
+SUMS = Reader("sums over few people only; one person's value has no ceiling", 1)
+GROUPS = Reader(
+    "estimates for people who share all quasi values; one person's value has no ceiling", 0
+)
+
+
+@dataclass(frozen=True)
+class Reach:
+    """What histograms allow of a guarantee: the limit in words, and numbers that can be kept."""
+
+    allowed: bool
+    limit: str
+    example: str | None = None
+
+
+@dataclass(frozen=True)
+class Extremes:
+    """The commonest value of several columns, and the share that every column's rarest reaches."""
+
+    commonest: str
+    largest: Fraction
+    rarest: Fraction
+
+    @classmethod
+    def of(cls, histograms: Sequence[Histogram]) -> Extremes:
+        """
+        >>> import numpy as np
+        >>> Extremes.of([Histogram("s", ("a", "b", "c"), np.array([3, 1, 0]))])
+        Extremes(commonest="'a'", largest=Fraction(3, 4), rarest=Fraction(1, 4))
+        """
+        common = max(histograms, key=lambda histogram: max(histogram.shares))
+        return cls(
+            value_text(common.values[int(common.counts.argmax())]),
+            max(common.shares),
+            max(rarest_share(histogram) for histogram in histograms),
+        )
+
+    @property
+    def percent(self) -> str:
+        return f"{float(100 * self.largest):.3g} %"
+
+
+def rarest_share(histogram: Histogram) -> Fraction:
+    """The smallest share of a value that somebody has."""
+    return min((share for share in histogram.shares if share > 0), default=Fraction(1))

@@ -1,0 +1,105 @@
+"""The guarantees side by side, for somebody who chooses: their words, and what a table allows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sfumato.errors import SfumatoError
+from sfumato.guarantees import GUARANTEES, Guarantee, Reach, parse_guarantee
+from sfumato.mechanisms import mechanisms_for, mechanisms_on_request
+from sfumato.profile import Histogram, Profile
+
+
+def guarantee_list() -> list[dict[str, Any]]:
+    """Every registered guarantee in its own words, ready to be shown.
+
+    >>> [told["name"] for told in guarantee_list()][:2]
+    ['l-diversity', 'beta-likeness']
+    """
+    return [_told(cls) for cls in GUARANTEES.values()]
+
+
+def _told(cls: type[Guarantee]) -> dict[str, Any]:
+    usual = cls.usual()
+    offered = {way.name: type(way) for way in mechanisms_for(usual)}
+    others = {way.name: type(way) for way in mechanisms_on_request(usual)}
+    return {
+        "name": cls.name,
+        "title": cls.title,
+        "sentence": cls.sentence,
+        "example": str(usual),
+        "parameters": [parameter.to_json() for parameter in cls.parameters],
+        "mechanisms": [
+            {
+                "name": name,
+                "sentence": way.sentence,
+                "standing": way.standing,
+                "chosen": name in offered,
+            }
+            for name, way in (offered | others).items()
+        ],
+        "holds_against": str(cls.reader),
+        "does_not_protect": list(cls.does_not_protect),
+    }
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """Whether a table allows a guarantee: the limit in words, and numbers that can be kept."""
+
+    guarantee: str
+    allowed: bool
+    limit: str
+    example: str | None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "promise": self.guarantee,
+            "allowed": self.allowed,
+            "limit": self.limit,
+            "example": self.example,
+        }
+
+
+def allowed_guarantees(profile: Profile) -> list[Allowed]:
+    """For every guarantee, whether these histograms allow it. Counts decide; nothing is planned.
+
+    >>> import numpy as np
+    >>> counts = Histogram("disease", ("flu", "HIV"), np.array([3, 1]))
+    >>> found = allowed_guarantees(Profile(4, {"disease": counts}))[0]
+    >>> found.guarantee, found.allowed, found.limit
+    ('l-diversity', False, "'flu' has 75 % of the records: more than half have the same value.")
+    """
+    histograms, found = list(profile.histograms.values()), []
+    for cls in GUARANTEES.values():
+        reach = _checked(reach_of(cls, histograms), histograms)
+        found.append(Allowed(cls.name, reach.allowed, reach.limit, reach.example))
+    return found
+
+
+def reach_of(cls: type[Guarantee], histograms: Sequence[Histogram]) -> Reach:
+    """What these histograms allow of a guarantee, whatever they are."""
+    if len(histograms) > 1 and not cls.several_columns:
+        return Reach(
+            False,
+            f"Speaks of one sensitive column, and this table has {len(histograms)}. Keep one as "
+            "sensitive and drop the others.",
+        )
+    for histogram in histograms:
+        if len(histogram.values) < 2 or not histogram.rows:
+            return Reach(False, f"Column {histogram.column!r} has only one value.")
+    return cls.reach(histograms)
+
+
+def _checked(reach: Reach, histograms: Sequence[Histogram]) -> Reach:
+    """The example stands only where the promise itself agrees."""
+    if reach.example is None:
+        return reach
+    try:
+        for histogram in histograms:
+            parse_guarantee(reach.example).require_feasible(histogram)
+    except SfumatoError as error:
+        return Reach(False, str(error), getattr(error, "nearest", None))
+    return reach
