@@ -20,9 +20,9 @@ from sfumato.mechanisms.buckets import OptimalBuckets
 from sfumato.mechanisms.buckets.optimal import integer_program, optimal_setting
 from sfumato.mechanisms.buckets.settings import Limits, mean_squared_error
 from sfumato.mechanisms.buckets.two_size import best_two_size
+from sfumato.operators.bucket_estimates import FITS
 from sfumato.profile import Histogram, Profile
 from sfumato.queries.bucket_table import read_bucket_table
-from sfumato.queries.shrunk import ESTIMATORS, Moments
 from sfumato.release import Release
 from sfumato.table import read
 
@@ -104,17 +104,12 @@ class Published:
         values = self.buckets.domain.to_pylist()
         code = {value: place for place, value in enumerate(values)}
         self.codes = np.array([code[v] for v in table.column(column).to_pylist()])
-        listed = self.buckets.listed
-        width = len(values)
-        self.shares = np.zeros((int(self.bucket.max()) + 1, width))
-        self.shares[listed.column("bucket").to_numpy(), listed.column("code").to_numpy()] = (
-            listed.column("share").to_numpy()
-        )
+        self.shares = self.buckets.shares.toarray()
 
-    def ask(self, mask: np.ndarray) -> tuple[np.ndarray, Moments]:
+    def ask(self, mask: np.ndarray) -> tuple[np.ndarray, int, np.ndarray]:
         true = np.bincount(self.codes[mask], minlength=self.shares.shape[1])
         beside = np.bincount(self.bucket[mask], minlength=len(self.shares)) @ self.shares
-        return true, Moments.count(float(mask.sum()), beside)
+        return true, int(mask.sum()), beside
 
 
 def conjunctions(quasi: dict[str, np.ndarray], number: int, seed: int) -> list[np.ndarray]:
@@ -141,20 +136,20 @@ def accuracy(releases: int = 5, queries: int = 300) -> None:
     ]
     for name, column, promise, rows in cases:
         for way in ("optimal", "anatomy"):
-            errors: dict[str, list[np.ndarray]] = {e: [] for e in ESTIMATORS}
+            errors: dict[str, list[np.ndarray]] = {e: [] for e in FITS}
             truths: list[np.ndarray] = []
             for seed in range(releases):
                 made = Published(name, column, promise, way, rows, seed)
-                singular = len(made.buckets.law.operator.confused()) > 0
+                singular = len(made.buckets.operator.confused()) > 0
                 for mask in conjunctions(made.quasi, queries // releases, seed):
-                    true, moments = made.ask(mask)
+                    true, number, beside = made.ask(mask)
                     large = true >= 100
                     truths.append(true[large])
-                    for label, estimator in ESTIMATORS.items():
+                    for label in FITS:
                         if label == "inverse" and singular:
                             errors[label].append(np.full((int(large.sum()), 2), np.nan))
                             continue
-                        found = estimator(made.buckets.law, moments)
+                        found = made.buckets.fit(label).fit_counts(number, beside)
                         deviation = np.sqrt(np.maximum(np.diag(found.covariance), 0))
                         errors[label].append(
                             np.stack([found.mean - true, deviation], axis=1)[large]
@@ -200,14 +195,14 @@ def ranges(releases: int = 3, queries: int = 400) -> None:
             first = rng.integers(0, width - length + 1)
             form = np.zeros(width)
             form[first : first + length] = 1
-            true, moments = made.ask(mask)
+            true, number, beside = made.ask(mask)
             actual = float(form @ true)
             if actual == 0:
                 continue
             for label in errors:
-                found = ESTIMATORS[label](made.buckets.law, moments)
+                found = made.buckets.fit(label).fit_counts(number, beside)
                 errors[label].append(abs(float(form @ found.mean) - actual) / actual)
-        confused = len(made.buckets.law.operator.confused())
+        confused = len(made.buckets.operator.confused())
         print(f"  sizes {[part['size'] for part in made.plan['sizes']]}, {confused} confused")
     for label, found in errors.items():
         print(f"beta-likeness(3), 10,000 records, {label}: median error {np.median(found):.2%}")

@@ -27,7 +27,7 @@ from benchmarks.measure import DATA, generated, print_table
 from benchmarks.spark_publish import TreeCpu, session
 from sfumato.datasets import GENERATORS
 from sfumato.queries.session import session_of
-from sfumato.queries.sums import RecordSums
+from sfumato.queries.statements import RecordSums
 
 QUESTIONS = {
     "GROUP BY value, one condition": (
@@ -76,22 +76,20 @@ def asked(place: Path, spark: Any, sql: str) -> tuple[Any, list[RecordSums]]:
     release = sf.open(place, engine=spark)
     there = session_of(release, engine=spark)
     seen: list[RecordSums] = []
-    before = there.counted
+    before = there.sums
 
-    def spied(sums: RecordSums, tables: dict[str, pa.Table]) -> str:
+    def spied(sums: RecordSums) -> pa.Table:
         seen.append(sums)
-        return str(before(sums, tables))
+        return before(sums)
 
-    there.counted = spied
+    there.sums = spied
     release.sql(sql)
-    there.counted = before
+    there.sums = before
     return (release, there), seen
 
 
 def by_workers(there: Any, sums: RecordSums) -> pa.Table:
-    tables: dict[str, pa.Table] = {}
-    there.counted(sums, tables)
-    return next(iter(tables.values()))
+    return there.sums(sums)
 
 
 def by_spark(spark: Any, there: Any, sums: RecordSums) -> pa.Table:

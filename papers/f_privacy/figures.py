@@ -19,9 +19,9 @@ from sfumato.mechanisms.buckets.multi_size import recursive_multi_size
 from sfumato.mechanisms.buckets.optimal import integer_program, optimal_setting
 from sfumato.mechanisms.buckets.settings import Limits, mean_squared_error, setting_of
 from sfumato.mechanisms.buckets.two_size import best_two_size
+from sfumato.operators.bucket_estimates import Shrunk
 from sfumato.pages.tables import ReportTable, Series
 from sfumato.profile import Histogram, Profile
-from sfumato.queries.shrunk import Law, shrunk
 
 THETAS = (2, 4, 8, 16, 32)
 FLOOR = Fraction(1, 50)
@@ -147,10 +147,10 @@ def error_figure(tables: dict[str, People], effort: Effort) -> Outcome:
                 histogram = Histogram("s", tuple(range(people.values)), people.counts)
                 profile = Profile(people.rows, {"s": histogram})
                 plan = way.plan(profile, promise, Draws.from_seed(theta))
-                law = Law(plan.operator, people.counts.astype(np.float64))
+                shrunk = Shrunk(plan.operator, people.counts.astype(np.float64))
                 published = Published.of(people, plan)
-                line.append(asked.error(published, law, None))
-                line.append(asked.error(published, law, shrunk))
+                line.append(asked.error(published, None))
+                line.append(asked.error(published, shrunk))
             rows.append(tuple(line))
     columns = (
         "data",

@@ -11,7 +11,7 @@ from sfumato.draws import BoolArray, IntArray
 from sfumato.engines.stream import ranks_in_value
 from sfumato.mechanisms.buckets import BucketedPlan
 from sfumato.operators.base import FloatArray
-from sfumato.queries.shrunk import Estimator, Law, Moments
+from sfumato.operators.bucket_estimates import BucketFit
 
 SELECTIVITY = 0.01
 
@@ -65,13 +65,13 @@ class CountQueries:
                 truths.append(true)
         return cls(masks, forms, truths)
 
-    def error(self, published: Published, law: Law, estimator: Estimator | None) -> float:
+    def error(self, published: Published, estimator: BucketFit | None) -> float:
         """The mean relative error; without an estimator that of what the buckets show (uniform)."""
         errors = []
         for mask, form, true in zip(self.masks, self.forms, self.truths, strict=True):
             beside = np.bincount(published.bucket[mask], minlength=len(published.shares))
-            moments = Moments.count(float(mask.sum()), beside @ published.shares)
-            mean = moments.shown if estimator is None else estimator(law, moments).mean
+            shown = beside @ published.shares
+            mean = shown if estimator is None else estimator.fit_counts(mask.sum(), shown).mean
             errors.append(abs(float(form @ mean) - true) / true)
         return float(np.mean(errors))
 

@@ -16,8 +16,8 @@ from papers.splu.methods import LAPLACE, Pool
 from sfumato.draws import Draws, IntArray
 from sfumato.guarantees.small_sum_tails import large_sum_curve, small_sum_curve
 from sfumato.operators.base import FloatArray
+from sfumato.operators.four_states import reconstruct_counting
 from sfumato.pages.tables import Cell, ReportTable, Series
-from sfumato.queries.four_states import reconstruct_counting
 
 Outcome = tuple[list[ReportTable], list[Series]]
 Pairs = tuple[IntArray, IntArray]

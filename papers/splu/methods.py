@@ -17,8 +17,8 @@ from sfumato.mechanisms.resample import Resampling
 from sfumato.mechanisms.splu import DecoyValues, Grouping
 from sfumato.operators import Decoy
 from sfumato.operators.base import FloatArray
+from sfumato.operators.four_states import reconstruct
 from sfumato.profile import Histogram, Profile
-from sfumato.queries.four_states import reconstruct
 from sfumato.workloads import Conjunctions, random_conjunctions
 
 MOST_ROUNDS = 2000  # of the paper's iteration; its 1 % stop comes far earlier for most queries

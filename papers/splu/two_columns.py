@@ -14,8 +14,8 @@ from sfumato.draws import Draws, IntArray
 from sfumato.errors import WeakPromiseWarning
 from sfumato.operators import Decoy
 from sfumato.operators.base import FloatArray
+from sfumato.operators.four_states import reconstruct
 from sfumato.pages.tables import Cell, ReportTable
-from sfumato.queries.four_states import reconstruct
 
 LOW, HIGH = 0.001, 0.007  # the selectivities of Figure 12
 INTERVALS = 10

@@ -177,14 +177,12 @@ def test_foreign_descriptions_are_refused(described: dict[str, object]) -> None:
 
 
 def test_parts_weights_and_estimates() -> None:
-    part, published, original, weight = PARTS.weight_table()
-    assert len(part) == 9 + 4
     counts = np.array([50.0, 20.0, 10.0, 30.0, 5.0])  # by symbol
     shown = counts @ PARTS.matrix()
     assert PARTS.estimate(shown) == pytest.approx(counts)
-    joined = np.zeros(4)
-    symbols = PARTS.lookup[part, published]
-    np.add.at(joined, original, weight * shown[symbols])
-    assert joined == pytest.approx(PARTS.total(counts))
+    # what a record adds to every value, by what it shows, and what all of them add up to
+    added = PARTS.inverse().weigh(np.eye(4))
+    assert np.count_nonzero(np.abs(added) > 1e-12) == 9 + 4
+    assert added @ shown == pytest.approx(PARTS.total(counts))
     assert PARTS.condition() >= 1
     assert PARTS.amplification() == max(each.operator.amplification() for each in PARTS.parts)

@@ -13,9 +13,9 @@ import pytest
 
 from sfumato.engines.publishing import publish
 from sfumato.errors import QueryError, SingularOperator
+from sfumato.operators.bucket_estimates import FITS
 from sfumato.queries import ask
 from sfumato.queries.bucket_table import read_bucket_table
-from sfumato.queries.shrunk import ESTIMATORS, Moments, inverse, shrunk
 from sfumato.release import Release
 from sfumato.table import read
 
@@ -186,9 +186,7 @@ def test_inverse_is_unbiased_and_its_error_bar_true():
         release = Release(Path(folder) / "r")
         buckets = read_bucket_table(release)
         bucket = pq.read_table(release.records[0]).column("bucket").to_numpy()
-    shares = np.zeros((int(bucket.max()) + 1, 8))
-    listed = buckets.listed
-    shares[listed["bucket"].to_numpy(), listed["code"].to_numpy()] = listed["share"].to_numpy()
+    shares, inverse = buckets.shares.toarray(), buckets.fit("inverse")
     rng = np.random.default_rng(2)
     found, errors = [], []
     for _ in range(400):
@@ -197,7 +195,7 @@ def test_inverse_is_unbiased_and_its_error_bar_true():
             here = np.flatnonzero(codes == x)
             placed[here] = bucket[rng.permutation(here)]
         shown = np.bincount(placed[mask], minlength=len(shares)) @ shares
-        estimate = inverse(buckets.law, Moments.count(float(mask.sum()), shown))
+        estimate = inverse.fit_counts(mask.sum(), shown)
         found.append(estimate.mean)
         errors.append(np.diag(estimate.covariance))
     true = np.bincount(codes[mask], minlength=8)
@@ -207,14 +205,14 @@ def test_inverse_is_unbiased_and_its_error_bar_true():
 
 
 def test_shrunk_stands_between_independence_and_inverse(release):
-    law = read_bucket_table(release).law
+    shrunk = read_bucket_table(release).fit("shrunk")
+    matrix, shares = shrunk.operator.matrix(), shrunk.shares
     n = np.array([300.0, 10, 10, 200, 10, 10, 50, 10])
-    shown = law.operator.matrix().T @ n
-    near = shrunk(law, Moments.count(600, shown)).mean
-    assert np.abs(near - n).sum() < 0.2 * np.abs(600 * law.shares - n).sum()
+    near = shrunk.fit_counts(600, matrix.T @ n).mean
+    assert np.abs(near - n).sum() < 0.2 * np.abs(600 * shares - n).sum()
     assert near.sum() == pytest.approx(600)
-    flat = shrunk(law, Moments.count(600, law.operator.matrix().T @ (600 * law.shares))).mean
-    assert np.allclose(flat, 600 * law.shares)
+    flat = shrunk.fit_counts(600, matrix.T @ (600 * shares)).mean
+    assert np.allclose(flat, 600 * shares)
 
 
 @pytest.mark.skipif(not (DATA / "occ100k.parquet").is_file(), reason="occ100k.parquet is not here")
@@ -232,13 +230,11 @@ def test_accuracy_on_occ100k(tmp_path):
     release = Release(tmp_path / "r")
     buckets = read_bucket_table(release)
     bucket = pq.read_table(release.records[0]).column("bucket").to_numpy()
-    listed = buckets.listed
-    shares = np.zeros((int(bucket.max()) + 1, len(buckets.domain)))
-    shares[listed["bucket"].to_numpy(), listed["code"].to_numpy()] = listed["share"].to_numpy()
+    shares = buckets.shares.toarray()
     codes = np.unique(table["occupation"].to_numpy(), return_inverse=True)[1]
     columns = {name: table[name].to_numpy() for name in quasi}
     rng = np.random.default_rng(6)
-    errors = {name: [] for name in ESTIMATORS}
+    errors = {name: [] for name in FITS}
     while len(errors["shrunk"]) < 300:
         mask = np.ones(len(codes), bool)
         for name in rng.choice(quasi, rng.integers(1, 4), replace=False):
@@ -246,8 +242,8 @@ def test_accuracy_on_occ100k(tmp_path):
         true = np.bincount(codes[mask], minlength=50)
         middle = (true >= 500) & (true < 2000)
         shown = np.bincount(bucket[mask], minlength=len(shares)) @ shares
-        for name, estimator in ESTIMATORS.items():
-            mean = estimator(buckets.law, Moments.count(float(mask.sum()), shown)).mean
+        for name in FITS:
+            mean = buckets.fit(name).fit_counts(mask.sum(), shown).mean
             errors[name] += (np.abs(mean - true) / np.maximum(true, 1))[middle].tolist()
     assert np.mean(errors["inverse"]) <= 0.045
     assert np.mean(errors["shrunk"]) <= 1.05 * np.mean(errors["inverse"])

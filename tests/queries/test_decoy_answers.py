@@ -11,8 +11,8 @@ import pytest
 from sfumato.engines.publishing import publish
 from sfumato.errors import QueryError, SingularOperator, WeakPromiseWarning
 from sfumato.operators import Decoy
+from sfumato.operators.four_states import reconstruct
 from sfumato.queries import OpenedRelease, open_release
-from sfumato.queries.four_states import reconstruct
 from sfumato.table import read
 
 ROWS, GROUPS = 6000, 4

@@ -17,7 +17,7 @@ from sfumato.errors import QueryError, UsageError
 from sfumato.queries import OpenedRelease, ask, open_release
 from sfumato.queries.session import session_of
 from sfumato.queries.spark import SparkSums
-from sfumato.queries.sums import RecordSums
+from sfumato.queries.statements import RecordSums, count, named
 
 from .conftest import MakeRelease
 
@@ -156,7 +156,7 @@ def test_a_release_that_executors_do_not_find(
     assert isinstance(session, SparkSums)
     session.paths[0] = tmp_path / "elsewhere.parquet"
     with pytest.raises(QueryError, match="does not find the files of the release"):
-        session.counted(RecordSums([], ["count(*) AS s0"], []), {})
+        session.sums(RecordSums([], [named(count(), "s0")], []))
 
 
 def test_a_session_that_was_stopped(published: Published) -> None:

@@ -16,7 +16,7 @@ from sqlglot import exp
 
 from sfumato.queries.dialect import sql_text
 from sfumato.queries.spark import SparkSums
-from sfumato.queries.sums import RecordSums
+from sfumato.queries.statements import RecordSums
 
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas")
 day = datetime.date
@@ -112,18 +112,20 @@ def over_records(expression: str) -> str:
     )
 
 
-def on_executors(session: SparkSums, sums: RecordSums) -> pa.Table:
-    tables: dict[str, pa.Table] = {}
-    return session.run(session.counted(sums, tables), tables)
+def sums_of(keys: list[str], sums: list[str], where: list[str]) -> RecordSums:
+    parts = (keys, sums, where)
+    return RecordSums(
+        *([sqlglot.parse_one(text, dialect="duckdb") for text in part] for part in parts)
+    )
 
 
 def test_values_are_the_same(session: SparkSums) -> None:
     every = split_up(EXPRESSIONS)
     for expressions in (every[:90], every[90:]):
         keys = [f"{over_records(each)} AS x{place}" for place, each in enumerate(expressions)]
-        sums = RecordSums(['"records"."id" AS id', *keys], ["count(*) AS n"], [])
+        sums = sums_of(['"records"."id" AS id', *keys], ["count(*) AS n"], [])
         expected = session.run(f"SELECT * FROM ({sums.sql}) ORDER BY id")
-        found = on_executors(session, sums).sort_by("id")
+        found = session.sums(sums).sort_by("id")
         assert found.schema == expected.schema
         for place, expression in enumerate(expressions):
             columns = [table.column(f"x{place}").to_pylist() for table in (expected, found)]
@@ -138,10 +140,10 @@ def test_groups_are_the_same(session: SparkSums) -> None:
     ]
     moments = ['count(*) AS s0', 'sum(CAST("records"."g" AS DOUBLE)) FILTER (WHERE '
                '("records"."i16" > 0)) AS s1', 'coalesce(sum(1e0), 0.0) AS s2']  # fmt: skip
-    sums = RecordSums(keys, moments, [over_records("i8 >= 0 OR b IS NULL")])
+    sums = sums_of(keys, moments, [over_records("i8 >= 0 OR b IS NULL")])
     tables = [
         sorted(repr(row).replace("-0.0,", "0.0,") for row in table.to_pylist())
-        for table in (session.run(sums.sql), on_executors(session, sums))
+        for table in (session.run(sums.sql), session.sums(sums))
     ]  # quarters, so that sums are exact in any order
     assert tables[0] == tables[1]
 
@@ -150,10 +152,10 @@ def test_groups_are_the_same(session: SparkSums) -> None:
 def test_texts_cannot_leave_their_quotes(session: SparkSums, text: str) -> None:
     literal = "'" + text.replace("'", "''") + "'"
     joined = f'{literal} || "records"."t"'
-    sums = RecordSums([], [f"count(*) FILTER (WHERE starts_with({joined}, {literal})) AS x"], [])
+    sums = sums_of([], [f"count(*) FILTER (WHERE starts_with({joined}, {literal})) AS x"], [])
     expected = session.run(sums.sql)
     assert expected.column("x")[0].as_py() > 100
-    assert on_executors(session, sums).equals(expected)
+    assert session.sums(sums).equals(expected)
 
 
 def test_there_are_no_more_tasks_than_run_at_once(
@@ -168,6 +170,6 @@ def test_there_are_no_more_tasks_than_run_at_once(
         return given(start, end, step, tasks)
 
     monkeypatch.setattr(session._spark, "range", spied)
-    found = on_executors(session, RecordSums([], ["count(*) AS n"], []))
+    found = session.sums(sums_of([], ["count(*) AS n"], []))
     assert found.column("n").to_pylist() == [17 * 8]
     assert asked == [min(5, session._spark.sparkContext.defaultParallelism)]

@@ -165,7 +165,9 @@ def best_for_counts(gammas: Gammas, counts: FloatArray) -> FineGrain:
 
     def loss(t: float) -> float:
         p = retentions(floats, Top(value, t))
-        return float(closed.variances(counts, p).sum()) if float(p.min()) > 0 else float("inf")
+        if float(p.min()) <= 0:
+            return float("inf")
+        return float(closed.inverse(p).variances(counts, closed.push(counts, p)).sum())
 
     grid = np.linspace(low, max(high, low), 65)
     at = int(np.argmin([loss(t) for t in grid.tolist()]))

@@ -5,12 +5,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from sfumato.draws import Address, Draws, IntArray
+
+if TYPE_CHECKING:
+    from sfumato.operators.inverse import DenseInverse, Inverse
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -38,8 +41,12 @@ class Operator(ABC):
         """P as floats, shape (values, values). O(m²)."""
 
     @abstractmethod
+    def inverse(self) -> Inverse | DenseInverse:
+        """W = P⁻¹: a record published as y counts W[y, x] towards x."""
+
     def weights(self) -> FloatArray:
-        """W = P⁻¹: a record published as y counts W[y, x] towards x. O(m²) to write down."""
+        """W written down, O(m²)."""
+        return self.inverse().weigh(np.eye(self.domain_size)).T
 
     @abstractmethod
     def amplification(self) -> Fraction:
@@ -78,13 +85,12 @@ class Operator(ABC):
         return np.asarray(scores @ self.matrix().T)
 
     def estimate(self, published: FloatArray) -> FloatArray:
-        """n̂ = P⁻ᵀ o, unbiased; operators with a closed form override this in O(m)."""
-        return np.asarray(published @ self.weights())
+        """n̂ = P⁻ᵀ o, unbiased, along the last axis."""
+        return self.inverse().estimate(published)
 
     def variances(self, counts: FloatArray) -> FloatArray:
         """Var(n̂_x) = Σ_y E[o_y] W[y, x]² − n_x for true counts n (methods, section 1)."""
-        variance = counts @ self.matrix() @ self.weights() ** 2 - counts
-        return np.asarray(np.maximum(variance, 0.0))
+        return self.inverse().variances(counts, self.push(counts))
 
     def observed(self, counts: IntArray) -> Operator:
         """This operator completed with the release's published counts, where it `needs_counts`."""

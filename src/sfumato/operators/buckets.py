@@ -82,6 +82,11 @@ class BucketOperator:
         return matrix
 
     @cached_property
+    def inverse(self) -> FloatArray:
+        """M⁻¹."""
+        return np.asarray(np.linalg.inv(self.matrix()))
+
+    @cached_property
     def spectrum(self) -> tuple[FloatArray, FloatArray]:
         """Eigenvalues (ascending) and vectors of C scaled to o = 1: M's, which lie in [0, 1]."""
         root = np.sqrt(np.maximum(self.counts, 1))
@@ -116,18 +121,19 @@ class BucketOperator:
         return scatter
 
     def noise(self, spread: FloatArray) -> FloatArray:
-        """Cov(o) for Σ_x spread_x·Cov_x.
+        """Cov(o) for Σ_x spread_x·Cov_x; `spread` by value along the last axis.
 
         For n_{A,x} of the o_x records of x, chosen at random among the slots without replacement,
         spread_x = n_{A,x}(1 − n_{A,x}/o_x)·o_x/(o_x − 1). With many values all Cov_x are taken as
         their mean.
         """
         if self.moments is None:
-            return np.asarray(self.scatter * (spread.sum() / max(self.counts.sum(), 1)))
+            whole = spread.sum(axis=-1)[..., None, None] / max(self.counts.sum(), 1)
+            return np.asarray(self.scatter * whole)
         matrix = self.matrix()
         each = spread / np.maximum(self.counts, 1)
         second = np.tensordot(each, self.moments, axes=1)
-        noise: FloatArray = second - matrix.T @ (spread[:, None] * matrix)
+        noise: FloatArray = second - matrix.T @ (spread[..., :, None] * matrix)
         return noise
 
 

@@ -12,9 +12,22 @@ import numpy as np
 from sfumato.draws import Address, Draws, IntArray
 from sfumato.errors import BundleError, SingularOperator, WeakPromiseWarning
 from sfumato.operators.base import FloatArray, Operator
+from sfumato.operators.inverse import Inverse
 
 NEAR = 0.9  # c·o_x/N from which the error bars are more than ten times as wide: warn
 _DEVIATIONS = 2  # published counts this close to the limit cannot be told from it
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """A sum over the records of a condition: all of them, and those with the value asked for."""
+
+    all: FloatArray  # G = Σ g
+    own: FloatArray  # T = Σ g over the records that have x, or its estimate
+
+    @property
+    def others(self) -> FloatArray:
+        return self.all - self.own
 
 
 @dataclass(frozen=True)
@@ -104,14 +117,14 @@ class Decoy(Operator):
                 WeakPromiseWarning,
                 stacklevel=2,
             )
-        return self.columns()
+        return super().weights()
 
-    def columns(self) -> FloatArray:
-        """`weights`, without judgement: a column for a value at the limit is not a number."""
+    def inverse(self) -> Inverse:
+        """`weights`, without judgement: those of a value at the limit are not numbers."""
         rate = self.decoy_rates
         seen = 1 / self.groups - rate
         seen[self.at_the_limit()] = np.nan
-        return np.asarray((np.eye(self.values) - rate) / seen)
+        return Inverse.of_values(1 / seen, np.ones(self.values), -rate / seen)
 
     def near_the_limit(self) -> IntArray:
         """Values whose counts within a condition have error bars ten times as wide as others'."""
@@ -135,21 +148,34 @@ class Decoy(Operator):
         and give intervals that cover nearly always for large conditions; for a condition that
         everybody satisfies, this is o(1 − 1/c), the variance of a binomial.
         """
-        rows, c = sum(self.counts or ()), self.groups
-        share, rate = self.shares[values], self.decoy_rates[values]
-        own = np.maximum(counts, 0.0)
-        without = np.maximum(rows * (1 - share), 1.0)
-        others = np.clip(matching - own, 0.0, without)
-        chance = c * rate  # that a record without x has x in its group
-        held = own + others * chance
-        slope = (c - 1) * rows / (c * without**2)  # dr/do
-        tilt = slope * others
-        drawn = (1 - tilt) ** 2 * held + tilt**2 * np.maximum(c * share * rows - held, 0.0)
-        spread = others * chance * (1 - chance) * (1 - others / without)
-        variance = (drawn * (c - 1) + np.maximum(spread, 0.0)) / c**2
-        seen = np.broadcast_to((1 / c - rate) ** 2, variance.shape)
+        rows, own = sum(self.counts or ()), np.maximum(counts, 0.0)
+        without = np.maximum(rows * (1 - self.shares[values]), 1.0)
+        held = Held(own + np.clip(matching - own, 0.0, without), own)
+        found = np.maximum(self.covariance(values, held, held, held), 0.0)
+        seen = np.broadcast_to(1 / self.groups - self.decoy_rates[values], found.shape)
         # at the eligibility limit nothing can be told
-        return np.divide(variance, seen, out=np.full_like(variance, np.inf), where=seen > 0)
+        return np.where(seen == 0, np.inf, found)
+
+    def covariance(self, values: IntArray, square: Held, first: Held, second: Held) -> FloatArray:
+        """Cov of two estimated sums over the records with one value; equal arguments: variance.
+
+        With k = 1/(1/c − r), p = c·r, t = (dr/do)(G − T), Y = (T + (G − T)p)/c:
+        k²·(T₂(c−1)/c² + (G₂−T₂)·r(1−r) − (1−1/c)(t_a·Y_b + t_b·Y_a − t_a·t_b·o)
+            − p(1−p)(G_a−T_a)(G_b−T_b)/(c²(N−o))),
+        `square` holding G₂ and T₂, the sums of the products.
+        """
+        c, rows = self.groups, sum(self.counts or ())
+        held, rate = rows * self.shares[values], self.decoy_rates[values]
+        without = np.maximum(rows - held, 1.0)
+        slope = (c - 1) * rows / (c * without**2)  # dr/do
+        tilts = [slope * each.others for each in (first, second)]
+        shown = [each.own / c + each.others * rate for each in (first, second)]
+        drawn = square.own * (c - 1) / c**2 + square.others * rate * (1 - rate)
+        moved = tilts[0] * shown[1] + tilts[1] * shown[0] - tilts[0] * tilts[1] * held
+        spread = rate * (1 / c - rate) * first.others * second.others / without
+        with np.errstate(divide="ignore", invalid="ignore"):
+            whole = (drawn - moved * (1 - 1 / c) - spread) / (1 / c - rate) ** 2
+        return np.asarray(whole)
 
     def amplification(self) -> Fraction:
         """No bound: two values that never share a group tell each other apart for certain."""

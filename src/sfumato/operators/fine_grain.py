@@ -56,9 +56,6 @@ class FineGrain(RetentionOperator):
         p = self.retentions
         return np.asarray(np.diag(p) + ((1 - p) / self.values)[:, None])
 
-    def weights(self) -> FloatArray:
-        return retention.weights(self.retentions)
-
     def condition(self) -> float:
         return retention.condition(self.retentions)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from sfumato.draws import Address, Draws, IntArray
 from sfumato.errors import BundleError, SingularOperator
 from sfumato.operators.base import DYADIC, FloatArray, Operator, largest
+from sfumato.operators.inverse import DenseInverse
 
 CONDITION_LIMIT = 1e9  # beyond it float64 weights have lost their meaning
 
@@ -46,14 +48,18 @@ class General(Operator):
     def matrix(self) -> FloatArray:
         return np.array(self.rows, np.float64) / DYADIC
 
-    def weights(self) -> FloatArray:
+    def inverse(self) -> DenseInverse:
+        return self._inverse
+
+    @cached_property
+    def _inverse(self) -> DenseInverse:
         matrix = self.matrix()
         if np.linalg.cond(matrix) > CONDITION_LIMIT:
             raise SingularOperator(
                 "The operator cannot be inverted: some values are published alike whatever they "
                 "were. Publish again with another mechanism or objective."
             )
-        return np.asarray(np.linalg.inv(matrix))
+        return DenseInverse(np.asarray(np.linalg.inv(matrix)))
 
     def odds_gains(self) -> list[Fraction | None]:
         gains: list[Fraction | None] = [Fraction(1)] * self.values

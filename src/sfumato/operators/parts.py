@@ -18,6 +18,7 @@ from sfumato.draws import Address, Draws, IntArray
 from sfumato.errors import BundleError
 from sfumato.operators.base import DYADIC, FloatArray, Operator
 from sfumato.operators.fine_grain import FineGrain
+from sfumato.operators.inverse import Inverse
 from sfumato.operators.uniform import Uniform
 
 
@@ -108,26 +109,15 @@ class Parts(Operator):
         return whole
 
     def weights(self) -> FloatArray:
+        """W by symbol, so that P·W = 1; `inverse` weighs values."""
         whole = np.zeros((self.values, self.values))
         for part, block in self._blocks():
             whole[block, block] = part.operator.weights()
         return whole
 
-    def weight_table(self) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
-        """(part, published code, original code, weight), Σ mᵢ² rows: what a query joins with."""
-        numbers, published, original, weight = [], [], [], []
-        for number, part in enumerate(self.parts):
-            codes = np.array(part.codes, np.int64)
-            numbers.append(np.full(len(codes) ** 2, number, np.int64))
-            published.append(np.repeat(codes, len(codes)))
-            original.append(np.tile(codes, len(codes)))
-            weight.append(part.operator.weights().reshape(-1))
-        return (
-            np.concatenate(numbers),
-            np.concatenate(published),
-            np.concatenate(original),
-            np.concatenate(weight),
-        )
+    def inverse(self) -> Inverse:
+        inside = [(np.array(part.codes), part.operator.inverse()) for part in self.parts]
+        return Inverse.joined(self.domain, inside)
 
     def push(self, counts: FloatArray) -> FloatArray:
         shown = [part.operator.push(counts[..., block]) for part, block in self._blocks()]
@@ -136,16 +126,6 @@ class Parts(Operator):
     def pull(self, scores: FloatArray) -> FloatArray:
         met = [part.operator.pull(scores[..., block]) for part, block in self._blocks()]
         return np.concatenate(met, axis=-1)
-
-    def estimate(self, published: FloatArray) -> FloatArray:
-        return np.concatenate(
-            [part.operator.estimate(published[block]) for part, block in self._blocks()]
-        )
-
-    def variances(self, counts: FloatArray) -> FloatArray:
-        return np.concatenate(
-            [part.operator.variances(counts[block]) for part, block in self._blocks()]
-        )
 
     def amplification(self) -> Fraction:
         """Within a part; across parts the part number itself tells them apart (errata T11)."""

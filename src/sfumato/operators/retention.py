@@ -12,6 +12,7 @@ import numpy as np
 
 from sfumato.errors import SingularOperator
 from sfumato.operators.base import FloatArray, Operator
+from sfumato.operators.inverse import Inverse
 
 
 class RetentionOperator(Operator):
@@ -28,11 +29,8 @@ class RetentionOperator(Operator):
     def pull(self, scores: FloatArray) -> FloatArray:
         return pull(scores, self.retentions)
 
-    def estimate(self, published: FloatArray) -> FloatArray:
-        return estimate(published, self.retentions)
-
-    def variances(self, counts: FloatArray) -> FloatArray:
-        return variances(counts, self.retentions)
+    def inverse(self) -> Inverse:
+        return inverse(self.retentions)
 
 
 def require_retention(retentions: FloatArray) -> None:
@@ -68,43 +66,16 @@ def spread(retentions: FloatArray) -> FloatArray:
     return np.asarray((inverse - 1) / inverse.sum())
 
 
-def estimate(published: FloatArray, retentions: FloatArray) -> FloatArray:
-    """n̂ = P⁻ᵀ o.
+def inverse(retentions: FloatArray) -> Inverse:
+    """W[y, x] = (1{x=y} − s_y)/p_x.
 
-    >>> estimate(np.array([30.0, 35.0, 35.0]), np.full(3, 0.1)).round(6).tolist()
+    >>> inverse(np.full(3, 0.1)).estimate(np.array([30.0, 35.0, 35.0])).round(6).tolist()
     [0.0, 50.0, 50.0]
     """
-    background = float((published * spread(retentions)).sum())  # no BLAS: its threads cost more
-    if len(retentions) == 1:
-        return published.astype(np.float64)
-    return np.asarray((published - background) / retentions)
-
-
-def weights(retentions: FloatArray) -> FloatArray:
-    """W[y, x] = (1{x=y} − s_y)/p_x. O(m²) to write down."""
-    if len(retentions) == 1:
-        return np.ones((1, 1))
-    share = spread(retentions)
-    return np.asarray((np.eye(len(retentions)) - share[:, None]) / retentions[None, :])
-
-
-def variances(counts: FloatArray, retentions: FloatArray) -> FloatArray:
-    """Var(n̂_x) = Σ_y E[o_y] W[y, x]² − n_x for true counts n, without the m² weights.
-
-    >>> p, n = np.array([0.5, 0.2, 0.3]), np.array([70.0, 20.0, 10.0])
-    >>> matrix = np.diag(p) + ((1 - p) / 3)[:, None]
-    >>> slow = n @ matrix @ weights(p) ** 2 - n
-    >>> bool(np.allclose(variances(n, p), slow))
-    True
-    """
     share = spread(retentions)
     if len(retentions) == 1:
-        return np.zeros(1)
-    background = float((counts * (1 - retentions)).sum()) / len(retentions)
-    published = retentions * counts + background
-    common = float((published * share**2).sum())
-    raw = (published * (1 - 2 * share) + common) / retentions**2 - counts
-    return np.asarray(np.maximum(raw, 0.0))
+        return Inverse.nothing_done(1)
+    return Inverse.of_values(1 / retentions, -share, 1 / retentions)
 
 
 def condition(retentions: FloatArray, rounds: int = 200) -> float:

@@ -12,6 +12,7 @@ import numpy as np
 from sfumato.draws import Address, Draws, IntArray
 from sfumato.errors import BundleError
 from sfumato.operators.base import DYADIC, FloatArray, dyadic_floor
+from sfumato.operators.inverse import Inverse
 from sfumato.operators.retention import RetentionOperator
 
 
@@ -55,12 +56,13 @@ class Uniform(RetentionOperator):
             self.retention
         ) * np.eye(self.values)
 
-    def weights(self) -> FloatArray:
+    def inverse(self) -> Inverse:
         # methods, section 1: W[y, x] = (1{y=x} − (1−p)/m) / p
         if self.retention == 0:
             raise BundleError("The operator retains nothing, so no count can be estimated from it.")
-        p = float(self.retention)
-        return (np.eye(self.values) - float(self.off_diagonal)) / p
+        p, ones = float(self.retention), np.ones(self.values)
+        left = ones if self.retention < 1 else 0 * ones
+        return Inverse.of_values(ones / p, left, ones * (-float(self.off_diagonal) / p), p)
 
     @property
     def retentions(self) -> FloatArray:

@@ -17,11 +17,13 @@ import pyarrow.compute as pc
 from sfumato.draws import IntArray
 from sfumato.errors import BundleError
 from sfumato.operators.base import FloatArray
+from sfumato.operators.bucket_estimates import FITS, BucketFit
 from sfumato.operators.buckets import BucketKinds, BucketOperator
-from sfumato.queries.shrunk import Law
 
 if TYPE_CHECKING:
-    from sfumato.release import Release
+    from scipy.sparse import csr_array
+
+    from sfumato.release import BucketedRelease
 
 _PAIRS = 1 << 22  # entries times size that are worked on at once
 _BUCKETS = 1 << 18  # buckets that are compared at once
@@ -31,29 +33,27 @@ Numbers = npt.NDArray[np.int32] | npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class BucketTable:
-    """`column` is the sensitive one; `listed` has bucket, code and share of the bucket."""
+    """`column` is the sensitive one; `shares` has, by bucket number, the share of every value."""
 
     column: str
     domain: pa.Array
-    listed: pa.Table
-    law: Law
+    shares: csr_array
+    operator: BucketOperator
+    counts: FloatArray  # of real records, by value
+
+    def fit(self, name: str) -> BucketFit:
+        """One of the estimators `FITS`, by name."""
+        return FITS[name](self.operator, self.counts)
 
 
-def read_bucket_table(release: Release) -> BucketTable:
+def read_bucket_table(release: BucketedRelease) -> BucketTable:
     """Read and check `sensitive.parquet`; everything that queries need follows from it."""
     import pyarrow.parquet as pq
+    from scipy.sparse import csr_array
 
-    columns = [column.name for column in release.columns if column.role == "sensitive"]
-    if len(columns) != 1:
-        raise BundleError(
-            f"{str(release.path)!r} is bucketed but has {len(columns)} sensitive columns; it needs "
-            "exactly one."
-        )
-    column, domain = columns[0], release.domain(columns[0])
+    column = release.listed_column.name
+    domain = release.domain(column)
     table = pq.read_table(release.file("sensitive"))
-    lacking = sorted({"bucket", column, "count"} - set(table.column_names))
-    if lacking:
-        raise BundleError(f"sensitive.parquet of {str(release.path)!r} lacks {', '.join(lacking)}.")
     buckets = _integers(table.column("bucket"))
     codes = _integers(pc.index_in(table.column(column).combine_chunks(), value_set=domain))
     counts = _integers(table.column("count"))
@@ -73,30 +73,18 @@ def read_bucket_table(release: Release) -> BucketTable:
     sizes = np.add.reduceat(counts, starts) if len(starts) else counts
     lengths = np.diff(np.append(starts, len(counts)))
     share = counts / np.repeat(sizes, lengths)
-    listed = pa.table({"bucket": buckets, "code": codes, "share": share})
+    shape = (int(buckets[-1]) + 1 if len(buckets) else 0, len(domain))
+    shares = csr_array((share, (buckets, codes)), shape=shape)
     operator = BucketOperator.of(_kinds(starts, lengths, codes, counts), len(domain))
-    return BucketTable(column, domain, listed, Law(operator, _real_counts(release, operator)))
+    stated = release.histogram
+    real = operator.counts if stated is None else np.array(stated, np.float64)
+    return BucketTable(column, domain, shares, operator, real)
 
 
 def _ascending(buckets: Numbers, codes: Numbers) -> bool:
     """Whether rows stand in the order of bucket and code, none twice."""
     step = np.diff(buckets)
     return bool(((step > 0) | ((step == 0) & (np.diff(codes) > 0))).all())
-
-
-def _real_counts(release: Release, operator: BucketOperator) -> FloatArray:
-    """How many records have each value: what is listed, or what is stated beside fakes."""
-    if not release.plan.get("fakes"):
-        return operator.counts
-    stated = release.plan.get("histogram")
-    listed = stated if isinstance(stated, list) else []
-    whole = all(isinstance(n, int) and n >= 0 for n in listed)
-    if not whole or len(listed) != len(operator.counts) or sum(listed) != release.rows:
-        raise BundleError(
-            f"{str(release.path)!r} has fake values, but its plan states no histogram of its "
-            f"{release.rows:,} records."
-        )
-    return np.array(listed, np.float64)
 
 
 def _integers(column: pa.ChunkedArray | pa.Array) -> Numbers:
@@ -142,11 +130,11 @@ def _kinds_of_piece(
             yield BucketKinds(times[low:high], kinds, held, times_held)
 
 
-_tables: weakref.WeakKeyDictionary[Release, BucketTable] = weakref.WeakKeyDictionary()
+_tables: weakref.WeakKeyDictionary[BucketedRelease, BucketTable] = weakref.WeakKeyDictionary()
 _lock = threading.Lock()
 
 
-def bucket_table_of(release: Release) -> BucketTable:
+def bucket_table_of(release: BucketedRelease) -> BucketTable:
     """The bucket table of an opened release, kept as long as the release object lives."""
     with _lock:
         if release not in _tables:

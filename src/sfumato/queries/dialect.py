@@ -7,11 +7,14 @@ named is refused by its name, with what to write instead where there is somethin
 from __future__ import annotations
 
 import re
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from sqlglot import exp
 
 from sfumato.errors import QueryError
+
+if TYPE_CHECKING:
+    from sfumato.queries.aggregates import Aggregate
 
 LONGEST_SQL = 100_000  # characters; a question is written by a person
 
@@ -82,7 +85,7 @@ _FUNCTIONS = (
 SCALARS: frozenset[type[Node]] = frozenset(
     (*_LEAVES, *_CONDITIONS, *_ARITHMETIC, *_CHOICES, *_FUNCTIONS)
 )
-AGGREGATES: dict[type[Node], str] = {exp.Count: "count", exp.Sum: "sum", exp.Avg: "avg"}
+AGGREGATES: dict[type[Node], type[Aggregate]] = {}  # `aggregates` registers its classes here
 
 _TYPES = exp.DataType.Type
 CAST_TYPES = frozenset(
@@ -173,9 +176,9 @@ def refuse_node(node: Node) -> NoReturn:
     if isinstance(node, exp.Anonymous):
         refuse(f"the function {node.name}", f"Functions there are: {_FUNCTION_NAMES}.")
     if isinstance(node, exp.AggFunc):
+        usage = ", ".join(use for each in AGGREGATES.values() for use in each.usage)
         refuse(
-            f"the aggregate {node.sql_name()}",
-            "Aggregates there are: COUNT(*), COUNT(x), SUM(x), AVG(x), each with FILTER.",
+            f"the aggregate {node.sql_name()}", f"Aggregates there are: {usage}, each with FILTER."
         )
     if isinstance(node, exp.Func):
         refuse(
@@ -272,6 +275,6 @@ def unwrap(node: Node) -> Node:
     return node
 
 
-def sql_text(node: Node) -> str:
-    """A node as DuckDB text, every name quoted, comments gone."""
-    return node.sql(dialect="duckdb", identify=True, comments=False)
+def sql_text(node: Node, *, last: bool = False) -> str:
+    """A node as DuckDB text, every name quoted, comments gone; `last` may change the node."""
+    return node.sql(dialect="duckdb", identify=True, comments=False, copy=not last)

@@ -1,130 +1,234 @@
-"""Answers from perturbed releases: the inverse operator, unbiased, with its error bars."""
+"""The one evaluator: the engine sums, numpy estimates, for every kind of release."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
-from statistics import NormalDist
-from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
+from sfumato.draws import BoolArray
 from sfumato.errors import QueryError
+from sfumato.operators.base import FloatArray
+from sfumato.operators.bucketed import summed
+from sfumato.operators.estimator import Estimated, Forms, Moments, Totals
+from sfumato.queries.aggregates import Aggregate
 from sfumato.queries.answer import Answer
-from sfumato.queries.consistent import consistent_sql
-from sfumato.queries.decoys import refuse_stuck
-from sfumato.queries.dialect import sql_text
+from sfumato.queries.classes import Cells, Classes, Plan, Planned
 from sfumato.queries.grid import grid
-from sfumato.queries.likely_cells import likely_cells
-from sfumato.queries.paper_decoys import paper_cells
-from sfumato.queries.question import ANSWER, Question
-from sfumato.queries.rewrite import over
-from sfumato.queries.select import ERRORS
-from sfumato.queries.session import Session, quoted, session_of
-from sfumato.queries.virtual import VirtualTable
+from sfumato.queries.question import Question
+from sfumato.queries.ranges import GeneralizedSource
+from sfumato.queries.reconstructed import check_counts, check_separable, reconstructed
+from sfumato.queries.session import Session, session_of
+from sfumato.queries.sources import (
+    SOURCES,
+    BucketedSource,
+    Request,
+    Source,
+)
+from sfumato.queries.statements import answer as answer_statement
+from sfumato.queries.statements import answer_columns
+from sfumato.queries.statements import grid as grid_statement
+from sfumato.release import GeneralizedRelease, Release
 
-if TYPE_CHECKING:
-    from sfumato.release import Release
-
-ESTIMATORS = ("inverse", "em", "consistent", "paper")
+RECONSTRUCTIONS = ("em", "consistent", "paper")
 _NUMBERS = re.compile(r"BOOLEAN|U?(TINY|SMALL|BIG|HUGE)INT|U?INTEGER|FLOAT|DOUBLE|DECIMAL\(.*\)")
+_SOURCES: dict[type[Release], type[Source]] = {**SOURCES, GeneralizedRelease: GeneralizedSource}
 
 
-@dataclass(frozen=True)
-class Wishes:
-    """How a question is to be answered."""
-
-    confidence: float = 0.95
-    keys: bool = False
-    consistent: bool = False
-    estimator: str | None = None
-    threads: int | None = None
-    engine: Any = None
-
-    @property
-    def quantile(self) -> float:
-        """How many standard errors the interval reaches to each side."""
-        return NormalDist().inv_cdf((1 + self.confidence) / 2)
-
-
-def answer_perturbed(release: Release, question: Question, wishes: Wishes) -> Answer:
-    """Answer from a release of the kind `perturbed`."""
-    if wishes.estimator not in (None, *ESTIMATORS):
-        raise QueryError(
-            f"A perturbed release has no estimator {wishes.estimator!r}. Estimators there are: "
-            f"{', '.join(ESTIMATORS)}."
+def answer(release: Release, question: Question, request: Request) -> Answer:
+    """Answer a question from a release of any kind."""
+    session = session_of(release, request.threads, request.engine)
+    source = source_of(release, session)
+    source.check(question, request)
+    estimates = Evaluation(source, question, request).table()
+    tables = {"estimates": estimates}
+    if request.keys and question.keys:
+        domains = grid(release, question)
+        tables["filled"] = session.run(
+            grid_statement(question, "estimates", list(domains)), {**tables, **domains}
         )
-    session = session_of(release, wishes.threads, wishes.engine)
-    _check_numbers(question, session)
-    tables: dict[str, pa.Table] = {}
-    if wishes.estimator in ("paper", "em"):
-        cells = partial(paper_cells if wishes.estimator == "paper" else likely_cells, release)
-        sql = consistent_sql(question, session, wishes.quantile, tables, cells)
-    elif wishes.consistent or wishes.estimator == "consistent":
-        sql = consistent_sql(question, session, wishes.quantile, tables)
+    last = "filled" if "filled" in tables else "estimates"
+    if question.is_plain and not question.keys:
+        own, given = zip(*answer_columns(question), strict=True)
+        table = pa.table([tables[last].column(name) for name in own], list(given))
     else:
-        sql = VirtualTable(question, session, tables).sql(wishes.quantile)
-    table = finish(release, question, session, sql, tables, keys=wishes.keys)
-    for column in question.sensitive:
-        refuse_stuck(table, column, session.weights(column)[1].decoys)
-    aggregates = [output.name for output in question.outputs if output.of == "aggregate"]
-    return Answer(table, tuple(aggregates), wishes.confidence)
+        table = session.run(answer_statement(question, last), {last: tables[last]})
+    names = [output.name for output in question.outputs if output.of == "aggregate"]
+    source.finish(question, table, names)
+    return Answer(table, tuple(names), request.confidence)
 
 
-def finish(
-    release: Release,
-    question: Question,
-    session: Session,
-    estimates: str,
-    tables: dict[str, pa.Table],
-    *,
-    keys: bool,
-) -> pa.Table:
-    """HAVING, ORDER BY, LIMIT and the names of the answer, over `WITH … estimates AS (…)`."""
-    source = "estimates"
-    if keys:
-        estimates += f", filled AS ({grid(release, question, tables)})"
-        source = "filled"
-    columns: list[str] = []
-    for output in question.outputs:
-        letter = "k" if output.of == "key" else "a"
-        for suffix in ["", *(f"_{error}" for error in ERRORS if output.of == "aggregate")]:
-            named = quoted(output.name + suffix)
-            columns.append(f"{ANSWER}.{letter}{output.index}{suffix} AS {named}")
-    sql = f"{estimates} SELECT {', '.join(columns)} FROM {source} AS {ANSWER}"
-    if question.having is not None:
-        sql += f" WHERE {sql_text(question.having)}"
-    order = [
-        f"{sql_text(each.tree)} {'DESC' if each.descending else 'ASC'} "
-        f"NULLS {'FIRST' if each.nulls_first else 'LAST'}"
-        for each in question.order
-    ]
-    # the same question has the same answer in the same order, whatever the threads do
-    order += [f"{ANSWER}.k{place} NULLS LAST" for place in range(len(question.keys))]
-    if order:
-        sql += f" ORDER BY {', '.join(order)}"
-    if question.limit is not None:
-        sql += f" LIMIT {question.limit}"
-    if question.offset is not None:
-        sql += f" OFFSET {question.offset}"
-    return session.run(sql, tables)
+def source_of(release: Release, session: Session) -> Source:
+    """A release as the evaluator sees it, by the class of its kind."""
+    for kind, made in _SOURCES.items():
+        if isinstance(release, kind):
+            return made(release, session)
+    raise QueryError(f"Releases of the class {type(release).__name__} cannot be asked.")
 
 
-def _check_numbers(question: Question, session: Session) -> None:
+@dataclass(frozen=True, eq=False)
+class Exact(Totals):
+    """Sums that no sensitive column touches: counted, not estimated."""
+
+    values: FloatArray
+    present: BoolArray
+
+    def variance(self, gradient: Sequence[FloatArray | float]) -> FloatArray:
+        return np.zeros(self.values.shape[1])
+
+
+class Evaluation:
+    """One question, from its plan to the table of its estimates."""
+
+    def __init__(self, source: Source, question: Question, request: Request) -> None:
+        self._source, self._question, self._request = source, question, request
+        self._name = request.estimator or (source.estimators or ("",))[0]
+        self._reconstructed = bool(question.sensitive) and (
+            request.consistent or self._name in RECONSTRUCTIONS
+        )
+        if request.consistent or self._name in RECONSTRUCTIONS:
+            check_counts(question)
+            if not isinstance(source, BucketedSource):
+                check_separable(question)
+
+    def table(self) -> pa.Table:
+        """Keys `k…` and, for each aggregate, `a…` with error and interval: one line per row."""
+        question, source = self._question, self._source
+        columns = question.sensitive
+        plan = Plan(question, source.session, columns, source.shown(columns))
+        domains = source.domains(columns)
+        _check_numbers(plan, domains)
+        lines = source.lines(plan)
+        classes = Classes.read(lines, plan)
+        sums = plan.moments_of(lines)
+        if columns:
+            shown = {name: lines.column(short) for name, short in plan.shown.items()}
+            moments = source.read(columns, shown).moments(classes.number, classes.of, sums)
+            cells = plan.read_cells(domains, classes.profiles)
+            estimated = source.estimator(columns, self._name).estimate(moments)
+            forms = classes.forms(cells)
+            reached = estimated.reached(forms)
+        else:
+            moments = Moments(classes.number, classes.of, (), sums)
+            cells, estimated = None, None
+            forms = Forms.of(classes.profile, np.zeros((1, 1), np.int64), np.arange(2))
+            reached = np.ones(forms.pairs, np.bool_)
+        forms, found = self._rows(plan, lines, classes, cells, forms, reached)
+        counts = None
+        if self._reconstructed and estimated is not None:
+            counts = reconstructed(source, columns, self._name, moments, estimated)
+        for place, (aggregate, planned) in enumerate(
+            zip(question.aggregates, plan.sums, strict=True)
+        ):
+            totals = _totals(planned, moments, forms, cells, estimated)
+            values = totals.values
+            if counts is not None and cells is not None:
+                statistics = [cells.statistic(each) for each in planned]
+                values = np.stack(
+                    [
+                        forms.by_row(summed(forms, counts[each.weight], each.values))
+                        for each in statistics
+                    ]
+                )
+            for suffix, array in self._columns(aggregate, totals, values).items():
+                found[f"a{place}{suffix}"] = array
+        return pa.table(found)
+
+    def _rows(
+        self,
+        plan: Plan,
+        lines: pa.Table,
+        classes: Classes,
+        cells: Cells | None,
+        forms: Forms,
+        reached: BoolArray,
+    ) -> tuple[Forms, dict[str, pa.Array | pa.ChunkedArray]]:
+        """The answer's row of every pair, and the keys of every row."""
+        if not self._question.keys:
+            return forms.placed(np.where(reached, 0, -1), 1), {}
+        key_of_form = np.zeros(1, np.int64) if cells is None else cells.forms[2]
+        many = 1 if cells is None else max(len(cells.first_of_key), 1)
+        combined = classes.key[forms.pair_class] * many + key_of_form[forms.pair_form]
+        known, row = np.unique(combined[reached], return_inverse=True)
+        placed = np.full(forms.pairs, -1)
+        placed[reached] = row
+        keys: dict[str, pa.Array | pa.ChunkedArray] = {}
+        for place, key in enumerate(self._question.keys):
+            if not key.sensitive:
+                chosen = classes.first_of_key[known // many]
+                keys[f"k{place}"] = lines.column(f"k{place}").take(pa.array(chosen))
+            else:
+                assert cells is not None
+                chosen = cells.first_of_key[known % many]
+                keys[f"k{place}"] = cells.table.column(f"k{place}").take(pa.array(chosen))
+        return forms.placed(placed, len(known)), keys
+
+    def _columns(
+        self, aggregate: Aggregate, totals: Totals, values: FloatArray
+    ) -> dict[str, pa.Array]:
+        """Value, standard error and interval of an aggregate."""
+        with np.errstate(all="ignore"):
+            value = aggregate.value(values)
+            known = aggregate.known(values, np.asarray(totals.present.all(axis=0)))
+            gradient = [np.where(known, each, 0.0) for each in aggregate.gradient(totals.values)]
+            variance = totals.variance(gradient)
+            stderr = np.sqrt(np.maximum(variance, 0.0))
+            low, high = totals.interval(value, stderr, self._request.quantile)
+        if self._reconstructed:
+            low = np.maximum(low, 0.0)
+        named = {"": value, "_stderr": stderr, "_low": low, "_high": high}
+        unknown = [] if self._source.has_error_bars else ["_stderr", "_low", "_high"]
+        return {
+            suffix: pa.nulls(len(array), pa.float64())
+            if suffix in unknown
+            else pa.array(array, pa.float64(), mask=~known, from_pandas=False)
+            for suffix, array in named.items()
+        }
+
+
+def _totals(
+    planned: Sequence[Planned],
+    moments: Moments,
+    forms: Forms,
+    cells: Cells | None,
+    estimated: Estimated | None,
+) -> Totals:
+    if all(each.is_exact for each in planned):
+        by_class = [
+            (moments.total(each.weight), moments.total(each.weight.number)) for each in planned
+        ]
+        values = [forms.by_row(value[forms.pair_class]) for value, _ in by_class]
+        numbers = [forms.by_row(number[forms.pair_class]) for _, number in by_class]
+        return Exact(np.stack(values), np.stack(numbers) > 0)
+    assert cells is not None
+    assert estimated is not None
+    return estimated.read(forms, [cells.statistic(each) for each in planned])
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
+
+
+def _check_numbers(plan: Plan, domains: Sequence[pa.Array]) -> None:
     """SUM and AVG need numbers; DuckDB knows the type of every expression."""
+    schema = plan.session.schema
     arguments = {
-        aggregate.argument.text: (aggregate.function, aggregate.argument)
-        for aggregate in question.aggregates
-        if aggregate.argument is not None and aggregate.function != "count"
+        aggregate.argument.text: (aggregate, aggregate.argument)
+        for aggregate in plan.question.aggregates
+        if aggregate.argument is not None and aggregate.needs_number
+        # what is a number in the file is one in DuckDB
+        if aggregate.argument.column not in schema.names
+        or not _is_number(schema.field(aggregate.argument.column).type)
     }
     if not arguments:
         return
-    records = session.record_columns()
-    kinds = session.types([over(argument, records) for _, argument in arguments.values()])
-    for (text, (function, _)), kind in zip(arguments.items(), kinds, strict=True):
+    kinds = plan.types_of([argument for _, argument in arguments.values()], domains)
+    for (text, (aggregate, _)), kind in zip(arguments.items(), kinds, strict=True):
         if _NUMBERS.fullmatch(kind) is None:
             raise QueryError(
-                f"{function.upper()} needs a number; {text} is {kind}. CAST it to double if its "
-                "texts are numbers, or use COUNT."
+                f"{aggregate.name.upper()} needs a number; {text} is {kind}. CAST it to double if "
+                "its texts are numbers, or use COUNT."
             )

@@ -11,7 +11,6 @@ import pyarrow as pa
 from sfumato.columns import Range, Values
 from sfumato.errors import QueryError
 from sfumato.queries.question import Question
-from sfumato.queries.select import ERRORS
 
 if TYPE_CHECKING:
     from sfumato.release import Release
@@ -20,15 +19,9 @@ MOST_COMBINATIONS = 1_000_000
 MOST_IN_RANGE = 100_000
 
 
-def grid(release: Release, question: Question, tables: dict[str, pa.Table]) -> str:
-    """SQL that fills `estimates` up to every combination of its keys.
-
-    The domains go into `tables` as `domain0 …`. An empty group counts 0 and sums to 0, both
-    without error, and has no average.
-    """
-    if not question.keys:
-        return "SELECT * FROM estimates"
-    combinations = 1
+def grid(release: Release, question: Question) -> dict[str, pa.Table]:
+    """The domain of every key, as the tables `domain0 …`."""
+    combinations, tables = 1, {}
     for place, key in enumerate(question.keys):
         if key.column is None:
             raise QueryError(
@@ -43,18 +36,7 @@ def grid(release: Release, question: Question, tables: dict[str, pa.Table]) -> s
             f"The keys have {combinations:,} combinations; at most {MOST_COMBINATIONS:,} are "
             "listed. Group by fewer columns, or leave `keys` out."
         )
-    places = range(len(question.keys))
-    columns = [f"domain{place}.value AS k{place}" for place in places]
-    for place, aggregate in enumerate(question.aggregates):
-        empty = "NULL" if aggregate.function == "avg" else "0e0"
-        for suffix in ("", *(f"_{error}" for error in ERRORS)):
-            name = f"a{place}{suffix}"
-            columns.append(f"CASE WHEN e.there THEN e.{name} ELSE {empty} END AS {name}")
-    same = [f"e.k{place} IS NOT DISTINCT FROM domain{place}.value" for place in places]
-    return (
-        f"SELECT {', '.join(columns)} FROM {' CROSS JOIN '.join(f'domain{p}' for p in places)} "
-        f"LEFT JOIN (SELECT *, true AS there FROM estimates) AS e ON {' AND '.join(same)}"
-    )
+    return tables
 
 
 def _domain(release: Release, name: str) -> pa.Array:

@@ -1,8 +1,7 @@
-"""How much of a range or a set satisfies a condition, if its values are equally likely.
+"""How much of what a generalized release shows satisfies a condition on one quasi column.
 
-A condition on one quasi column is asked of every value of the column's domain once; a row then
-weighs the share of its range or set that satisfies it. The paper's estimator (Section 5,
-"uniform distribution and proportionality"; for sets errata H18).
+The condition is asked of every value of the column's domain once; a record then weighs the share of
+its range or set that satisfies it (`operators.overlap`).
 """
 
 from __future__ import annotations
@@ -10,23 +9,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
 from sfumato.columns import Column, Range, Values
+from sfumato.draws import BoolArray, IntArray
 from sfumato.errors import QueryError
+from sfumato.operators.base import FloatArray
+from sfumato.operators.overlap import share_of_intervals, share_of_sets, share_of_whole_numbers
 from sfumato.queries.dialect import Node
 from sfumato.queries.question import Term
-from sfumato.queries.rewrite import over
 from sfumato.queries.session import Session
-from sfumato.release.generalized import shown_as
+from sfumato.queries.statements import column, named, over, select
 
 if TYPE_CHECKING:
     from sfumato.release import Release
 
-Weights = npt.NDArray[np.float64]
 MOST_WHOLE = 1 << 20  # whole numbers between the ends of a domain that are asked one by one
 _COMPARISONS: dict[type[Node], str] = {
     exp.GT: ">",
@@ -38,13 +37,22 @@ _COMPARISONS: dict[type[Node], str] = {
 _MIRRORED = {">": "<", ">=": "<=", "<": ">", "<=": ">=", "=": "="}
 
 
-def overlap(term: Term, release: Release, session: Session) -> Weights:
+def overlap(term: Term, release: Release, session: Session) -> FloatArray:
     """The share of each published row that satisfies a condition on one quasi column."""
     (name,) = term.quasi
-    column = release.column(name)
-    if column.kind == "categorical":
-        return _of_sets(term, column, release, session)
-    low, high = (_numbers(release, part) for part in shown_as(column))
+    asked = release.column(name)
+    if asked.kind == "categorical":
+        return _of_sets(term, asked, release, session)
+    low, high = (_numbers(release, part) for part in release.shown_as(asked))
+    whole = whole_numbers(asked)
+    if whole is not None:
+        satisfied = _asked(term, pa.array(whole), session)
+        return share_of_whole_numbers(low, high, satisfied, int(whole[0]))
+    return share_of_intervals(low, high, *_ends(term.tree, term))
+
+
+def whole_numbers(column: Column) -> IntArray | None:
+    """The numbers that a column of whole numbers can have, where they can be asked one by one."""
     domain = column.domain
     if (
         column.type.startswith(("int", "uint"))
@@ -53,66 +61,50 @@ def overlap(term: Term, release: Release, session: Session) -> Weights:
         and isinstance(domain.high, int)
         and domain.high - domain.low < MOST_WHOLE
     ):
-        values = pa.array(np.arange(domain.low, domain.high + 1))
-        satisfied = np.concatenate([[0], np.cumsum(_asked(term, values, session))])
-        first = (low - domain.low).astype(np.int64)
-        last = (high - domain.low).astype(np.int64) + 1
-        return np.asarray((satisfied[last] - satisfied[first]) / (last - first))
-    return _of_interval(low, high, *_interval(term))
+        return np.arange(domain.low, domain.high + 1)
+    return None
 
 
-def _of_sets(term: Term, column: Column, release: Release, session: Session) -> Weights:
-    if not isinstance(column.domain, Values):
+def _of_sets(term: Term, asked: Column, release: Release, session: Session) -> FloatArray:
+    if not isinstance(asked.domain, Values):
         raise QueryError(
-            f"Column {column.name!r} has too many values to weigh a condition on it. Ask about "
+            f"Column {asked.name!r} has too many values to weigh a condition on it. Ask about "
             "other columns."
         )
-    lists = stored(release, column.name)
+    lists = stored(release, asked.name)
     values, starts = lists.flatten(), np.asarray(lists.offsets.to_numpy(), np.int64)
     unique = values.unique()
-    satisfied = _asked(term, unique, session)
     codes = np.asarray(pc.index_in(values, value_set=unique).to_numpy(), np.int64)
-    total = np.concatenate([[0], np.cumsum(satisfied[codes])])
-    return np.asarray((total[starts[1:]] - total[starts[:-1]]) / (starts[1:] - starts[:-1]))
+    return share_of_sets(codes, starts - starts[0], _asked(term, unique, session))
 
 
-def _asked(term: Term, values: pa.Array, session: Session) -> npt.NDArray[np.bool_]:
+def _asked(term: Term, values: pa.Array, session: Session) -> BoolArray:
     """Which values satisfy the condition; unknown counts as no, as in WHERE."""
     (name,) = term.quasi
-    place = pa.array(np.arange(len(values)))
-    condition = over(term, {name: exp.column("v", table="d", quoted=True)})
-    found = session.run(
-        f"SELECT coalesce(CAST(({condition}) AS BOOLEAN), false) AS yes FROM asked AS d "
-        "ORDER BY d.place",
-        {"asked": pa.table({"v": values, "place": place})},
-    )
-    return np.asarray(found.column("yes").to_numpy(), np.bool_)
+    condition = over(term, {name: column("d", "v")})
+    cast = exp.Cast(this=exp.Paren(this=condition), to=exp.DataType(this=exp.DataType.Type.BOOLEAN))
+    statement = select([column("d", "place"), named(cast, "yes")], "d")
+    table = pa.table({"v": values, "place": np.arange(len(values))})
+    found = session.run(statement, {"d": table})
+    satisfied = np.zeros(len(values), np.bool_)
+    yes = pc.fill_null(found.column("yes"), False).to_numpy()
+    satisfied[found.column("place").to_numpy()] = yes
+    return satisfied
 
 
 def stored(release: Release, name: str) -> pa.Array:
-    """A column of the records in the order of the file: DuckDB keeps none between questions."""
+    """A column of the records in the order of the files: DuckDB keeps none between questions."""
     import pyarrow.parquet as pq
 
-    chunks = [pq.read_table(path, columns=[name]).column(0) for path in release.records]
-    return pa.concat_arrays([chunk for column in chunks for chunk in column.chunks])
+    tables = [pq.read_table(path, columns=[name]) for path in release.records]
+    column = pa.concat_tables(tables).column(0).combine_chunks()
+    if isinstance(column, pa.ChunkedArray):
+        column = column.chunk(0) if column.num_chunks else pa.array([], column.type)
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 
-def _numbers(release: Release, name: str) -> Weights:
+def _numbers(release: Release, name: str) -> FloatArray:
     return np.asarray(stored(release, name).cast(pa.float64(), safe=False).to_numpy(), np.float64)
-
-
-def _of_interval(low: Weights, high: Weights, first: float, last: float) -> Weights:
-    """The part of [low, high] inside [first, last]; a single number is inside or not."""
-    inside = np.minimum(high, last) - np.maximum(low, first)
-    width = high - low
-    point = (first <= low) & (low <= last)
-    shares = np.maximum(inside, 0) / np.where(width > 0, width, 1)
-    return np.asarray(np.where(width > 0, shares, point))
-
-
-def _interval(term: Term) -> tuple[float, float]:
-    """The ends of a condition such as `height BETWEEN 1.5 AND 1.8` or `height > 1.5`."""
-    return _ends(term.tree, term)
 
 
 def _ends(tree: Node, term: Term) -> tuple[float, float]:

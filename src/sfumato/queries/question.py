@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from sqlglot import exp
 
 from sfumato.queries.dialect import sql_text
 
+if TYPE_CHECKING:
+    from sfumato.queries.aggregates import Aggregate
+
 ANSWER = "o"  # the table that HAVING and ORDER BY speak of
-Function = Literal["count", "sum", "avg"]
+ERRORS = ("stderr", "low", "high")  # what stands beside an aggregate
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,29 +43,6 @@ class Term:
     @property
     def is_mixed(self) -> bool:
         return bool(self.quasi and self.sensitive)
-
-
-@dataclass(frozen=True, eq=False)
-class Aggregate:
-    """`COUNT`, `SUM` or `AVG` of `argument` over the records that satisfy every term of `filter`.
-
-    `argument` is None for `COUNT(*)`.
-    """
-
-    function: Function
-    argument: Term | None
-    filter: tuple[Term, ...]
-
-    @cached_property
-    def text(self) -> str:
-        inside = self.argument.text if self.argument else "*"
-        condition = " AND ".join(f"({term.text})" for term in self.filter)
-        return f"{self.function}({inside})" + (f" FILTER ({condition})" if condition else "")
-
-    def terms(self) -> Iterator[Term]:
-        if self.argument is not None:
-            yield self.argument
-        yield from self.filter
 
 
 @dataclass(frozen=True)
@@ -101,6 +81,11 @@ class Question:
     order: tuple[Ordering, ...]
     limit: int | None
     offset: int | None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether all rows are wanted, by their keys."""
+        return self.having is None and not self.order and self.limit is None and self.offset is None
 
     def terms(self) -> Iterator[Term]:
         """Every scalar expression over the records."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
 
 from sqlglot import exp
 
 from sfumato.columns import list_some
 from sfumato.errors import QueryError
+from sfumato.queries.aggregates import Aggregate
 from sfumato.queries.dialect import (
     AGGREGATES,
     SCALARS,
@@ -21,9 +21,7 @@ from sfumato.queries.dialect import (
     unwrap,
 )
 from sfumato.queries.names import Names
-from sfumato.queries.question import ANSWER, Aggregate, Function, Output, Term
-
-ERRORS = ("stderr", "low", "high")
+from sfumato.queries.question import ANSWER, ERRORS, Output, Term
 
 
 class Selection:
@@ -104,19 +102,20 @@ class Selection:
             condition = self._names.conjuncts(node.expression.this, "FILTER")
         if type(call) not in AGGREGATES:
             refuse_node(call)
-        function = cast(Function, AGGREGATES[type(call)])
+        kind = AGGREGATES[type(call)]
+        name = kind.name.upper()
         inside = unwrap(call.this) if call.this is not None else exp.Star()
         if isinstance(inside, exp.Distinct):
             refuse_node(inside)
         if set(filled(call)) - {"this", "big_int"}:
-            refuse(f"{function.upper()} with several arguments", f"Write {function.upper()}(x).")
+            refuse(f"{name} with several arguments", f"Write {name}(x).")
         argument: Term | None = None
         if isinstance(inside, exp.Star):
-            if function != "count" or filled(inside):
-                refuse(f"{function.upper()}(*)", "Only COUNT(*) may use *; name the column.")
+            if not kind.takes_star or filled(inside):
+                refuse(f"{name}(*)", "Only COUNT(*) may use *; name the column.")
         else:
-            argument = self._names.term(inside, f"{function.upper()}(…)")
-        found = Aggregate(function, argument, condition)
+            argument = self._names.term(inside, f"{name}(…)")
+        found = kind(argument, condition)
         texts = [aggregate.text for aggregate in self.aggregates]
         if found.text in texts:
             return texts.index(found.text)
@@ -161,7 +160,7 @@ class Selection:
             return item.sql(dialect="duckdb", comments=False)
         aggregate = self.aggregates[index]
         column = aggregate.argument.column if aggregate.argument else None
-        return f"{aggregate.function}_{column}" if column else aggregate.function
+        return f"{aggregate.name}_{column}" if column else aggregate.name
 
     def _position(self, node: exp.Literal, clause: str) -> int:
         number = int(node.name) if not node.is_string and node.name.isdigit() else 0

@@ -6,21 +6,17 @@ import shutil
 import tempfile
 import threading
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
-from sfumato.columns import list_some
-from sfumato.draws import IntArray
-from sfumato.errors import BundleError, QueryError
-from sfumato.queries.dialect import Node
-from sfumato.queries.sums import RecordSums
-from sfumato.queries.weights import WeightTable, weight_table
-from sfumato.release.records import glob_escaped, scan
+from sfumato.errors import QueryError
+from sfumato.queries.dialect import Node, sql_text
+from sfumato.queries.statements import RecordSums, named, select, settings, view_of_records
 
 if TYPE_CHECKING:
     import duckdb
@@ -28,20 +24,7 @@ if TYPE_CHECKING:
     from sfumato.release import Release
 
 MEMORY_LIMIT = "1GB"
-
-
-def quoted(name: str) -> str:
-    """A name as an SQL identifier.
-
-    >>> quoted('a"b')
-    '"a""b"'
-    """
-    return '"' + name.replace('"', '""') + '"'
-
-
-def literal(text: str) -> str:
-    """A text as an SQL string."""
-    return "'" + text.replace("'", "''") + "'"
+Made = TypeVar("Made")
 
 
 def locked_database(
@@ -59,29 +42,8 @@ def locked_database(
     connection = duckdb.connect(":memory:")
     # the folder must go even if the set-up below fails
     weakref.finalize(connection, shutil.rmtree, spill, ignore_errors=True)
-    scanned = [glob_escaped(path) for path in paths]
-    allowed = sorted({str(path) for path in paths} | set(scanned))
-    connection.execute(
-        ";".join(
-            [
-                *([f"SET threads = {threads}"] if threads is not None else []),
-                f"SET memory_limit = '{MEMORY_LIMIT}'",
-                f"SET temp_directory = {literal(spill)}",
-                "SET GLOBAL TimeZone = 'UTC'",  # answers do not depend on where they are asked
-                "SET preserve_insertion_order = false",
-                "SET GLOBAL python_enable_replacements = false",
-                "SET autoinstall_known_extensions = false",
-                "SET autoload_known_extensions = false",
-                "SET allow_community_extensions = false",
-                f"SET allowed_paths = [{', '.join(map(literal, allowed))}]",
-                "SET enable_external_access = false",
-                "SET lock_configuration = true",
-            ]
-        )
-    )
-    # Names are given by position, so that `age` and `Age` stay apart in DuckDB.
-    aliases = ", ".join(quoted(name) for name in names.values())
-    connection.execute(f"CREATE VIEW records AS SELECT * FROM {scan(paths)} AS r({aliases})")
+    connection.execute(";".join(settings(paths, spill, MEMORY_LIMIT, threads)))
+    connection.execute(view_of_records(paths, list(names.values())))
     return connection
 
 
@@ -94,22 +56,24 @@ class Session:
     def __init__(self, release: Release, threads: int | None = None) -> None:
         import pyarrow.parquet as pq
 
-        self._release = weakref.ref(release)
-        self._lock = threading.Lock()
-        self._weights: dict[str, WeightTable] = {}
-        self._scales = release.scales
         self.paths = [path.resolve() for path in release.records]
         self.schema = pq.read_schema(self.paths[0])
         self.names = _distinct_names(self.schema.names)
         self._connection = locked_database(self.paths, self.names, threads)
+        self._remembered: dict[Hashable, Any] = {}
+        self._lock = threading.RLock()
 
-    def counted(self, sums: RecordSums, tables: dict[str, pa.Table]) -> str:
-        """SQL that reads the sums over the records, as part of a statement run with `tables`.
+    def remembered(self, key: Hashable, made: Callable[[], Made]) -> Made:
+        """What was made of the release once, for every question after it."""
+        with self._lock:
+            if key not in self._remembered:
+                self._remembered[key] = made()
+            found: Made = self._remembered[key]
+            return found
 
-        Here they are computed inside that statement. A session that computes them elsewhere puts
-        what came back into `tables`.
-        """
-        return sums.sql
+    def sums(self, wanted: RecordSums) -> pa.Table:
+        """Sums over the records; another engine may compute them."""
+        return self.run(wanted.sql)
 
     def record_columns(self) -> dict[str, Node]:
         """The records' columns as SQL has to name them."""
@@ -117,81 +81,35 @@ class Session:
             name: exp.column(own, table="records", quoted=True) for name, own in self.names.items()
         }
 
-    def scale(self) -> tuple[str, str] | None:
-        """How many records stand for one draw, and whether they were sampled, as SQL."""
-        if self._scales is None:
-            return None
-        part = f"records.{quoted(self.names['part'])}"
-        scales = ", ".join(f"{scale:.17e}" for scale in self._scales)
-        return f"([{scales}])[{part} + 1]", f"{part} > 0"
-
-    def run(self, sql: str, tables: Mapping[str, pa.Table] | None = None) -> pa.Table:
+    def run(self, statement: Node | str, tables: Mapping[str, pa.Table] | None = None) -> pa.Table:
         """Run one statement that we wrote, with these tables beside the records."""
-        import duckdb
+        with self._relation(statement, tables or {}) as relation:
+            return relation.to_arrow_table()
 
-        cursor = self._connection.cursor()
-        try:
-            for name, table in (tables or {}).items():
-                cursor.register(name, table)
-            return cursor.sql(sql).to_arrow_table()
-        except duckdb.Error as error:
-            raise translated(error) from None
-        finally:
-            cursor.close()
-
-    def types(self, expressions: list[str]) -> list[str]:
-        """The DuckDB types of expressions over the records; nothing is read."""
-        import duckdb
-
-        cursor = self._connection.cursor()
-        try:
-            relation = cursor.sql(f"SELECT {', '.join(expressions)} FROM records")
+    def types(
+        self, expressions: Sequence[Node], domains: Mapping[str, pa.Table] | None = None
+    ) -> list[str]:
+        """The DuckDB types of expressions over the records and these tables; nothing is read."""
+        beside = [(name, name) for name in domains or {}]
+        columns = [named(each, f"e{place}") for place, each in enumerate(expressions)]
+        statement = select(columns, "records", beside=beside)
+        with self._relation(statement, domains or {}) as relation:
             return [str(kind) for kind in relation.types]
+
+    @contextmanager
+    def _relation(self, statement: Node | str, tables: Mapping[str, pa.Table]) -> Iterator[Any]:
+        import duckdb
+
+        cursor = self._connection.cursor()
+        try:
+            for name, table in tables.items():
+                cursor.register(name, table)
+            text = statement if isinstance(statement, str) else sql_text(statement, last=True)
+            yield cursor.sql(text)
         except duckdb.Error as error:
             raise translated(error) from None
         finally:
             cursor.close()
-
-    def weights(self, column: str) -> tuple[str, WeightTable]:
-        """The weight table of a sensitive column, by the name it has in this database.
-
-        Its `rest`, where it has one, is the table of that name with `_rest` behind.
-        """
-        with self._lock:
-            name = f"weights_{self.names[column]}"
-            if column not in self._weights:
-                release = self._release()
-                assert release is not None
-                found = weight_table(release, column, self.published_counts)
-                if set(found.keys) - set(self.names):
-                    raise BundleError(
-                        f"The records lack {list_some(sorted(set(found.keys) - set(self.names)))}, "
-                        f"which the operator of column {column!r} needs. Fetch the release again."
-                    )
-                self._keep(name, found.table)
-                if found.rest is not None:
-                    self._keep(f"{name}_rest", found.rest)
-                self._weights[column] = found
-            return name, self._weights[column]
-
-    def _keep(self, name: str, table: pa.Table) -> None:
-        cursor = self._connection.cursor()
-        cursor.register("arrived", table)
-        cursor.execute(f"CREATE TABLE {quoted(name)} AS SELECT * FROM arrived")
-        cursor.close()
-
-    def published_counts(self, column: str, domain: pa.Array) -> IntArray:
-        """The release's own records counted by value of the domain."""
-        places = pa.table({"value": domain, "place": pa.array(np.arange(len(domain)))})
-        tables = {"domain": places}
-        values = f"records.{quoted(self.names[column])} AS value"
-        counted = self.counted(RecordSums([values], ["count(*) AS n"], []), tables)
-        counts = self.run(
-            f"SELECT coalesce(r.n, 0) AS n FROM domain AS d LEFT JOIN ({counted}) AS r "
-            "ON r.value IS NOT DISTINCT FROM d.value ORDER BY d.place",
-            tables,
-        )
-        return np.asarray(counts.column("n").to_numpy(), dtype=np.int64)
 
 
 def _distinct_names(names: list[str]) -> dict[str, str]:

@@ -12,19 +12,17 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from sfumato.columns import Column, Range
+from sfumato.columns import Column
 from sfumato.draws import Draws, IntArray, Positions
 from sfumato.errors import UsageError
 from sfumato.operators.base import FloatArray
-from sfumato.release import Release
-from sfumato.release.generalized import shown_as
+from sfumato.operators.overlap import share_of_intervals, share_of_sets, share_of_whole_numbers
+from sfumato.queries.overlap import stored, whole_numbers
+from sfumato.release import GeneralizedRelease, PerturbedRelease, Release
 from sfumato.workloads.bitmaps import Bitmaps, Bits
-from sfumato.workloads.conditions import Between, Condition, OneOf
+from sfumato.workloads.conditions import Condition, OneOf
 from sfumato.workloads.questions import CountQuestion
-
-MOST_WHOLE = 1 << 20  # as in queries.overlap: longer ranges of whole numbers count as intervals
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,15 +68,6 @@ class ShownQuasi:
         return self.bitmaps.get((name, condition), lambda: (fits > 0)[column.codes])
 
 
-def stored(release: Release, name: str) -> pa.Array:
-    """A column of the records, in the order of the files."""
-    tables = [pq.read_table(path, columns=[name]) for path in release.records]
-    column = pa.concat_tables(tables).column(0).combine_chunks()
-    if isinstance(column, pa.ChunkedArray):
-        column = column.chunk(0) if column.num_chunks else pa.array([], column.type)
-    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
-
-
 def coded(column: pa.Array) -> tuple[IntArray, pa.Array]:
     """Codes and the different values, a missing one among them."""
     found = pc.dictionary_encode(column, null_encoding="encode")
@@ -89,13 +78,13 @@ def _read(release: Release, name: str) -> ShownColumn:
     column = release.column(name)
     if column.role != "quasi":
         raise UsageError(f"The workload asks about {name!r}, which is no quasi column.")
-    if release.kind == "generalized":
+    if isinstance(release, GeneralizedRelease):
         return _ranges(release, column) if column.kind == "numeric" else _sets(release, column)
     codes, values = coded(stored(release, name))
-    merged = release.plan.get("merges", {}).get(name)
+    merged = release.merges.get(name) if isinstance(release, PerturbedRelease) else None
     if merged is None:
         return ShownColumn(codes, lambda condition: condition.holds(values).astype(np.float64))
-    members = {each["label"]: each["values"] for each in merged}
+    members = {each.label: each.values for each in merged}
     listed = [members[label] for label in values.to_pylist()]
 
     def fits(condition: Condition) -> FloatArray:
@@ -105,28 +94,18 @@ def _read(release: Release, name: str) -> ShownColumn:
 
 
 def _ranges(release: Release, column: Column) -> ShownColumn:
-    ends = [stored(release, part).cast(pa.float64(), safe=False) for part in shown_as(column)]
+    parts = release.shown_as(column)
+    ends = [stored(release, part).cast(pa.float64(), safe=False) for part in parts]
     pairs = np.stack([end.to_numpy() for end in ends], axis=1)
     different, codes = np.unique(pairs, axis=0, return_inverse=True)
     low, high = different.T
-    domain = column.domain
-    whole = (
-        column.type.startswith(("int", "uint"))
-        and isinstance(domain, Range)
-        and isinstance(domain.low, int)
-        and isinstance(domain.high, int)
-        and domain.high - domain.low < MOST_WHOLE
-    )
+    whole = whole_numbers(column)
 
     def fits(condition: Condition) -> FloatArray:
-        if not whole:
-            return _of_interval(low, high, *_ends(column.name, condition))
-        if isinstance(condition, Between):
-            inside = np.minimum(high, condition.high) - np.maximum(low, condition.low) + 1
-            return np.asarray(np.maximum(inside, 0) / (high - low + 1))
-        listed = np.array(sorted({v for v in condition.values if v is not None}), np.float64)
-        upto = np.searchsorted(listed, high, side="right")
-        return np.asarray((upto - np.searchsorted(listed, low)) / (high - low + 1))
+        if whole is None:
+            return share_of_intervals(low, high, *_ends(column.name, condition))
+        satisfied = condition.holds(pa.array(whole, pa.float64()))
+        return share_of_whole_numbers(low, high, satisfied, int(whole[0]))
 
     return ShownColumn(codes.reshape(-1), fits)
 
@@ -142,14 +121,6 @@ def _ends(name: str, condition: Condition) -> tuple[float, float]:
     return float(condition.low), float(condition.high)
 
 
-def _of_interval(low: FloatArray, high: FloatArray, first: float, last: float) -> FloatArray:
-    """The part of [low, high] inside [first, last]; a single number is inside or not."""
-    inside = np.maximum(np.minimum(high, last) - np.maximum(low, first), 0)
-    width = high - low
-    point = (first <= low) & (low <= last)
-    return np.asarray(np.where(width > 0, inside / np.where(width > 0, width, 1), point))
-
-
 def _sets(release: Release, column: Column) -> ShownColumn:
     lists = stored(release, column.name)
     inside, values = coded(_decoded(lists.flatten()))
@@ -162,14 +133,12 @@ def _sets(release: Release, column: Column) -> ShownColumn:
     np.add.at(marks, owner, words[inside])
     _, first, codes = np.unique(marks, return_index=True, return_inverse=True)
     sizes = np.diff(starts)[first]
-    place = np.repeat(starts[first], sizes) + (
-        np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    )
-    members, of = inside[place], np.repeat(np.arange(len(first)), sizes)
+    ends = np.cumsum(sizes)
+    place = np.arange(int(sizes.sum())) + np.repeat(starts[first] - ends + sizes, sizes)
+    members, bounds = inside[place], np.concatenate([[0], ends])
 
     def fits(condition: Condition) -> FloatArray:
-        satisfied = condition.holds(values).astype(np.float64)
-        return np.asarray(np.bincount(of, satisfied[members], minlength=len(first)) / sizes)
+        return share_of_sets(members, bounds, condition.holds(values))
 
     return ShownColumn(codes.reshape(-1), fits)
 

@@ -17,6 +17,7 @@ from sfumato.columns import value_text
 from sfumato.draws import IntArray
 from sfumato.operators import Decoy, Operator, Parts
 from sfumato.operators.base import FloatArray
+from sfumato.operators.bucket_estimates import Inverted
 from sfumato.release import BucketedRelease, GeneralizedRelease, Release
 
 _Variances = Callable[[int], FloatArray]  # by value, of a count of that size
@@ -108,21 +109,17 @@ class _OfDecoys:
 class _OfBuckets:
     """Cov(n̂) = M⁻ᵀ·Cov(o)·M⁻¹ for people drawn at random among all."""
 
-    def __init__(self, release: Release) -> None:
+    def __init__(self, release: BucketedRelease) -> None:
         from sfumato.queries.bucket_table import read_bucket_table
 
-        law = read_bucket_table(release).law
-        self._operator, self._rows = law.operator, release.rows
-        self.condition = law.operator.condition
-        if self.condition <= _WORST_CONDITION:
-            self._inverse = np.linalg.inv(law.operator.matrix())
+        operator = read_bucket_table(release).operator
+        self._estimator, self._rows = Inverted(operator, operator.counts), release.rows
+        self.condition = operator.condition
 
     def __call__(self, size: int) -> FloatArray:
-        counts = self._operator.counts
+        counts = self._estimator.counts
         inside = counts * min(1.0, SHARE * size / max(self._rows, 1))
-        spread = inside * (1 - inside / np.maximum(counts, 1)) * counts / np.maximum(counts - 1, 1)
-        noise = self._operator.noise(spread)
-        return np.asarray(np.einsum("yx,yz,zx->x", self._inverse, noise, self._inverse))
+        return np.asarray(np.diagonal(self._estimator.expected(inside)))
 
 
 @singledispatch

@@ -12,12 +12,13 @@ from functools import cached_property
 
 import numpy as np
 
+from sfumato.draws import IntArray
 from sfumato.mechanisms.buckets import BucketedPlan
 from sfumato.operators.base import FloatArray
+from sfumato.operators.bucket_estimates import Shrunk
 from sfumato.operators.buckets import BucketOperator
 from sfumato.outlook.prediction.absolute import expected_absolute
 from sfumato.outlook.prediction.laws import Asked, ErrorLaw
-from sfumato.queries.shrunk import Law, fitted_gain
 from sfumato.workloads.questions import CountQuestion
 
 MOST_EXACT = 200  # values: with more, `by_size` would wait for the eigenvalues
@@ -37,8 +38,8 @@ class BucketLaw(ErrorLaw):
         return self._plan.operator
 
     @cached_property
-    def _law(self) -> Law:
-        return Law(self.operator, self.histogram)
+    def _estimator(self) -> Shrunk:
+        return Shrunk(self.operator, self.histogram)
 
     def within(self, question: CountQuestion, counts: FloatArray, asked: Asked) -> FloatArray:
         bias, covariance = self._moments(counts)
@@ -47,22 +48,20 @@ class BucketLaw(ErrorLaw):
         return expected_absolute(biases, variances)
 
     def _moments(self, counts: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Bias and covariance of the estimate of every value (see `queries.shrunk.shrunk`)."""
+        """Bias and covariance of the estimate of every value (see `Shrunk`)."""
         total, matrix, shares = float(counts.sum()), self.operator.matrix(), self._shares
         independent = total * shares
         free = total - total**2 / self._rows
         if free <= 1e-12 * total:
             return independent - counts, np.zeros_like(matrix)
-        room = np.maximum(self.histogram, 1.0)
-        left = np.maximum(counts * (1 - counts / room), 0.0) * room / np.maximum(room - 1, 1.0)
-        noise = self.operator.noise(left)
+        noise = self._estimator.noise(counts)
         residual = matrix.T @ (counts - independent)
 
-        def squares(gain: FloatArray) -> FloatArray:
-            around = np.einsum("ix,ij,jx->x", gain, noise, gain, optimize=True)
-            return np.asarray((gain.T @ residual) ** 2 + around)
+        def squares(gains: FloatArray, which: IntArray) -> FloatArray:
+            around = np.einsum("gix,ij,gjx->gx", gains, noise, gains, optimize=True)
+            return np.asarray((residual @ gains) ** 2 + around)
 
-        gain, _ = fitted_gain(self._law, total, free, squares)
+        (gain,), _ = self._estimator.gains(np.array([total]), np.array([free]), squares)
         return independent + gain.T @ residual - counts, gain.T @ noise @ gain
 
     @cached_property

@@ -14,7 +14,6 @@ import numpy as np
 
 from sfumato.draws import IntArray
 from sfumato.operators import Decoy, Operator, Parts
-from sfumato.operators import retention as closed
 from sfumato.operators.base import FloatArray
 from sfumato.operators.buckets import BucketOperator
 from sfumato.outlook.prediction.absolute import expected_absolute, lattice_absolute
@@ -40,21 +39,13 @@ class PerturbedLaw(ErrorLaw):
 
     def __init__(self, operator: Operator, histogram: FloatArray) -> None:
         self.operator, self.histogram = operator, histogram
-        kept = getattr(operator, "retentions", None)
-        self._kept: FloatArray | None = kept
-        self._weights = operator.weights() if kept is None else None
-        self._background = closed.spread(kept) if kept is not None else None
+        self._inverse = operator.inverse()
 
     def form(self, values: IntArray) -> FloatArray:
         """z: what a record that shows y adds to the estimate."""
-        if self._kept is None or self._background is None:
-            assert self._weights is not None
-            return np.asarray(self._weights[:, values].sum(axis=1))
-        if len(self._kept) == 1:
-            return np.ones(1)
-        z = -self._background * (1 / self._kept[values]).sum()
-        z[values] += 1 / self._kept[values]
-        return np.asarray(z)
+        asked = np.zeros(self.operator.values)
+        asked[values] = 1.0
+        return self._inverse.weigh(asked)
 
     def within(self, question: CountQuestion, counts: FloatArray, asked: Asked) -> FloatArray:
         shown = self.operator.push(counts)

@@ -10,7 +10,7 @@ from sfumato.engines.spark.starting import job_settings
 from sfumato.errors import QueryError, UsageError
 from sfumato.queries.session import Session
 from sfumato.queries.spark.workers import SCHEMA, as_table, sums_of_files
-from sfumato.queries.sums import RecordSums, group_by
+from sfumato.queries.statements import RecordSums, added_up
 
 if TYPE_CHECKING:
     from sfumato.release import Release
@@ -54,22 +54,17 @@ class SparkSums(Session):
         _check_running(spark)
         self._spark = spark
 
-    def counted(self, sums: RecordSums, tables: dict[str, pa.Table]) -> str:
-        name = f"sums_{len(tables)}"
-        tables[name] = self._summed(sums)
-        return f"SELECT * FROM {name}"
-
-    def _summed(self, sums: RecordSums) -> pa.Table:
+    def sums(self, wanted: RecordSums) -> pa.Table:
         from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
 
         _check_running(self._spark)
         # refuses here what DuckDB would refuse there
-        expected = self.run(f"SELECT * FROM ({sums.sql}) LIMIT 0").schema
+        expected = self.run(f"SELECT * FROM ({wanted.sql}) LIMIT 0").schema
         # a task costs a tenth of a second by itself: no more of them than run at once
         tasks = min(len(self.paths), self._parallel())
         numbers = self._spark.range(0, len(self.paths), 1, tasks)
-        run = sums_of_files(self.paths, self.names, sums.sql)
+        run = sums_of_files(self.paths, self.names, wanted.sql)
         try:
             with job_settings(self._spark):
                 found = numbers.mapInArrow(run, SCHEMA).toArrow()
@@ -80,11 +75,7 @@ class SparkSums(Session):
             raise QueryError(problems[0])
         parts = pa.concat_tables([as_table(part.as_buffer()) for part in found.column("part")])
         names = [field.name for field in expected]
-        keys, added = names[: len(sums.keys)], names[len(sums.keys) :]
-        listed = [*keys, *(f"sum({name}) AS {name}" for name in added)]
-        whole = self.run(
-            f"SELECT {', '.join(listed)} FROM parts{group_by(len(keys))}", {"parts": parts}
-        )
+        whole = self.run(added_up(names, len(wanted.keys), "parts"), {"parts": parts})
         return whole.cast(expected)
 
     def _parallel(self) -> int:

@@ -1,0 +1,194 @@
+"""What an estimator is told, what it is asked, and what it answers.
+
+The records that a question selects fall into *classes*: equal in everything quasi that the question
+still needs to know of them. Told are the `Moments` of every class: sums over its records, by what
+they show. Asked are *statistics* T = Σ over records r of e(r)·h(x_r), x_r being the true values:
+e is quasi and stands in the moments, h is a number for every value. Classes whose h differ (because
+conditions mix quasi and sensitive columns) have different *profiles*; the values of a profile that
+go to the same row of the answer are a *form*. Every formula is in numpy, over all classes at once.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from sfumato.draws import BoolArray, IntArray
+from sfumato.operators.base import FloatArray
+
+
+def sum_by(place: IntArray, values: FloatArray, places: int) -> FloatArray:
+    """Sums of the values at every place."""
+    return np.asarray(np.bincount(place, values, minlength=places), np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Lines: a class, what its records show (a number for each sensitive column), and sums.
+
+    `sums[(e,)]` is Σ e over the records of a line, `sums[(d, e)]` is Σ d·e. Where groups were
+    sampled and copied back to their size, `copies` published records stand for one draw, and
+    `sampled` says whether the draw was from a sample.
+
+    >>> counts = Moments.of_counts(np.array([[3.0, 0.0, 2.0]]), "n")
+    >>> counts.shown[0].tolist(), counts.total("n").tolist()
+    ([0, 2], [5.0])
+    """
+
+    classes: int
+    of: IntArray
+    shown: tuple[IntArray, ...]
+    sums: Mapping[tuple[Hashable, ...], FloatArray]
+    copies: FloatArray | None = None
+    sampled: BoolArray | None = None
+
+    @classmethod
+    def of_counts(cls, counts: FloatArray, weight: Hashable) -> Moments:
+        """Counts by (class, symbol of one column): Σ 1 and Σ 1·1 are the same."""
+        of, shown = np.nonzero(counts)
+        sums = counts[of, shown]
+        return cls(len(counts), of, (shown,), {(weight,): sums, (weight, weight): sums})
+
+    def total(self, *weights: Hashable) -> FloatArray:
+        """The sums of every class, whatever its records show."""
+        return sum_by(self.of, self.sums[weights], self.classes)
+
+    def table(self, weight: Hashable, sizes: Sequence[int]) -> FloatArray:
+        """The sums by (class, symbol of each column)."""
+        found = np.zeros((self.classes, *sizes))
+        np.add.at(found, (self.of, *self.shown), self.sums[(weight,)])
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Statistic:
+    """T = Σ e(r)·h(x_r): `weight` names e in the moments, `values` is h by (profile, value …).
+
+    `there` says where h is known and asked for; `number` names the moment that counts the records
+    with a known e.
+    """
+
+    weight: Hashable
+    number: Hashable
+    values: FloatArray
+    there: BoolArray
+
+    @cached_property
+    def is_indicator(self) -> bool:
+        return bool((self.values == self.there).all())
+
+
+@dataclass(frozen=True, eq=False)
+class Forms:
+    """Which values of which class add to which row.
+
+    `cells` numbers the form of every (profile, value …), −1 for values that are not asked for; the
+    forms of a profile follow one another, from `first[profile]` on. A *pair* is a class with one of
+    its forms, in that order; `row` places every pair, −1 for nowhere.
+    """
+
+    profile: IntArray  # of every class
+    cells: IntArray
+    first: IntArray
+    row: IntArray
+    rows: int
+
+    @classmethod
+    def of(cls, profile: IntArray, cells: IntArray, first: IntArray) -> Forms:
+        """Every pair is a row of its own."""
+        found = cls(profile, cells, first, np.empty(0, np.int64), 0)
+        return found.placed(np.arange(found.pairs), found.pairs)
+
+    def placed(self, row: IntArray, rows: int) -> Forms:
+        return replace(self, row=row, rows=rows)
+
+    @cached_property
+    def starts(self) -> IntArray:
+        """The first pair of every class, and how many there are."""
+        many = np.diff(self.first)[self.profile]
+        return np.concatenate([[0], np.cumsum(many)])
+
+    @property
+    def pairs(self) -> int:
+        return int(self.starts[-1])
+
+    @cached_property
+    def pair_class(self) -> IntArray:
+        return np.repeat(np.arange(len(self.profile)), np.diff(self.starts))
+
+    @cached_property
+    def pair_form(self) -> IntArray:
+        within = np.arange(self.pairs) - self.starts[:-1][self.pair_class]
+        return np.asarray(self.first[:-1][self.profile[self.pair_class]] + within)
+
+    @cached_property
+    def _kept(self) -> BoolArray | None:
+        return None if self.rows == self.pairs and self._in_order else self.row >= 0
+
+    @cached_property
+    def _in_order(self) -> bool:
+        return bool((self.row == np.arange(self.pairs)).all())
+
+    def by_row(self, by_pair: FloatArray) -> FloatArray:
+        """Sums over the pairs of every row."""
+        if self._kept is None:
+            return by_pair
+        return sum_by(self.row[self._kept], by_pair[self._kept], self.rows)
+
+    def extremes(self, there: BoolArray) -> tuple[IntArray, IntArray]:
+        """The lowest and highest value code of every row, for one column of values."""
+        many = there.shape[-1]
+        low, high = np.full(int(self.first[-1]), many), np.full(int(self.first[-1]), -1)
+        profile, code = np.nonzero(there & (self.cells >= 0))
+        np.minimum.at(low, self.cells[profile, code], code)
+        np.maximum.at(high, self.cells[profile, code], code)
+        first, last = np.full(self.rows, many), np.full(self.rows, -1)
+        kept = self.row >= 0
+        np.minimum.at(first, self.row[kept], low[self.pair_form[kept]])
+        np.maximum.at(last, self.row[kept], high[self.pair_form[kept]])
+        return first, last
+
+
+class Totals(ABC):
+    """Estimates of some statistics by row, and how their combinations scatter."""
+
+    values: FloatArray  # (statistics, rows)
+    present: BoolArray  # (statistics, rows): whether any record could add to it
+
+    @abstractmethod
+    def variance(self, gradient: Sequence[FloatArray | float]) -> FloatArray:
+        """Var(Σ_j gradient_j·T̂_j) by row: with the gradient of f at T̂, that of f(T̂)."""
+
+    def interval(
+        self, value: FloatArray, stderr: FloatArray, quantile: float
+    ) -> tuple[FloatArray, FloatArray]:
+        """The ends of the interval around f(T̂), `quantile` being that of the normal law."""
+        return value - quantile * stderr, value + quantile * stderr
+
+
+class Estimated(ABC):
+    """The estimates of one set of moments; linear forms of them are computed when asked for."""
+
+    @abstractmethod
+    def reached(self, forms: Forms) -> BoolArray:
+        """By pair: whether any record of the class could have a value of the form."""
+
+    @abstractmethod
+    def read(self, forms: Forms, statistics: Sequence[Statistic]) -> Totals:
+        """Estimate statistics by row."""
+
+    @abstractmethod
+    def histogram(self, weight: Hashable) -> FloatArray:
+        """Σ e by (class, value …); −∞ where no record of the class could have the value."""
+
+
+class Estimator(ABC):
+    """From what is shown to estimates, for one operator or several independent ones."""
+
+    @abstractmethod
+    def estimate(self, moments: Moments) -> Estimated:
+        """Estimates of these classes."""

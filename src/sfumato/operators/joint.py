@@ -1,0 +1,121 @@
+"""Estimates from several independent columns at once, or from one without structure.
+
+The weights of independent operators multiply, so z = (W₁ ⊗ W₂ ⊗ …)·h, which is computed column by
+column and written down by what a record can show of all columns together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+
+import numpy as np
+
+from sfumato.draws import BoolArray, IntArray
+from sfumato.operators.base import FloatArray
+from sfumato.operators.drawn import DrawnEstimated, histogram
+from sfumato.operators.estimator import Estimated, Estimator, Forms, Moments
+from sfumato.operators.inverse import DenseInverse, Inverse, product
+
+_AT_ONCE = 1 << 22  # weights that are written down at the same time
+
+Inverses = Sequence[Inverse | DenseInverse]
+Weights = Callable[[int, IntArray], FloatArray]  # by (form, joint symbol) of a profile's forms
+
+
+class Joint(DrawnEstimated):
+    """Works profile by profile, on some forms at a time."""
+
+    def __init__(self, moments: Moments, inverses: Inverses) -> None:
+        self.moments, self._inverses = moments, inverses
+        self._patterns = [each.pattern() for each in inverses]
+        sizes = [len(each.codes) for each in inverses]
+        self._symbols = int(np.prod(sizes))
+        self._symbol = np.ravel_multi_index(moments.shown, sizes)
+        self.largest = max(each.largest for each in inverses)
+
+    def _pieces(self, forms: Forms) -> Iterator[tuple[int, IntArray, IntArray, IntArray]]:
+        """A profile, its classes, their lines, and some of its forms."""
+        by_profile = np.argsort(forms.profile, kind="stable")
+        bounds = np.searchsorted(forms.profile[by_profile], np.arange(len(forms.cells) + 1))
+        of_lines = forms.profile[self.moments.of]
+        lines = np.argsort(of_lines, kind="stable")
+        cuts = np.searchsorted(of_lines[lines], np.arange(len(forms.cells) + 1))
+        step = max(_AT_ONCE // self._symbols, 1)
+        for profile in range(len(forms.cells)):
+            classes = by_profile[bounds[profile] : bounds[profile + 1]]
+            own = lines[cuts[profile] : cuts[profile + 1]]
+            for low in range(int(forms.first[profile]), int(forms.first[profile + 1]), step):
+                high = min(low + step, int(forms.first[profile + 1]))
+                yield profile, classes, own, np.arange(low, high)
+
+    def _weighed(
+        self, forms: Forms, profile: int, chosen: IntArray, values: FloatArray, by: Inverses
+    ) -> FloatArray:
+        """z by (form, joint symbol)."""
+        inside = forms.cells[profile] == chosen.reshape(-1, *([1] * (forms.cells.ndim - 1)))
+        found = np.where(inside, values[profile], 0.0)
+        for axis, inverse in enumerate(by, start=1):
+            found = np.moveaxis(inverse.weigh(np.moveaxis(found, axis, -1)), -1, axis)
+        return found.reshape(len(chosen), -1)
+
+    def _summed(self, forms: Forms, sums: FloatArray, weights: Weights) -> FloatArray:
+        """Σ sums·weights over the lines, by pair."""
+        from scipy.sparse import csr_array
+
+        found = np.zeros(forms.pairs)
+        for profile, classes, lines, chosen in self._pieces(forms):
+            whole = weights(profile, chosen)
+            place, symbol = np.searchsorted(classes, self.moments.of[lines]), self._symbol[lines]
+            first = forms.starts[classes] - int(forms.first[profile])
+            pairs = first[:, None] + chosen[None, :]
+            known = np.isfinite(sums[lines])
+            shape = (len(classes), self._symbols)
+            lined = csr_array((np.where(known, sums[lines], 0.0), (place, symbol)), shape=shape)
+            found[pairs] += np.asarray(lined @ whole.T)
+            for line in np.flatnonzero(~known):
+                found[pairs[place[line]]] += product(sums[lines[line]], whole[:, symbol[line]])
+        return found
+
+    def linear(self, forms: Forms, sums: FloatArray, values: FloatArray) -> FloatArray:
+        def weights(profile: int, chosen: IntArray) -> FloatArray:
+            return self._weighed(forms, profile, chosen, values, self._inverses)
+
+        return self._summed(forms, sums, weights)
+
+    def quadratic(
+        self,
+        forms: Forms,
+        noise: FloatArray,
+        truth: FloatArray,
+        first: FloatArray,
+        second: FloatArray,
+    ) -> FloatArray:
+        def weights(profile: int, chosen: IntArray) -> FloatArray:
+            one, other = (
+                self._weighed(forms, profile, chosen, each, self._inverses)
+                for each in (first, second)
+            )
+            return one * other
+
+        return self._summed(forms, noise, weights) + self.linear(forms, truth, first * second)
+
+    def counted(self, forms: Forms, sums: FloatArray, there: BoolArray) -> FloatArray:
+        def weights(profile: int, chosen: IntArray) -> FloatArray:
+            asked = there.astype(np.float64)
+            reached = self._weighed(forms, profile, chosen, asked, self._patterns) > 0
+            return reached.astype(np.float64)
+
+        return self._summed(forms, sums, weights)
+
+    def histogram(self, weight: Hashable) -> FloatArray:
+        return histogram(self.moments, weight, self._inverses)
+
+
+class JointEstimator(Estimator):
+    """For several independent columns, or for one without structure."""
+
+    def __init__(self, inverses: Inverses) -> None:
+        self._inverses = inverses
+
+    def estimate(self, moments: Moments) -> Estimated:
+        return Joint(moments, self._inverses)

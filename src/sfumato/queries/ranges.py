@@ -1,0 +1,113 @@
+"""Generalized releases: every record counts with the share that satisfies the question.
+
+Values inside a range or a set are taken as equally likely and columns as independent, so a
+conjunction weighs the product. How far that is from the truth the release cannot know: answers
+that use quasi columns have no error bar.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import pyarrow as pa
+from sqlglot import exp
+
+from sfumato.errors import QueryError, WeakPromiseWarning
+from sfumato.operators.base import FloatArray
+from sfumato.operators.estimator import Estimator, sum_by
+from sfumato.operators.inverse import Inverse
+from sfumato.queries.classes import Plan
+from sfumato.queries.overlap import overlap, stored
+from sfumato.queries.question import Question, Term
+from sfumato.queries.sources import ColumnSource, Request, codes_of, estimator_of
+
+
+class GeneralizedSource(ColumnSource):
+    """Ranges and sets of quasi values; the sensitive value stands as it is."""
+
+    title = "A generalized release"
+    estimators = ("uniform",)
+
+    def check(self, question: Question, request: Request) -> None:
+        super().check(question, request)
+        if request.engine is not None:
+            raise QueryError(
+                "A generalized release is answered on this machine, row by row. Leave the engine "
+                "out."
+            )
+        _check(question)
+
+    def estimator(self, columns: Sequence[str], name: str) -> Estimator:
+        return estimator_of([Inverse.nothing_done(len(each)) for each in self.domains(columns)])
+
+    def lines(self, plan: Plan) -> pa.Table:
+        """Shares of the records, summed by the value that they show."""
+        known: dict[str, FloatArray] = {}
+        sums: dict[str, FloatArray] = {}
+        codes = np.zeros(self.release.rows, np.int64)
+        shown: dict[str, pa.Array] = {}
+        for name, short in plan.shown.items():
+            values, domain = stored(self.release, name), self.release.domain(name)
+            codes = codes * len(domain) + codes_of(pa.chunked_array([values]), domain)
+            shown[short] = values
+        groups, first, of = np.unique(codes, return_index=True, return_inverse=True)
+        for weights, name in plan.weights().items():
+            conditions = [weight.terms[text] for weight in weights for text in weight.filter]
+            share = np.ones(self.release.rows)
+            for term in _by_column((*plan.question.where, *conditions)):
+                if term.text not in known:
+                    known[term.text] = overlap(term, self.release, self.session)
+                share = share * known[term.text]
+            sums[name] = sum_by(of, share, len(groups))
+        self.has_error_bars = not known
+        if known:
+            warnings.warn(
+                "Ranges and sets are taken as evenly filled: answers about quasi columns have no "
+                "error bar.",
+                WeakPromiseWarning,
+                stacklevel=6,
+            )
+        columns = {short: values.take(pa.array(first)) for short, values in shown.items()}
+        return pa.table({**columns, **{name: pa.array(each) for name, each in sums.items()}})
+
+
+def _by_column(terms: Iterable[Term]) -> list[Term]:
+    """One condition per quasi column: `age > 30 AND age < 40` is weighed as a whole."""
+    by_column: dict[frozenset[str], dict[str, Term]] = {}
+    for term in terms:
+        if term.quasi:
+            by_column.setdefault(term.quasi, {})[term.text] = term
+    return [
+        next(iter(found.values()))
+        if len(found) == 1
+        else Term(exp.and_(*(term.tree.copy() for term in found.values())), quasi, frozenset())
+        for quasi, found in by_column.items()
+    ]
+
+
+def _check(question: Question) -> None:
+    """Only conditions on one quasi column, or on sensitive columns alone, can be weighed."""
+    conditions = list(question.where)
+    for aggregate in question.aggregates:
+        conditions += aggregate.filter
+        if aggregate.argument is not None and aggregate.argument.quasi:
+            raise QueryError(
+                f"{aggregate.text} cannot be estimated: the release shows ranges and sets of "
+                f"{', '.join(sorted(aggregate.argument.quasi))}. Ask COUNT(*) with conditions on "
+                "them."
+            )
+    for key in question.keys:
+        if key.quasi:
+            raise QueryError(
+                f"GROUP BY {key.text} cannot be estimated: the release shows ranges and sets of "
+                f"{', '.join(sorted(key.quasi))}. Ask once per value with WHERE, or group by the "
+                "sensitive column."
+            )
+    for term in conditions:
+        if term.is_mixed or len(term.quasi) > 1:
+            raise QueryError(
+                f"The condition {term.text} ties several columns together, and ranges and sets "
+                "cannot be weighed against it. Write one condition per column, joined by AND."
+            )

@@ -1,0 +1,319 @@
+"""What differs by the kind of a release: what its records show, and which estimator reads it."""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sfumato.columns import list_some, value_text
+from sfumato.draws import BoolArray, IntArray
+from sfumato.errors import (
+    BundleError,
+    QueryError,
+    SingularOperator,
+    WeakPromiseWarning,
+)
+from sfumato.operators import Decoy, Operator, Parts
+from sfumato.operators.base import FloatArray
+from sfumato.operators.bucket_estimates import FITS
+from sfumato.operators.bucketed import BucketEstimator
+from sfumato.operators.drawn import DrawnEstimator
+from sfumato.operators.estimator import Estimator, Moments
+from sfumato.operators.inverse import DenseInverse, Inverse
+from sfumato.operators.joint import JointEstimator
+from sfumato.queries.bucket_table import bucket_table_of
+from sfumato.queries.statements import RecordSums, count, named
+from sfumato.release import BucketedRelease, PerturbedRelease, Release, SyntheticRelease
+
+if TYPE_CHECKING:
+    from sfumato.queries.classes import Plan
+    from sfumato.queries.question import Question
+    from sfumato.queries.session import Session
+
+
+@dataclass(frozen=True)
+class Request:
+    """How a question is to be answered."""
+
+    confidence: float = 0.95
+    keys: bool = False
+    consistent: bool = False
+    estimator: str | None = None
+    threads: int | None = None
+    engine: Any = None
+
+    @property
+    def quantile(self) -> float:
+        """How many standard errors the interval reaches to each side."""
+        return NormalDist().inv_cdf((1 + self.confidence) / 2)
+
+
+@dataclass(frozen=True, eq=False)
+class Shown:
+    """What the lines show: a number for each sensitive column, and how often a draw was copied."""
+
+    symbols: tuple[IntArray, ...]
+    kept: BoolArray  # lines that show something the estimator knows
+    copies: FloatArray | None = None
+    sampled: BoolArray | None = None
+
+    def moments(self, classes: int, of: IntArray, sums: dict[Any, FloatArray]) -> Moments:
+        if self.kept.all():
+            return Moments(classes, of, self.symbols, sums, self.copies, self.sampled)
+        kept = np.flatnonzero(self.kept)
+        return Moments(
+            classes,
+            of[kept],
+            tuple(each[kept] for each in self.symbols),
+            {weights: each[kept] for weights, each in sums.items()},
+            None if self.copies is None else self.copies[kept],
+            None if self.sampled is None else self.sampled[kept],
+        )
+
+
+class Source(ABC):
+    """A release as the evaluator sees it."""
+
+    title: ClassVar[str]
+    estimators: ClassVar[tuple[str, ...]]  # the default first
+    has_error_bars: bool = True
+
+    def __init__(self, release: Release, session: Session) -> None:
+        self.release, self.session = release, session
+
+    def check(self, question: Question, request: Request) -> None:
+        """Refuse, by name, what this kind cannot answer."""
+        if request.estimator not in (None, *self.estimators):
+            raise QueryError(
+                f"{self.title} has no estimator {request.estimator!r}. Estimators there are: "
+                f"{', '.join(self.estimators)}."
+            )
+
+    def domains(self, columns: Sequence[str]) -> list[pa.Array]:
+        return [self.release.domain(name) for name in columns]
+
+    @abstractmethod
+    def shown(self, columns: Sequence[str]) -> list[str]:
+        """The columns of the records that the estimator has to see."""
+
+    def lines(self, plan: Plan) -> pa.Table:
+        """The records, summed."""
+        return self.session.sums(plan.record_sums())
+
+    @abstractmethod
+    def read(self, columns: Sequence[str], shown: Mapping[str, pa.ChunkedArray]) -> Shown:
+        """What lines (or records) show of sensitive columns, as numbers."""
+
+    @abstractmethod
+    def estimator(self, columns: Sequence[str], name: str) -> Estimator:
+        """The estimator for these columns together."""
+
+    def finish(self, question: Question, answer: pa.Table, aggregates: Sequence[str]) -> None:
+        """Look at a whole answer before it is given."""
+        return
+
+
+class ColumnSource(Source):
+    """Records that show a value of every sensitive column."""
+
+    def shown(self, columns: Sequence[str]) -> list[str]:
+        return list(columns)
+
+    def read(self, columns: Sequence[str], shown: Mapping[str, pa.ChunkedArray]) -> Shown:
+        symbols = [self._codes(name, shown) for name in columns]
+        kept = np.all([each >= 0 for each in symbols], axis=0)
+        return Shown(tuple(symbols), kept)
+
+    def _codes(self, name: str, shown: Mapping[str, pa.ChunkedArray]) -> IntArray:
+        return codes_of(shown[name], self.release.domain(name))
+
+
+class SyntheticSource(ColumnSource):
+    """A record counts as what it shows. How far that is from the truth, nobody can know."""
+
+    title = "A synthetic release"
+    estimators = ()
+
+    def check(self, question: Question, request: Request) -> None:
+        if request.estimator is not None:
+            raise QueryError(
+                f"A synthetic release has no estimator {request.estimator!r}: its records are "
+                "counted as they are. Leave the estimator out."
+            )
+        self.has_error_bars = not question.sensitive
+
+    def estimator(self, columns: Sequence[str], name: str) -> Estimator:
+        return estimator_of([Inverse.nothing_done(len(each)) for each in self.domains(columns)])
+
+    def finish(self, question: Question, answer: pa.Table, aggregates: Sequence[str]) -> None:
+        if question.sensitive:
+            warnings.warn(
+                "The sensitive columns of this release were drawn anew: answers about them hold "
+                "for synthetic people and have no error bar.",
+                WeakPromiseWarning,
+                stacklevel=5,
+            )
+
+
+class PerturbedSource(ColumnSource):
+    """A record shows what an operator made of its value."""
+
+    title = "A perturbed release"
+    estimators = ("inverse", "em", "consistent", "paper")
+    release: PerturbedRelease
+
+    def shown(self, columns: Sequence[str]) -> list[str]:
+        parts = [self.release.part_column(name) for name in columns]
+        found = [*columns, *(name for name in parts if name is not None)]
+        if self.release.scales is not None and columns:
+            found.append("part")
+        lacking = sorted(set(found) - set(self.session.names))
+        if lacking:
+            raise BundleError(
+                f"The records lack {list_some(lacking)}, which the operators of "
+                f"{list_some(columns)} need. Fetch the release again."
+            )
+        return list(dict.fromkeys(found))
+
+    def read(self, columns: Sequence[str], shown: Mapping[str, pa.ChunkedArray]) -> Shown:
+        found = super().read(columns, shown)
+        if self.release.scales is None:
+            return found
+        part = _integers(shown["part"])
+        return Shown(found.symbols, found.kept, np.array(self.release.scales)[part], part > 0)
+
+    def _codes(self, name: str, shown: Mapping[str, pa.ChunkedArray]) -> IntArray:
+        codes = super()._codes(name, shown)
+        operator, part = self.release.operators.get(name), self.release.part_column(name)
+        if not isinstance(operator, Parts) or part is None:
+            return codes
+        return np.where(codes < 0, -1, operator.lookup[_integers(shown[part]), codes])
+
+    def operator(self, column: str) -> Operator:
+        """The operator, completed with the release's published counts where it needs them."""
+        return self.session.remembered(("operator", column), lambda: self._completed(column))
+
+    def _completed(self, column: str) -> Operator:
+        operator = self.release.operators.get(column)
+        if operator is None:
+            raise QueryError(
+                f"The release holds no operator for column {column!r}, so nothing can be estimated "
+                "from it. Ask about the quasi columns alone."
+            )
+        if not operator.needs_counts:
+            return operator
+        found = operator.observed(self._published_counts(column))
+        if isinstance(found, Decoy):
+            warn_near_the_limit(found, self.release.domain(column), column)
+        return found
+
+    def _published_counts(self, column: str) -> IntArray:
+        values = named(self.session.record_columns()[column], "value")
+        counted = self.session.sums(RecordSums([values], [named(count(), "n")], []))
+        domain = self.release.domain(column)
+        codes = codes_of(counted.column("value"), domain)
+        counts = np.asarray(counted.column("n").to_numpy(), np.float64)
+        return np.bincount(codes[codes >= 0], counts[codes >= 0], len(domain)).astype(np.int64)
+
+    def estimator(self, columns: Sequence[str], name: str) -> Estimator:
+        operators = [self.operator(column) for column in columns]
+        if len(operators) == 1 and isinstance(operators[0], Decoy):
+            return DrawnEstimator(operators[0].inverse(), operators[0])
+        return self.session.remembered(
+            ("estimator", *columns),
+            lambda: estimator_of([each.inverse() for each in operators]),
+        )
+
+    def finish(self, question: Question, answer: pa.Table, aggregates: Sequence[str]) -> None:
+        """Refuse an answer about a decoy value at the eligibility limit (errata S3)."""
+        for column in question.sensitive:
+            operator = self.operator(column)
+            if not isinstance(operator, Decoy) or not len(operator.at_the_limit()):
+                continue
+            for name in aggregates:
+                if pc.any(pc.is_nan(answer.column(name))).as_py():
+                    stuck = names_of(operator.at_the_limit(), self.release.domain(column))
+                    raise SingularOperator(
+                        f"{list_some(stuck)} of column {column!r} have as many records as there "
+                        f"are groups of {operator.groups}, as far as the release shows: they stand "
+                        "in every group, so nothing tells who has them. Leave them out of the "
+                        "question, or ask for a release with smaller groups."
+                    )
+
+
+class BucketedSource(Source):
+    """A record shows its bucket, and a bucket lists values."""
+
+    title = "A bucketed release"
+    estimators = tuple(FITS)
+    release: BucketedRelease
+
+    def shown(self, columns: Sequence[str]) -> list[str]:
+        return ["bucket"] if columns else []
+
+    def read(self, columns: Sequence[str], shown: Mapping[str, pa.ChunkedArray]) -> Shown:
+        buckets = _integers(shown["bucket"])
+        listed = bucket_table_of(self.release).shares.shape[0]
+        return Shown((buckets,), (buckets >= 0) & (buckets < listed))
+
+    def estimator(self, columns: Sequence[str], name: str) -> Estimator:
+        table = bucket_table_of(self.release)
+        if name == "inverse" and len(table.operator.confused()):
+            values = names_of(table.operator.confused(), table.domain)
+            raise SingularOperator(
+                f"The buckets cannot tell some values of column {table.column!r} apart, because "
+                f"they nearly always stand together: {list_some(values, 50)}. No unbiased estimate "
+                "exists; use the estimator 'shrunk'."
+            )
+        return BucketEstimator(table.fit(name), table.shares)
+
+
+def estimator_of(inverses: Sequence[Inverse | DenseInverse]) -> Estimator:
+    """One column with structure by itself, anything else jointly."""
+    if len(inverses) == 1 and isinstance(inverses[0], Inverse):
+        return DrawnEstimator(inverses[0])
+    return JointEstimator(inverses)
+
+
+def codes_of(values: pa.ChunkedArray, domain: pa.Array) -> IntArray:
+    """The place of every value in the domain, −1 for a value outside it."""
+    if pa.types.is_dictionary(values.type):
+        values = values.cast(values.type.value_type)
+    found = pc.index_in(values, value_set=domain.cast(values.type))
+    return np.asarray(pc.fill_null(found, -1).to_numpy(), np.int64)
+
+
+def _integers(values: pa.ChunkedArray) -> IntArray:
+    return np.asarray(values.to_numpy(), np.int64)
+
+
+def names_of(places: IntArray, domain: pa.Array) -> list[str]:
+    return [value_text(domain[int(place)].as_py()) for place in places]
+
+
+def warn_near_the_limit(operator: Decoy, domain: pa.Array, column: str) -> None:
+    """Warn, by name, of values whose counts within a condition are hardly known."""
+    near = names_of(operator.near_the_limit(), domain)
+    if near:
+        warnings.warn(
+            f"{list_some(near)} of column {column!r} have nearly 1/{operator.groups} of the "
+            "records, so that they stand in nearly every group: within a condition, their counts "
+            "are very uncertain, as their error bars show.",
+            WeakPromiseWarning,
+            stacklevel=2,
+        )
+
+
+SOURCES: dict[type[Release], type[Source]] = {
+    PerturbedRelease: PerturbedSource,
+    BucketedRelease: BucketedSource,
+    SyntheticRelease: SyntheticSource,
+}

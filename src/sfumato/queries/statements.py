@@ -1,0 +1,308 @@
+"""Every SQL statement that we write ourselves, as syntax trees.
+
+What an analyst writes is parsed, checked and taken apart elsewhere; here its parts are put into
+statements over the records, over the values of the sensitive columns, and over the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from sqlglot import exp
+
+from sfumato.queries.dialect import Node, sql_text
+from sfumato.queries.question import ANSWER, ERRORS, Question, Term
+from sfumato.release.records import glob_escaped, scan
+
+# Parts of these are evaluated only when a condition chose them, so that they may guard a CAST:
+# only bare columns leave them.
+_GUARDS = (exp.Case, exp.If, exp.Coalesce)
+
+
+def column(table: str, name: str) -> exp.Column:
+    return exp.column(name, table=table, quoted=True)
+
+
+def named(node: Node, name: str) -> exp.Alias:
+    return exp.Alias(this=node, alias=exp.to_identifier(name, quoted=True))
+
+
+def as_double(node: Node) -> exp.Cast:
+    return exp.Cast(this=node, to=exp.DataType(this=exp.DataType.Type.DOUBLE))
+
+
+def is_known(node: Node) -> exp.Not:
+    return exp.Not(this=exp.Is(this=exp.Paren(this=node), expression=exp.Null()))
+
+
+def all_of(conditions: Sequence[Node]) -> Node:
+    """Conditions joined by AND.
+
+    >>> sql_text(all_of([exp.column("a"), exp.column("b")])), sql_text(all_of([]))
+    ('("a") AND ("b")', 'TRUE')
+    """
+    if not conditions:
+        return exp.Boolean(this=True)
+    whole: Node = exp.Paren(this=conditions[0])
+    for each in conditions[1:]:
+        whole = exp.And(this=whole, expression=exp.Paren(this=each))
+    return whole
+
+
+def select(
+    columns: Sequence[Node],
+    source: str,
+    *,
+    alias: str | None = None,
+    beside: Sequence[tuple[str, str]] = (),
+    where: Sequence[Node] = (),
+    groups: int = 0,
+) -> exp.Select:
+    """`SELECT columns FROM source, beside … WHERE … GROUP BY` the first `groups` columns."""
+    tree = exp.Select(expressions=list(columns), from_=exp.From(this=_table(source, alias)))
+    if beside:
+        joins = [exp.Join(this=_table(name, short), kind="CROSS") for name, short in beside]
+        tree.set("joins", joins)
+    if where:
+        tree.set("where", exp.Where(this=all_of(where)))
+    if groups:
+        numbers = [exp.Literal.number(place) for place in range(1, groups + 1)]
+        tree.set("group", exp.Group(expressions=numbers))
+    return tree
+
+
+def _table(name: str, alias: str | None) -> exp.Table:
+    found = exp.Table(this=exp.to_identifier(name, quoted=True))
+    if alias is not None:
+        found.set("alias", exp.TableAlias(this=exp.to_identifier(alias, quoted=True)))
+    return found
+
+
+# -- terms of a question -------------------------------------------------------------------------
+
+
+class Stage:
+    """The columns of one SELECT: each expression once, under a short name.
+
+    >>> stage = Stage("m")
+    >>> [stage.add(exp.column(name)) for name in ("age", "sex", "age")]
+    ['m0', 'm1', 'm0']
+    >>> [sql_text(each) for each in stage.columns()]
+    ['"age" AS "m0"', '"sex" AS "m1"']
+    """
+
+    def __init__(self, letter: str) -> None:
+        self._letter = letter
+        self._known: dict[str, tuple[str, Node]] = {}
+
+    def add(self, node: Node) -> str:
+        text = sql_text(node)
+        if text not in self._known:
+            self._known[text] = f"{self._letter}{len(self._known)}", node
+        return self._known[text][0]
+
+    @property
+    def names(self) -> list[str]:
+        return [name for name, _ in self._known.values()]
+
+    def columns(self) -> list[Node]:
+        return [named(node, name) for name, node in self._known.values()]
+
+
+def over(term: Term, columns: Mapping[str, Node]) -> Node:
+    """A term with every column replaced."""
+    return _replaced(term.tree, columns)
+
+
+def _replaced(tree: Node, columns: Mapping[str, Node]) -> Node:
+    def replace(node: Node) -> Node:
+        return columns[node.name].copy() if isinstance(node, exp.Column) else node
+
+    return tree.transform(replace)
+
+
+def hoisted(
+    term: Term,
+    records: Mapping[str, Node],
+    originals: Mapping[str, Node],
+    carry: Callable[[Node], Node],
+) -> Node:
+    """A term that mixes quasi and sensitive columns, over the values of the sensitive ones.
+
+    Its largest quasi-only parts are computed on the records (`carry` takes them and answers the
+    column that will hold them), so that `age > 40 OR disease = 'flu'` splits the records in two and
+    not by every age.
+    """
+
+    def lift(node: Node, guarded: bool) -> Node:
+        if isinstance(node, exp.Column) and node.name in originals:
+            return originals[node.name].copy()
+        used = {column.name for column in node.find_all(exp.Column)}
+        if not used:
+            return node.copy()
+        if not used & originals.keys() and (not guarded or isinstance(node, exp.Column)):
+            return carry(_replaced(node, records))
+        guarded = guarded or isinstance(node, _GUARDS)
+        lifted = node.copy()
+        for place, value in node.args.items():
+            if isinstance(value, exp.Expr):
+                lifted.set(place, lift(value, guarded))
+            elif isinstance(value, list):
+                parts = [lift(v, guarded) if isinstance(v, exp.Expr) else v for v in value]
+                lifted.set(place, parts)
+        return lifted
+
+    return lift(term.tree, False)
+
+
+# -- over the records ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class RecordSums:
+    """`SELECT keys, sums FROM records WHERE … GROUP BY keys`: the one thing asked of all records.
+
+    Keys and sums have names; the sums are counts and sums, so that those of several files add up.
+    Whatever else a question needs is computed from them, and is small: this is what another engine
+    takes over.
+
+    >>> sex, age = (column("records", name) for name in ("sex", "age"))
+    >>> RecordSums([named(sex, "k0")], [named(count(), "s0")], [age]).sql
+    'SELECT "records"."sex" AS "k0", COUNT(*) AS "s0" FROM "records" WHERE ("records"."age") ...'
+    """
+
+    keys: Sequence[Node]
+    sums: Sequence[Node]
+    where: Sequence[Node]
+
+    @cached_property
+    def sql(self) -> str:
+        tree = select([*self.keys, *self.sums], "records", where=self.where, groups=len(self.keys))
+        return sql_text(tree, last=True)
+
+
+def count(inside: Node | None = None, where: Sequence[Node] = ()) -> Node:
+    """`COUNT(inside)`, or of everything, over the records that satisfy all conditions."""
+    return _filtered(exp.Count(this=exp.Star() if inside is None else inside, big_int=True), where)
+
+
+def total(factors: Sequence[Node], where: Sequence[Node] = ()) -> Node:
+    """`SUM` of the product of the factors, as doubles."""
+    whole: Node = as_double(factors[0])
+    for each in factors[1:]:
+        whole = exp.Mul(this=whole, expression=as_double(each))
+    return _filtered(exp.Sum(this=whole), where)
+
+
+def _filtered(aggregate: Node, where: Sequence[Node]) -> Node:
+    if not where:
+        return aggregate
+    return exp.Filter(this=aggregate, expression=exp.Where(this=all_of(where)))
+
+
+def added_up(names: Sequence[str], keys: int, source: str) -> exp.Select:
+    """Sums of several parts as sums of the whole; the first `keys` names are keys."""
+    columns: list[Node] = [exp.column(name, quoted=True) for name in names[:keys]]
+    columns += [named(exp.Sum(this=exp.column(name, quoted=True)), name) for name in names[keys:]]
+    return select(columns, source, groups=keys)
+
+
+# -- over the answer -----------------------------------------------------------------------------
+
+
+def answer_columns(question: Question) -> list[tuple[str, str]]:
+    """The columns of a table of estimates, and their names in the answer."""
+    columns: list[tuple[str, str]] = []
+    for output in question.outputs:
+        own = f"{'k' if output.of == 'key' else 'a'}{output.index}"
+        errors = [f"_{error}" for error in ERRORS] if output.of == "aggregate" else []
+        columns += [(own + suffix, output.name + suffix) for suffix in ("", *errors)]
+    return columns
+
+
+def answer(question: Question, source: str) -> exp.Select:
+    """HAVING, ORDER BY, LIMIT and the names of the answer, over a table of estimates."""
+    columns = [named(column(ANSWER, own), name) for own, name in answer_columns(question)]
+    tree = select(columns, source, alias=ANSWER)
+    if question.having is not None:
+        tree.set("where", exp.Where(this=question.having.copy()))
+    order = [
+        exp.Ordered(this=each.tree.copy(), desc=each.descending, nulls_first=each.nulls_first)
+        for each in question.order
+    ]
+    # the same question has the same answer in the same order, whatever the threads do
+    order += [
+        exp.Ordered(this=column(ANSWER, f"k{place}"), desc=False, nulls_first=False)
+        for place in range(len(question.keys))
+    ]
+    if order:
+        tree.set("order", exp.Order(expressions=order))
+    if question.limit is not None:
+        tree.set("limit", exp.Limit(expression=exp.Literal.number(question.limit)))
+    if question.offset is not None:
+        tree.set("offset", exp.Offset(expression=exp.Literal.number(question.offset)))
+    return tree
+
+
+def grid(question: Question, source: str, domains: Sequence[str]) -> exp.Select:
+    """A table of estimates, filled up to every combination of the values in `domains`.
+
+    An empty group counts 0 and sums to 0, both without error, and has no average.
+    """
+    columns: list[Node] = [
+        named(column(name, "value"), f"k{place}") for place, name in enumerate(domains)
+    ]
+    for place, aggregate in enumerate(question.aggregates):
+        empty: Node = exp.Null()
+        if aggregate.of_nobody is not None:
+            empty = as_double(exp.Literal.number(repr(aggregate.of_nobody)))
+        for suffix in ("", *(f"_{error}" for error in ERRORS)):
+            name = f"a{place}{suffix}"
+            there = exp.If(this=column("e", "there"), true=column("e", name))
+            columns.append(named(exp.Case(ifs=[there], default=empty.copy()), name))
+    tree = select(columns, domains[0], beside=[(name, name) for name in domains[1:]])
+    same = [
+        exp.NullSafeEQ(this=column("e", f"k{place}"), expression=column(name, "value"))
+        for place, name in enumerate(domains)
+    ]
+    marked = exp.Subquery(
+        this=select([exp.Star(), named(exp.Boolean(this=True), "there")], source),
+        alias=exp.TableAlias(this=exp.to_identifier("e", quoted=True)),
+    )
+    joins = [*tree.args.get("joins", []), exp.Join(this=marked, side="LEFT", on=all_of(same))]
+    tree.set("joins", joins)
+    return tree
+
+
+# -- the database --------------------------------------------------------------------------------
+
+
+def settings(paths: Sequence[Path], spill: str, memory: str, threads: int | None) -> Iterator[str]:
+    """Statements that lock a database to these files."""
+    if threads is not None:
+        yield f"SET threads = {threads}"
+    yield f"SET memory_limit = {_text(memory)}"
+    yield f"SET temp_directory = {_text(spill)}"
+    yield "SET GLOBAL TimeZone = 'UTC'"  # answers do not depend on where they are asked
+    yield "SET preserve_insertion_order = false"
+    yield "SET GLOBAL python_enable_replacements = false"
+    yield "SET autoinstall_known_extensions = false"
+    yield "SET autoload_known_extensions = false"
+    yield "SET allow_community_extensions = false"
+    allowed = sorted({str(path) for path in paths} | {glob_escaped(path) for path in paths})
+    yield f"SET allowed_paths = [{', '.join(map(_text, allowed))}]"
+    yield "SET enable_external_access = false"
+    yield "SET lock_configuration = true"
+
+
+def view_of_records(paths: Sequence[Path], names: Sequence[str]) -> str:
+    """Names are given by position, so that `age` and `Age` stay apart in DuckDB."""
+    aliases = ", ".join(sql_text(exp.to_identifier(name, quoted=True)) for name in names)
+    return f"CREATE VIEW records AS SELECT * FROM {scan(paths)} AS r({aliases})"
+
+
+def _text(text: str) -> str:
+    return sql_text(exp.Literal.string(text))
