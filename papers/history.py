@@ -26,7 +26,6 @@ from sfumato.draws import BoolArray, Draws, IntArray, Positions
 from sfumato.engines.counting import take_profile
 from sfumato.engines.publishing import publish
 from sfumato.errors import UsageError
-from sfumato.operators import operator_from_json
 from sfumato.operators.base import FloatArray
 from sfumato.release import Release
 from sfumato.table import Table, read
@@ -235,5 +234,5 @@ def _seen(release: Release, column: str) -> tuple[IntArray, FloatArray]:
         ]
     )
     codes = pc.index_in(values, value_set=release.domain(column)).to_numpy()
-    operator = operator_from_json(release.plan["operators"][column])
+    operator = release.operators[column]
     return np.asarray(codes, np.int64), operator.matrix()

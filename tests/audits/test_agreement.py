@@ -13,7 +13,7 @@ from sfumato import audits
 from sfumato.audits.agreement import check_agreement
 from sfumato.audits.case import AuditCase, raw_table
 from sfumato.audits.perturbed import check_amplification
-from sfumato.release import Release
+from sfumato.release import PerturbedRelease, Release
 
 
 def published(table: pa.Table, to: Path, mechanism: str, guarantee: str) -> AuditCase:
@@ -59,12 +59,12 @@ def test_a_promise_that_nothing_judged_does_not_pass(
     table = people(300)
     published(table, tmp_path / "r", "uniform", "rho-privacy(1/4, 1/2)")
     assert audits.audit(table, tmp_path / "r").holds
-    shape = [check for check in audits.CHECKS["perturbed"] if check is not check_amplification]
-    monkeypatch.setitem(audits.CHECKS, "perturbed", shape)
+    shape = [check for check in audits.CHECKS[PerturbedRelease] if check is not check_amplification]
+    monkeypatch.setitem(audits.CHECKS, PerturbedRelease, shape)
     verdict = audits.audit(table, tmp_path / "r")
     assert verdict.holds is None
     failing = [finding for finding in verdict.findings if not finding.holds]
     assert [finding.check.name for finding in failing] == ["promise"]
     assert "no audit knows" in str(failing[0].witness)
-    monkeypatch.delitem(audits.CHECKS, "perturbed")
+    monkeypatch.delitem(audits.CHECKS, PerturbedRelease)
     assert not audits.audit(table, tmp_path / "r").holds

@@ -17,10 +17,6 @@ SOURCE = Path(sfumato.__file__).parent
 
 # rooms that still compare names of kinds: each leaves this list when it is rewritten
 COMPARING = {
-    "audits/__init__.py",
-    "audits/agreement.py",
-    "audits/previous.py",
-    "evidence/report/discreet.py",
     "queries/__init__.py",
     "queries/weights.py",
     "workloads/answers.py",

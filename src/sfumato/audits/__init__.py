@@ -32,17 +32,21 @@ from sfumato.audits.small_sum import (
     check_traced_groups,
 )
 from sfumato.errors import UsageError
-from sfumato.release import Release
+from sfumato.release import (
+    BucketedRelease,
+    GeneralizedRelease,
+    PerturbedRelease,
+    Release,
+    SyntheticRelease,
+)
 from sfumato.table import Table, reading_errors
 
 Look = Callable[[AuditCase], Iterator[Finding]]
 
-# a check that does not concern a release of its kind finds nothing
-CHECKS: dict[str, list[Look]] = {
-    "perturbed": [
-        check_randomness,
-        check_mechanism,
-        check_rows,
+# by kind, those of every kind first; a check that does not concern a release finds nothing
+CHECKS: dict[type[Release], list[Look]] = {
+    Release: [check_randomness, check_mechanism, check_rows],
+    PerturbedRelease: [
         check_quasi_columns,
         check_amplification,
         check_fit,
@@ -55,16 +59,9 @@ CHECKS: dict[str, list[Look]] = {
         check_personal_sums,
         check_reconstruction,
     ],
-    "generalized": [check_randomness, check_mechanism, check_rows, check_generalized],
-    "bucketed": [check_randomness, check_mechanism, check_rows, check_quasi_columns, check_buckets],
-    "synthetic": [
-        check_randomness,
-        check_mechanism,
-        check_rows,
-        check_quasi_columns,
-        check_resampled,
-        check_agreement,
-    ],
+    GeneralizedRelease: [check_generalized],
+    BucketedRelease: [check_quasi_columns, check_buckets],
+    SyntheticRelease: [check_quasi_columns, check_resampled, check_agreement],
 }
 
 
@@ -98,8 +95,9 @@ def audit(
     named = table.key if key is None and isinstance(table, Table) else key
     before = None if previous is None else Before.of(previous, previous_table, named)
     case = AuditCase(raw_table(table, opened), opened, None if trace is None else str(trace))
+    checks = [check for kind in CHECKS if isinstance(opened, kind) for check in CHECKS[kind]]
     with reading_errors(case.table.source):
-        found = [finding for check in CHECKS.get(opened.kind, []) for finding in check(case)]
+        found = [finding for check in checks for finding in check(case)]
     found += _unjudged(case, found)
     if before is not None:
         found += check_previous(case, before)
@@ -122,8 +120,8 @@ def _unjudged(case: AuditCase, found: list[Finding]) -> Iterator[Finding]:
     for column in case.table.sensitive:
         if column in judged:
             continue
-        forms = release.plan.get("operators", {}).get(column, {})
-        form = f" with the operator '{forms['form']}'" if "form" in forms else ""
+        operator = release.operators.get(column)
+        form = "" if operator is None else f" with the operator '{operator.form}'"
         yield Finding.unseen(
             catalogue.PROMISE,
             column=column,

@@ -16,9 +16,10 @@ from sfumato.audits import catalogue
 from sfumato.audits.case import AuditCase, quoted
 from sfumato.audits.findings import Direction, Finding, number_text
 from sfumato.audits.parts import quotas_of
-from sfumato.audits.perturbed import ENTRYWISE, FALSE_ALARM, operators_of
+from sfumato.audits.perturbed import ENTRYWISE, FALSE_ALARM
 from sfumato.operators import Decoy, Parts
 from sfumato.operators.base import FloatArray
+from sfumato.release import SyntheticRelease
 
 _MOST_ROWS = 2_000_000  # people looked at, chosen by a hash of their quasi columns
 _COPIED = "reconstruction-privacy"  # copies are no independent draws: that family has its own fit
@@ -41,7 +42,7 @@ def check_agreement(case: AuditCase) -> Iterator[Finding]:
         matrix = _matrix(case, column)
         if matrix is None:
             continue
-        decoys = case.release.plan.get("operators", {}).get(column, {}).get("form") == Decoy.form
+        decoys = isinstance(case.release.operators.get(column), Decoy)
         agreed, mean, variance = _agreement(case, index, column, matrix, alone=decoys)
         rest = math.log(2 / FALSE_ALARM)
         limit = rest / 3 + math.sqrt(rest**2 / 9 + 2 * rest * variance)
@@ -64,9 +65,9 @@ def agreement_finding(column: str, agreed: float, mean: float, limit: float) -> 
 def _matrix(case: AuditCase, column: str) -> FloatArray | None:
     """P from true to published values; None where another check has to speak first."""
     counts = case.profile.histograms[column].counts
-    if column in case.release.plan.get("resampled", []):
+    if isinstance(case.release, SyntheticRelease) and column in case.release.resampled:
         return np.tile(counts / max(int(counts.sum()), 1), (len(counts), 1))
-    operator = operators_of(case).get(column) if case.release.kind == "perturbed" else None
+    operator = case.release.operators.get(column)
     if operator is None:
         return None
     if isinstance(operator, Decoy):

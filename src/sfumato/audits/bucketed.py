@@ -17,7 +17,7 @@ from sfumato.audits.findings import Direction, Finding
 from sfumato.columns import value_text
 from sfumato.guarantees import CeilingGuarantee, LDiversity
 from sfumato.profile import Histogram
-from sfumato.release import scan
+from sfumato.release import BucketedRelease, scan
 
 
 def check_buckets(case: AuditCase) -> Iterator[Finding]:
@@ -56,9 +56,9 @@ def _connect(case: AuditCase) -> Any:
     return connection
 
 
-def _fakes(case: AuditCase) -> int:
-    stated = case.release.plan.get("fakes", 0)
-    return stated if isinstance(stated, int) else 0
+def _release(case: AuditCase) -> BucketedRelease:
+    assert isinstance(case.release, BucketedRelease)
+    return case.release
 
 
 def _sizes(case: AuditCase, connection: Any) -> Finding:
@@ -70,7 +70,7 @@ def _sizes(case: AuditCase, connection: Any) -> Finding:
                    coalesce(m.n, 0) AS held
             FROM (SELECT bucket, sum(n) AS n FROM listed GROUP BY bucket) AS l
             FULL JOIN members AS m ON m.bucket = l.bucket)
-        WHERE listed <> held + {_fakes(case)} OR held = 0
+        WHERE listed <> held + {_release(case).fakes} OR held = 0
         """
     ).fetchall()[0]
     wrong = int(row[0])
@@ -85,12 +85,11 @@ def _histogram(case: AuditCase, connection: Any) -> Finding:
     """The buckets list every value as often as the table has it; with fakes, at least so often."""
     histogram = _raw_histogram(case)
     found = dict(connection.execute("SELECT code, sum(n) FROM listed GROUP BY code").fetchall())
-    fakes = _fakes(case)
-    stated = case.release.plan.get("histogram") if fakes else None
+    fakes, stated = _release(case).fakes, _release(case).histogram
     wrong = []
     for code, count in enumerate(histogram.counts.tolist()):
         shown = int(found.pop(code, 0))
-        known = stated[code] if isinstance(stated, list) and code < len(stated) else count
+        known = count if stated is None else stated[code]
         if (shown < count if fakes else shown != count) or known != count:
             wrong.append((code, shown, count))
     strangers = sum(int(n) for n in found.values())
@@ -206,7 +205,7 @@ def _posteriors(case: AuditCase, connection: Any) -> Iterator[Finding]:
         witness=None if worst is None else _witness(histogram, worst, largest[worst]),
     )
     # the ceilings of l-diversity are the same for every value; others follow from the counts
-    told = not _fakes(case) or isinstance(case.guarantee, LDiversity)
+    told = case.release.discloses_histogram or isinstance(case.guarantee, LDiversity)
     for code in order:
         share, bucket, count, size = largest[code]
         yield Finding.limited(

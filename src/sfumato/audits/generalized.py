@@ -21,17 +21,23 @@ from sfumato.columns import value_text
 from sfumato.draws import IntArray
 from sfumato.guarantees import CeilingGuarantee
 from sfumato.guarantees.beta_likeness import BetaLikeness
+from sfumato.release import GeneralizedRelease
 
 _AT_ONCE = 1 << 14  # match sets that are looked at together
 _PAIRS = 1 << 28  # records × rows that are compared when coverage is looked at
 
 
+def _release(case: AuditCase) -> GeneralizedRelease:
+    assert isinstance(case.release, GeneralizedRelease)
+    return case.release
+
+
 def check_generalized(case: AuditCase) -> Iterator[Finding]:
     """All checks of the kind; the tables are loaded once."""
-    hand = case.release.plan.get("hand", "shift")
+    hand = _release(case).hand
     yield Finding.limited(
         catalogue.HANDED_OUT,
-        str(hand),
+        hand,
         Direction.EXACTLY,
         "shift",
         witness=None
@@ -87,7 +93,7 @@ def _check_coverage(case: AuditCase, ranges: Ranges) -> Iterator[Finding]:
     """
     rows = max(ranges.records.num_rows, 1)
     sample = ranges.sample(max(100, _PAIRS // rows))
-    needed = int(case.release.plan.get("matches", 1))
+    needed = _release(case).matches
     shares = case.profile.histograms[ranges.sensitive].shares
     ceilings = np.array([float(c) for c in _ceilings(case, ranges)])
     room = ceilings * needed
@@ -158,7 +164,7 @@ def _check_graph(
     order = np.argsort(matches, kind="stable")
     twice = (np.diff(matches[order]) == 0) & (np.diff(rows[order]) == 0)
     degrees = np.bincount(matches, minlength=len(ranges.codes))
-    needed = int(case.release.plan.get("matches", 1))
+    needed = _release(case).matches
     irregular = int(twice.sum() + (degrees < needed).sum() + (lengths < needed).sum())
     irregular += int((degrees[matches] != lengths[rows]).sum())
     yield Finding.none(catalogue.IRREGULAR, irregular, about=str(needed))

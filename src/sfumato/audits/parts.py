@@ -11,7 +11,7 @@ import numpy as np
 from sfumato.audits import catalogue
 from sfumato.audits.case import AuditCase, quoted
 from sfumato.audits.findings import Direction, Finding
-from sfumato.audits.perturbed import fit_finding, group_expression, operators_of
+from sfumato.audits.perturbed import fit_finding, group_expression
 from sfumato.columns import value_text, value_to_json
 from sfumato.draws import IntArray
 from sfumato.engines.tracing import TRACE
@@ -30,7 +30,7 @@ def check_parts(case: AuditCase) -> Iterator[Finding]:
     raw histogram again: the plan is a function of it. The posterior of a covered value within a
     part, its share there times the largest rise of its odds, must not exceed rho2.
     """
-    for index, (column, operator) in enumerate(operators_of(case).items()):
+    for index, (column, operator) in enumerate(case.release.operators.items()):
         if not isinstance(operator, Parts):
             continue
         quotas = quotas_of(case, column, operator)
@@ -93,7 +93,7 @@ def _shown_counts(
     """Counts by (hash group of the quasi columns, value), raw; and by symbol, published."""
     values = case.profile.histograms[column].values
     group, groups = group_expression(case, len(values))
-    shown = case.release.plan.get("part_columns", {}).get(column, "part")
+    _, shown = case.release.shown_as(case.release.column(column))
     connection = case.connect()
     raw = np.zeros((groups, len(values)), np.int64)
     query = f"SELECT {group} AS g, __code_{index} AS v, count(*) FROM raw GROUP BY ALL"

@@ -17,22 +17,13 @@ from sfumato.columns import value_text, value_to_json
 from sfumato.draws import IntArray
 from sfumato.guarantees import OddsGuarantee, ReconstructionPrivacy
 from sfumato.mechanisms.perturbed import within
-from sfumato.operators import Operator, operator_from_json
-from sfumato.release.reader import in_utc
+from sfumato.release.values import in_utc
 
 ENTRYWISE = ("uniform", "fine-grain", "general")  # one matrix over the column's values
 FALSE_ALARM = 1e-6  # the chance that an honest release fails the goodness of fit
 _MOST_GROUPS = 32
 _MOST_VALUES, _RUNS = 1000, 128  # columns with more values are compared by runs of values
 _LEAST_VARIANCE = 10.0  # published values that vary less are pooled
-
-
-def operators_of(case: AuditCase) -> dict[str, Operator]:
-    """The operators that the manifest states, by column."""
-    return {
-        column: operator_from_json(described)
-        for column, described in case.release.plan["operators"].items()
-    }
 
 
 def check_amplification(case: AuditCase) -> Iterator[Finding]:
@@ -44,7 +35,7 @@ def check_amplification(case: AuditCase) -> Iterator[Finding]:
     guarantee = case.guarantee
     if not isinstance(guarantee, OddsGuarantee):
         return
-    for column, operator in operators_of(case).items():
+    for column, operator in case.release.operators.items():
         if operator.form not in ENTRYWISE:
             continue
         limits = guarantee.odds_limits(case.profile.histograms[column])
@@ -80,7 +71,7 @@ def check_fit(case: AuditCase) -> Iterator[Finding]:
     """The published values look as if the stated operator had drawn them from the raw ones."""
     if isinstance(case.guarantee, ReconstructionPrivacy):
         return  # copies are no independent draws; that family has a fit of its own
-    for index, (column, operator) in enumerate(operators_of(case).items()):
+    for index, (column, operator) in enumerate(case.release.operators.items()):
         if operator.form in ENTRYWISE:
             raw, published = grouped_counts(case, index, column)
             if operator.values <= _MOST_VALUES:

@@ -23,7 +23,7 @@ from sfumato.columns import Value, value_text
 from sfumato.engines.coding import SensitiveCoder
 from sfumato.engines.counting import drop_missing
 from sfumato.errors import DataError, UsageError
-from sfumato.release import Release
+from sfumato.release import PerturbedRelease, Release
 from sfumato.scratch import scratch_database
 from sfumato.table import Table, reading_errors
 
@@ -52,7 +52,7 @@ class Before:
 def check_previous(case: AuditCase, before: Before) -> Iterator[Finding]:
     """Findings about the two releases together, beyond those about each by itself."""
     now, then = case.release, before.release
-    if {now.kind, then.kind} != {"perturbed"}:
+    if not all(isinstance(release, PerturbedRelease) for release in (now, then)):
         yield Finding.plain(
             catalogue.HISTORY,
             False,
@@ -98,7 +98,7 @@ def _difference(then: Release, now: Release, column: str) -> str | None:
             f"the domain is another ({'; '.join(told) or 'another order'}), so everybody was drawn "
             "again; state the domain, or publish with --previous"
         )
-    if then.plan["operators"][column] != now.plan["operators"][column]:
+    if then.operators[column] != now.operators[column]:
         return "the operator is another, so everybody was drawn again; publish with --previous"
     return None
 

@@ -10,12 +10,14 @@ from sfumato.audits import catalogue
 from sfumato.audits.case import AuditCase
 from sfumato.audits.findings import Finding
 from sfumato.audits.perturbed import fit_finding, grouped_counts
+from sfumato.release import SyntheticRelease
 
 
 def check_resampled(case: AuditCase) -> Iterator[Finding]:
     """Every record's value looks drawn from the raw histogram, whatever its own value was."""
+    assert isinstance(case.release, SyntheticRelease)
     for index, column in enumerate(case.table.sensitive):
-        if column not in case.release.plan.get("resampled", []):
+        if column not in case.release.resampled:
             continue
         counts = case.profile.histograms[column].counts
         shares = counts / max(int(counts.sum()), 1)

@@ -11,7 +11,7 @@ import numpy as np
 from sfumato.audits import catalogue
 from sfumato.audits.case import AuditCase, quoted
 from sfumato.audits.findings import Direction, Finding
-from sfumato.audits.perturbed import FALSE_ALARM, grouped_counts, operators_of
+from sfumato.audits.perturbed import FALSE_ALARM, grouped_counts
 from sfumato.columns import value_text
 from sfumato.engines.tracing import TRACE
 from sfumato.errors import DataError
@@ -29,7 +29,7 @@ def check_group_size(case: AuditCase) -> Iterator[Finding]:
     guarantee = case.guarantee
     if not isinstance(guarantee, SmallSum):
         return
-    for column, operator in operators_of(case).items():
+    for column, operator in case.release.operators.items():
         if not isinstance(operator, Decoy):
             told = f"has no decoys; the promise asks for groups of {guarantee.size}"
             yield Finding.plain(catalogue.GROUP_SIZE, False, column=column, witness=told)
@@ -229,6 +229,6 @@ def _tail(
 def _decoys(case: AuditCase) -> Iterator[tuple[str, Decoy]]:
     if not isinstance(case.guarantee, SmallSum):
         return
-    for column, operator in operators_of(case).items():
+    for column, operator in case.release.operators.items():
         if isinstance(operator, Decoy):
             yield column, operator

@@ -6,14 +6,13 @@ under its own name; the sensitive column stands as it is.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import pyarrow as pa
 
 from sfumato.columns import Column, Range, list_some
 from sfumato.errors import BundleError
-from sfumato.release.plans import listed_counts, one_of, whole_number
+from sfumato.release.plans import one_of, whole_number
 from sfumato.release.reader import Release
 from sfumato.release.records import scan
 from sfumato.release.values import count_strangers
@@ -44,11 +43,6 @@ class GeneralizedRelease(Release):
     def hand(self) -> str:
         """How values were handed out: `shift`, or `paper` for comparison."""
         return self._hand
-
-    @property
-    def several(self) -> Mapping[str, int]:
-        """By value, as text: in how many buckets it lies, where it lies in more than one."""
-        return self._several
 
     @property
     def shows_quasi_exactly(self) -> bool:
@@ -105,7 +99,6 @@ class GeneralizedRelease(Release):
     def _read_plan(self) -> None:
         self._matches = whole_number(self.plan, "matches", self.where, default=1)
         self._hand = one_of(self.plan, "hand", ("shift", "paper"), self.where)
-        self._several = listed_counts(self.plan, "several", self.where)
 
 
 def _check_ranges(connection: Any, records: str, column: Column, where: str) -> None:

@@ -111,7 +111,7 @@ class PerturbedRelease(Release):
                 raise BundleError(
                     f"The parts of column {column!r} in {self.where} stand in no column of parts."
                 )
-            self._check_parts(name, len(operator.parts))
+            self._check_parts(name, len(operator.parts), "operator")
             found[column] = name
         return found
 
@@ -123,10 +123,10 @@ class PerturbedRelease(Release):
             type(scale) in (int, float) and 1 <= scale < math.inf for scale in scales
         ):
             raise BundleError(f"The sampling scales of {self.where} are not numbers from 1.")
-        self._check_parts("part", len(scales))
+        self._check_parts("part", len(scales), "scale")
         return tuple(map(float, scales))
 
-    def _check_parts(self, name: str, many: int) -> None:
+    def _check_parts(self, name: str, many: int, what: str) -> None:
         """Every record has a part below `many` in the column `name`."""
         import pyarrow.compute as pc
         import pyarrow.parquet as pq
@@ -142,8 +142,7 @@ class PerturbedRelease(Release):
                     low, high = found["min"], found["max"]
                     if batch.num_rows and (low is None or not 0 <= low <= high < many):
                         raise BundleError(
-                            f"A part in {path.name} of {self.where} is missing or not below "
-                            f"{many:,}, the number of parts in the manifest."
+                            f"A part in {path.name} of {self.where} has no {what} in the manifest."
                         )
 
     def _read_merges(self, stated: Any) -> dict[str, tuple[Merged, ...]]:

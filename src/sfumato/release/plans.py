@@ -47,14 +47,3 @@ def one_of(plan: Mapping[str, Any], name: str, choices: tuple[str, ...], where: 
             f"The plan of {where} has {name!r}, which must be {' or '.join(choices)}."
         )
     return str(value)
-
-
-def listed_counts(plan: Mapping[str, Any], name: str, where: str) -> dict[str, int]:
-    """
-    >>> listed_counts({"several": {"flu": 2}}, "several", "'r'")
-    {'flu': 2}
-    """
-    value = plan.get(name, {})
-    if not isinstance(value, dict) or not all(map(is_whole, value.values())):
-        raise BundleError(f"The plan of {where} has {name!r}, which must be an object of numbers.")
-    return value

@@ -6,7 +6,6 @@ import math
 import platform
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeVar
@@ -29,7 +28,7 @@ from sfumato.evidence.report.discreet import (
 )
 from sfumato.evidence.report.expected import ExpectedErrors, expected_errors
 from sfumato.guarantees import parse_guarantee
-from sfumato.operators import Operator, operator_from_json
+from sfumato.operators import Decoy, Operator, Parts, Uniform
 from sfumato.release import Release
 from sfumato.release.manifest import NAME, FileEntry
 from sfumato.table import Table
@@ -251,15 +250,14 @@ def parameters_of(release: Release) -> list[tuple[str, str]]:
         if isinstance(value, (str, int, float)) and not isinstance(value, bool):
             shown = f"{value:,}" if isinstance(value, int) else str(value)
             found.append((name.replace("_", " "), shown))
-    for column, described in release.plan.get("operators", {}).items():
-        operator = operator_from_json(described)
+    for column, operator in release.operators.items():
         text = f"{operator.form}, {operator.domain_size:,} values"
-        if "retention" in described:
-            text += f", each kept with probability {float(Fraction(described['retention'])):.4g}"
-        if "groups" in described:
-            text += f", groups of {described['groups']}"
-        if "parts" in described:
-            text += f", {len(described['parts'])} sub-tables"
+        if isinstance(operator, Uniform):
+            text += f", each kept with probability {float(operator.retention):.4g}"
+        if isinstance(operator, Decoy):
+            text += f", groups of {operator.groups}"
+        if isinstance(operator, Parts):
+            text += f", {len(operator.parts)} sub-tables"
         if not operator.needs_counts:
             text += f", condition {operator.condition():.3g}"
             text += _epsilon(operator)
