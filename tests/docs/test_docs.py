@@ -182,19 +182,45 @@ def test_matching_compares_words_but_not_numbers() -> None:
     assert not matches("one line", "one line\nand another")
 
 
+def section(document: str, title: str) -> str:
+    """What stands under a heading."""
+    text = (ROOT / document).read_text(encoding="utf-8")
+    return re.split(r"^#+ ", text.split(f"# {title}\n", 1)[1], flags=re.MULTILINE)[0]
+
+
 def written_names(document: str, title: str) -> list[str]:
     """The code names in the first column of the table under a heading."""
-    text = (ROOT / document).read_text(encoding="utf-8")
-    section = re.split(r"^#+ ", text.split(f"# {title}\n", 1)[1], flags=re.MULTILINE)[0]
-    return re.findall(r"^\| `([^`(]+)", section, flags=re.MULTILINE)
+    return re.findall(r"^\| `([^`(]+)", section(document, title), flags=re.MULTILINE)
 
 
-def test_readme_names_the_guarantees_there_are() -> None:
-    assert sorted(written_names("README.md", "Guarantees")) == sorted(GUARANTEES)
+def test_readme_tells_of_the_guarantees_in_their_own_words() -> None:
+    rows = [
+        f"| [`{cls.signature()}`](docs/guarantees/{name}.md) | {cls.title} | {cls.reader} |"
+        for name, cls in GUARANTEES.items()
+    ]
+    written = section("README.md", "Guarantees")
+    assert [line for line in written.splitlines() if line.startswith("| [")] == rows
 
 
-def test_readme_names_the_mechanisms_there_are() -> None:
-    assert sorted(written_names("README.md", "Mechanisms")) == sorted(MECHANISMS)
+def test_readme_tells_of_the_mechanisms_in_their_own_words() -> None:
+    chosen = {"offered": "yes", "on request": "no, on request", "baseline": "no, a baseline"}
+    rows = []
+    for name, cls in MECHANISMS.items():
+        kept = ", ".join(n for n, promise in GUARANTEES.items() if cls().keeps(promise.usual()))
+        rows.append(f"| `{name}` | {kept} | {cls.sentence} | {chosen[cls.standing]} |")
+    written = section("README.md", "Mechanisms")
+    assert [line for line in written.splitlines() if line.startswith("| `")] == rows
+
+
+def test_every_guarantee_has_its_page() -> None:
+    """In the index under its own title, and with the sections that every page has."""
+    index = section("docs/index.md", "Guarantees")
+    for name, cls in GUARANTEES.items():
+        told = f"{cls.title[0].lower()}{cls.title[1:]}"
+        assert f"- [{name}](guarantees/{name}.md): {told}\n" in index
+        page = (ROOT / f"docs/guarantees/{name}.md").read_text("utf-8")
+        for title in ("The promise in one sentence", "What it does not protect against"):
+            assert f"\n## {title}" in page, f"{name}: {title}"
 
 
 def schema_fields(schema: dict[str, Any], name: str = "") -> dict[str, dict[str, Any]]:

@@ -32,6 +32,7 @@ from sfumato.audits.small_sum import (
     check_traced_groups,
 )
 from sfumato.errors import UsageError
+from sfumato.guarantees import Guarantee
 from sfumato.release import (
     BucketedRelease,
     GeneralizedRelease,
@@ -43,8 +44,9 @@ from sfumato.table import Table, reading_errors
 
 Look = Callable[[AuditCase], Iterator[Finding]]
 
-# by kind, those of every kind first; a check that does not concern a release finds nothing
-CHECKS: dict[type[Release], list[Look]] = {
+# by the class of the release, those of every kind first, and of the guarantee, which may bring its
+# own; a check that does not concern a release finds nothing
+CHECKS: dict[type[Release] | type[Guarantee], list[Look]] = {
     Release: [check_randomness, check_mechanism, check_rows],
     PerturbedRelease: [
         check_quasi_columns,
@@ -95,7 +97,12 @@ def audit(
     named = table.key if key is None and isinstance(table, Table) else key
     before = None if previous is None else Before.of(previous, previous_table, named)
     case = AuditCase(raw_table(table, opened), opened, None if trace is None else str(trace))
-    checks = [check for kind in CHECKS if isinstance(opened, kind) for check in CHECKS[kind]]
+    checks = [
+        check
+        for concerned, checks in CHECKS.items()
+        if isinstance(opened, concerned) or isinstance(case.guarantee, concerned)
+        for check in checks
+    ]
     with reading_errors(case.table.source):
         found = [finding for check in checks for finding in check(case)]
     found += _unjudged(case, found)

@@ -47,9 +47,9 @@ class Reader:
 ANYBODY = Reader("anybody whose other knowledge gives no value more than rho1", 4)
 SHARES_ONLY = Reader("whoever knows only how common each value is", 3)
 NO_LINK = Reader("whoever knows no link between quasi columns and the sensitive one", 2)
-SUMS = Reader("sums over few people only; one person's value has no ceiling", 1)
+SUMS = Reader("whoever sums over few people; one person's value has no ceiling", 1)
 GROUPS = Reader(
-    "estimates for people who share all quasi values; one person's value has no ceiling", 0
+    "whoever estimates for people who share all quasi values; one person's value has no ceiling", 0
 )
 
 
