@@ -15,7 +15,6 @@ import pytest
 
 from sfumato.audits import CHECKS, AuditCase, Check, Disclosure, Finding
 from sfumato.audits.findings import Direction
-from sfumato.audits.perturbed import operators_of
 from sfumato.draws import Draws
 from sfumato.guarantees import GUARANTEES, Ceilings, Guarantee, Parameter, Reach, Reader
 from sfumato.guarantees.base import require_two_values, set_fractions
@@ -24,6 +23,7 @@ from sfumato.mechanisms.perturbed import PerturbedPlan
 from sfumato.operators import Uniform
 from sfumato.operators.base import dyadic_floor
 from sfumato.profile import Histogram, Profile
+from sfumato.release import PerturbedRelease
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,8 @@ KEPT = Check("coin", "chance that {column} is kept", Disclosure.PUBLIC, judges=T
 def check_coin(case: AuditCase) -> Iterator[Finding]:
     """The operator keeps no value more often than the promise allows."""
     assert isinstance(case.guarantee, CoinToss)
-    for column, operator in operators_of(case).items():
+    assert isinstance(case.release, PerturbedRelease)
+    for column, operator in case.release.operators.items():
         assert isinstance(operator, Uniform)
         yield Finding.limited(
             KEPT, operator.retention, Direction.AT_MOST, case.guarantee.kept, column=column

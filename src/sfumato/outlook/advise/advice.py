@@ -72,8 +72,10 @@ class Advice(Shown):
                 + (" under these ceilings" if self.ceilings else "")
                 + "."
             )
-            if best is None:
+            if best is None and self.ceilings:
                 return f"{text} Raise the ceilings."
+            if best is None:
+                return f"{text} None of these guarantees can be kept here; the table says why."
             return (
                 f"{text} Nearest: '{best.guarantee}' by '{best.mechanism}', with an expected error "
                 f"of {best.error:.3g}. Allow a larger error, or ask for larger counts."

@@ -1,0 +1,117 @@
+"""Where a newcomer asks for what is not there: the answer says what is, and why."""
+
+from __future__ import annotations
+
+import datetime
+import html
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import sfumato as sf
+from sfumato.attacks import ATTACKS
+from sfumato.guarantees.signposts import SIGNPOSTS, signpost
+
+ROLES = ("--quasi", "age,sex,region", "--sensitive", "disease")
+
+
+@pytest.mark.parametrize("text", ["k-anonymity(5)", "t-closeness(0.2)", "differential-privacy(1)"])
+def test_other_guarantees_lead_to_the_nearest(
+    cli: Any, people_file: Path, tmp_path: Path, text: str
+) -> None:
+    out = tmp_path / "release"
+    done = cli("publish", people_file, *ROLES, "--guarantee", text, "--out", out)
+    assert done.code == 2
+    assert f"There is no guarantee '{text.partition('(')[0]}': it " in done.err
+    nearest = re.search(r"Nearest: '([^']+)'", done.err)
+    assert nearest is not None
+    sf.parse_guarantee(nearest[1])
+    assert not out.exists()
+
+
+def test_other_spellings_lead_there_too() -> None:
+    for name in ("dp", "ldp", "epsilon", "k-anon", "local-differential-privacy"):
+        assert (signpost(name) or "").startswith(f"There is no guarantee {name!r}: it ")
+    assert signpost("secrecy") is None
+    assert set(SIGNPOSTS) == {"k-anonymity", "t-closeness", "differential-privacy"}
+
+
+def test_no_l_diversity_says_what_can_be_done(tmp_path: Path) -> None:
+    half = pa.table({"age": [20, 30, 40, 50, 60], "ill": ["no", "no", "no", "flu", "HIV"]})
+    table = sf.read(half, quasi="age", sensitive="ill")
+    with pytest.raises(sf.InfeasibleGuarantee) as caught:
+        sf.publish(table, "l-diversity(2)", to=tmp_path / "release")
+    message = str(caught.value)
+    assert "no l-diversity can be kept" in message
+    assert "recode the column" in message
+    for text in re.findall(r"'((?:f-privacy|beta-likeness)\([^']*\))'", message):
+        sf.publish(table, text, to=tmp_path / text)  # what is pointed to works here
+    assert "f-privacy" in message
+
+
+def test_an_unknown_attack_lists_all(cli: Any, people_file: Path) -> None:
+    done = cli("attack", people_file, "--attack", "foo")
+    assert done.code == 2
+    assert all(name in done.err for name in (*ATTACKS, "all", "ratio"))
+
+
+def test_advice_lists_what_cannot_be_kept_and_why() -> None:
+    rng = np.random.default_rng(5)
+    ill = np.where(rng.random(4000) < 0.7, "no", np.array(["flu", "HIV"])[rng.integers(0, 2, 4000)])
+    people = pd.DataFrame({"sex": np.array(["F", "M"])[rng.integers(0, 2, 4000)], "ill": ill})
+    found = sf.advise(
+        people, quasi="sex", sensitive="ill", among=["l-diversity", "rho-privacy"], questions=20
+    )
+    refused = {option.family: option.refused for option in found.options if option.refused}
+    assert list(refused) == ["l-diversity"]
+    assert "more than half have the same value" in refused["l-diversity"]
+    assert refused["l-diversity"] in str(found)
+    assert html.escape(refused["l-diversity"]) in found._repr_html_()
+    nothing = sf.advise(people, quasi="sex", sensitive="ill", among=["l-diversity"], questions=20)
+    assert nothing.recommended is None
+    assert nothing.why.endswith("None of these guarantees can be kept here; the table says why.")
+
+
+def test_a_frame_can_be_described_as_it_is() -> None:
+    frame = pd.DataFrame({"age": [30, 41, 52], "ill": ["no", "yes", "no"]})
+    told = sf.describe(frame)
+    assert told.rows == 3
+    assert "sensitive?" in str(told)
+    named = sf.describe(frame, quasi="age", sensitive="ill")
+    assert [table.name for table in named.tables] == ["Columns", "Histogram", "Possible"]
+    with pytest.raises(sf.UsageError, match="Say what the columns are"):
+        sf.describe(frame, "l-diversity(2)")
+
+
+def test_a_release_can_be_described(cli: Any, people_file: Path, tmp_path: Path) -> None:
+    out = tmp_path / "release"
+    cli("publish", people_file, *ROLES, "--guarantee", "l-diversity(3)", "--out", out)
+    told = cli("describe", out)
+    assert told.code == 0, told.err
+    assert "l-diversity(3)" in told.out
+    assert "a chance of at most 1 in 3" in told.out
+    assert str(sf.describe(sf.open(out))).strip() == told.out.strip()
+    refused = cli("describe", out, "--guarantee", "l-diversity(3)", "--sensitive", "disease")
+    assert refused.code == 2
+    assert refused.out == ""
+
+
+def test_json_of_the_command_line_is_that_of_the_answer(cli: Any, tmp_path: Path) -> None:
+    """Dates, numbers and missing values alike."""
+    days = [datetime.date(2026, 1, 1), datetime.date(2026, 2, 1), None] * 40
+    people = pa.table({"day": days, "cost": [1.5, None, 2.5] * 40, "ill": ["no", "yes"] * 60})
+    pq.write_table(people, tmp_path / "people.parquet")
+    sf.publish(
+        people, "rho-privacy(0.6, 0.9)", quasi="day,cost", sensitive="ill", to=tmp_path / "r"
+    )
+    sql = "SELECT day, cost, COUNT(*), AVG(cost) FROM release GROUP BY day, cost"
+    printed = cli("query", tmp_path / "r", sql, "--json").json
+    answer = sf.open(tmp_path / "r").sql(sql)
+    assert printed == answer.to_json()
+    assert {row["day"] for row in printed["rows"]} == {"2026-01-01", "2026-02-01", None}
