@@ -193,6 +193,8 @@ def buckets(column: str, value: Any) -> Callable[[pa.Table], pa.Table]:
         ("partitioned", buckets("part", 6), "A part in .* has no operator"),
         ("partitioned", buckets("part", -1), "A part in .* has no operator"),
         ("partitioned", buckets("part", 0.0), "does not hold whole numbers"),
+        ("partitioned", buckets("occupation", "librarian"), "a value that its part does not have"),
+        ("optimal", buckets("bucket", 225), "900 records .* are in a bucket that lists no values"),
         ("sps", lambda t: t.drop_columns(["part"]), "lack the column 'part'"),
         ("resample", lambda t: t.append_column("part", t["age"]), "does not name: part"),
         ("uniform", lambda t: t.append_column("bucket", t["age"]), "does not name: bucket"),

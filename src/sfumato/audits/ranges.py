@@ -15,7 +15,6 @@ from sfumato.columns import Column
 from sfumato.draws import IntArray
 from sfumato.engines.whole import TRACE
 from sfumato.errors import DataError
-from sfumato.release.generalized import shown_as
 
 
 class Ranges:
@@ -29,7 +28,7 @@ class Ranges:
         self.raw = pa.Table.from_batches(batches).combine_chunks()
         self.records = pa.concat_tables([pq.read_table(path) for path in case.release.records])
         self.codes = np.asarray(self.raw.column("__code_0").to_numpy(), np.int64)
-        self.columns = [column for column in case.release.columns if column.role == "quasi"]
+        self.columns = case.release.quasi
         (self.sensitive,) = case.table.sensitive
 
     @cached_property
@@ -62,7 +61,7 @@ class Ranges:
 
 class _Range:
     def __init__(self, ranges: Ranges, column: Column) -> None:
-        low, high = shown_as(column)
+        low, high = ranges.case.release.shown_as(column)
         self.low = _numbers(ranges.records.column(low))
         self.high = _numbers(ranges.records.column(high))
         self.value = _numbers(ranges.raw.column(column.name))

@@ -10,6 +10,7 @@ from sfumato.columns import Column, Values, list_some
 from sfumato.errors import BundleError
 from sfumato.release.plans import is_whole, whole_number
 from sfumato.release.reader import Release
+from sfumato.release.records import scan
 
 
 class BucketedRelease(Release):
@@ -67,6 +68,29 @@ class BucketedRelease(Release):
                         f"Column {name!r} in table {table!r} of {self.where} does not hold whole "
                         "numbers."
                     )
+
+    def _compare_with_plan(self) -> None:
+        self._in_database(self._compare_buckets)
+
+    def _compare_buckets(self, connection: Any) -> None:
+        """Every record is in a bucket that lists values, each at least once."""
+        listed = scan([self.file("sensitive")])
+        found = connection.sql(
+            f"SELECT count(*) FROM {listed} WHERE NOT coalesce(count > 0, false)"
+        )
+        if found.fetchall()[0][0]:
+            raise BundleError(
+                f"sensitive.parquet of {self.where} has a count below 1. Fetch it again."
+            )
+        found = connection.sql(
+            f"SELECT count(*) FROM {scan(self.records)} AS r ANTI JOIN {listed} AS s "
+            "ON r.bucket = s.bucket"
+        )
+        if strangers := found.fetchall()[0][0]:
+            raise BundleError(
+                f"{strangers:,} records of {self.where} are in a bucket that lists no values. "
+                "Fetch it again."
+            )
 
     def _read_plan(self) -> None:
         self._fakes = whole_number(self.plan, "fakes", self.where, default=0)

@@ -18,17 +18,6 @@ from sfumato.release.records import scan
 from sfumato.release.values import count_strangers
 
 
-def shown_as(column: Column) -> tuple[str, ...]:
-    """The columns of the file that stand for a quasi column.
-
-    >>> shown_as(Column("age", "quasi", "numeric", "int8", None))
-    ('age_low', 'age_high')
-    """
-    if column.role == "quasi" and column.kind == "numeric":
-        return f"{column.name}_low", f"{column.name}_high"
-    return (column.name,)
-
-
 class GeneralizedRelease(Release):
     """Every record shows a range or a set per quasi column, and a true sensitive value."""
 
@@ -53,11 +42,13 @@ class GeneralizedRelease(Release):
         return True
 
     def shown_as(self, column: Column) -> tuple[str, ...]:
-        return shown_as(column)
+        if column.role == "quasi" and column.kind == "numeric":
+            return f"{column.name}_low", f"{column.name}_high"
+        return (column.name,)
 
     def _check_schemas(self) -> None:
         schema, where = self._schemas["records"], self.where
-        expected = [name for column in self.columns for name in shown_as(column)]
+        expected = [name for column in self.columns for name in self.shown_as(column)]
         if len(self.sensitive) != 1:
             raise BundleError(
                 f"A generalized release has one sensitive column; {where} has others."
@@ -70,7 +61,7 @@ class GeneralizedRelease(Release):
                 + (f"has {list_some(sorted(strangers))} besides." if strangers else "")
             )
         for column in self.columns:
-            for name in shown_as(column):
+            for name in self.shown_as(column):
                 found = schema.field(name).type
                 if column.role == "quasi" and column.kind == "categorical":
                     if not (pa.types.is_list(found) or pa.types.is_large_list(found)):
@@ -91,51 +82,51 @@ class GeneralizedRelease(Release):
     def _compare_domains(self, connection: Any) -> None:
         for column in self.quasi:
             if column.kind == "numeric":
-                _check_ranges(connection, scan(self.records), column, self.where)
+                self._check_ranges(connection, column)
             else:
-                _check_sets(connection, scan(self.records), column, self.where)
+                self._check_sets(connection, column)
         super()._compare_domains(connection)
+
+    def _check_ranges(self, connection: Any, column: Column) -> None:
+        """Ranges run upwards inside the domain."""
+        low, high = (_quoted(name) for name in self.shown_as(column))
+        broken = f"{low} IS NULL OR {high} IS NULL OR {low} > {high}"
+        params: list[Any] = []
+        if isinstance(column.domain, Range) and column.domain.low is not None:
+            broken += f" OR {low} < ? OR {high} > ?"
+            params = [column.domain.low, column.domain.high]
+        count = connection.execute(
+            f"SELECT count(*) FROM {scan(self.records)} WHERE {broken}", params
+        )
+        if number := count.fetchall()[0][0]:
+            raise BundleError(
+                f"Column {column.name!r} of {self.where} has {number:,} ranges that end before "
+                "they begin, or lie outside the domain that the manifest states."
+            )
+
+    def _check_sets(self, connection: Any, column: Column) -> None:
+        """Sets are not empty, have no value twice and none from outside the domain."""
+        name = _quoted(column.name)
+        count = connection.execute(
+            f"SELECT count(*) FROM {scan(self.records)} WHERE {name} IS NULL OR len({name}) = 0 "
+            f"OR len(list_distinct({name})) + CAST(list_count({name}) < len({name}) AS INT) "
+            f"<> len({name})"
+        )
+        if number := count.fetchall()[0][0]:
+            raise BundleError(
+                f"Column {column.name!r} of {self.where} has {number:,} sets that are empty or "
+                "name a value twice."
+            )
+        inside = f"(SELECT unnest({name}) AS value FROM {scan(self.records)})"
+        if strangers := count_strangers(connection, inside, "value", column.domain):
+            raise BundleError(
+                f"Column {column.name!r} of {self.where} has {strangers:,} values outside the "
+                "domain that the manifest states."
+            )
 
     def _read_plan(self) -> None:
         self._matches = whole_number(self.plan, "matches", self.where, default=1)
         self._hand = one_of(self.plan, "hand", ("shift", "paper"), self.where)
-
-
-def _check_ranges(connection: Any, records: str, column: Column, where: str) -> None:
-    """Ranges run upwards inside the domain."""
-    low, high = (_quoted(name) for name in shown_as(column))
-    broken = f"{low} IS NULL OR {high} IS NULL OR {low} > {high}"
-    params: list[Any] = []
-    if isinstance(column.domain, Range) and column.domain.low is not None:
-        broken += f" OR {low} < ? OR {high} > ?"
-        params = [column.domain.low, column.domain.high]
-    count = connection.execute(f"SELECT count(*) FROM {records} WHERE {broken}", params)
-    if number := count.fetchall()[0][0]:
-        raise BundleError(
-            f"Column {column.name!r} of {where} has {number:,} ranges that end before they "
-            "begin, or lie outside the domain that the manifest states."
-        )
-
-
-def _check_sets(connection: Any, records: str, column: Column, where: str) -> None:
-    """Sets are not empty, have no value twice and none from outside the domain."""
-    name = _quoted(column.name)
-    count = connection.execute(
-        f"SELECT count(*) FROM {records} WHERE {name} IS NULL OR len({name}) = 0 "
-        f"OR len(list_distinct({name})) + CAST(list_count({name}) < len({name}) AS INT) "
-        f"<> len({name})"
-    )
-    if number := count.fetchall()[0][0]:
-        raise BundleError(
-            f"Column {column.name!r} of {where} has {number:,} sets that are empty or name a "
-            "value twice."
-        )
-    inside = f"(SELECT unnest({name}) AS value FROM {records})"
-    if strangers := count_strangers(connection, inside, "value", column.domain):
-        raise BundleError(
-            f"Column {column.name!r} of {where} has {strangers:,} values outside the domain that "
-            "the manifest states."
-        )
 
 
 def _quoted(name: str) -> str:

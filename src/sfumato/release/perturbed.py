@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from sfumato.columns import Column, Values, list_some
 from sfumato.draws import IntArray
@@ -111,39 +113,61 @@ class PerturbedRelease(Release):
                 raise BundleError(
                     f"The parts of column {column!r} in {self.where} stand in no column of parts."
                 )
-            self._check_parts(name, len(operator.parts), "operator")
+            self._check_part_column(name)
             found[column] = name
         return found
 
     def _read_scales(self) -> tuple[float, ...]:
-        """Scales are numbers from 1 up, and every record's part has one."""
+        """Scales are numbers from 1 up; the records say in `part` which is theirs."""
         sampling = self.plan["sampling"]
         scales = sampling.get("scales") if isinstance(sampling, dict) else None
         if not isinstance(scales, list) or not all(
             type(scale) in (int, float) and 1 <= scale < math.inf for scale in scales
         ):
             raise BundleError(f"The sampling scales of {self.where} are not numbers from 1.")
-        self._check_parts("part", len(scales), "scale")
+        self._check_part_column("part")
         return tuple(map(float, scales))
 
-    def _check_parts(self, name: str, many: int, what: str) -> None:
-        """Every record has a part below `many` in the column `name`."""
-        import pyarrow.compute as pc
-        import pyarrow.parquet as pq
-
+    def _check_part_column(self, name: str) -> None:
         if name not in self._schemas["records"].names:
             raise BundleError(f"The records of {self.where} lack the column {name!r}.")
         if not pa.types.is_integer(self._schemas["records"].field(name).type):
             raise BundleError(f"Column {name!r} of {self.where} does not hold whole numbers.")
+
+    def _compare_with_plan(self) -> None:
+        """Every record's part is one that there is, and can show the record's value."""
+        for column, name in self._part_columns.items():
+            operator = self._operators[column]
+            assert isinstance(operator, Parts)
+            for path, batch in self._batches((column, name)):
+                self._check_parts(path, batch.column(name), len(operator.parts), "operator")
+                if (self.shown_codes(batch, column) < 0).any():
+                    raise BundleError(
+                        f"A record in {path.name} of {self.where} shows a value that its part does "
+                        "not have."
+                    )
+        if self._scales is not None:
+            for path, batch in self._batches(("part",)):
+                self._check_parts(path, batch.column("part"), len(self._scales), "scale")
+
+    def _check_parts(self, path: Path, parts: pa.Array, many: int, what: str) -> None:
+        found = pc.min_max(parts, skip_nulls=False).as_py()
+        low, high = found["min"], found["max"]
+        if len(parts) and (low is None or not 0 <= low <= high < many):
+            raise BundleError(
+                f"A part in {path.name} of {self.where} has no {what} in the manifest."
+            )
+
+    def _batches(self, names: Sequence[str]) -> Iterator[tuple[Path, pa.RecordBatch]]:
+        import pyarrow.parquet as pq
+
         for path in self.records:
-            with pq.ParquetFile(path) as file:
-                for batch in file.iter_batches(columns=[name]):
-                    found = pc.min_max(batch.column(0), skip_nulls=False).as_py()
-                    low, high = found["min"], found["max"]
-                    if batch.num_rows and (low is None or not 0 <= low <= high < many):
-                        raise BundleError(
-                            f"A part in {path.name} of {self.where} has no {what} in the manifest."
-                        )
+            try:
+                with pq.ParquetFile(path) as file:
+                    for batch in file.iter_batches(columns=list(names)):
+                        yield path, batch
+            except (pa.ArrowException, OSError):
+                raise BundleError(f"Cannot read {path.name} of {self.where}.") from None
 
     def _read_merges(self, stated: Any) -> dict[str, tuple[Merged, ...]]:
         quasi = {column.name for column in self.quasi}

@@ -7,7 +7,7 @@ kinds differently dispatches on these classes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -77,8 +77,10 @@ class Release:
         self._read_schemas()
         self._check_schemas()
         if verify:
-            self._check_values()
+            self._in_database(self._compare_domains)
         self._read_plan()
+        if verify:
+            self._compare_with_plan()
 
     def __repr__(self) -> str:
         named = {"quasi": self.quasi, "sensitive": self.sensitive}
@@ -256,12 +258,13 @@ class Release:
         """The columns that a table of this kind may have."""
         return {column.name for column in self.columns}
 
-    def _check_values(self) -> None:
+    def _in_database(self, compare: Callable[[Any], None]) -> None:
+        """Look at the files with a DuckDB; what it cannot read is a `BundleError` too."""
         import duckdb
 
         try:
             with scratch_database() as connection:
-                self._compare_domains(connection)
+                compare(connection)
         except duckdb.Error as error:
             reason = _short(str(error).splitlines()[0].rstrip("."), 200)
             raise BundleError(f"Cannot read the files of {self.where}: {reason}.") from None
@@ -282,6 +285,9 @@ class Release:
                         f"Column {column.name!r} in table {table!r} of {self.where} has "
                         f"{strangers:,} values outside the domain that the manifest states."
                     )
+
+    def _compare_with_plan(self) -> None:
+        """Hold the values of the files against the plan."""
 
     def _read_plan(self) -> None:
         """Read the public part of the plan, once; `BundleError` where it is not what it must be."""
