@@ -30,8 +30,12 @@ from typing import Any
 
 import pytest
 
+from sfumato.attacks import ATTACKS
+from sfumato.audits import CHECKS
+from sfumato.datasets import GENERATORS
 from sfumato.guarantees import GUARANTEES
 from sfumato.mechanisms import MECHANISMS
+from sfumato.queries.dialect import AGGREGATES
 from sfumato.release import manifest_schema
 from sfumato.version import __version__
 
@@ -65,9 +69,11 @@ DOCUMENTS = [
     "docs/compare.md",
     "docs/report.md",
     "docs/methods.md",
+    "CONTRIBUTING.md",
 ]
 EXACT = {"docs/methods.md"}  # worked numbers: nothing in them is drawn
 RUN = ("sh", "console", "python")
+REGISTRIES: list[dict[Any, Any]] = [GUARANTEES, MECHANISMS, AGGREGATES, ATTACKS, GENERATORS]
 
 
 @dataclass(frozen=True)
@@ -153,7 +159,21 @@ def run_python(block: Block, names: dict[str, Any], *, exact: bool) -> None:
         assert matches(block.prints, printed.getvalue()), printed.getvalue()
 
 
+@pytest.fixture
+def registries() -> Iterator[None]:
+    """What a document registers (CONTRIBUTING shows how) is gone after it."""
+    kept = [(registry, dict(registry)) for registry in REGISTRIES]
+    checks = {kind: list(looks) for kind, looks in CHECKS.items()}
+    yield
+    for registry, before in kept:
+        registry.clear()
+        registry.update(before)
+    CHECKS.clear()
+    CHECKS.update(checks)
+
+
 @pytest.mark.parametrize("name", DOCUMENTS)
+@pytest.mark.usefixtures("registries")
 def test_examples_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {"__name__": "__main__"}
