@@ -111,11 +111,11 @@ def test_no_stronger_promise_of_the_family_would_do(advice: Advice, table: sf.Ta
     for option in advice.options:
         if option.family not in ("rho-privacy", "fine-rho-privacy", "l-diversity", "small-sum"):
             continue
-        texts = [str(promise) for promise in known[option.family].promises]
+        texts = [str(promise) for promise in known[option.family].guarantees]
         place = texts.index(str(option.guarantee))
         steps = 1 if option.family in ("l-diversity", "small-sum") else max(1, len(texts) // 50)
         if option.reached and place >= steps:
-            stronger = known[option.family].promises[place - steps]
+            stronger = known[option.family].guarantees[place - steps]
             assert study.best(stronger, known[option.family].mechanisms)[0] > 0.1 * 0.96
 
 

@@ -15,7 +15,7 @@ from sfumato.mechanisms import MECHANISMS, parse_mechanism
 from sfumato.mechanisms.buckets.settings import Limits, is_valid_pair
 from sfumato.outlook.catalogue import allowed_guarantees, guarantee_list
 from sfumato.outlook.prediction import error_by_count
-from sfumato.outlook.preview import outlook
+from sfumato.outlook.preview import preview
 from sfumato.outlook.sketch import quick_setting, sketched
 from sfumato.profile import Histogram, Profile
 
@@ -90,7 +90,7 @@ def test_one_value_allows_nothing_and_two_columns_allow_less() -> None:
     assert {name for name, allowed in found.items() if allowed} == {
         "rho-privacy", "fine-rho-privacy", "small-sum",
     }  # fmt: skip
-    seen = outlook(both, "small-sum(groups=3)")
+    seen = preview(both, "small-sum(groups=3)")
     assert {value.column for value in seen.values} == {"s", "t"}
     assert {column for column, _, _ in seen.errors} == {"s", "t"}
 
@@ -110,7 +110,7 @@ def test_the_sketch_tells_what_the_plan_tells(
     guarantee: str, mechanism: str, values: int, exponent: float
 ) -> None:
     profile = people(values, exponent)
-    seen = outlook(profile, guarantee, mechanism)
+    seen = preview(profile, guarantee, mechanism)
     assert seen.quick
     plan = parse_mechanism(mechanism).plan(profile, parse_guarantee(guarantee), Draws.from_seed(1))
     told = {found.count: found.error for found in error_by_count(plan, profile)}
@@ -120,7 +120,7 @@ def test_the_sketch_tells_what_the_plan_tells(
     assert seen.statement == tuple(
         plan.statement(parse_guarantee(guarantee), h) for h in profile.histograms.values()
     )
-    exact = outlook(profile, guarantee, mechanism, exact=True)
+    exact = preview(profile, guarantee, mechanism, exact=True)
     assert not exact.quick
     assert [value.ceiling for value in exact.values] == [value.ceiling for value in seen.values]
 
@@ -147,7 +147,7 @@ def test_sketched_sizes_can_be_filled(guarantee: str, values: int) -> None:
 
 def test_ceilings_and_errors_by_value() -> None:
     profile = people(4, 1.0, rows=1000)
-    seen = outlook(profile, "rho-privacy(0.2, 0.5)")
+    seen = preview(profile, "rho-privacy(0.2, 0.5)")
     assert [round(value.share, 3) for value in seen.values] == [0.48, 0.24, 0.16, 0.12]
     assert [value.ceiling for value in seen.values] == [1.0, 1.0, 0.5, 0.5]
     assert all(value.error and value.error > 0 for value in seen.values)
@@ -159,12 +159,12 @@ def test_ceilings_and_errors_by_value() -> None:
 
 def test_ranges_have_no_figures_and_infeasible_promises_say_so() -> None:
     profile = people(6, 0.0, rows=600)
-    seen = outlook(profile, "l-diversity(2)", "heterogeneous")
+    seen = preview(profile, "l-diversity(2)", "heterogeneous")
     assert not seen.quick
     assert all(error is None for _, _, error in seen.errors)
     with pytest.raises(InfeasibleGuarantee):
-        outlook(profile, "l-diversity(7)")
+        preview(profile, "l-diversity(7)")
     with pytest.raises(UsageError, match="does not keep"):
-        outlook(profile, "l-diversity(2)", "uniform")
+        preview(profile, "l-diversity(2)", "uniform")
     with pytest.raises(UsageError, match="count them first"):
-        outlook(profile, "reconstruction-privacy(0.3, 0.3)")
+        preview(profile, "reconstruction-privacy(0.3, 0.3)")

@@ -60,7 +60,7 @@ class Publication(Shown):
         }
 
 
-def steward_notes(profile: Profile, promise: Guarantee) -> tuple[str, ...]:
+def steward_notes(profile: Profile, guarantee: Guarantee) -> tuple[str, ...]:
     """Whom the promise leaves out, by name and number.
 
     >>> import numpy as np
@@ -72,7 +72,7 @@ def steward_notes(profile: Profile, promise: Guarantee) -> tuple[str, ...]:
     """
     found = []
     for histogram in profile.histograms.values():
-        codes = [code for code in promise.left_out(histogram) if histogram.counts[code]]
+        codes = [code for code in guarantee.left_out(histogram) if histogram.counts[code]]
         if codes:
             people = int(histogram.counts[codes].sum())
             named = ", ".join(value_text(histogram.values[code]) for code in codes)

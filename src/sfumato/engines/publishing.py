@@ -15,7 +15,7 @@ from sfumato.engines.republishing import as_before
 from sfumato.engines.spark.engine import SparkEngine
 from sfumato.errors import UsageError
 from sfumato.guarantees import Guarantee, parse_guarantee
-from sfumato.mechanisms import Mechanism, parse_mechanism
+from sfumato.mechanisms import Mechanism, given_mechanism
 from sfumato.release import BundleWriter, Release
 from sfumato.table import Table, as_table
 
@@ -60,8 +60,7 @@ def publish(
     4
     """
     began = time.perf_counter()
-    promised = parse_guarantee(guarantee) if isinstance(guarantee, str) else guarantee
-    named = parse_mechanism(mechanism) if isinstance(mechanism, str) else mechanism
+    promised, named = parse_guarantee(guarantee), given_mechanism(mechanism)
     _one_of("order", order, ("shuffle", "keep"))
     _one_of("repeated_keys", repeated_keys, ("refuse", "allow"))
     if engine is not None and engine not in ENGINES:

@@ -32,12 +32,14 @@ GUARANTEES: dict[str, type[Guarantee]] = {
 }
 
 
-def parse_guarantee(text: str) -> Guarantee:
-    """Read a promise from its text form.
+def parse_guarantee(text: str | Guarantee) -> Guarantee:
+    """Read a guarantee from its text form; one that is read already stays as it is.
 
     >>> parse_guarantee("rho-privacy(1/13, 1/6)")
     RhoPrivacy(rho1=Fraction(1, 13), rho2=Fraction(1, 6))
     """
+    if isinstance(text, Guarantee):
+        return text
     name, positional, keywords = split_call(text, "guarantee")
     require_known(name)
     return GUARANTEES[name].from_arguments(positional, keywords)

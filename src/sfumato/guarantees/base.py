@@ -104,13 +104,13 @@ def require_two_values(histogram: Histogram) -> None:
     )
 
 
-def set_fractions(promise: Guarantee, *parameters: str) -> None:
+def set_fractions(guarantee: Guarantee, *parameters: str) -> None:
     """Make fields of a promise exact; those that are given must lie between 0 and 1."""
     for parameter in parameters:
-        value = rational(getattr(promise, parameter), parameter)
+        value = rational(getattr(guarantee, parameter), parameter)
         if not 0 < value < 1:
             raise UsageError(
-                f"The {parameter!r} parameter of {promise.name} must lie between 0 and 1, "
+                f"The {parameter!r} parameter of {guarantee.name} must lie between 0 and 1, "
                 f"both excluded. Got {decimal_text(value)} instead."
             )
-        object.__setattr__(promise, parameter, value)
+        object.__setattr__(guarantee, parameter, value)

@@ -59,6 +59,11 @@ def parse_mechanism(text: str) -> Mechanism:
     return MECHANISMS[name].from_arguments(positional, keywords)
 
 
+def given_mechanism(text: str | Mechanism | None) -> Mechanism | None:
+    """The mechanism that somebody named, in its text form or as it is, or none."""
+    return parse_mechanism(text) if isinstance(text, str) else text
+
+
 def mechanisms_for(guarantee: Guarantee) -> list[Mechanism]:
     """The mechanisms, in the forms that `publish` chooses from, that can keep a guarantee."""
     ways = [way for cls in MECHANISMS.values() for way in cls.candidates()]
@@ -81,6 +86,7 @@ __all__ = [
     "Published",
     "RecordPlan",
     "TablePlan",
+    "given_mechanism",
     "mechanisms_for",
     "mechanisms_on_request",
     "parse_mechanism",

@@ -23,8 +23,8 @@ def guarantee_list() -> list[dict[str, Any]]:
 
 def _told(cls: type[Guarantee]) -> dict[str, Any]:
     usual = cls.usual()
-    offered = {way.name: type(way) for way in mechanisms_for(usual)}
-    others = {way.name: type(way) for way in mechanisms_on_request(usual)}
+    offered = {mechanism.name: type(mechanism) for mechanism in mechanisms_for(usual)}
+    others = {mechanism.name: type(mechanism) for mechanism in mechanisms_on_request(usual)}
     return {
         "name": cls.name,
         "title": cls.title,
@@ -34,11 +34,11 @@ def _told(cls: type[Guarantee]) -> dict[str, Any]:
         "mechanisms": [
             {
                 "name": name,
-                "sentence": way.sentence,
-                "standing": way.standing,
+                "sentence": mechanism.sentence,
+                "standing": mechanism.standing,
                 "chosen": name in offered,
             }
-            for name, way in (offered | others).items()
+            for name, mechanism in (offered | others).items()
         ],
         "holds_against": str(cls.reader),
         "does_not_protect": list(cls.does_not_protect),

@@ -23,7 +23,7 @@ from sfumato.engines.publication import steward_notes
 from sfumato.engines.quasi import QuasiColumn, quasi_column
 from sfumato.errors import UsageError
 from sfumato.guarantees import Guarantee, parse_guarantee
-from sfumato.mechanisms import Mechanism, Plan, parse_mechanism
+from sfumato.mechanisms import Mechanism, Plan, given_mechanism
 from sfumato.outlook.catalogue import allowed_guarantees
 from sfumato.outlook.describe_generalized import describe_generalized
 from sfumato.outlook.describe_perturbed import describe_perturbed
@@ -82,19 +82,18 @@ def describe(
     tables += [_histogram(histogram) for histogram in profile.histograms.values()]
     if guarantee is None:
         return Description(profile.rows, [*tables, _allowed(profile)], [])
-    promise = parse_guarantee(guarantee) if isinstance(guarantee, str) else guarantee
-    way = parse_mechanism(mechanism) if isinstance(mechanism, str) else mechanism
-    profile = with_cells(profile, promise, way, partial(count_cells, table))
-    way, plan = choose_plan(profile, promise, way, Draws.system())
-    notes = [plan.statement(promise, histogram) for histogram in profile.histograms.values()]
-    notes += steward_notes(profile, promise)
-    notes.append("Does not protect against: " + "; ".join(promise.does_not_protect) + ".")
+    guarantee, mechanism = parse_guarantee(guarantee), given_mechanism(mechanism)
+    profile = with_cells(profile, guarantee, mechanism, partial(count_cells, table))
+    mechanism, plan = choose_plan(profile, guarantee, mechanism, Draws.system())
+    notes = [plan.statement(guarantee, histogram) for histogram in profile.histograms.values()]
+    notes += steward_notes(profile, guarantee)
+    notes.append("Does not protect against: " + "; ".join(guarantee.does_not_protect) + ".")
     notes += plan.caveats()
     for described in DESCRIBERS:
-        more_tables, more_notes = described(profile, promise, plan)
+        more_tables, more_notes = described(profile, guarantee, plan)
         tables += more_tables
         notes += more_notes
-    return Description(profile.rows, tables, [f"Mechanism: {way}.", *notes])
+    return Description(profile.rows, tables, [f"Mechanism: {mechanism}.", *notes])
 
 
 def release_at(origin: Any) -> Release | None:

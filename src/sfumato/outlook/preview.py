@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from sfumato.draws import Draws
-from sfumato.engines.choosing import choose_plan
+from sfumato.engines.choosing import choose_plan, possible_mechanisms
+from sfumato.engines.publication import steward_notes
 from sfumato.errors import UsageError
 from sfumato.guarantees import Guarantee, parse_guarantee
 from sfumato.guarantees.limit_rows import label
-from sfumato.mechanisms import Mechanism, mechanisms_for, parse_mechanism
+from sfumato.mechanisms import Mechanism, given_mechanism
 from sfumato.outlook.prediction import SIZES, error_law
 from sfumato.outlook.sketch import sketched
 from sfumato.profile import Histogram, Profile
@@ -22,7 +23,7 @@ USUAL_COUNT = 500  # errors by value are told for counts of this size
 
 
 @dataclass(frozen=True)
-class ValueOutlook:
+class PreviewedValue:
     """One sensitive value: its share, the chance that the promise allows, the error of a count.
 
     `error` is None where nobody has the value, or nothing can be told.
@@ -36,7 +37,7 @@ class ValueOutlook:
 
 
 @dataclass(frozen=True)
-class Outlook:
+class Preview:
     """A promise on a table: what it says, what it limits, what it costs."""
 
     guarantee: str
@@ -45,7 +46,8 @@ class Outlook:
     statement: tuple[str, ...]
     does_not_protect: tuple[str, ...]
     caveats: tuple[str, ...]
-    values: tuple[ValueOutlook, ...]
+    notes: tuple[str, ...]  # whom it leaves out: for the steward
+    values: tuple[PreviewedValue, ...]
     errors: tuple[tuple[str, int, float | None], ...]  # (column, size of a count, relative error)
 
     def to_json(self) -> dict[str, Any]:
@@ -57,6 +59,7 @@ class Outlook:
             "statement": list(self.statement),
             "does_not_protect": list(self.does_not_protect),
             "caveats": list(self.caveats),
+            "notes": list(self.notes),
             "ceilings": [
                 {"column": v.column, "value": v.value, "share": v.share, "ceiling": v.ceiling}
                 for v in self.values
@@ -71,35 +74,34 @@ class Outlook:
         }
 
 
-def outlook(
+def preview(
     profile: Profile,
     guarantee: Guarantee | str,
     mechanism: Mechanism | str | None = None,
     *,
     exact: bool = False,
-) -> Outlook:
+) -> Preview:
     """What `publish` would promise and cost; nothing is published, the table is not read.
 
+    The profile has its cells where a mechanism looks at them (`engines.choosing.with_cells`).
     Raises `InfeasibleGuarantee`, as `publish` would. Some milliseconds: where planning takes
     longer, from a sketch of the plan (`quick`), unless `exact`.
 
     >>> from sfumato.profile import Histogram
     >>> counts = Histogram("disease", ("flu", "HIV", "none"), np.array([400, 100, 500]))
-    >>> seen = outlook(Profile(1000, {"disease": counts}), "l-diversity(2)")
+    >>> seen = preview(Profile(1000, {"disease": counts}), "l-diversity(2)")
     >>> seen.mechanism, seen.values[0].ceiling
     ('optimal', 0.5)
     """
-    promise = parse_guarantee(guarantee) if isinstance(guarantee, str) else guarantee
-    way = parse_mechanism(mechanism) if isinstance(mechanism, str) else mechanism
-    ways = mechanisms_for(promise) if way is None else [way]
-    if profile.cells is None and any(each.needs_cells for each in ways):
-        raise UsageError(f"{ways[0]} looks at groups of people: count them first.")
-    plan = sketched(profile, promise, ways[0]) if len(ways) == 1 and not exact else None
-    chosen = ways[0] if ways else None
+    guarantee, mechanism = parse_guarantee(guarantee), given_mechanism(mechanism)
+    chosen, *others = possible_mechanisms(guarantee, mechanism)
+    if profile.cells is None and any(each.needs_cells for each in (chosen, *others)):
+        raise UsageError(f"{chosen} looks at groups of people: count them first.")
+    plan = None if others or exact else sketched(profile, guarantee, chosen)
     quick = plan is not None
-    if plan is None or chosen is None:
-        chosen, plan = choose_plan(profile, promise, way, Draws.system())
-    values: list[ValueOutlook] = []
+    if plan is None:
+        chosen, plan = choose_plan(profile, guarantee, mechanism, Draws.system())
+    values: list[PreviewedValue] = []
     errors: list[tuple[str, int, float | None]] = []
     for column, histogram in profile.histograms.items():
         sizes = [size for size in SIZES if size <= int(histogram.counts.max(initial=0))]
@@ -108,27 +110,28 @@ def outlook(
         for size in sizes:
             reached = expected[int(np.searchsorted(asked, size))][histogram.counts >= size] / size
             errors.append((column, size, _finite(float(np.mean(reached)))))
-        values += _by_value(histogram, promise, asked, expected)
-    return Outlook(
-        str(promise),
+        values += _by_value(histogram, guarantee, asked, expected)
+    return Preview(
+        str(guarantee),
         str(chosen),
         quick,
-        tuple(plan.statement(promise, h) for h in profile.histograms.values()),
-        promise.does_not_protect,
+        tuple(plan.statement(guarantee, h) for h in profile.histograms.values()),
+        guarantee.does_not_protect,
         tuple(plan.caveats()),
+        steward_notes(profile, guarantee),
         tuple(values),
         tuple(errors),
     )
 
 
 def _by_value(
-    histogram: Histogram, promise: Guarantee, asked: np.ndarray, expected: np.ndarray
-) -> list[ValueOutlook]:
+    histogram: Histogram, guarantee: Guarantee, asked: np.ndarray, expected: np.ndarray
+) -> list[PreviewedValue]:
     """Errors of counts of the usual size; of the whole count where fewer people have the value."""
     row = expected[int(np.searchsorted(asked, USUAL_COUNT))]
     found = []
     for code, (value, share, ceiling) in enumerate(
-        zip(histogram.values, histogram.shares, promise.ceilings(histogram), strict=True)
+        zip(histogram.values, histogram.shares, guarantee.ceilings(histogram), strict=True)
     ):
         count = int(histogram.counts[code])
         error = None
@@ -139,7 +142,7 @@ def _by_value(
         elif count:
             error = _finite(float(row[code] / USUAL_COUNT))
         found.append(
-            ValueOutlook(histogram.column, label(value), float(share), float(ceiling), error)
+            PreviewedValue(histogram.column, label(value), float(share), float(ceiling), error)
         )
     return found
 

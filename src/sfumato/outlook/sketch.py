@@ -4,7 +4,7 @@ Buckets and decoys take seconds to plan for many values. What answers are off by
 who stands where, because mixing is close to proportional by construction (`mechanisms.mixing`):
 sizes and counts suffice. So a steward can move a promise and watch. What is then published is
 planned properly; where `optimal` finds other sizes than the two that are sketched, its figures
-differ, and `outlook(..., exact=True)` tells them.
+differ, and `preview(..., exact=True)` tells them.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class SketchedBuckets(BucketedPlan):
         return SketchedOperator(self.histogram.counts.astype(np.float64), together, None)
 
 
-def sketched(profile: Profile, guarantee: Guarantee, way: Mechanism) -> Plan | None:
+def sketched(profile: Profile, guarantee: Guarantee, mechanism: Mechanism) -> Plan | None:
     """A plan to ask for its cost; None for mechanisms that plan quickly themselves.
 
     Raises `InfeasibleGuarantee` as planning would.
@@ -85,9 +85,12 @@ def sketched(profile: Profile, guarantee: Guarantee, way: Mechanism) -> Plan | N
     >>> plan.operator.matrix()[0].round(3).tolist()
     [0.333, 0.222, 0.222, 0.222]
     """
-    if isinstance(guarantee, CeilingGuarantee) and way in (OptimalBuckets(), TwoSizeBuckets()):
+    if isinstance(guarantee, CeilingGuarantee) and mechanism in (
+        OptimalBuckets(),
+        TwoSizeBuckets(),
+    ):
         return _sketched_buckets(only_histogram(profile), guarantee)
-    if isinstance(guarantee, SmallSum) and way == DecoyValues():
+    if isinstance(guarantee, SmallSum) and mechanism == DecoyValues():
         return _sketched_decoys(profile, guarantee)
     return None
 

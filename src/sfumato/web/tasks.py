@@ -13,12 +13,15 @@ from typing import Any
 import numpy as np
 
 from sfumato.columns import value_to_json
+from sfumato.engines.choosing import with_cells
 from sfumato.engines.counting import Progress, count_cells, take_profile
 from sfumato.engines.publishing import publish
-from sfumato.errors import DataError, InfeasibleGuarantee, UsageError
+from sfumato.errors import DataError, InfeasibleGuarantee
+from sfumato.guarantees import parse_guarantee
 from sfumato.guarantees.limit_rows import label
+from sfumato.mechanisms import given_mechanism
 from sfumato.outlook.catalogue import allowed_guarantees, guarantee_list
-from sfumato.outlook.preview import outlook
+from sfumato.outlook.preview import preview
 from sfumato.outlook.survey import survey
 from sfumato.profile import Cells, Histogram, Profile
 from sfumato.queries import OpenedRelease, open_release
@@ -107,15 +110,14 @@ def predict(
 ) -> Any:
     """What a promise would mean: from the counts that were kept, never from the table."""
     no_files(guarantee, mechanism)
+    promise, named = parse_guarantee(guarantee), given_mechanism(mechanism)
     counted = _kept_profile(file)
+    if counted.cells is None:
+        # groups of people are counted when a promise asks for them first
+        counted = with_cells(counted, promise, named, lambda *_: _cells(file))
+        _profiles[file] = counted
     try:
-        try:
-            return plain(outlook(counted, guarantee, mechanism, exact=exact).to_json())
-        except UsageError as error:
-            if counted.cells is not None or "count them first" not in str(error):
-                raise
-        _profiles[file] = counted = _with_cells(file, counted)
-        return plain(outlook(counted, guarantee, mechanism, exact=exact).to_json())
+        return plain(preview(counted, promise, named, exact=exact).to_json())
     except InfeasibleGuarantee as error:
         return {
             "feasible": False,
@@ -142,13 +144,11 @@ def _kept_profile(file: str) -> Profile:
     return _profiles[file]
 
 
-def _with_cells(file: str, counted: Profile) -> Profile:
-    """Groups of people are counted when a promise asks for them first."""
+def _cells(file: str) -> Cells:
+    """By the table's own values: those of the kept profile are what JSON made of them."""
     table = declared(read_json(Path(file))["declared"])
-    whole = take_profile(table)
-    (histogram,) = whole.histograms.values()
-    cells: Cells = count_cells(table, histogram.column, histogram.values)
-    return Profile(counted.rows, counted.histograms, cells)
+    (histogram,) = take_profile(table).histograms.values()
+    return count_cells(table, histogram.column, histogram.values)
 
 
 def make_release(
@@ -178,6 +178,7 @@ def make_release(
             "statement": list(manifest.statement),
             "does_not_protect": list(manifest.does_not_protect),
             "caveats": list(manifest.caveats),
+            "notes": list(made.notes),
             "columns": [
                 {
                     "name": column.name,

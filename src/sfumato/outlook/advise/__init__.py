@@ -14,14 +14,15 @@ from typing import Any, overload
 
 import numpy as np
 
+from sfumato.engines.choosing import possible_mechanisms
 from sfumato.engines.counting import Progress, no_progress
 from sfumato.errors import SingularOperator, UsageError
 from sfumato.guarantees import Ceilings, Guarantee, parse_guarantee
 from sfumato.mechanisms import (
     Mechanism,
+    given_mechanism,
     mechanisms_for,
     mechanisms_on_request,
-    parse_mechanism,
 )
 from sfumato.operators.base import FloatArray
 from sfumato.outlook.advise.advice import Advice, Cost, Option, Priced
@@ -90,12 +91,11 @@ def advise(
     if guarantee is not None:
         if ceilings or among:
             raise UsageError("Give ceilings or among to choose a guarantee, or name one, not both.")
-        promise = parse_guarantee(guarantee) if isinstance(guarantee, str) else guarantee
-        way = parse_mechanism(mechanism) if isinstance(mechanism, str) else mechanism
+        guarantee, mechanism = parse_guarantee(guarantee), given_mechanism(mechanism)
         sizes = _sizes(min_count)
-        _require_kept(promise, way)
+        possible_mechanisms(guarantee, mechanism)  # refuses what does not keep it
         study = Study.of(declared, sizes, questions=questions, seed=seed, progress=progress)
-        return _cost(study, sizes, promise, way)
+        return _cost(study, sizes, guarantee, mechanism)
     if mechanism is not None:
         raise UsageError("A mechanism is for a guarantee that is named, too.")
     if not 0 < target_error < 1:
@@ -139,26 +139,26 @@ def _solved(study: Study, family: Family, target: float, ceilings: Ceilings) -> 
     histogram, against = study.histogram, str(family.against)
     if family.impossible:
         return Option(family.name, against, refused=f"cannot be kept: {family.impossible}")
-    allowed = [p for p in family.promises if keeps_ceilings(p, histogram, ceilings)]
+    allowed = [p for p in family.guarantees if keeps_ceilings(p, histogram, ceilings)]
     if not allowed:
         return Option(family.name, against, refused="keeps no such ceiling")
     place = _search(study, family, allowed, target)
-    promise = allowed[-1 if place is None else place]
-    error, way = study.best(promise, family.mechanisms)
+    guarantee = allowed[-1 if place is None else place]
+    error, mechanism = study.best(guarantee, family.mechanisms)
     return Option(
         family.name,
         against,
-        guarantee=promise,
-        mechanism=way,
+        guarantee=guarantee,
+        mechanism=mechanism,
         error=error,
-        ceiling=average_ceiling(promise, histogram),
+        ceiling=average_ceiling(guarantee, histogram),
         reached=place is not None,
     )
 
 
 def _search(study: Study, family: Family, allowed: list[Guarantee], target: float) -> int | None:
     """Bisection on a few questions, aimed anew until all of them agree; None if out of reach."""
-    ways = family.mechanisms
+    mechanisms = family.mechanisms
     found: int | None = None
     aim, seen = target, set[int]()
     for _ in range(_ROUNDS):
@@ -166,12 +166,12 @@ def _search(study: Study, family: Family, allowed: list[Guarantee], target: floa
         if place in seen:
             break
         seen.add(place)
-        error, _ = study.best(allowed[place], ways)
+        error, _ = study.best(allowed[place], mechanisms)
         if error <= target:
             found = place if found is None else min(found, place)
             if error >= CLOSE * target:
                 break
-        few, _ = study.best(allowed[place], ways, few=True)
+        few, _ = study.best(allowed[place], mechanisms, few=True)
         if error == 0 or not math.isfinite(few) or not math.isfinite(error):
             break
         aim = target * few / error * (CLOSE if error > target else 1.0)
@@ -207,32 +207,26 @@ def _bisect(study: Study, family: Family, allowed: list[Guarantee], aim: float) 
     return high
 
 
-def _require_kept(promise: Guarantee, way: Mechanism | None) -> None:
-    if way is not None and not way.keeps(promise):
-        able = ", ".join(str(other) for other in mechanisms_for(promise))
-        raise UsageError(f"The mechanism '{way}' does not keep '{promise}'. These do: {able}.")
-
-
 def _cost(
-    study: Study, sizes: tuple[SizeClass, ...], promise: Guarantee, given: Mechanism | None
+    study: Study, sizes: tuple[SizeClass, ...], guarantee: Guarantee, given: Mechanism | None
 ) -> Cost:
     """The expected error under a promise, by mechanism and size of count."""
-    promise.require_feasible(study.histogram)
-    ways = mechanisms_for(promise) + mechanisms_on_request(promise)
+    guarantee.require_feasible(study.histogram)
+    mechanisms = mechanisms_for(guarantee) + mechanisms_on_request(guarantee)
     lines = []
-    for way in [given] if given is not None else ways:
-        study.progress(f"predicting {way}", 0, 0)
+    for mechanism in [given] if given is not None else mechanisms:
+        study.progress(f"predicting {mechanism}", 0, 0)
         try:
-            errors = study.errors(promise, way)
-        except (UsageError, SingularOperator):  # this way cannot plan for this table; others may
+            errors = study.errors(guarantee, mechanism)
+        except (UsageError, SingularOperator):  # it cannot plan for this table; others may
             if given is not None:
                 raise
             continue
         means = tuple(_mean(errors[size.holds(study.truth)]) for size in sizes)
-        lines.append(Priced(way, means))
+        lines.append(Priced(mechanism, means))
     lines.sort(key=lambda line: math.inf if math.isnan(line.errors[-1]) else line.errors[-1])
-    ceiling = average_ceiling(promise, study.histogram)
-    return Cost(promise, ceiling, sizes, len(study.workload), tuple(lines))
+    ceiling = average_ceiling(guarantee, study.histogram)
+    return Cost(guarantee, ceiling, sizes, len(study.workload), tuple(lines))
 
 
 def _mean(errors: FloatArray) -> float:

@@ -24,7 +24,7 @@ class Family:
     """
 
     name: str
-    promises: Sequence[Guarantee]
+    guarantees: Sequence[Guarantee]
     mechanisms: tuple[Mechanism, ...]
     against: Reader
     impossible: str = ""
@@ -49,37 +49,37 @@ def families(
     for name, cls in GUARANTEES.items():
         if among is not None and name not in among:
             continue
-        promises = cls.ladder(histogram, ceilings)
-        if promises:
-            found += _by_reader(promises, cells=cells)
+        guarantees = cls.ladder(histogram, ceilings)
+        if guarantees:
+            found += _by_reader(guarantees, cells=cells)
         else:
             limit = reach_of(cls, [histogram]).limit
             found.append(Family(name, (), (), cls.reader, impossible=limit))
     return sorted(found, key=lambda family: -family.against.strength)
 
 
-def _by_reader(promises: Sequence[Guarantee], *, cells: bool) -> list[Family]:
-    first = promises[0]
+def _by_reader(guarantees: Sequence[Guarantee], *, cells: bool) -> list[Family]:
+    first = guarantees[0]
     by_reader: dict[Reader, list[Mechanism]] = {}
-    for way in [way for cls in MECHANISMS.values() for way in cls.advised()]:
-        if way.keeps(first) and (cells or not way.needs_cells):
-            by_reader.setdefault(way.reader or first.reader, []).append(way)
+    for mechanism in [mechanism for cls in MECHANISMS.values() for mechanism in cls.advised()]:
+        if mechanism.keeps(first) and (cells or not mechanism.needs_cells):
+            by_reader.setdefault(mechanism.reader or first.reader, []).append(mechanism)
     found = []
-    for reader, ways in by_reader.items():
-        names = dict.fromkeys(way.name for way in ways)
+    for reader, mechanisms in by_reader.items():
+        names = dict.fromkeys(mechanism.name for mechanism in mechanisms)
         own = "" if reader == first.reader else f" by {' and '.join(names)}"
-        found.append(Family(f"{first.name}{own}", promises, tuple(ways), reader))
+        found.append(Family(f"{first.name}{own}", guarantees, tuple(mechanisms), reader))
     return found
 
 
-def keeps_ceilings(promise: Guarantee, histogram: Histogram, ceilings: Ceilings) -> bool:
+def keeps_ceilings(guarantee: Guarantee, histogram: Histogram, ceilings: Ceilings) -> bool:
     """Whether a promise's own ceilings are as low as the steward's."""
-    own = promise.ceilings(histogram)
+    own = guarantee.ceilings(histogram)
     places = {value: code for code, value in enumerate(histogram.values)}
     return all(own[places[value]] <= limit for value, limit in ceilings.items())
 
 
-def average_ceiling(promise: Guarantee, histogram: Histogram) -> float:
+def average_ceiling(guarantee: Guarantee, histogram: Histogram) -> float:
     """What anybody may at most believe about a person's own value, on average over the people.
 
     >>> import numpy as np
@@ -87,7 +87,7 @@ def average_ceiling(promise: Guarantee, histogram: Histogram) -> float:
     >>> average_ceiling(LDiversity(4), Histogram("s", tuple("abcd"), np.full(4, 5)))
     0.25
     """
-    pairs = zip(histogram.shares, promise.ceilings(histogram), strict=True)
+    pairs = zip(histogram.shares, guarantee.ceilings(histogram), strict=True)
     return float(sum((share * ceiling for share, ceiling in pairs), Fraction(0)))
 
 

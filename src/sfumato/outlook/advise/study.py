@@ -90,8 +90,8 @@ class Study:
         own = self.histogram
         return replace(self.profile, cells=count_cells(self.table, own.column, own.values))
 
-    def profile_for(self, way: Mechanism) -> Profile:
-        return self._with_cells if way.needs_cells else self.profile
+    def profile_for(self, mechanism: Mechanism) -> Profile:
+        return self._with_cells if mechanism.needs_cells else self.profile
 
     @cached_property
     def _sample(self) -> list[int]:
@@ -100,42 +100,44 @@ class Study:
         step = max(len(order) / _FEW, 1.0)
         return [int(order[int(k * step)]) for k in range(min(_FEW, len(order)))]
 
-    def plan(self, promise: Guarantee, way: Mechanism) -> Plan:
+    def plan(self, guarantee: Guarantee, mechanism: Mechanism) -> Plan:
         """The plan that a release would have, but for its draws; the last few are kept."""
-        key = str(promise), str(way)
+        key = str(guarantee), str(mechanism)
         if key not in self._plans:
             draws = Draws.from_seed(self.seed).child("advice")
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", WeakPromiseWarning)
-                plan = way.plan(self.profile_for(way), promise, draws)
+                plan = mechanism.plan(self.profile_for(mechanism), guarantee, draws)
             while len(self._plans) >= _PLANS:
                 del self._plans[next(iter(self._plans))]
             self._plans[key] = plan
         return self._plans[key]
 
-    def errors(self, promise: Guarantee, way: Mechanism, *, few: bool = False) -> FloatArray:
+    def errors(
+        self, guarantee: Guarantee, mechanism: Mechanism, *, few: bool = False
+    ) -> FloatArray:
         """The expected relative error of every question, or of a few."""
         places = self._sample if few else list(range(len(self.workload)))
-        plan = self.plan(promise, way)
+        plan = self.plan(guarantee, mechanism)
         chosen = self.workload.chosen(places)
-        found = workload_errors(plan, self.profile_for(way), self.people, chosen)
+        found = workload_errors(plan, self.profile_for(mechanism), self.people, chosen)
         return np.asarray(found / self.truth[places])
 
-    def error(self, promise: Guarantee, way: Mechanism, *, few: bool = False) -> float:
+    def error(self, guarantee: Guarantee, mechanism: Mechanism, *, few: bool = False) -> float:
         """The mean of them; infinite where the promise cannot be kept, or a count not be told."""
-        key = (str(promise), str(way), few)
+        key = (str(guarantee), str(mechanism), few)
         if key not in self._known:
-            self.progress(f"predicting {promise}", 0, 0)
+            self.progress(f"predicting {guarantee}", 0, 0)
             try:
-                mean = float(np.mean(self.errors(promise, way, few=few)))
+                mean = float(np.mean(self.errors(guarantee, mechanism, few=few)))
             except (InfeasibleGuarantee, UsageError, SingularOperator):
                 mean = math.inf
             self._known[key] = mean if math.isfinite(mean) else math.inf
         return self._known[key]
 
     def best(
-        self, promise: Guarantee, ways: Sequence[Mechanism], *, few: bool = False
+        self, guarantee: Guarantee, mechanisms: Sequence[Mechanism], *, few: bool = False
     ) -> tuple[float, Mechanism]:
         """The mechanism with the smallest error, the first of equals."""
-        found = [(self.error(promise, way, few=few), way) for way in ways]
+        found = [(self.error(guarantee, mechanism, few=few), mechanism) for mechanism in mechanisms]
         return min(found, key=lambda pair: pair[0])

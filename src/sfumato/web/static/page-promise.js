@@ -84,7 +84,7 @@ export async function showPromise(page) {
         onchange: () => takeMechanism(select, ways, meaning),
       },
       h("option", { value: "" }, "the best for these data"),
-      ways.map((way) => h("option", { value: way.name }, way.name)),
+      ways.map((way) => h("option", { value: way.name }, labelOf(way))),
     );
     select.value = chosen.mechanism;
     if (select.value !== chosen.mechanism) {
@@ -98,6 +98,12 @@ export async function showPromise(page) {
       select,
       meaning,
     );
+  }
+
+  /** "ring (a baseline)": what is not chosen by itself says so. */
+  function labelOf(way) {
+    if (way.chosen) return way.name;
+    return `${way.name} (${way.standing === "baseline" ? "a baseline" : "on request"})`;
   }
 
   function say(ways, meaning) {

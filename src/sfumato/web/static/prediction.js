@@ -173,6 +173,7 @@ export function predictionPanel(page, profile, useNearest) {
         h("code", null, found.mechanism),
         sketched,
       ),
+      (found.notes ?? []).map((sentence) => h("p", null, sentence)),
       found.caveats?.length
         ? h(
             "details",

@@ -49,6 +49,18 @@ export async function releaseView(page, job, back) {
             ),
           )
         : null,
+      summary.notes?.length
+        ? h(
+            "div",
+            { class: "caveats" },
+            h("h3", null, "For your eyes only: the release does not say it"),
+            h(
+              "ul",
+              null,
+              summary.notes.map((sentence) => h("li", null, sentence)),
+            ),
+          )
+        : null,
       h(
         "p",
         { class: "actions" },
