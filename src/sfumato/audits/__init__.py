@@ -1,4 +1,4 @@
-"""Audits: does a release keep its guarantee? One module per family of guarantee."""
+"""Audits: does a release keep its guarantee, and is it what it says?"""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from sfumato.audits.small_sum import (
     check_traced_groups,
 )
 from sfumato.errors import UsageError
-from sfumato.guarantees import Guarantee
+from sfumato.guarantees import Guarantee, ReconstructionPrivacy, SmallSum
 from sfumato.release import (
     BucketedRelease,
     GeneralizedRelease,
@@ -54,16 +54,18 @@ CHECKS: dict[type[Release] | type[Guarantee], list[Look]] = {
         check_fit,
         check_agreement,
         check_parts,
+    ],
+    GeneralizedRelease: [check_generalized],
+    BucketedRelease: [check_quasi_columns, check_buckets],
+    SyntheticRelease: [check_quasi_columns, check_resampled, check_agreement],
+    SmallSum: [
         check_group_size,
         check_published_counts,
         check_own_share,
         check_traced_groups,
         check_personal_sums,
-        check_reconstruction,
     ],
-    GeneralizedRelease: [check_generalized],
-    BucketedRelease: [check_quasi_columns, check_buckets],
-    SyntheticRelease: [check_quasi_columns, check_resampled, check_agreement],
+    ReconstructionPrivacy: [check_reconstruction],
 }
 
 
@@ -97,14 +99,14 @@ def audit(
     named = table.key if key is None and isinstance(table, Table) else key
     before = None if previous is None else Before.of(previous, previous_table, named)
     case = AuditCase(raw_table(table, opened), opened, None if trace is None else str(trace))
-    checks = [
-        check
-        for concerned, checks in CHECKS.items()
+    looks = [
+        look
+        for concerned, listed in CHECKS.items()
         if isinstance(opened, concerned) or isinstance(case.guarantee, concerned)
-        for check in checks
+        for look in listed
     ]
     with reading_errors(case.table.source):
-        found = [finding for check in checks for finding in check(case)]
+        found = [finding for look in looks for finding in look(case)]
     found += _unjudged(case, found)
     if before is not None:
         found += check_previous(case, before)

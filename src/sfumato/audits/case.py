@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from sfumato.columns import Column
 from sfumato.engines.coding import SensitiveCoder
 from sfumato.engines.counting import drop_missing, take_profile
-from sfumato.errors import DataError
+from sfumato.errors import DataError, SfumatoError
 from sfumato.guarantees import Guarantee, parse_guarantee
+from sfumato.mechanisms import Mechanism, parse_mechanism
 from sfumato.profile import Profile
 from sfumato.release import Release, scan
 from sfumato.scratch import scratch_database
 from sfumato.table import Missing, Table, read
 from sfumato.table.sources import find_source
+
+if TYPE_CHECKING:
+    from sfumato.audits.classes import Classes
 
 
 class AuditCase:
@@ -31,9 +35,27 @@ class AuditCase:
         return parse_guarantee(self.release.manifest.guarantee)
 
     @cached_property
+    def mechanism(self) -> Mechanism | None:
+        """The mechanism that the manifest names; None for one that nobody here knows.
+
+        A release that another program made is judged by its files all the same.
+        """
+        try:
+            return parse_mechanism(self.release.manifest.mechanism)
+        except SfumatoError:
+            return None
+
+    @cached_property
     def profile(self) -> Profile:
         """The raw table's histograms, over the release's domains."""
         return take_profile(self.table)
+
+    @cached_property
+    def classes(self) -> Classes:
+        """The people by their quasi columns."""
+        from sfumato.audits.classes import find_classes
+
+        return find_classes(self)
 
     def raw_batches(self, code: str = "__code_") -> Iterator[pa.RecordBatch]:
         """The raw quasi columns and, as `__code_0` …, the codes of the sensitive columns."""

@@ -52,7 +52,10 @@ AMPLIFICATION = Check(
     "amplification", "amplification of {column}", Disclosure.WITHOUT_LIMIT, judges=True
 )
 FIT = Check("fit", "fit of {column} to its operator", _CHANCE)
-AGREEMENT = Check("agreement", "agreement of {column} with the truth, off by")
+AGREEMENT = Check("agreement", "agreement of {column} with the truth", _CHANCE)
+SUBGROUPS = Check("subgroups", "agreement of {column} with the truth within groups", _CHANCE)
+POWER = Check("power", "people of {column} whose being left unprotected would be noticed")
+COIN = Check("coin", "independent draws of {column} and {about}", _CHANCE)
 RESAMPLED = Check("resampled", "fit of {column} to the table's shares", _CHANCE, judges=True)
 
 # sub-tables

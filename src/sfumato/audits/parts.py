@@ -17,7 +17,6 @@ from sfumato.draws import IntArray
 from sfumato.engines.tracing import TRACE
 from sfumato.errors import DataError
 from sfumato.guarantees import RhoPrivacy
-from sfumato.mechanisms import parse_mechanism
 from sfumato.mechanisms.partitioned import PartitionedPerturbation, cut_table
 from sfumato.operators import Parts
 from sfumato.scratch import scratch_database
@@ -64,7 +63,7 @@ def quotas_of(case: AuditCase, column: str, operator: Parts) -> IntArray | None:
     """Counts by (part, value)."""
     if case.trace is not None:
         return _traced(case, column, operator)
-    way = parse_mechanism(case.release.manifest.mechanism)
+    way = case.mechanism
     if not isinstance(way, PartitionedPerturbation) or not isinstance(case.guarantee, RhoPrivacy):
         return None
     cut = cut_table(case.profile.histograms[column], case.guarantee, way.inside)

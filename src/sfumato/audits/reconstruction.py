@@ -9,15 +9,13 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.audits import catalogue
-from sfumato.audits.agreement import agreement_finding
 from sfumato.audits.case import AuditCase, quoted
-from sfumato.audits.findings import Direction, Finding, Result
+from sfumato.audits.findings import Direction, Finding, Result, number_text
 from sfumato.columns import value_text, value_to_json
 from sfumato.draws import Draws, IntArray
 from sfumato.engines.counting import count_cells
 from sfumato.errors import SfumatoError
 from sfumato.guarantees import ReconstructionPrivacy
-from sfumato.mechanisms import parse_mechanism
 from sfumato.mechanisms.reconstruction.prediction import published_moments
 from sfumato.mechanisms.reconstruction.testing import chernoff_private, worst_tail
 from sfumato.mechanisms.sps import SampledPlan, SamplingPerturbingScaling
@@ -66,9 +64,9 @@ def check_reconstruction(case: AuditCase) -> Iterator[Finding]:
 
 def plan_again(case: AuditCase) -> SampledPlan:
     """The plan that the manifest's mechanism makes for the raw table."""
-    way = parse_mechanism(case.release.manifest.mechanism)
+    way = case.mechanism
     if not isinstance(way, SamplingPerturbingScaling):
-        raise SfumatoError(f"'{way}' does not keep '{case.guarantee}'.")
+        raise SfumatoError(f"'{case.release.manifest.mechanism}' does not keep '{case.guarantee}'.")
     (histogram,) = case.profile.histograms.values()
     cells = count_cells(case.table, histogram.column, histogram.values)
     guarantee = case.guarantee
@@ -236,9 +234,16 @@ def _agreement(plan: SampledPlan, published: PublishedCounts) -> Iterator[Findin
     true = np.where(known[place] == shown, share[place], 0.0)
     rate = n[published.groups] / groups.sizes[published.groups]
     agreed = float((published.counts * rate * true).sum())
-    rest = np.log(2 / FALSE_ALARM)
-    limit = float(rest / 3 + np.sqrt(rest**2 / 9 + 2 * rest * variance))
-    yield agreement_finding(plan.histogram.column, agreed, mean, limit)
+    gap = abs(agreed - mean)
+    chance = min(1.0, 2 * float(np.exp(-(gap**2) / (2 * (variance + gap / 3) + 1e-300))))
+    yield Finding.limited(
+        catalogue.AGREEMENT,
+        chance,
+        Direction.AT_LEAST,
+        FALSE_ALARM,
+        column=plan.histogram.column,
+        witness=f"{number_text(agreed)} agree, the operator lets expect {number_text(mean)}",
+    )
 
 
 def _fit(plan: SampledPlan, published: PublishedCounts) -> Iterator[Finding]:
