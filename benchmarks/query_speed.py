@@ -42,6 +42,14 @@ QUESTIONS = {
         "SELECT education, gender, salary_class, COUNT(*) FROM release "
         "GROUP BY education, gender, salary_class"
     ),
+    "some values in 2,000 groups": (
+        "SELECT age, education, gender, COUNT(*) FROM release WHERE salary_class < 20 "
+        "GROUP BY age, education, gender"
+    ),
+    "every value in 2,000 groups": (
+        "SELECT age, education, gender, salary_class, COUNT(*) FROM release "
+        "GROUP BY age, education, gender, salary_class"
+    ),
 }
 
 

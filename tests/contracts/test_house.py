@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,6 +22,16 @@ ASKING = {
     "outlook/describe_reconstruction.py",
     "outlook/prediction/__init__.py",
 }
+
+# the one module of `queries` that writes SQL, as syntax trees and, for settings, as text
+STATEMENTS = "queries/statements.py"
+_SQL = re.compile(
+    r"\b(SELECT\b.*\bFROM|FROM (records|\()|(CROSS|LEFT) JOIN|GROUP BY \d|UNION ALL|FILTER \(WHERE|"
+    r"CAST\(.*\bAS|CREATE (TABLE|VIEW)|IS NOT DISTINCT FROM)|^\s*(SELECT|WITH|SET|CREATE|WHERE|"
+    r"GROUP BY|ORDER BY|LIMIT) ",
+    re.DOTALL,
+)
+_SAYING = {"refuse", "_refuse", "warn", "QueryError", "SingularOperator", "UsageError"}
 
 
 def modules(*, outside: str) -> Iterator[tuple[str, ast.Module]]:
@@ -115,3 +126,57 @@ def test_kinds_are_those_of_the_schema_and_plans_name_no_other() -> None:
         plans += plan.__subclasses__()
     stated = {plan.kind for plan in plans if not inspect.isabstract(plan)}
     assert stated == set(KINDS)
+
+
+def built_sql(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Texts that look like SQL and are put together with something: line and text.
+
+    Messages to the analyst speak of SQL as well; they are left alone, and so are docstrings.
+    """
+    for child in ast.iter_child_nodes(tree):
+        if isinstance(child, ast.Raise):
+            continue
+        if isinstance(child, ast.Call):
+            name = child.func.attr if isinstance(child.func, ast.Attribute) else child.func
+            if (name.id if isinstance(name, ast.Name) else name) in _SAYING:
+                continue
+        text = None
+        if isinstance(child, ast.JoinedStr):
+            parts = [p.value if isinstance(p, ast.Constant) else "…" for p in child.values]
+            text = "".join(map(str, parts))
+        elif isinstance(child, ast.BinOp) and isinstance(child.op, ast.Add | ast.Mod):
+            found = (p.value for p in ast.walk(child) if isinstance(p, ast.Constant))
+            text = "".join(each for each in found if isinstance(each, str))
+        elif isinstance(child, ast.Call) and isinstance(child.func, ast.Attribute):
+            owner = child.func.value
+            if child.func.attr in ("join", "format", "replace") and isinstance(owner, ast.Constant):
+                text = f" {owner.value} ".replace("…", "") if owner.value != " AND " else None
+        if text and _SQL.search(text):
+            yield child.lineno, text
+        else:
+            yield from built_sql(child)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "f'SELECT {x} FROM records'",
+        "'SELECT count(*) FROM ' + table",
+        "'SELECT %s FROM records' % x",
+        "'SELECT {} FROM records'.format(x)",
+        "f' GROUP BY 1, {n}'",
+        "f'count(*) FILTER (WHERE {c})'",
+    ],
+)
+def test_built_sql_is_found(line: str) -> None:
+    assert list(built_sql(ast.parse(line)))
+    assert not list(built_sql(ast.parse(f"raise QueryError({line})")))
+
+
+def test_sql_is_built_in_one_module_of_queries() -> None:
+    found = {
+        name: lines
+        for name, tree in modules(outside="release/")
+        if name.startswith("queries/") and (lines := list(built_sql(tree)))
+    }
+    assert set(found) == {STATEMENTS}, found

@@ -16,8 +16,8 @@ from sfumato.draws import Draws, Positions
 from sfumato.operators import FineGrain, General, Operator, Part, Parts, Uniform
 from sfumato.operators.base import DYADIC
 from sfumato.queries import OpenedRelease, ask
-from sfumato.queries.classes import Plan
 from sfumato.queries.parse import parse
+from sfumato.queries.question_plan import QuestionPlan
 from sfumato.queries.session import session_of
 
 from .conftest import MakeRelease
@@ -435,5 +435,5 @@ def test_quasi_parts_of_mixed_conditions_are_computed_before_grouping(
         "SELECT COUNT(*) FROM release WHERE age > 40 OR disease = 'flu' OR age < 20",
         release.columns,
     )
-    plan = Plan(question, session_of(release), ["disease"], ["disease"])
+    plan = QuestionPlan(question, session_of(release), ["disease"], ["disease"])
     assert '"records"."age" > 40 AS "m0", "records"."age" < 20 AS "m1"' in plan.record_sums().sql

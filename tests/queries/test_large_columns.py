@@ -13,10 +13,10 @@ import pytest
 
 import sfumato as sf
 from sfumato.operators import Decoy, FineGrain, Operator, Uniform
-from sfumato.operators.drawn import DecoyEstimated, Structured
 from sfumato.operators.estimator import Estimator
 from sfumato.operators.inverse import DenseInverse
 from sfumato.operators.joint import JointEstimator
+from sfumato.operators.structured import DecoyEstimated, Structured
 from sfumato.queries import OpenedRelease, ask, open_release
 from sfumato.queries.sources import PerturbedSource
 

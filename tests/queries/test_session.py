@@ -12,7 +12,7 @@ import pytest
 
 from sfumato.errors import QueryError, UsageError
 from sfumato.operators import FineGrain
-from sfumato.queries import OpenedRelease, ask, classes
+from sfumato.queries import OpenedRelease, ask, question_plan
 from sfumato.queries.session import Session, session_of
 
 from .conftest import MakeRelease
@@ -141,7 +141,7 @@ def test_too_many_cells_are_refused_before_memory_is_gone(
     operator = FineGrain.of([Fraction(1, 2)] * 4_001)
     release = make_release(table, ["s"], {"s": operator})
     assert ask(release, "SELECT COUNT(*) FROM release WHERE age < 10 AND s = '1'").stderr > 0
-    monkeypatch.setattr(classes, "MOST_CELLS", 100_000)
+    monkeypatch.setattr(question_plan, "MOST_CELLS", 100_000)
     mixed = "SELECT COUNT(*) FROM release WHERE age % 40 = length(s)"
     with pytest.raises(QueryError, match="ties 40 combinations of quasi values to 4,001 sensitive"):
         ask(release, mixed)

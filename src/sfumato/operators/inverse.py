@@ -81,6 +81,11 @@ class Inverse:
         """Which symbols add to values besides their own."""
         return np.asarray(self.left != 0, np.bool_)
 
+    @cached_property
+    def is_level(self) -> bool:
+        """Whether all symbols add the same to other values."""
+        return bool((self.left == 1).all())
+
     @property
     def largest(self) -> float:
         """The largest weight of all, without its sign."""

@@ -86,7 +86,7 @@ class Joint(DrawnEstimated):
         self,
         forms: Forms,
         noise: FloatArray,
-        truth: FloatArray,
+        truth: FloatArray | None,
         first: FloatArray,
         second: FloatArray,
     ) -> FloatArray:
@@ -97,7 +97,8 @@ class Joint(DrawnEstimated):
             )
             return one * other
 
-        return self._summed(forms, noise, weights) + self.linear(forms, truth, first * second)
+        known = self.linear(forms, -noise if truth is None else truth, first * second)
+        return self._summed(forms, noise, weights) + known
 
     def counted(self, forms: Forms, sums: FloatArray, there: BoolArray) -> FloatArray:
         def weights(profile: int, chosen: IntArray) -> FloatArray:

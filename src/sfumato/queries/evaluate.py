@@ -16,9 +16,10 @@ from sfumato.operators.bucketed import summed
 from sfumato.operators.estimator import Estimated, Forms, Moments, Totals
 from sfumato.queries.aggregates import Aggregate
 from sfumato.queries.answer import Answer
-from sfumato.queries.classes import Cells, Classes, Plan, Planned
+from sfumato.queries.classes import ByValue, Classes, different
 from sfumato.queries.grid import grid
 from sfumato.queries.question import Question
+from sfumato.queries.question_plan import Planned, QuestionPlan
 from sfumato.queries.ranges import GeneralizedSource
 from sfumato.queries.reconstructed import check_counts, check_separable, reconstructed
 from sfumato.queries.session import Session, session_of
@@ -98,7 +99,7 @@ class Evaluation:
         """Keys `k…` and, for each aggregate, `a…` with error and interval: one line per row."""
         question, source = self._question, self._source
         columns = question.sensitive
-        plan = Plan(question, source.session, columns, source.shown(columns))
+        plan = QuestionPlan(question, source.session, columns, source.shown(columns))
         domains = source.domains(columns)
         _check_numbers(plan, domains)
         lines = source.lines(plan)
@@ -139,10 +140,10 @@ class Evaluation:
 
     def _rows(
         self,
-        plan: Plan,
+        plan: QuestionPlan,
         lines: pa.Table,
         classes: Classes,
-        cells: Cells | None,
+        cells: ByValue | None,
         forms: Forms,
         reached: BoolArray,
     ) -> tuple[Forms, dict[str, pa.Array | pa.ChunkedArray]]:
@@ -152,7 +153,7 @@ class Evaluation:
         key_of_form = np.zeros(1, np.int64) if cells is None else cells.forms[2]
         many = 1 if cells is None else max(len(cells.first_of_key), 1)
         combined = classes.key[forms.pair_class] * many + key_of_form[forms.pair_form]
-        known, row = np.unique(combined[reached], return_inverse=True)
+        known, row = different(combined[reached])
         placed = np.full(forms.pairs, -1)
         placed[reached] = row
         keys: dict[str, pa.Array | pa.ChunkedArray] = {}
@@ -193,7 +194,7 @@ def _totals(
     planned: Sequence[Planned],
     moments: Moments,
     forms: Forms,
-    cells: Cells | None,
+    cells: ByValue | None,
     estimated: Estimated | None,
 ) -> Totals:
     if all(each.is_exact for each in planned):
@@ -212,7 +213,7 @@ def _is_number(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
 
 
-def _check_numbers(plan: Plan, domains: Sequence[pa.Array]) -> None:
+def _check_numbers(plan: QuestionPlan, domains: Sequence[pa.Array]) -> None:
     """SUM and AVG need numbers; DuckDB knows the type of every expression."""
     schema = plan.session.schema
     arguments = {

@@ -147,8 +147,8 @@ def _group(group: exp.Group | None) -> list[Node]:
         return []
     extra = set(filled(group)) - {"expressions"}
     if extra:
-        what = "GROUP BY " + ", ".join(sorted(extra)).replace("_", " ").upper()
-        refuse(what, "List the keys: GROUP BY a, b.")
+        listed = ", ".join(sorted(extra)).replace("_", " ").upper()
+        refuse(f"GROUP BY {listed}", "List the keys: GROUP BY a, b.")
     for node in group.expressions:
         for kind, name in _GROUPINGS.items():
             if isinstance(node, kind):

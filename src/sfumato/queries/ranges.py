@@ -18,9 +18,9 @@ from sfumato.errors import QueryError, WeakPromiseWarning
 from sfumato.operators.base import FloatArray
 from sfumato.operators.estimator import Estimator, sum_by
 from sfumato.operators.inverse import Inverse
-from sfumato.queries.classes import Plan
 from sfumato.queries.overlap import overlap, stored
 from sfumato.queries.question import Question, Term
+from sfumato.queries.question_plan import QuestionPlan
 from sfumato.queries.sources import ColumnSource, Request, codes_of, estimator_of
 
 
@@ -42,7 +42,7 @@ class GeneralizedSource(ColumnSource):
     def estimator(self, columns: Sequence[str], name: str) -> Estimator:
         return estimator_of([Inverse.nothing_done(len(each)) for each in self.domains(columns)])
 
-    def lines(self, plan: Plan) -> pa.Table:
+    def lines(self, plan: QuestionPlan) -> pa.Table:
         """Shares of the records, summed by the value that they show."""
         known: dict[str, FloatArray] = {}
         sums: dict[str, FloatArray] = {}

@@ -21,8 +21,8 @@ from sfumato.operators.base import FloatArray
 from sfumato.operators.estimator import Estimated, Moments
 from sfumato.operators.four_states import reconstruct, states_of
 from sfumato.operators.reconstruct import most_likely, nearest_possible
-from sfumato.queries.classes import MOST_CELLS
 from sfumato.queries.question import Question
+from sfumato.queries.question_plan import MOST_CELLS
 from sfumato.queries.sources import PerturbedSource, Source, codes_of
 from sfumato.queries.statements import RecordSums, count, named
 

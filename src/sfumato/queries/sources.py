@@ -25,17 +25,17 @@ from sfumato.operators import Decoy, Operator, Parts
 from sfumato.operators.base import FloatArray
 from sfumato.operators.bucket_estimates import FITS
 from sfumato.operators.bucketed import BucketEstimator
-from sfumato.operators.drawn import DrawnEstimator
 from sfumato.operators.estimator import Estimator, Moments
 from sfumato.operators.inverse import DenseInverse, Inverse
 from sfumato.operators.joint import JointEstimator
+from sfumato.operators.structured import DrawnEstimator
 from sfumato.queries.bucket_table import bucket_table_of
 from sfumato.queries.statements import RecordSums, count, named
 from sfumato.release import BucketedRelease, PerturbedRelease, Release, SyntheticRelease
 
 if TYPE_CHECKING:
-    from sfumato.queries.classes import Plan
     from sfumato.queries.question import Question
+    from sfumato.queries.question_plan import QuestionPlan
     from sfumato.queries.session import Session
 
 
@@ -104,7 +104,7 @@ class Source(ABC):
     def shown(self, columns: Sequence[str]) -> list[str]:
         """The columns of the records that the estimator has to see."""
 
-    def lines(self, plan: Plan) -> pa.Table:
+    def lines(self, plan: QuestionPlan) -> pa.Table:
         """The records, summed."""
         return self.session.sums(plan.record_sums())
 

@@ -183,6 +183,15 @@ class RecordSums:
         tree = select([*self.keys, *self.sums], "records", where=self.where, groups=len(self.keys))
         return sql_text(tree, last=True)
 
+    @property
+    def no_lines(self) -> exp.Select:
+        """The same columns without a line: their types, and what DuckDB refuses."""
+        everything = [each.copy() for each in (*self.keys, *self.sums)]
+        where = [each.copy() for each in self.where]
+        tree = select(everything, "records", where=where, groups=len(self.keys))
+        tree.set("limit", exp.Limit(expression=exp.Literal.number(0)))
+        return tree
+
 
 def count(inside: Node | None = None, where: Sequence[Node] = ()) -> Node:
     """`COUNT(inside)`, or of everything, over the records that satisfy all conditions."""

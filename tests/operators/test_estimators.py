@@ -1,0 +1,201 @@
+"""Estimators against their definition, written out: every class, form and record by itself."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from sfumato.operators import Decoy, FineGrain, Operator, Part, Parts, Uniform
+from sfumato.operators.bucket_estimates import FITS, BucketFit, Groups
+from sfumato.operators.bucketed import BucketEstimator
+from sfumato.operators.buckets import BucketKinds, BucketOperator
+from sfumato.operators.drawn import DrawnEstimated
+from sfumato.operators.estimator import Forms, Moments, Statistic
+from sfumato.operators.inverse import DenseInverse, Inverse
+from sfumato.operators.joint import Joint
+from sfumato.operators.structured import Structured
+
+Floats = npt.NDArray[np.float64]
+VALUES, CLASSES, PROFILES = 5, 7, 3
+OPERATORS: dict[str, Operator] = {
+    "uniform": Uniform(VALUES, Fraction(1, 3)),
+    "identity": Uniform(VALUES, Fraction(1)),
+    "fine-grain": FineGrain.of([Fraction(n, 9) for n in (2, 9, 4, 5, 9)]),
+    "parts": Parts(
+        VALUES,
+        (
+            Part((0, 1, 2), Uniform(3, Fraction(1, 2))),
+            Part((1, 3), FineGrain.of([Fraction(1, 4), Fraction(1)])),
+            Part((2, 4), Uniform(2, Fraction(1))),
+        ),
+    ),
+    "decoy": Decoy(VALUES, 2).observed(np.array([40_000, 0, 30_000, 20_000, 33_000])),
+}
+
+
+def some_moments(rng: np.random.Generator, symbols: int) -> Moments:
+    """Sums of two weights, as of records, with lines missing."""
+    there = rng.random((CLASSES, symbols)) < 0.7
+    of, shown = np.nonzero(there)
+    n, e = rng.integers(1, 9, len(of)) * 1.0, rng.normal(size=len(of))
+    return Moments(
+        CLASSES,
+        of,
+        (shown,),
+        {
+            ("n",): n,
+            ("e",): e,
+            ("n", "n"): n,
+            ("e", "n"): e,
+            ("n", "e"): e,
+            ("e", "e"): e**2 / n + rng.random(len(of)),
+        },
+    )
+
+
+def some_forms(rng: np.random.Generator) -> Forms:
+    """Every profile splits the values into up to three forms, and leaves some out."""
+    cells, first, number = np.full((PROFILES, VALUES), -1), [0], 0
+    for profile in range(PROFILES):
+        keys = rng.integers(-1, 3, VALUES)
+        for key in sorted(set(keys.tolist()) - {-1}):
+            cells[profile, keys == key] = number
+            number += 1
+        first.append(number)
+    return Forms.of(rng.integers(0, PROFILES, CLASSES), cells, np.array(first))
+
+
+def statistics(rng: np.random.Generator) -> list[Statistic]:
+    there = rng.random((PROFILES, VALUES)) < 0.8
+    numbers = np.where(there, rng.normal(size=(PROFILES, VALUES)), 0.0)
+    flags = there.astype(np.float64)
+    return [Statistic("e", "n", flags, there), Statistic("n", "n", numbers, there)]
+
+
+def by_hand(
+    moments: Moments, forms: Forms, weights: Floats, chosen: list[Statistic]
+) -> tuple[Floats, Floats, npt.NDArray[np.bool_]]:
+    """T̂ and its covariance by pair, and whether a record could have a value of the form."""
+    value = np.zeros((len(chosen), forms.pairs))
+    covariance = np.zeros((len(chosen), len(chosen), forms.pairs))
+    reached = np.zeros(forms.pairs, np.bool_)
+    for pair in range(forms.pairs):
+        form, own = forms.pair_form[pair], forms.pair_class[pair]
+        profile = forms.profile[own]
+        inside = forms.cells[profile] == form
+        h = [np.where(inside, each.values[profile], 0.0) for each in chosen]
+        for line in np.flatnonzero(moments.of == own):
+            row = weights[moments.shown[0][line]]
+            reached[pair] |= bool((row[inside] != 0).any())
+            z = [float(row @ each) for each in h]
+            for i, one in enumerate(chosen):
+                value[i, pair] += moments.sums[(one.weight,)][line] * z[i]
+                for j, other in enumerate(chosen):
+                    squares = moments.sums[(one.weight, other.weight)][line]
+                    covariance[i, j, pair] += squares * (z[i] * z[j] - row @ (h[i] * h[j]))
+    return value, covariance, reached
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+@pytest.mark.parametrize("seed", range(3))
+def test_structured_and_written_out_are_the_definition(name: str, seed: int) -> None:
+    operator, rng = OPERATORS[name], np.random.default_rng(seed)
+    inverse = operator.inverse()
+    assert isinstance(inverse, Inverse)
+    weights = inverse.weigh(np.eye(VALUES)).T  # by (symbol, value)
+    moments, forms, chosen = some_moments(rng, len(weights)), some_forms(rng), statistics(rng)
+    value, covariance, reached = by_hand(moments, forms, weights, chosen)
+    ways: list[DrawnEstimated] = [Structured(moments, inverse), Joint(moments, [inverse])]
+    if len(weights) == VALUES:
+        ways.append(Joint(moments, [DenseInverse(weights)]))
+    gradient = [rng.normal(size=forms.pairs) for _ in chosen]
+    expected = np.einsum("ip,jp,ijp->p", gradient, gradient, covariance)
+    for way in ways:
+        totals = way.read(forms, chosen)
+        np.testing.assert_allclose(totals.values, value, atol=1e-9)
+        np.testing.assert_allclose(totals.variance(gradient), expected, atol=1e-9)
+        np.testing.assert_array_equal(way.reached(forms), reached)
+    known = [way.histogram("e") for way in ways]
+    shown = moments.table("e", [len(weights)])
+    for found in known:
+        np.testing.assert_allclose(found[found > -np.inf], (shown @ weights)[found > -np.inf])
+        np.testing.assert_allclose(found, known[0])
+
+
+def test_what_is_not_finite_stays_where_it_is() -> None:
+    """An infinite sum of one value's records does not touch another value that they cannot have."""
+    moments = Moments(1, np.array([0, 0]), (np.array([0, 1]),), {
+        ("e",): np.array([2.0, np.inf]), ("n",): np.ones(2),
+        ("e", "e"): np.array([4.0, np.nan]), ("n", "n"): np.ones(2),
+    })  # fmt: skip
+    forms = Forms.of(np.zeros(1, np.int64), np.array([[0, 1, -1, -1, -1]]), np.array([0, 2]))
+    there = forms.cells >= 0
+    asked = [Statistic("e", "n", there * 1.0, there)]
+    inverse = OPERATORS["identity"].inverse()
+    assert isinstance(inverse, Inverse)
+    for way in (Structured(moments, inverse), Joint(moments, [inverse])):
+        totals = way.read(forms, asked)
+        assert totals.values[0].tolist() == [2.0, np.inf]
+        assert totals.variance([1.0])[0] == 0
+
+
+@pytest.fixture(scope="module")
+def buckets() -> tuple[BucketOperator, Floats, Floats]:
+    """The operator of 240 buckets of three, the counts of their values, and their shares."""
+    rng = np.random.default_rng(3)
+    held = np.array([rng.choice(VALUES, 3, replace=False) for _ in range(240)])
+    place = np.repeat(np.arange(240), 3)
+    ones = np.ones(720, np.int64)
+    kinds = BucketKinds(ones[:240], place, held.ravel(), ones)
+    operator = BucketOperator.of([kinds], VALUES)
+    shares = np.zeros((240, VALUES))
+    shares[place, held.ravel()] = 1 / 3
+    return operator, operator.counts, shares
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_groups_are_fitted_as_if_alone(
+    name: str, buckets: tuple[BucketOperator, Floats, Floats]
+) -> None:
+    operator, counts, shares = buckets
+    fit: BucketFit = FITS[name](operator, counts)
+    number = np.array([0.0, 1.0, 30.0, 200.0, 720.0])
+    order = np.random.default_rng(4).integers(0, 240, 720)
+    beside = np.array([shares[order[: int(n)]].sum(axis=0) for n in number])
+    together = fit.fit(Groups.of_counts(number, beside))
+    for place, n in enumerate(number):
+        alone = fit.fit_counts(n, beside[place])
+        np.testing.assert_allclose(together.mean[place], alone.mean, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(together.covariance[place], alone.covariance, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_linear_forms_of_buckets_are_those_of_their_covariance(
+    name: str, buckets: tuple[BucketOperator, Floats, Floats]
+) -> None:
+    from scipy.sparse import csr_array
+
+    operator, counts, shares = buckets
+    fit: BucketFit = FITS[name](operator, counts)
+    rng = np.random.default_rng(6)
+    of, shown = np.nonzero(rng.random((CLASSES, 240)) < 0.3)
+    n = rng.integers(1, 3, len(of)) * 1.0
+    moments = Moments(CLASSES, of, (shown,), {("n",): n, ("n", "n"): n})
+    forms, (_, second) = some_forms(rng), statistics(rng)
+    flat = Statistic("n", "n", second.there * 1.0, second.there)
+    totals = BucketEstimator(fit, csr_array(shares)).estimate(moments).read(forms, [second, flat])
+    slopes = rng.normal(size=(2, forms.pairs))
+    found = totals.variance(list(slopes))
+    for pair in range(forms.pairs):
+        own = forms.pair_class[pair]
+        lines = moments.of == own
+        beside = n[lines] @ shares[shown[lines]]
+        alone = fit.fit_counts(n[lines].sum(), beside)
+        inside = forms.cells[forms.profile[own]] == forms.pair_form[pair]
+        h = np.where(inside, [each.values[forms.profile[own]] for each in (second, flat)], 0.0)
+        np.testing.assert_allclose(totals.values[:, pair], h @ alone.mean, atol=1e-7)
+        form = slopes[:, pair] @ h
+        assert found[pair] == pytest.approx(form @ alone.covariance @ form, abs=1e-7)
