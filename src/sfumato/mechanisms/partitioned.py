@@ -17,11 +17,12 @@ from sfumato.errors import UsageError
 from sfumato.guarantees.base import Guarantee
 from sfumato.guarantees.rho import RhoPrivacy
 from sfumato.guarantees.words import SHARES_ONLY, Reader
+from sfumato.mechanisms.described import predicted_table
 from sfumato.mechanisms.fine_grain import best_for_counts
 from sfumato.mechanisms.partitioning import balanced_groups, best_merging, reverse_cuthill_mckee
 from sfumato.mechanisms.partitioning.merge import part_gamma
 from sfumato.mechanisms.perturbed import within
-from sfumato.mechanisms.protocol import Batch, Mechanism, Published, RecordPlan
+from sfumato.mechanisms.protocol import Batch, Mechanism, PlanTable, Published, RecordPlan
 from sfumato.operators import FineGrain, Part, Parts, Uniform
 from sfumato.profile import Histogram, Profile
 
@@ -155,6 +156,9 @@ class PartitionedPlan(RecordPlan):
             )
         return sentences
 
+    def description(self) -> tuple[list[PlanTable], list[str]]:
+        return [table for column, cut in self.columns.items() for table in _tables(column, cut)], []
+
     def predicted_error(self) -> float:
         return max(
             math.sqrt(len(cut.histogram.values) * cut.total_variance()) / max(cut.histogram.rows, 1)
@@ -169,6 +173,41 @@ class PartitionedPlan(RecordPlan):
             gains = cut.operator.odds_gains()
             for symbol, (gain, limit) in enumerate(zip(gains, cut.limits, strict=True)):
                 assert within(gain, limit), (column, symbol, gain, limit)
+
+
+def _tables(column: str, cut: SubTables) -> list[PlanTable]:
+    """The sub-tables, and what is predicted of counts over all of them."""
+    operator, by_symbol = cut.operator, cut.symbol_counts.astype(np.float64)
+    sizes = np.array([len(part.codes) for part in operator.parts])[operator.symbol_parts]
+    kept = np.concatenate([part.operator.retentions for part in operator.parts])
+    staying = operator.total(by_symbol * (kept + (1 - kept) / sizes))
+    counts = cut.histogram.counts.astype(np.float64)
+    rows = [
+        (
+            number,
+            int(cut.quotas[number].sum()),
+            len(part.codes),
+            float(part.operator.amplification()),
+            float(part.operator.retentions.min()),
+            float(part.operator.retentions.max()),
+        )
+        for number, part in enumerate(operator.parts)
+    ]
+    return [
+        PlanTable(
+            "Sub-tables",
+            f"{column}: {len(operator.parts)} parts, error bound {cut.bound:.4g}",
+            ("part", "records", "values", "amplification", "least retention", "largest"),
+            rows,
+        ),
+        predicted_table(
+            cut.histogram,
+            np.divide(staying, counts, out=np.zeros_like(counts), where=counts > 0),
+            np.sqrt(operator.total(operator.variances(by_symbol))),
+            float(staying.sum() / counts.sum()),
+            operator.condition(),
+        ),
+    ]
 
 
 @dataclass(frozen=True)

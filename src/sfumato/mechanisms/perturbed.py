@@ -15,7 +15,8 @@ import numpy as np
 
 from sfumato.columns import list_some, value_text, value_to_json
 from sfumato.draws import Address, Draws, Positions
-from sfumato.mechanisms.protocol import Batch, Published, RecordPlan
+from sfumato.mechanisms.described import predicted_table, staying
+from sfumato.mechanisms.protocol import Batch, PlanTable, Published, RecordPlan
 from sfumato.operators.base import FloatArray, Operator
 from sfumato.profile import Histogram
 
@@ -104,13 +105,21 @@ class PerturbedPlan(RecordPlan):
 
     def record_utility(self, column: str) -> float:
         """The expected share of records whose value stays as it was (thesis, Definition 7)."""
-        counts, matrix = self._counts(column), self.operators[column]
-        kept = getattr(matrix, "retentions", None)
-        if kept is None:
-            diagonal = np.diag(matrix.matrix())
-        else:
-            diagonal = kept + (1 - kept) / len(kept)
-        return float(counts @ diagonal / max(counts.sum(), 1))
+        counts = self._counts(column)
+        return float(counts @ staying(self.operators[column]) / max(counts.sum(), 1))
+
+    def description(self) -> tuple[list[PlanTable], list[str]]:
+        return [
+            predicted_table(
+                self.histograms[column],
+                staying(operator),
+                np.sqrt(operator.variances(self._counts(column))),
+                self.record_utility(column),
+                operator.condition(),
+            )
+            for column, operator in self.operators.items()
+            if not operator.needs_counts
+        ], []
 
     def _counts(self, column: str) -> FloatArray:
         if column in self.histograms:

@@ -7,9 +7,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 
 from sfumato.columns import Value
 from sfumato.draws import Address, BoolArray, Draws, IntArray
@@ -50,6 +50,16 @@ class Published:
     keep: BoolArray | None = None
 
 
+class PlanTable(NamedTuple):
+    """A table that a plan shows its steward; the cells of a row as the columns name them."""
+
+    name: str
+    title: str
+    columns: tuple[str, ...]
+    rows: Sequence[tuple[str | int | float | None, ...]]
+    note: str = ""
+
+
 class Plan(ABC):
     """A mechanism's decision for one profile.
 
@@ -77,6 +87,10 @@ class Plan(ABC):
     def caveats(self) -> list[str]:
         """Sentences that belong beside the promise."""
         return []
+
+    def description(self) -> tuple[list[PlanTable], list[str]]:
+        """Tables and sentences about the plan for its steward, before anything is published."""
+        return [], []
 
     @abstractmethod
     def predicted_error(self) -> float:

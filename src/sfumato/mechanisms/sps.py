@@ -15,7 +15,8 @@ from sfumato.errors import InfeasibleGuarantee, UsageError
 from sfumato.guarantees.base import Guarantee
 from sfumato.guarantees.reconstruction import ReconstructionPrivacy
 from sfumato.mechanisms.perturbed import relative_error
-from sfumato.mechanisms.protocol import CellPlan, Emitted, Mechanism, PublishedQuasi
+from sfumato.mechanisms.protocol import CellPlan, Emitted, Mechanism, PlanTable, PublishedQuasi
+from sfumato.mechanisms.reconstruction.described import describe_sampling
 from sfumato.mechanisms.reconstruction.drawing import draw_block
 from sfumato.mechanisms.reconstruction.groups import Groups, personal_groups
 from sfumato.mechanisms.reconstruction.levels import Bound, Level, levels
@@ -150,6 +151,9 @@ class SampledPlan(CellPlan):
                 "of their records could be perturbed and published within the promise."
             )
         return sentences
+
+    def description(self) -> tuple[list[PlanTable], list[str]]:
+        return describe_sampling(self)
 
     def predicted_error(self) -> float:
         plain = relative_error(self.operator, self.histogram.counts.astype(np.float64))

@@ -26,8 +26,7 @@ from sfumato.guarantees import Guarantee, parse_guarantee
 from sfumato.mechanisms import Mechanism, Plan, given_mechanism
 from sfumato.outlook.catalogue import allowed_guarantees
 from sfumato.outlook.describe_generalized import describe_generalized
-from sfumato.outlook.describe_perturbed import describe_perturbed
-from sfumato.outlook.describe_reconstruction import describe_reconstruction
+from sfumato.outlook.describe_plan import describe_plan
 from sfumato.outlook.describe_release import describe_release, domain_text
 from sfumato.outlook.describe_small_sum import describe_small_sum
 from sfumato.outlook.description import Description
@@ -106,9 +105,8 @@ def release_at(origin: Any) -> Release | None:
 
 
 DESCRIBERS: list[Describer] = [
-    describe_perturbed,
+    describe_plan,
     describe_small_sum,
-    describe_reconstruction,
     describe_generalized,
 ]
 

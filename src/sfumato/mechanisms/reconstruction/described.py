@@ -4,28 +4,24 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sfumato.columns import value_text
-from sfumato.guarantees import Guarantee
-from sfumato.mechanisms import Plan
+from sfumato.mechanisms.protocol import PlanTable
 from sfumato.mechanisms.reconstruction.merging import Merge
 from sfumato.mechanisms.reconstruction.prediction import inflation
-from sfumato.mechanisms.sps import SampledPlan
-from sfumato.pages.tables import ReportTable
-from sfumato.profile import Profile
+
+if TYPE_CHECKING:
+    from sfumato.mechanisms.sps import SampledPlan
 
 USUAL = tuple(Fraction(tenths, 10) for tenths in range(1, 6))  # the paper's λ and δ
 _SHOWN_PAIRS = 10
 
 
-def describe_reconstruction(
-    profile: Profile, guarantee: Guarantee, plan: Plan
-) -> tuple[list[ReportTable], list[str]]:
-    """For reconstruction privacy: v_g and v_r by λ and δ, merges, levels and the price."""
-    if not isinstance(plan, SampledPlan):
-        return [], []
+def describe_sampling(plan: SampledPlan) -> tuple[list[PlanTable], list[str]]:
+    """v_g and v_r by λ and δ, merges, levels and the price."""
     tables = [exposure_table(plan), level_table(plan)]
     if any(merge.changes for merge in plan.groups.merges):
         tables.insert(0, merge_table(plan.groups.merges))
@@ -43,7 +39,7 @@ def describe_reconstruction(
     return tables, notes
 
 
-def exposure_table(plan: SampledPlan) -> ReportTable:
+def exposure_table(plan: SampledPlan) -> PlanTable:
     """v_g and v_r under plain uniform perturbation, around the promised λ and δ."""
     own = plan.setting
     settings = [replace(own, error=error) for error in sorted({*USUAL, own.error})]
@@ -56,7 +52,7 @@ def exposure_table(plan: SampledPlan) -> ReportTable:
     for setting in settings:
         exact, chernoff = plan.exposed("exact", setting), plan.exposed("chernoff", setting)
         rows.append((float(setting.error), float(setting.chance), *exact, *chernoff))
-    return ReportTable(
+    return PlanTable(
         "Exposed",
         "shares of personal groups and of people exposed by uniform perturbation alone",
         ("error", "chance", "groups", "people", "groups, Chernoff", "people, Chernoff"),
@@ -65,9 +61,9 @@ def exposure_table(plan: SampledPlan) -> ReportTable:
     )
 
 
-def merge_table(merges: tuple[Merge, ...]) -> ReportTable:
+def merge_table(merges: tuple[Merge, ...]) -> PlanTable:
     rows = [(m.column, len(m.domain), m.count, m.pairs, len(m.rejected)) for m in merges]
-    return ReportTable(
+    return PlanTable(
         "Merged",
         "quasi values that say the same about the sensitive column",
         ("column", "values", "after merging", "pairs inside", "of them told apart"),
@@ -75,7 +71,7 @@ def merge_table(merges: tuple[Merge, ...]) -> ReportTable:
     )
 
 
-def rejected_table(merges: tuple[Merge, ...]) -> ReportTable:
+def rejected_table(merges: tuple[Merge, ...]) -> PlanTable:
     """Pairs inside a merged class that the test tells apart (errata R7)."""
     rows = [
         (m.column, value_text(m.domain[first]), value_text(m.domain[second]))
@@ -83,7 +79,7 @@ def rejected_table(merges: tuple[Merge, ...]) -> ReportTable:
         for first, second in m.rejected[:_SHOWN_PAIRS].tolist()
     ]
     total = sum(len(m.rejected) for m in merges)
-    return ReportTable(
+    return PlanTable(
         "Overridden",
         "pairs that differ by the test and are merged all the same",
         ("column", "value", "and"),
@@ -92,7 +88,7 @@ def rejected_table(merges: tuple[Merge, ...]) -> ReportTable:
     )
 
 
-def level_table(plan: SampledPlan) -> ReportTable:
+def level_table(plan: SampledPlan) -> PlanTable:
     sizes, largest = plan.groups.sizes, plan.groups.largest
     shares = largest / sizes
     rows = []
@@ -100,7 +96,7 @@ def level_table(plan: SampledPlan) -> ReportTable:
         inside = (shares > level.above) & (shares <= level.to)
         sampled = inside & (plan.samples < sizes)
         rows.append((level.above, level.to, level.sample, int(inside.sum()), int(sampled.sum())))
-    return ReportTable(
+    return PlanTable(
         "Levels",
         "records perturbed of a group, by its largest share",
         ("share above", "up to", "records", "groups", "sampled"),
