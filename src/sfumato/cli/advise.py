@@ -2,35 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from sfumato.cli.app import app
 from sfumato.cli.options import (
-    BinEdges,
-    Categorical,
-    Domain,
-    Drop,
-    Hierarchies,
     Json,
-    Key,
-    MissingValues,
-    Numeric,
     Origin,
-    Quasi,
-    Sensitive,
-    declared_table,
+    table_flags,
 )
 from sfumato.cli.show import ProgressLine, show_json
 from sfumato.errors import UsageError
 
 
 @app.command()
+@table_flags
 def advise(
     table: Origin,
-    quasi: Quasi,
-    sensitive: Sensitive,
+    roles: dict[str, Any],
     target_error: Annotated[
         float, typer.Option(help="Mean relative error of counts that is to be reached: 0.1")
     ] = 0.1,
@@ -50,42 +40,32 @@ def advise(
     ] = None,
     questions: Annotated[int, typer.Option(help="Questions that errors are averaged over.")] = 300,
     seed: Annotated[int, typer.Option(help="Of the questions; nothing is published.")] = 0,
-    key: Key = None,
-    drop: Drop = "",
-    numeric: Numeric = "",
-    categorical: Categorical = "",
-    domain: Domain = None,
-    bins: BinEdges = None,
-    hierarchy: Hierarchies = None,
-    missing: MissingValues = "refuse",
     as_json: Json = False,
 ) -> None:
     """Find the strongest promise that keeps counts as accurate as you need them."""
     from sfumato.outlook.advise import Advice, Cost
     from sfumato.outlook.advise import advise as advise_on
 
-    declared = declared_table(
-        table, quasi, sensitive, key, drop, numeric, categorical, domain, bins, missing, hierarchy
-    )
     found: Advice | Cost
     with ProgressLine() as progress:
         if guarantee is not None:
             if ceiling or among.strip():
                 raise UsageError("Give --ceiling or --among, or --guarantee, not both.")
             found = advise_on(
-                declared,
+                table,
                 guarantee=guarantee,
                 mechanism=mechanism,
                 min_count=min_count,
                 seed=seed,
                 questions=questions,
                 progress=progress.callback,
+                **roles,
             )
         else:
             if mechanism is not None:
                 raise UsageError("--mechanism needs --guarantee.")
             found = advise_on(
-                declared,
+                table,
                 target_error=target_error,
                 min_count=min_count,
                 ceilings=_ceilings(ceiling),
@@ -93,6 +73,7 @@ def advise(
                 seed=seed,
                 questions=questions,
                 progress=progress.callback,
+                **roles,
             )
     if as_json:
         show_json(found.to_json())

@@ -9,39 +9,29 @@ import typer
 
 from sfumato.cli.app import app
 from sfumato.cli.options import (
-    BinEdges,
     Bound,
-    Categorical,
-    Domain,
-    Drop,
     Folder,
-    Hierarchies,
     Json,
-    Key,
     MergeBy,
-    MissingValues,
-    Numeric,
     Origin,
-    Quasi,
-    Sensitive,
     Significance,
     Threads,
     chosen_mechanism,
-    declared_table,
-    pairs,
+    table_flags,
 )
 from sfumato.cli.show import ProgressLine, show_json
 from sfumato.errors import DataError
+from sfumato.table_options import pairs
 
 if TYPE_CHECKING:
     from sfumato.mechanisms import Mechanism
 
 
 @app.command()
+@table_flags
 def describe(
     table: Origin,
-    quasi: Quasi = "",
-    sensitive: Sensitive = "",
+    roles: dict[str, Any],
     guarantee: Annotated[
         str | None, typer.Option(help="Show what this promise would mean and cost.")
     ] = None,
@@ -49,14 +39,6 @@ def describe(
     bound: Bound = None,
     merge: MergeBy = None,
     significance: Significance = None,
-    key: Key = None,
-    drop: Drop = "",
-    numeric: Numeric = "",
-    categorical: Categorical = "",
-    domain: Domain = None,
-    bins: BinEdges = None,
-    missing: MissingValues = "refuse",
-    hierarchy: Hierarchies = None,
     as_json: Json = False,
 ) -> None:
     """Show columns, histograms, and what a promise would mean, before publishing.
@@ -66,24 +48,9 @@ def describe(
     """
     from sfumato.outlook.describe import describe as describe_table
 
-    declared: Any = table
-    if quasi or sensitive or key or drop or guarantee:
-        declared = declared_table(
-            table,
-            quasi,
-            sensitive,
-            key,
-            drop,
-            numeric,
-            categorical,
-            domain,
-            bins,
-            missing,
-            hierarchy,
-        )
     way = chosen_mechanism(mechanism, bound, merge, significance)
     with ProgressLine() as line:
-        description = describe_table(declared, guarantee, way, progress=line.callback)
+        description = describe_table(table, guarantee, way, progress=line.callback, **roles)
     if as_json:
         show_json(description.to_json())
     else:
@@ -91,12 +58,12 @@ def describe(
 
 
 @app.command()
+@table_flags
 def publish(
     table: Origin,
     out: Annotated[Path, typer.Option(help="Folder for the release; must not exist.")],
     guarantee: Annotated[str, typer.Option(help="The promise, e.g. 'rho-privacy(1/13, 1/6)'.")],
-    quasi: Quasi = "",
-    sensitive: Sensitive = "",
+    roles: dict[str, Any],
     mechanism: Annotated[
         str | None, typer.Option(help="The way to keep it; the most accurate one by default.")
     ] = None,
@@ -116,14 +83,6 @@ def publish(
             help="Only fakes that no record of the bucket all but rules out.",
         ),
     ] = False,
-    key: Key = None,
-    drop: Drop = "",
-    numeric: Numeric = "",
-    categorical: Categorical = "",
-    domain: Domain = None,
-    bins: BinEdges = None,
-    missing: MissingValues = "refuse",
-    hierarchy: Hierarchies = None,
     order: Annotated[
         str, typer.Option(help="shuffle (default), or keep where the order means nothing.")
     ] = "shuffle",
@@ -158,18 +117,10 @@ def publish(
             "It is marked as seeded and will not pass an audit.",
             err=True,
         )
-    origin: Any = table
-    if engine == "spark":
-        from sfumato.engines.spark.session import open_files
-
-        origin = open_files([table], table)
-    declared = declared_table(
-        origin, quasi, sensitive, key, drop, numeric, categorical, domain, bins, missing, hierarchy
-    )
     way = chosen_mechanism(mechanism, bound, merge, significance)
     with ProgressLine() as line:
         publication = publish_table(
-            declared,
+            table,
             guarantee,
             to=out,
             engine=engine,
@@ -183,6 +134,7 @@ def publish(
             threads=threads,
             progress=line.callback,
             trace=trace,
+            **roles,
         )
     if merges is not None:
         from sfumato.release.merges import write_merges
@@ -253,7 +205,9 @@ def audit(
     previous_table: Annotated[
         str | None, typer.Option(help="The table behind it, with --key: whose value changed.")
     ] = None,
-    key: Key = None,
+    key: Annotated[
+        str | None, typer.Option(help="Column that identifies the person; not published.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Check a release against the table it was made from.

@@ -3,35 +3,25 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from sfumato.cli.app import app
 from sfumato.cli.options import (
-    BinEdges,
-    Categorical,
-    Domain,
-    Drop,
-    Hierarchies,
     Json,
-    Key,
-    MissingValues,
-    Numeric,
     Origin,
-    Quasi,
-    Sensitive,
-    declared_table,
+    table_flags,
 )
 from sfumato.cli.show import ProgressLine, show_json
 
 
 @app.command()
+@table_flags
 def compare(
     table: Origin,
     out: Annotated[Path, typer.Option(help="Folder for the page, the JSON and the questions.")],
-    quasi: Quasi = "",
-    sensitive: Sensitive = "",
+    roles: dict[str, Any],
     guarantee: Annotated[
         list[str] | None,
         typer.Option(help="A promise; with each --mechanism that keeps it. Repeatable."),
@@ -66,14 +56,6 @@ def compare(
     jobs: Annotated[
         int | None, typer.Option(min=1, help="Candidates at once; one per processor by default.")
     ] = None,
-    key: Key = None,
-    drop: Drop = "",
-    numeric: Numeric = "",
-    categorical: Categorical = "",
-    domain: Domain = None,
-    bins: BinEdges = None,
-    missing: MissingValues = "refuse",
-    hierarchy: Hierarchies = None,
     as_json: Json = False,
 ) -> None:
     """Compare promises and mechanisms: what they give away, what answers are worth.
@@ -83,14 +65,11 @@ def compare(
     from sfumato.evidence.compare import Candidate, pair_up
     from sfumato.evidence.compare import compare as compare_candidates
 
-    declared = declared_table(
-        table, quasi, sensitive, key, drop, numeric, categorical, domain, bins, missing, hierarchy
-    )
     chosen = pair_up(guarantee or [], mechanism or [])
     chosen += [Candidate.parse(text) for text in candidate or []]
     with ProgressLine("candidates") as line:
         found = compare_candidates(
-            declared,
+            table,
             chosen,
             out=out,
             workload=workload,
@@ -102,6 +81,7 @@ def compare(
             seed=seed,
             jobs=jobs,
             progress=line.callback,
+            **roles,
         )
     if as_json:
         show_json(found.to_json())

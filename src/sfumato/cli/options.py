@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
+from functools import wraps
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from sfumato.errors import UsageError
-
-if TYPE_CHECKING:
-    from sfumato.table import Table
+from sfumato.table_options import TABLE_OPTIONS, TableOption
 
 Origin = Annotated[
     str,
@@ -19,27 +21,6 @@ Origin = Annotated[
     ),
 ]
 Folder = Annotated[Path, typer.Argument(help="The release folder.")]
-Quasi = Annotated[str, typer.Option(help="Quasi columns, published as they are: a,b,c")]
-Sensitive = Annotated[str, typer.Option(help="Sensitive columns: d,e")]
-Key = Annotated[str | None, typer.Option(help="Column that identifies the person; not published.")]
-Drop = Annotated[str, typer.Option(help="Columns to leave out.")]
-Numeric = Annotated[str, typer.Option(help="Columns to treat as numeric.")]
-Categorical = Annotated[str, typer.Option(help="Columns to treat as categorical.")]
-Domain = Annotated[
-    list[str] | None, typer.Option(help="Stated domain: age=16..93 or sex=F,M. Repeatable.")
-]
-BinEdges = Annotated[
-    list[str] | None, typer.Option("--bins", help="Bins: cost=0,100,1000. Repeatable.")
-]
-Hierarchies = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--hierarchy", help="CSV, leaf to root, for a categorical quasi column: city=cities.csv."
-    ),
-]
-MissingValues = Annotated[
-    str, typer.Option(help="Rows without a sensitive value: refuse, value (of its own), drop.")
-]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
 Bound = Annotated[
     str | None, typer.Option(help="Reconstruction privacy: exact (default) or chernoff.")
@@ -54,34 +35,36 @@ Significance = Annotated[
 Threads = Annotated[int | None, typer.Option(help="Threads to use; all by default.")]
 
 
-def declared_table(
-    origin: Any,
-    quasi: str,
-    sensitive: str,
-    key: str | None,
-    drop: str,
-    numeric: str,
-    categorical: str,
-    domain: list[str] | None,
-    bins: list[str] | None,
-    missing: str,
-    hierarchies: list[str] | None = None,
-) -> Table:
-    """The table that the flags declare."""
-    from sfumato.table import read
+def table_flags(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the flags of every table option, where its parameter `roles` stands.
 
-    return read(
-        origin,
-        quasi=quasi,
-        sensitive=sensitive,
-        key=key,
-        drop=drop,
-        numeric=numeric,
-        categorical=categorical,
-        domain=pairs(domain, "--domain"),
-        bins=pairs(bins, "--bins"),
-        missing=missing,  # type: ignore[arg-type]
-        hierarchies=pairs(hierarchies, "--hierarchy"),
+    It has them there as `read` takes them; nothing where nothing was said of the table.
+    """
+    given = inspect.signature(command, eval_str=True).parameters
+    flags = [_flag(option) for option in TABLE_OPTIONS]
+    own = [[each] if each.name != "roles" else flags for each in given.values()]
+    # the command line names all that it gives, so their order is only that of the help
+    listed = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in chain(*own)]
+
+    @wraps(command)
+    def run(**named: Any) -> None:
+        said = {option: named.pop(option.name) for option in TABLE_OPTIONS}
+        silent = all(given == option.default for option, given in said.items())
+        roles = {option.name: option.from_flags(given) for option, given in said.items()}
+        command(**named, roles={} if silent else roles)
+
+    run.__signature__ = inspect.Signature(listed)  # type: ignore[attr-defined]
+    run.__annotations__ = {each.name: each.annotation for each in listed}
+    return run
+
+
+def _flag(option: TableOption) -> inspect.Parameter:
+    kinds: dict[str, Any] = {"column": str | None, "each": list[str] | None}
+    return inspect.Parameter(
+        option.name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=typer.Option(option.default, f"--{option.flag_name}", help=option.help),
+        annotation=kinds.get(option.form, str),
     )
 
 
@@ -99,13 +82,3 @@ def chosen_mechanism(
             f"--mechanism 'sps({', '.join(given)})'."
         )
     return f"sps({', '.join(given)})"
-
-
-def pairs(given: list[str] | None, flag: str) -> dict[str, str]:
-    pairs = {}
-    for text in given or []:
-        column, equals, value = text.partition("=")
-        if not equals or not column.strip() or not value.strip():
-            raise UsageError(f"{flag} takes COLUMN=…, for example {flag} age=16..93. Got {text!r}.")
-        pairs[column.strip()] = value.strip()
-    return pairs

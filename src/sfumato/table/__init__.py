@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
 
@@ -40,6 +40,17 @@ class Table:
     @property
     def label(self) -> str:
         return self.source.label
+
+    @property
+    def declaration(self) -> tuple[tuple[str, object], ...]:
+        """All that was said of the table, to tell it from another: everything but its records."""
+        found = []
+        for part in fields(self):
+            said = getattr(self, part.name)
+            if part.name != "source":
+                ordered = sorted(said.items()) if isinstance(said, Mapping) else said
+                found.append((part.name, ordered))
+        return tuple(found)
 
     def type_of(self, column: str) -> pa.DataType:
         return self.source.schema.field(column).type

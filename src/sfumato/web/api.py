@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from sfumato.errors import DataError
+from sfumato.table_options import ROLES, TABLE_OPTIONS
 from sfumato.version import __version__
 from sfumato.web.answers import Refusal, answer
 from sfumato.web.bodies import read_object, save_body
@@ -28,7 +29,6 @@ from sfumato.web.state import (
 )
 from sfumato.web.workers import Workers
 
-ROLES = ("quasi", "sensitive", "key", "drop")
 _LONG = 3600.0  # seconds for reading a whole table
 _SHORT = 120.0  # for a question or an exact prediction
 _LOOK_UP = 0.25  # seconds between two looks whether anybody still waits
@@ -193,18 +193,21 @@ async def give_roles(request: Request) -> Response:
 
 
 def _options(given: dict[str, Any]) -> dict[str, Any]:
-    """What the command line's flags would say, as texts."""
-    options: dict[str, Any] = {"missing": str(given.get("missing") or "refuse")}
-    for name in ("numeric", "categorical"):
-        listed = given.get(name) or []
-        if not isinstance(listed, list) or not all(isinstance(each, str) for each in listed):
-            raise Refusal(400, f"{name!r} must be a list of columns.")
-        options[name] = listed
-    for name in ("domain", "bins"):
-        pairs = given.get(name) or {}
-        if not isinstance(pairs, dict) or not all(isinstance(v, str) for v in pairs.values()):
-            raise Refusal(400, f"{name!r} must give a text for each column.")
-        options[name] = pairs
+    """What the command line's flags would say, as texts; the roles of columns are given apart."""
+    options: dict[str, Any] = {}
+    for option in TABLE_OPTIONS:
+        if option.name in ROLES or option.names_files or given.get(option.name) in (None, ""):
+            continue
+        said = given[option.name]
+        if option.form == "columns":
+            if not isinstance(said, list) or not all(isinstance(each, str) for each in said):
+                raise Refusal(400, f"{option.name!r} must be a list of columns.")
+        elif option.form == "each":
+            if not isinstance(said, dict) or not all(isinstance(v, str) for v in said.values()):
+                raise Refusal(400, f"{option.name!r} must give a text for each column.")
+        elif not isinstance(said, str):
+            raise Refusal(400, f"{option.name!r} must be a text.")
+        options[option.name] = said
     return options
 
 

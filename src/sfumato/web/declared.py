@@ -10,6 +10,7 @@ from typing import Any
 from sfumato.errors import DataError, SfumatoError, UsageError
 from sfumato.table import Table, read
 from sfumato.table.sources import Source, find_source
+from sfumato.table_options import ROLES
 from sfumato.web.places import stamp
 
 
@@ -27,28 +28,16 @@ def declared(table: dict[str, Any]) -> Table:
             f"The file of {table['label']} has changed since it was chosen, or is gone. Choose it "
             "again."
         )
-    roles = {
-        role: [name for name, given in table["roles"].items() if given == role]
-        for role in ("quasi", "sensitive", "key", "drop")
+    roles: dict[str, Any] = {
+        role: [name for name, given in table["roles"].items() if given == role] for role in ROLES
     }
     if len(roles["key"]) > 1:
         raise DataError(
             f"Only one column can be the key; {', '.join(map(repr, roles['key']))} are. Drop the "
             "others."
         )
-    options = table["options"]
-    return read(
-        source_of(table["path"], table["label"]),
-        quasi=roles["quasi"],
-        sensitive=roles["sensitive"],
-        key=roles["key"][0] if roles["key"] else None,
-        drop=roles["drop"],
-        numeric=options.get("numeric", []),
-        categorical=options.get("categorical", []),
-        domain=options.get("domain", {}),
-        bins=options.get("bins", {}),
-        missing=options.get("missing", "refuse"),
-    )
+    roles["key"] = roles["key"][0] if roles["key"] else None
+    return read(source_of(table["path"], table["label"]), **roles, **table["options"])
 
 
 def no_files(*texts: str | None) -> None:

@@ -100,7 +100,7 @@ class State:
         Parquet files are read where they are. Everything else is copied once, so that every
         candidate sees the same records, however slow or fickle the source.
         """
-        digest = hashlib.sha256(repr(_roles(table)).encode())
+        digest = hashlib.sha256(repr(table.declaration).encode())
         names = (*table.quasi, *table.sensitive, *([table.key] if table.key else []))
         if isinstance(table.source, ParquetSource):
             for batch in table.batches(names):
@@ -130,19 +130,6 @@ def key_of(candidate: Candidate, table: str, settings: Settings) -> str:
         settings.seed,
     ]
     return hashlib.sha256(json.dumps(described).encode()).hexdigest()[:32]
-
-
-def _roles(table: Table) -> tuple[object, ...]:
-    return (
-        table.quasi,
-        table.sensitive,
-        table.key,
-        sorted(table.kinds.items()),
-        sorted(table.domains.items(), key=lambda item: item[0]),
-        sorted(table.bins.items(), key=lambda item: item[0]),
-        sorted(table.hierarchies.items(), key=lambda item: item[0]),
-        table.missing,
-    )
 
 
 def _update(digest: Any, batch: pa.RecordBatch) -> None:

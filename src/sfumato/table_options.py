@@ -1,0 +1,88 @@
+"""What can be said of a table besides where it is: one list.
+
+`sf.read` takes each of these as a parameter, the command line and job files as a flag, the page in
+its requests. A new one is an entry here and what `read` makes of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from sfumato.errors import UsageError
+
+Form = Literal["column", "columns", "choice", "each"]
+
+
+@dataclass(frozen=True)
+class TableOption:
+    """One thing to say of a table.
+
+    `form` is what is said: a "column", several "columns", one of the `choices`, or a text for
+    "each" of some columns. `flag` is the command line's name where it is another. An option that
+    `names_files` is not for the page: its texts come from a browser.
+    """
+
+    name: str
+    form: Form
+    help: str
+    flag: str = ""
+    choices: tuple[str, ...] = ()
+    names_files: bool = False
+
+    @property
+    def flag_name(self) -> str:
+        return self.flag or self.name
+
+    @property
+    def default(self) -> Any:
+        """What is meant where nothing is said."""
+        if self.form == "choice":
+            return self.choices[0]
+        return {"columns": "", "column": None, "each": None}[self.form]
+
+    def from_flags(self, given: Any) -> Any:
+        """What `read` takes, from what stands behind the flag.
+
+        >>> bins = next(option for option in TABLE_OPTIONS if option.name == "bins")
+        >>> bins.from_flags(["cost=0,100", "age = 0,18,65"])
+        {'cost': '0,100', 'age': '0,18,65'}
+        """
+        return pairs(given, f"--{self.flag_name}") if self.form == "each" else given
+
+
+def pairs(given: list[str] | None, flag: str) -> dict[str, str]:
+    """COLUMN=TEXT, as often as it was given."""
+    found = {}
+    for text in given or []:
+        column, equals, value = text.partition("=")
+        if not equals or not column.strip() or not value.strip():
+            raise UsageError(f"{flag} takes COLUMN=…, for example {flag} age=16..93. Got {text!r}.")
+        found[column.strip()] = value.strip()
+    return found
+
+
+TABLE_OPTIONS = (
+    TableOption("quasi", "columns", "Quasi columns, published as they are: a,b,c"),
+    TableOption("sensitive", "columns", "Sensitive columns: d,e"),
+    TableOption("key", "column", "Column that identifies the person; not published."),
+    TableOption("drop", "columns", "Columns to leave out."),
+    TableOption("numeric", "columns", "Columns to treat as numeric."),
+    TableOption("categorical", "columns", "Columns to treat as categorical."),
+    TableOption("domain", "each", "Stated domain: age=16..93 or sex=F,M. Repeatable."),
+    TableOption("bins", "each", "Bins: cost=0,100,1000. Repeatable."),
+    TableOption(
+        "missing",
+        "choice",
+        "Rows without a sensitive value: refuse, value (of its own), drop.",
+        choices=("refuse", "value", "drop"),
+    ),
+    TableOption(
+        "hierarchies",
+        "each",
+        "CSV, leaf to root, for a categorical quasi column: city=cities.csv.",
+        flag="hierarchy",
+        names_files=True,
+    ),
+)
+ROLES = ("quasi", "sensitive", "key", "drop")  # what a column can be; the page asks for each column

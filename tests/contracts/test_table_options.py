@@ -1,0 +1,111 @@
+"""One list says what can be said of a table; Python, flags, job files and the page follow it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.main import get_command
+from typer.testing import CliRunner
+
+import sfumato as sf
+from sfumato.cli import options as cli_options
+from sfumato.cli.app import _whole_program, read_job
+from sfumato.table import Table
+from sfumato.table_options import ROLES, TABLE_OPTIONS, TableOption
+from sfumato.web.answers import Refusal
+from sfumato.web.api import _options
+
+BY_NAME = {option.name: option for option in TABLE_OPTIONS}
+DECLARING = ("advise", "compare", "describe", "publish")  # commands that declare a table
+
+
+def commands() -> dict[str, Any]:
+    return dict(get_command(_whole_program()).commands)  # type: ignore[attr-defined]
+
+
+def test_read_takes_every_option_and_nothing_else() -> None:
+    taken = inspect.signature(sf.read).parameters
+    assert list(taken) == ["origin", *BY_NAME]
+    for option in TABLE_OPTIONS[2:]:  # the first two have to be given
+        default = taken[option.name].default
+        assert (default or None) == (option.default or None), option.name
+
+
+@pytest.mark.parametrize("command", DECLARING)
+def test_commands_have_every_option_as_a_flag(command: str) -> None:
+    flags = {name: each for each in commands()[command].params for name in each.opts}
+    for option in TABLE_OPTIONS:
+        flag = flags[f"--{option.flag_name}"]
+        assert flag.help == option.help
+        assert flag.multiple == (option.form == "each")
+        assert not flag.required
+
+
+@pytest.mark.parametrize("command", DECLARING)
+def test_job_files_know_every_option(tmp_path: Path, command: str) -> None:
+    said = {"column": '"a"', "columns": '["a", "b"]', "choice": '"drop"', "each": '{a = "1,2"}'}
+    lines = [f"{option.flag_name} = {said[option.form]}" for option in TABLE_OPTIONS]
+    job = tmp_path / "sfumato.toml"
+    job.write_text("\n".join([f"[{command}]", *lines]))
+
+    class Context:
+        command = get_command(_whole_program())
+
+    found = read_job(job, Context())[command]  # type: ignore[arg-type]
+    texts = {"column": "a", "columns": "a,b", "choice": "drop", "each": ["a=1,2"]}
+    assert found == {option.name: texts[option.form] for option in TABLE_OPTIONS}
+
+
+def test_the_page_takes_every_option_that_names_no_file() -> None:
+    said = {"columns": ["a"], "choice": "drop", "each": {"a": "1,2"}}
+    given = {option.name: said.get(option.form, "a") for option in TABLE_OPTIONS}
+    passed = _options(given)
+    expected = [o.name for o in TABLE_OPTIONS if o.name not in ROLES and not o.names_files]
+    assert passed == {name: given[name] for name in expected}
+    for name in expected:
+        with pytest.raises(Refusal):
+            _options({name: 3})
+
+
+@pytest.fixture
+def toy(monkeypatch: pytest.MonkeyPatch) -> Iterator[TableOption]:
+    """An option that nobody has heard of, in the list and in `read`, and nowhere else."""
+    option = TableOption("nickname", "column", "How reports call the table.", flag="call-it")
+    monkeypatch.setattr(cli_options, "TABLE_OPTIONS", (*TABLE_OPTIONS, option))
+    return option
+
+
+def test_a_new_option_is_one_entry(toy: TableOption) -> None:
+    seen: dict[str, Any] = {}
+
+    def command(table: str, roles: dict[str, Any], more: int = 0) -> None:
+        seen.update(roles, table=table, more=more)
+
+    app = typer.Typer()
+    app.command()(cli_options.table_flags(command))
+    told = CliRunner().invoke(app, ["people.csv", "--more", "2", "--call-it", "patients"])
+    assert told.exit_code == 0, told.output
+    assert (seen["nickname"], seen["quasi"], seen["more"]) == ("patients", "", 2)
+    seen.clear()
+    CliRunner().invoke(app, ["people.csv"])
+    assert seen == {"table": "people.csv", "more": 0}  # nothing was said of the table
+
+
+def test_a_table_tells_all_that_was_said_of_it() -> None:
+    """What a comparison keeps for later depends on every option, also on those to come."""
+    import dataclasses
+
+    import pyarrow as pa
+
+    people = pa.table({"age": [30, 41, 52], "ill": ["no", "yes", "no"]})
+    table = sf.read(people, quasi="age", sensitive="ill")
+    told = [name for name, _ in table.declaration]
+    assert told == [field.name for field in dataclasses.fields(Table) if field.name != "source"]
+    for said in ({"missing": "drop"}, {"domain": {"age": "0..99"}}, {"categorical": "age"}):
+        other = sf.read(people, quasi="age", sensitive="ill", **said)
+        assert repr(other.declaration) != repr(table.declaration), said
