@@ -65,7 +65,7 @@ def _of_file(path: Path, name: str, where: str) -> tuple[pa.Schema, int]:
     try:
         with pq.ParquetFile(path) as file:
             schema, rows = file.schema_arrow, file.metadata.num_rows
-    except (pa.ArrowException, OSError):
+    except (pa.ArrowException, OSError, ValueError):  # names of columns may be no text either
         raise BundleError(f"{name} of {where} is not Parquet.") from None
     if len(set(schema.names)) != len(schema.names):
         raise BundleError(f"{name} of {where} has a column twice.")

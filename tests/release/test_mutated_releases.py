@@ -1,4 +1,4 @@
-"""Manifests with one thing changed: refused in a sentence, or answering like any other.
+"""Manifests and files with something changed: refused in a sentence, or answering like any other.
 
 A manifest is not signed, so a number that became another number may go unnoticed. What must not
 happen is an error that is not ours, or an answer that depends on a field that says nothing of it.
@@ -6,6 +6,7 @@ happen is an error that is not ours, or an answer that depends on a field that s
 
 from __future__ import annotations
 
+import hashlib
 import json
 import random
 import shutil
@@ -21,6 +22,7 @@ from sfumato.errors import SfumatoError
 HERE = Path(__file__).parent / "written_before"
 NAMES = sorted(path.parent.name for path in HERE.glob("*/manifest.json"))
 MUTATIONS = 30  # of each release
+BROKEN = 12  # files of each release
 OTHER = (
     "null true false -1 0 1 2 0.5 1e999 -1e999 1e300 [] {} [1] [[]] "
     f'{{"a":1}} "" "x" "1/2" "1e999" "inf" "nan" "\\u0000" {10**30} {2**63} {-(2**70)}'
@@ -122,3 +124,37 @@ def test_a_changed_manifest_is_refused_or_answers(name: str, tmp_path: Path) -> 
             raise
         assert found == known or steps[0] not in SAYS_NOTHING, steps
     assert 0 < refused < MUTATIONS  # some are noticed, some do not matter
+
+
+def damaged(data: bytes, rng: random.Random) -> bytes:
+    """Some bytes changed, those of the footer more often; now and then the end is missing."""
+    found = bytearray(data)
+    for _ in range(rng.choice([1, 1, 3, 10])):
+        near_the_end = rng.random() < 0.5
+        place = rng.randrange(max(len(found) - 1500, 0) if near_the_end else 0, len(found))
+        found[place] = rng.randrange(256)
+    return bytes(found[: rng.randrange(len(found))] if rng.random() < 0.1 else found)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_damaged_file_with_its_right_hash_is_refused_or_answers(
+    name: str, tmp_path: Path
+) -> None:
+    place = shutil.copytree(HERE / name, tmp_path / "release")
+    described = json.loads((place / "manifest.json").read_text("utf-8"))
+    rng, refused = random.Random(f"damages of {name}"), 0
+    for _ in range(BROKEN):
+        path = place / rng.choice(sorted(described["files"]))
+        whole = path.read_bytes()
+        data = damaged(whole, rng)
+        path.write_bytes(data)
+        entry = {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
+        stated = described | {"files": described["files"] | {path.name: entry}}
+        (place / "manifest.json").write_text(json.dumps(stated), "utf-8")
+        try:
+            answers(place)
+        except SfumatoError as error:
+            refused += 1
+            one_sentence(error)
+        path.write_bytes(whole)
+    assert refused
