@@ -20,7 +20,6 @@ SOURCE = Path(sfumato.__file__).parent
 ASKING = {
     "outlook/describe_perturbed.py",
     "outlook/describe_reconstruction.py",
-    "outlook/prediction/__init__.py",
 }
 
 # the one module of `queries` that writes SQL, as syntax trees and, for settings, as text

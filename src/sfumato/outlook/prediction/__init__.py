@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import singledispatch
 
 import numpy as np
 
@@ -51,29 +52,50 @@ class PredictedError:
     error: float
 
 
+@singledispatch
 def error_law(plan: Plan, profile: Profile, column: str, *, exact: bool = True) -> ErrorLaw:
     """The law of a plan's errors on one sensitive column.
 
     `exact` looks at how the groups of decoys were really mixed, which costs some milliseconds.
     """
-    histogram = profile.histograms[column]
-    counts = histogram.counts.astype(np.float64)
-    if isinstance(plan, PerturbedPlan):
-        return PerturbedLaw(plan.operators[column], counts)
-    if isinstance(plan, PartitionedPlan):
-        cut = plan.columns[column]
-        return PartsLaw(cut.operator, cut.quotas, counts)
-    if isinstance(plan, DecoyPlan):
-        own = next(each for each in plan.columns if each.column == column)
-        operator = Decoy(len(own.counts), own.size).observed(own.grouped)
-        return DecoyLaw(operator, decoy_groups(own) if exact else None)
-    if isinstance(plan, SampledPlan):
-        return SampledLaw(plan)
-    if isinstance(plan, BucketedPlan):
-        return BucketLaw(plan, counts)
-    if isinstance(plan, ResampledPlan):
-        return ResampledLaw(counts)
-    return UnknownLaw(len(counts))
+    return UnknownLaw(len(profile.histograms[column].counts))
+
+
+@error_law.register
+def _(plan: PerturbedPlan, profile: Profile, column: str, *, exact: bool = True) -> ErrorLaw:
+    return PerturbedLaw(plan.operators[column], _counts(profile, column))
+
+
+@error_law.register
+def _(plan: PartitionedPlan, profile: Profile, column: str, *, exact: bool = True) -> ErrorLaw:
+    cut = plan.columns[column]
+    return PartsLaw(cut.operator, cut.quotas, _counts(profile, column))
+
+
+@error_law.register
+def _(plan: DecoyPlan, profile: Profile, column: str, *, exact: bool = True) -> ErrorLaw:
+    own = next(each for each in plan.columns if each.column == column)
+    operator = Decoy(len(own.counts), own.size).observed(own.grouped)
+    return DecoyLaw(operator, decoy_groups(own) if exact else None)
+
+
+@error_law.register
+def _(plan: SampledPlan, profile: Profile, column: str, *, exact: bool = True) -> ErrorLaw:
+    return SampledLaw(plan)
+
+
+@error_law.register
+def _(plan: BucketedPlan, profile: Profile, column: str, *, exact: bool = True) -> ErrorLaw:
+    return BucketLaw(plan, _counts(profile, column))
+
+
+@error_law.register
+def _(plan: ResampledPlan, profile: Profile, column: str, *, exact: bool = True) -> ErrorLaw:
+    return ResampledLaw(_counts(profile, column))
+
+
+def _counts(profile: Profile, column: str) -> FloatArray:
+    return profile.histograms[column].counts.astype(np.float64)
 
 
 def decoy_groups(column: DecoyGroups) -> BucketOperator:
