@@ -7,7 +7,6 @@ import inspect
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -69,20 +68,3 @@ def test_every_function_has_an_example_that_runs(name: str) -> None:
     text = inspect.getdoc(getattr(sf, name)) or ""
     own = getattr(sf, name).__name__
     assert f"{own}(" in text.partition(">>>")[2], f"{name} has no example"
-
-
-RESULTS = (
-    "Advice", "Answer", "Check", "Comparison", "Cost", "Description", "Outcome", "Publication",
-    "Report", "Table", "Verdict",
-)  # fmt: skip
-
-
-@pytest.mark.parametrize("name", RESULTS)
-def test_results_show_themselves(name: str) -> None:
-    """A prompt shows what `print` shows, or a short line; a notebook has its own form."""
-    cls: Any = getattr(sf, name)
-    assert "_repr_html_" in dir(cls), f"{name} has no _repr_html_"
-    assert cls.__repr__ is not object.__repr__
-    made_by_dataclass = getattr(cls.__repr__, "__qualname__", "").endswith("__create_fn__.<locals>")
-    assert not made_by_dataclass
-    assert "_recursive_repr" not in str(cls.__repr__), f"{name} shows its fields, not itself"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 from sfumato.audits.catalogue import Check, Disclosure
+from sfumato.shown import Shown, html_paragraphs, html_table
 
 Figure = float | int | Fraction | str
 
@@ -144,7 +144,7 @@ class Finding:
         return f"{self.witness} {some}" if self.witness else some
 
     def __str__(self) -> str:
-        mark = "FAILS" if self.result is Result.FAILS else self.result.value
+        mark = _mark(self)
         measured = "" if self.value is None else f": {number_text(self.value)}"
         limit = f" ({self.limit_text()})" if self.limit_text() else ""
         where = f"; {self.where_text()}" if self.where_text() else ""
@@ -167,8 +167,8 @@ class Finding:
         }
 
 
-@dataclass(frozen=True)
-class Verdict:
+@dataclass(frozen=True, repr=False)
+class Verdict(Shown):
     """All findings of an audit. It holds where every check was made and none failed.
 
     `tested` says what was looked at, for the headline.
@@ -226,15 +226,12 @@ class Verdict:
         return "\n".join([self.headline, *(f"  {line}" for line in lines)])
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td>{_mark(f)}</td><td>{html.escape(f.title)}</td>"
-            f"<td>{html.escape(number_text(f.value))}</td>"
-            f"<td>{html.escape(f.limit_text())}</td>"
-            f"<td>{html.escape(f.where_text())}</td></tr>"
+        rows = [
+            (_mark(f), f.title, number_text(f.value), f.limit_text(), f.where_text())
             for f in self.findings
-        )
-        head = "<tr><th></th><th>check</th><th>measured</th><th>limit</th><th>where</th></tr>"
-        return f"<p>{html.escape(self.headline)}</p><table>{head}{rows}</table>"
+        ]
+        head = ("", "check", "measured", "limit", "where")
+        return html_paragraphs([self.headline]) + html_table(head, rows)
 
 
 def joined(holds: Iterable[bool | None]) -> bool | None:
@@ -266,7 +263,7 @@ def _checks(number: int) -> str:
 
 
 def _mark(finding: Finding) -> str:
-    return "<b>fails</b>" if finding.result is Result.FAILS else finding.result.value
+    return "FAILS" if finding.result is Result.FAILS else finding.result.value
 
 
 def _plain(figure: Figure | None) -> float | int | str | None:

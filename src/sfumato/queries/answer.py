@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ import pyarrow as pa
 
 from sfumato.columns import value_to_json
 from sfumato.errors import QueryError
+from sfumato.shown import html_paragraphs, html_table
 
 if TYPE_CHECKING:
     import pandas
@@ -113,14 +113,7 @@ class Answer:
     __str__ = __repr__
 
     def _repr_html_(self) -> str:
-        titles, lines = self._cells()
-        head = "".join(f"<th>{html.escape(title)}</th>" for title in titles)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in line) + "</tr>"
-            for line in lines
-        )
-        rest = "".join(f"<p>{html.escape(line)}</p>" for line in self._rest())
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{rest}"
+        return html_table(*self._cells()) + html_paragraphs(self._rest())
 
     def _text(self, row: dict[str, Any], name: str) -> str:
         value, stderr, low, high = (row[part] for part in self._parts(name))
