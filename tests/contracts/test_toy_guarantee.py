@@ -6,6 +6,7 @@ the registry fails.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import sfumato as sf
+from sfumato.guarantees import GUARANTEES
 from tests.contracts import toy
 
 ROLES = ("--quasi", "age,sex", "--sensitive", "disease")
@@ -123,3 +125,18 @@ def test_report_and_attack(cli: Any, table: Path, release: Path, tmp_path: Path)
 def test_python(table: Path, release: Path) -> None:
     assert sf.parse_guarantee(PROMISE) == toy.CoinToss("0.5")  # type: ignore[arg-type]
     assert sf.audit(str(table), release).holds
+
+
+# these add tables, or a quicker plan, to what every guarantee gets
+DETAILS = {"describe_generalized.py", "describe_small_sum.py", "sketch.py"}
+ROOMS = ("cli", "engines", "evidence", "outlook", "pages", "queries", "release", "web")
+
+
+def test_no_room_names_a_guarantee() -> None:
+    own = {cls.__name__ for cls in GUARANTEES.values()}
+    for room in ROOMS:
+        for path in (Path(sf.__file__).parent / room).rglob("*.py"):
+            nodes = ast.walk(ast.parse(path.read_text("utf-8")))
+            imported = [node for node in nodes if isinstance(node, ast.ImportFrom)]
+            named = {alias.name for node in imported for alias in node.names} & own
+            assert not named or path.name in DETAILS, f"{path} names {named}"

@@ -276,3 +276,43 @@ def test_advice_on_census_holds(tmp_path: Path) -> None:
     advice = sf.advise(table, target_error=0.05, min_count=500, questions=80, among=among)
     assert advice.recommended is not None
     assert measured(table, advice, advice.recommended, tmp_path / "r", 3, 80) <= 0.05 * 1.15
+
+
+class FewErrors:
+    """A study that knows every error beforehand; few questions see them `off` times as large."""
+
+    def __init__(self, errors: list[float], off: float = 1.0) -> None:
+        self.errors, self.off, self.asked = errors, off, 0
+
+    def best(self, guarantee: Any, mechanisms: Any, *, few: bool = False) -> tuple[float, Any]:
+        self.asked += 1
+        error = self.errors[guarantee.l - 2]
+        return error * (self.off if few else 1.0), None
+
+
+@pytest.mark.parametrize("off", [0.7, 1.0, 1.4])
+@pytest.mark.parametrize(
+    ("errors", "place"),
+    [
+        ([0.5, 0.4, 0.3, 0.2, 0.1, 0.05], 4),
+        ([0.5, 0.4, 0.3, 0.2, 0.15, 0.12], None),
+        ([0.5, 0.4, 0.3, 0.09, math.inf, math.inf], 3),  # the weakest cannot be asked at all
+        ([0.09, 0.3, 0.3, 0.3, 0.3, 0.3, 0.3, 0.3, 0.3, 0.2], None),
+        ([math.inf] * 6, None),
+    ],
+)
+def test_a_search_does_not_give_up_where_something_reaches(
+    errors: list[float], place: int | None, off: float
+) -> None:
+    from sfumato.guarantees import LDiversity
+    from sfumato.guarantees.words import NO_LINK
+    from sfumato.outlook.advise import _search
+    from sfumato.outlook.advise.families import Family
+
+    allowed = [LDiversity(2 + k) for k in range(len(errors))]
+    study: Any = FewErrors(errors, off)
+    found, reached = _search(study, Family("toy", allowed, (), NO_LINK), list(allowed), 0.1)
+    if place is None:
+        assert reached == (errors[found] <= 0.1)
+    else:
+        assert (found, reached) == (place, True)

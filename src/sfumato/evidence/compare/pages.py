@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from sfumato.audits.findings import number_text
 from sfumato.evidence.compare.comparison import COLUMNS, PERCENT, Comparison, Row
+from sfumato.guarantees import GUARANTEES
 from sfumato.pages import (
     Block,
     Bullets,
@@ -241,9 +242,10 @@ def _candidates(found: Comparison) -> Section:
         "records",
         "withheld",
     )
+    others = [name for name, guarantee in GUARANTEES.items() if not guarantee.limits_belief]
     note = (
         "The largest chance that the promise lets anybody reach about a value, among the values it "
-        "covers. small-sum and reconstruction-privacy promise about sums, not about chances."
+        f"covers. {' and '.join(others)} promise about sums, not about chances."
     )
     blocks: list[Block] = [DataTable(columns, rows, frozenset((columns[3],)), note)]
     for number, row in enumerate(found.measured):

@@ -41,6 +41,7 @@ QUESTIONS = 300
 NEAR = 1.02  # times the smallest average ceiling: as good as equal
 CLOSE = 0.98  # of the target: a promise whose error is that near needs no better one
 _ROUNDS = 5
+_PARTS = 4  # places where the most accurate promise is looked for
 
 
 @overload
@@ -142,8 +143,8 @@ def _solved(study: Study, family: Family, target: float, ceilings: Ceilings) -> 
     allowed = [p for p in family.guarantees if keeps_ceilings(p, histogram, ceilings)]
     if not allowed:
         return Option(family.name, against, refused="keeps no such ceiling")
-    place = _search(study, family, allowed, target)
-    guarantee = allowed[-1 if place is None else place]
+    place, reached = _search(study, family, allowed, target)
+    guarantee = allowed[place]
     error, mechanism = study.best(guarantee, family.mechanisms)
     return Option(
         family.name,
@@ -152,37 +153,43 @@ def _solved(study: Study, family: Family, target: float, ceilings: Ceilings) -> 
         mechanism=mechanism,
         error=error,
         ceiling=average_ceiling(guarantee, histogram),
-        reached=place is not None,
+        reached=reached,
     )
 
 
-def _search(study: Study, family: Family, allowed: list[Guarantee], target: float) -> int | None:
-    """Bisection on a few questions, aimed anew until all of them agree; None if out of reach."""
-    mechanisms = family.mechanisms
-    found: int | None = None
-    aim, seen = target, set[int]()
+def _search(
+    study: Study, family: Family, allowed: list[Guarantee], target: float
+) -> tuple[int, bool]:
+    """The strongest that reaches the target, or else the most accurate, and whether it does.
+
+    Bisection on a few questions, aimed anew until all of them agree. Before it gives up it looks
+    at what the few questions found most accurate.
+    """
+    aim, tried = target, dict[int, float]()
     for _ in range(_ROUNDS):
         place = _bisect(study, family, allowed, aim)
-        if place in seen:
+        if place in tried:
             break
-        seen.add(place)
-        error, _ = study.best(allowed[place], mechanisms)
-        if error <= target:
-            found = place if found is None else min(found, place)
-            if error >= CLOSE * target:
-                break
-        few, _ = study.best(allowed[place], mechanisms, few=True)
-        if error == 0 or not math.isfinite(few) or not math.isfinite(error):
+        error = tried[place] = study.best(allowed[place], family.mechanisms)[0]
+        if CLOSE * target <= error <= target or error == 0 or not math.isfinite(error):
             break
+        few, _ = study.best(allowed[place], family.mechanisms, few=True)
         aim = target * few / error * (CLOSE if error > target else 1.0)
-    return found
+    if min(tried.values()) > target:
+        place = _bisect(study, family, allowed, 0.0)
+        tried[place] = study.best(allowed[place], family.mechanisms)[0]
+    reached = [place for place, error in tried.items() if error <= target]
+    return (min(reached), True) if reached else (min(tried, key=tried.__getitem__), False)
 
 
 def _bisect(study: Study, family: Family, allowed: list[Guarantee], aim: float) -> int:
-    """The first promise, from the strongest, whose few questions are within `aim`; else the last.
+    """The first promise, from the strongest, whose few questions are within `aim`.
 
-    Weaker promises have smaller errors, but for what integers do to buckets. Every other step
-    looks where the logarithms of the errors known so far point, the others halve what is left.
+    Weaker promises have smaller errors, but for what integers do to buckets, and where a weak
+    promise leaves values that cannot be told apart. So where the weakest is not within `aim`, the
+    most accurate of some is where the search starts; or ends, if that is not within it either.
+    Every other step looks where the logarithms of the errors known so far point, the others halve
+    what is left.
     """
 
     def error(place: int) -> float:
@@ -191,7 +198,10 @@ def _bisect(study: Study, family: Family, allowed: list[Guarantee], aim: float) 
     low, high = -1, len(allowed) - 1
     above, below = math.inf, error(high)
     if below > aim:
-        return high
+        high = min({high * part // _PARTS for part in range(1, _PARTS + 1)}, key=error)
+        below = error(high)
+        if below > aim:
+            return high
     guessing = False
     while high - low > 1:
         middle = (low + high) // 2
