@@ -24,7 +24,7 @@ from sfumato.operators import Operator
 from sfumato.release.files import check_files, read_schema
 from sfumato.release.manifest import UNFINISHED, Manifest, read_manifest
 from sfumato.release.records import record_names, scan
-from sfumato.release.values import count_strangers, in_utc, typed_values
+from sfumato.release.values import count_strangers, typed_values
 from sfumato.scratch import scratch_database
 
 KINDS: dict[str, type[Release]] = {}  # by the name that stands in the manifest
@@ -318,6 +318,3 @@ def _of_kind(asked: type[Release], own: type[Release]) -> type[Release] | None:
             own.__name__, (asked, own), {"__doc__": own.__doc__, "__module__": asked.__module__}
         )
     return _JOINED[asked, own]
-
-
-__all__ = ["KINDS", "Merged", "Release", "in_utc", "typed_values"]
