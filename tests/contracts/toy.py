@@ -98,10 +98,8 @@ class Coin(Mechanism):
     """Toss it."""
 
     name: ClassVar[str] = "coin"
+    guarantees: ClassVar[tuple[type[Guarantee], ...]] = (CoinToss,)
     sentence: ClassVar[str] = "Tosses a coin for every record."
-
-    def keeps(self, guarantee: Guarantee) -> bool:
-        return isinstance(guarantee, CoinToss)
 
     def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> PerturbedPlan:
         assert isinstance(guarantee, CoinToss)

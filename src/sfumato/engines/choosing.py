@@ -38,7 +38,7 @@ def possible_mechanisms(guarantee: Guarantee, mechanism: Mechanism | None) -> li
     ['splu']
     """
     if mechanism is not None and not mechanism.keeps(guarantee):
-        able = [name for name, kind in MECHANISMS.items() if kind().keeps(guarantee)]
+        able = [name for name, cls in MECHANISMS.items() if isinstance(guarantee, cls.guarantees)]
         raise UsageError(
             f"The mechanism '{mechanism}' does not keep '{guarantee}'. "
             f"Mechanisms that do: {', '.join(able) or 'none yet'}."

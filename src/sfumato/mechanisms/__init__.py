@@ -66,15 +66,15 @@ def given_mechanism(text: str | Mechanism | None) -> Mechanism | None:
 
 def mechanisms_for(guarantee: Guarantee) -> list[Mechanism]:
     """The mechanisms, in the forms that `publish` chooses from, that can keep a guarantee."""
-    ways = [way for cls in MECHANISMS.values() for way in cls.candidates()]
-    return [way for way in ways if way.keeps(guarantee)]
+    able = [cls for cls in MECHANISMS.values() if isinstance(guarantee, cls.guarantees)]
+    return [mechanism for cls in able for mechanism in cls.candidates()]
 
 
 def mechanisms_on_request(guarantee: Guarantee) -> list[Mechanism]:
     """The other mechanisms that can keep it, as they stand: run only when they are named."""
-    offered = {way.name for way in mechanisms_for(guarantee)}
-    ways = [cls() for cls in MECHANISMS.values() if cls.name not in offered]
-    return [way for way in ways if way.keeps(guarantee)]
+    offered = {mechanism.name for mechanism in mechanisms_for(guarantee)}
+    able = [cls for cls in MECHANISMS.values() if isinstance(guarantee, cls.guarantees)]
+    return [cls() for cls in able if cls.name not in offered]
 
 
 __all__ = [

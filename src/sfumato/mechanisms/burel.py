@@ -172,11 +172,9 @@ class Burel(Mechanism):
     """
 
     name: ClassVar[str] = "burel"
+    guarantees: ClassVar[tuple[type[Guarantee], ...]] = (BetaLikeness,)
     sentence: ClassVar[str] = "Shows ranges and sets for groups of like people."
     standing: ClassVar[Standing] = "baseline"
-
-    def keeps(self, guarantee: Guarantee) -> bool:
-        return isinstance(guarantee, BetaLikeness)
 
     def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> BurelPlan:
         assert isinstance(guarantee, BetaLikeness)

@@ -66,6 +66,7 @@ class FineGrainPerturbation(Mechanism):
     p_min: Fraction = Fraction(1, 4)
 
     name: ClassVar[str] = "fine-grain"
+    guarantees: ClassVar[tuple[type[Guarantee], ...]] = (OddsGuarantee,)
     sentence: ClassVar[str] = (
         "Keeps each value with a chance of its own, the best that its limit allows."
     )
@@ -87,9 +88,6 @@ class FineGrainPerturbation(Mechanism):
     @classmethod
     def candidates(cls) -> list[Self]:
         return [cls(objective="counts")]
-
-    def keeps(self, guarantee: Guarantee) -> bool:
-        return isinstance(guarantee, OddsGuarantee)
 
     def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> PerturbedPlan:
         assert isinstance(guarantee, OddsGuarantee)

@@ -55,6 +55,7 @@ class GeneralPerturbation(Mechanism):
     breaches: str = "both"
 
     name: ClassVar[str] = "general"
+    guarantees: ClassVar[tuple[type[Guarantee], ...]] = (OddsGuarantee,)
     sentence: ClassVar[str] = "Searches all ways to exchange values, for at most 60 of them."
     standing: ClassVar[Standing] = "on request"
 
@@ -65,9 +66,6 @@ class GeneralPerturbation(Mechanism):
                     f"The {parameter!r} parameter of {self.name} must be one of "
                     f"{', '.join(allowed)}. Got {getattr(self, parameter)!r} instead."
                 )
-
-    def keeps(self, guarantee: Guarantee) -> bool:
-        return isinstance(guarantee, OddsGuarantee)
 
     def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> PerturbedPlan:
         assert isinstance(guarantee, OddsGuarantee)

@@ -231,6 +231,7 @@ class PartitionedPerturbation(Mechanism):
     inside: str = "uniform"
 
     name: ClassVar[str] = "partitioned"
+    guarantees: ClassVar[tuple[type[Guarantee], ...]] = (RhoPrivacy,)
     sentence: ClassVar[str] = (
         "Splits the table into parts with few values each and perturbs inside a part."
     )
@@ -246,9 +247,6 @@ class PartitionedPerturbation(Mechanism):
                 f"The 'inside' parameter of {self.name} must be one of {', '.join(INSIDE)}. "
                 f"Got {self.inside!r} instead."
             )
-
-    def keeps(self, guarantee: Guarantee) -> bool:
-        return isinstance(guarantee, RhoPrivacy)
 
     def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> PartitionedPlan:
         assert isinstance(guarantee, RhoPrivacy)

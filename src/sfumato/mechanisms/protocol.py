@@ -176,6 +176,7 @@ class Mechanism(TextForm, ABC):
 
     what: ClassVar[str] = "mechanism"
     sentence: ClassVar[str]  # what it does, for somebody who chooses
+    guarantees: ClassVar[tuple[type[Guarantee], ...]]  # those that it can keep at all
     standing: ClassVar[Standing] = "offered"
     reader: ClassVar[Reader | None] = None  # whom its promises hold against, where that is less
     needs_cells: ClassVar[bool] = False  # whether `plan` looks at the profile's cells
@@ -190,9 +191,9 @@ class Mechanism(TextForm, ABC):
         """The forms that `advise` tries."""
         return cls.candidates()
 
-    @abstractmethod
     def keeps(self, guarantee: Guarantee) -> bool:
         """Whether this mechanism can promise that guarantee at all."""
+        return isinstance(guarantee, self.guarantees)
 
     @abstractmethod
     def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> Plan:

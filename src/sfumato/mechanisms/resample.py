@@ -66,13 +66,11 @@ class Resampling(Mechanism):
     """
 
     name: ClassVar[str] = "resample"
+    guarantees: ClassVar[tuple[type[Guarantee], ...]] = (OddsGuarantee, SmallSum)
     sentence: ClassVar[str] = (
         "Draws values from the table's shares alone: protects most, tells no link."
     )
     standing: ClassVar[Standing] = "baseline"
-
-    def keeps(self, guarantee: Guarantee) -> bool:
-        return isinstance(guarantee, (OddsGuarantee, SmallSum))
 
     def plan(self, profile: Profile, guarantee: Guarantee | None, draws: Draws) -> ResampledPlan:
         if guarantee is not None:

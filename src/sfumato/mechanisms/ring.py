@@ -155,11 +155,9 @@ class Ring(Mechanism):
     """
 
     name: ClassVar[str] = "ring"
+    guarantees: ClassVar[tuple[type[Guarantee], ...]] = (LDiversity,)
     sentence: ClassVar[str] = "Shows ranges and sets in rings of different values."
     standing: ClassVar[Standing] = "baseline"
-
-    def keeps(self, guarantee: Guarantee) -> bool:
-        return isinstance(guarantee, LDiversity)
 
     def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> RingPlan:
         assert isinstance(guarantee, LDiversity)

@@ -168,6 +168,7 @@ class DecoyValues(Mechanism):
     grouping: Grouping = "mixed"
 
     name: ClassVar[str] = "splu"
+    guarantees: ClassVar[tuple[type[Guarantee], ...]] = (SmallSum,)
     sentence: ClassVar[str] = (
         "Puts records with different values in groups and publishes one of their values each."
     )
@@ -178,9 +179,6 @@ class DecoyValues(Mechanism):
                 f"The 'grouping' parameter of {self.name} must be mixed or anatomy. "
                 f"Got {self.grouping!r} instead."
             )
-
-    def keeps(self, guarantee: Guarantee) -> bool:
-        return isinstance(guarantee, SmallSum)
 
     def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> DecoyPlan:
         assert isinstance(guarantee, SmallSum)

@@ -193,6 +193,7 @@ class SamplingPerturbingScaling(Mechanism):
     significance: Fraction = Fraction(1, 20)
 
     name: ClassVar[str] = "sps"
+    guarantees: ClassVar[tuple[type[Guarantee], ...]] = (ReconstructionPrivacy,)
     sentence: ClassVar[str] = (
         "Perturbs a sample of each group of like people and copies it back to its size."
     )
@@ -213,9 +214,6 @@ class SamplingPerturbingScaling(Mechanism):
                 f"excluded. Got {decimal_text(significance)} instead."
             )
         object.__setattr__(self, "significance", significance)
-
-    def keeps(self, guarantee: Guarantee) -> bool:
-        return isinstance(guarantee, ReconstructionPrivacy)
 
     def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> SampledPlan:
         assert isinstance(guarantee, ReconstructionPrivacy)

@@ -33,12 +33,10 @@ class UniformPerturbation(Mechanism):
     """
 
     name: ClassVar[str] = "uniform"
+    guarantees: ClassVar[tuple[type[Guarantee], ...]] = (OddsGuarantee,)
     sentence: ClassVar[str] = (
         "Keeps each value with one chance and else draws any value: simple, well known."
     )
-
-    def keeps(self, guarantee: Guarantee) -> bool:
-        return isinstance(guarantee, OddsGuarantee)
 
     def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> PerturbedPlan:
         assert isinstance(guarantee, OddsGuarantee)

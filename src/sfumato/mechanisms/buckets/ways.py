@@ -56,6 +56,8 @@ class BucketMechanism(Mechanism):
     fakes: int = 0
     association: Fraction | None = None
 
+    guarantees: ClassVar[tuple[type[Guarantee], ...]] = (CeilingGuarantee,)
+
     def __post_init__(self) -> None:
         for parameter, least in (("max_size", 1), ("fakes", 0)):
             given = getattr(self, parameter)
@@ -79,9 +81,6 @@ class BucketMechanism(Mechanism):
                     f"needs fakes: write {self.name}(fakes=2, association=0.1)."
                 )
             object.__setattr__(self, "association", threshold)
-
-    def keeps(self, guarantee: Guarantee) -> bool:
-        return isinstance(guarantee, CeilingGuarantee)
 
     def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> BucketedPlan:
         histogram = only_histogram(profile)
@@ -237,11 +236,9 @@ class AnatomyBuckets(Mechanism):
     """
 
     name: ClassVar[str] = "anatomy"
+    guarantees: ClassVar[tuple[type[Guarantee], ...]] = (CeilingGuarantee,)
     sentence: ClassVar[str] = "Buckets of about equal size, dealt round robin."
     standing: ClassVar[Standing] = "baseline"
-
-    def keeps(self, guarantee: Guarantee) -> bool:
-        return isinstance(guarantee, CeilingGuarantee)
 
     def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> BucketedPlan:
         histogram = only_histogram(profile)

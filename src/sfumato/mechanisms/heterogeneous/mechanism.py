@@ -143,6 +143,7 @@ class HeterogeneousGeneralization(Mechanism):
     hand: str = "shift"
 
     name: ClassVar[str] = "heterogeneous"
+    guarantees: ClassVar[tuple[type[Guarantee], ...]] = (LDiversity, BetaLikeness)
     sentence: ClassVar[str] = (
         "Shows ranges and sets instead of public values, made for each record."
     )
@@ -170,9 +171,6 @@ class HeterogeneousGeneralization(Mechanism):
                 f"Got {sweeps!r} instead."
             )
         object.__setattr__(self, "sweeps", int(sweeps))
-
-    def keeps(self, guarantee: Guarantee) -> bool:
-        return isinstance(guarantee, LDiversity | BetaLikeness)
 
     def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> HeterogeneousPlan:
         histogram = one_column(profile, self.name)
