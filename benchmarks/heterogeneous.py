@@ -99,7 +99,7 @@ def attained() -> None:
         table = census(name, rows, sensitive)
         ways = ["heterogeneous(block=128, sweeps=0)"]
         if rows:
-            ways.append("heterogeneous(block=128, sweeps=0, hand=paper)")
+            ways.append("heterogeneous(block=128, sweeps=0, assignment=paper)")
         for promise in ("l-diversity(10)", "beta-likeness(3)"):
             for way in ways:
                 with tempfile.TemporaryDirectory() as folder:
@@ -144,8 +144,8 @@ def edges(publications: int = 5000) -> None:
     table = census("occ100k.parquet", 240, "occupation")
     profile = take_profile(table)
     whole = WholeTable(table, profile, True)
-    for hand in ("shift", "paper"):
-        way = parse_mechanism(f"heterogeneous(sweeps=0, hand={hand})")
+    for how in ("shift", "paper"):
+        way = parse_mechanism(f"heterogeneous(sweeps=0, assignment={how})")
         plan = way.plan(profile, parse_guarantee("l-diversity(6)"), Draws.from_seed(0))
         from sfumato.mechanisms.heterogeneous.paper import random_matching
         from sfumato.mechanisms.heterogeneous.shift import shifted
@@ -158,7 +158,7 @@ def edges(publications: int = 5000) -> None:
         for seed in range(publications):
             draws = Draws.from_seed(seed)
             source = (
-                shifted([members], draws) if hand == "shift" else random_matching(matches, draws)
+                shifted([members], draws) if how == "shift" else random_matching(matches, draws)
             )
             used += matches == source[:, None]
         expected = publications / number
@@ -166,7 +166,7 @@ def edges(publications: int = 5000) -> None:
         values = [stats.chisquare(row).pvalue for row in used]
         least = min(values) * len(values)
         print(
-            f"{hand}: {publications} publications, {len(used)} rows, smallest p after Bonferroni "
+            f"{how}: {publications} publications, {len(used)} rows, smallest p after Bonferroni "
             f"{least:.3f}, largest deviation {np.abs(used - expected).max():.0f} of {expected:.0f}"
         )
 

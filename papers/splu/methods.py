@@ -12,7 +12,7 @@ from sfumato.draws import BoolArray, Draws, IntArray, Positions
 from sfumato.engines.stream import ranks_in_value
 from sfumato.guarantees.small_sum import SmallSum
 from sfumato.mechanisms import Batch
-from sfumato.mechanisms.greedy import Greedy
+from sfumato.mechanisms.greedy import GreedyGroups
 from sfumato.mechanisms.resample import Resampling
 from sfumato.mechanisms.splu import DecoyValues, Grouping
 from sfumato.operators import Decoy
@@ -112,7 +112,7 @@ def paper(
 def anatomy(pool: Pool, people: People, groups: int, draws: Draws) -> FloatArray:
     """Anatomy's answer: matching records of every group, shared evenly among its values."""
     grouped = people.counts - draws.hypergeometric("spare", people.counts, people.rows % groups)
-    made = Greedy.plan(grouped, size=groups, draws=draws.child("anatomy"))
+    made = GreedyGroups.plan(grouped, size=groups, draws=draws.child("anatomy"))
     ranks = ranks_in_value(people.sensitive, np.zeros(people.values, np.int64))
     slots = draws.permutation("slots", people.counts)(people.sensitive, ranks)
     inside = np.flatnonzero(slots < grouped[people.sensitive])

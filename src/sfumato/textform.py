@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, ClassVar, Self
 
@@ -93,6 +94,7 @@ class TextForm:
 
     name: ClassVar[str]
     what: ClassVar[str]
+    earlier_names: ClassVar[Mapping[str, str]] = {}  # of parameters, as releases may have them
 
     @classmethod
     def from_arguments(cls, positional: list[str], keywords: dict[str, str]) -> Self:
@@ -105,7 +107,8 @@ class TextForm:
                 f"Write {signature}."
             )
         given: dict[str, Any] = dict(zip(names, positional, strict=False))
-        for key, value in keywords.items():
+        for written, value in keywords.items():
+            key = cls.earlier_names.get(written, written)
             if key not in names:
                 raise UsageError(f"{cls.name} has no parameter {key!r}. Write {signature}.")
             if key in given:

@@ -49,7 +49,7 @@ def test_honest_releases_pass(table: Table, tmp_path: Path, promise: str, way: s
 
 def test_the_papers_matching_fails_per_original(table: Table, tmp_path: Path) -> None:
     """Errata H1: fine per published record, broken per original."""
-    way = "heterogeneous(hand=paper)"
+    way = "heterogeneous(assignment=paper)"
     publish(table, "l-diversity(3)", to=tmp_path / "r", mechanism=way, trace=tmp_path / "t")
     verdict = audit(table, tmp_path / "r", trace=tmp_path / "t")
     assert not verdict.holds

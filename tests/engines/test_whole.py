@@ -18,7 +18,7 @@ from sfumato.table import Hierarchy, read
 WAYS = [
     ("l-diversity(3)", "heterogeneous"),
     ("l-diversity(3)", "heterogeneous(match=greedy, block=20, sweeps=1)"),
-    ("l-diversity(3)", "heterogeneous(match=sort-greedy, block=none, hand=paper)"),
+    ("l-diversity(3)", "heterogeneous(match=sort-greedy, block=none, assignment=paper)"),
     ("l-diversity(3)", "ring"),
     ("beta-likeness(2)", "heterogeneous(sweeps=0)"),
     ("beta-likeness(2)", "burel"),
@@ -103,7 +103,7 @@ def test_infeasible_diversity_names_witness_and_nearest(
         ("heterogeneous(match=best)", "must be one of hungarian, sort-greedy, greedy"),
         ("heterogeneous(block=1)", "must be auto, none or a whole number of at least 2"),
         ("heterogeneous(sweeps=-1)", "must be a whole number from 0 up"),
-        ("heterogeneous(hand=left)", "must be one of shift, paper"),
+        ("heterogeneous(assignment=left)", "must be one of shift, paper"),
     ],
 )
 def test_bad_parameters_say_what_they_want(

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sfumato.draws import Draws, IntArray
-from sfumato.mechanisms.mixing import Mixed
+from sfumato.mechanisms.mixing import MixedGroups
 
 
 @st.composite
@@ -42,7 +42,7 @@ def test_margins_ceilings_and_the_bijection(
     part: tuple[IntArray, int, int, IntArray], blocks: int, seed: int
 ) -> None:
     counts, size, buckets, limits = part
-    mixed = Mixed.plan(
+    mixed = MixedGroups.plan(
         counts,
         size=size,
         buckets=buckets,
@@ -67,7 +67,7 @@ def test_margins_ceilings_and_the_bijection(
 
 
 def test_everybody_at_the_limit_fills_every_bucket_with_every_value() -> None:
-    mixed = Mixed.plan([7, 7, 7], size=3, buckets=7, limits=1, draws=Draws.from_seed(5))
+    mixed = MixedGroups.plan([7, 7, 7], size=3, buckets=7, limits=1, draws=Draws.from_seed(5))
     assert all(sorted(row) == [0, 1, 2] for _, _, rows in mixed.runs() for row in rows.tolist())
 
 
@@ -77,14 +77,14 @@ def test_company_is_close_to_proportional() -> None:
     counts = (shares / shares.sum() * 99_000).astype(int)
     counts[-10:] += (100_000 - counts.sum()) // 10
     counts[-1] += 100_000 - counts.sum()
-    mixed = Mixed.plan(counts, size=5, buckets=20_000, limits=1, draws=Draws.from_seed(9))
+    mixed = MixedGroups.plan(counts, size=5, buckets=20_000, limits=1, draws=Draws.from_seed(9))
     met = mixed.co_occurrence()
     expected = np.outer(counts, counts * 4 / (5 * (100_000 - counts)))
     common = (expected > np.quantile(expected, 0.75)) & ~np.eye(50, dtype=bool)
     ratio = met[common] / expected[common]
     assert ratio.min() > 0.75
     assert ratio.max() < 1.25
-    one_block = Mixed.plan(
+    one_block = MixedGroups.plan(
         counts, size=5, buckets=20_000, limits=1, draws=Draws.from_seed(9), blocks=1
     )
     assert (one_block.co_occurrence()[common] == 0).mean() > 0.3  # what mixing is there against
@@ -95,7 +95,7 @@ def test_many_values_and_blocks() -> None:
     counts = np.full(1600, 125)
     counts[:800] += np.arange(800) % 7
     counts[800:] -= np.arange(800) % 7
-    mixed = Mixed.plan(counts, size=10, buckets=20_000, limits=1, draws=Draws.from_seed(2))
+    mixed = MixedGroups.plan(counts, size=10, buckets=20_000, limits=1, draws=Draws.from_seed(2))
     mixed.check()
 
 
@@ -107,4 +107,4 @@ def test_impossible_parts_are_refused(
     counts: list[int], size: int, buckets: int, message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
-        Mixed.plan(counts, size=size, buckets=buckets, limits=1, draws=Draws.from_seed(1))
+        MixedGroups.plan(counts, size=size, buckets=buckets, limits=1, draws=Draws.from_seed(1))

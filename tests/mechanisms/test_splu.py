@@ -11,7 +11,7 @@ from sfumato.draws import Draws, IntArray, Positions
 from sfumato.errors import InfeasibleGuarantee, UsageError
 from sfumato.guarantees.small_sum import SmallSum
 from sfumato.mechanisms import Batch, parse_mechanism
-from sfumato.mechanisms.greedy import Greedy
+from sfumato.mechanisms.greedy import GreedyGroups
 from sfumato.mechanisms.splu import DecoyPlan, DecoyValues
 from sfumato.profile import Histogram, Profile
 
@@ -199,11 +199,11 @@ def test_a_value_near_the_limit_is_named_in_the_caveats() -> None:
 
 
 def test_greedy_groups_take_the_commonest_values() -> None:
-    groups = Greedy.plan([3, 3, 2, 1], size=3, draws=Draws.from_seed(1))
+    groups = GreedyGroups.plan([3, 3, 2, 1], size=3, draws=Draws.from_seed(1))
     assert sorted(groups.rows[0].tolist()) == [0, 1, 2]
     groups.check()
     with pytest.raises(ValueError, match="more than 1/size"):
-        Greedy.plan([4, 1, 1], size=3, draws=Draws.from_seed(1))
+        GreedyGroups.plan([4, 1, 1], size=3, draws=Draws.from_seed(1))
 
 
 def test_unknown_grouping() -> None:

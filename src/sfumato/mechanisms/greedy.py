@@ -13,7 +13,7 @@ FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Greedy:
+class GreedyGroups:
     """Groups of `size` different values: time and again one record of the commonest values.
 
     For comparison: the same values meet again and again, and the operator that takes them for
@@ -21,7 +21,7 @@ class Greedy:
     time and N places of memory. With N a multiple of c and no value above N/c nothing is left
     over (errata S11).
 
-    >>> groups = Greedy.plan([2, 2, 1, 1], size=2, draws=Draws.from_seed(1))
+    >>> groups = GreedyGroups.plan([2, 2, 1, 1], size=2, draws=Draws.from_seed(1))
     >>> all(len(set(row)) == 2 for row in groups.rows.tolist())
     True
     """
@@ -33,7 +33,7 @@ class Greedy:
     starts: IntArray  # where each value's slots begin in `seats`
 
     @classmethod
-    def plan(cls, counts: npt.ArrayLike, *, size: int, draws: Draws) -> Greedy:
+    def plan(cls, counts: npt.ArrayLike, *, size: int, draws: Draws) -> GreedyGroups:
         left = np.asarray(counts, np.int64).copy()
         total = int(left.sum())
         if total % size or bool((left * size > total).any()):

@@ -41,13 +41,14 @@ _CHUNK = 1 << 15  # records per inner step, for the same reason
 
 
 @dataclass(frozen=True, eq=False)
-class Mixed:
+class MixedGroups:
     """Where every (value, slot) of a part goes. Buckets are numbered 0 … buckets−1.
 
     The first `block_counts.shape[0] - larger` blocks have `least` buckets, the others one more.
     Planning costs O(blocks · values), placing a record O(1).
 
-    >>> mixed = Mixed.plan([2, 2, 1, 1], size=2, buckets=3, limits=1, draws=Draws.from_seed(1))
+    >>> draws = Draws.from_seed(1)
+    >>> mixed = MixedGroups.plan([2, 2, 1, 1], size=2, buckets=3, limits=1, draws=draws)
     >>> buckets, _ = mixed.place(np.array([0, 0, 1, 1, 2, 3]), np.array([0, 1, 0, 1, 0, 0]))
     >>> np.bincount(buckets).tolist(), bool(buckets[0] != buckets[1])
     ([2, 2, 2], True)
@@ -80,7 +81,7 @@ class Mixed:
         limits: npt.ArrayLike,
         draws: Draws,
         blocks: int | None = None,
-    ) -> Mixed:
+    ) -> MixedGroups:
         """Mix a part. `limits` are the u_x, one number or one per value; `blocks` the most to cut.
 
         Raises ValueError where the counts do not fill the buckets or a value does not fit.

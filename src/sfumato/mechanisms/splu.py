@@ -13,8 +13,8 @@ from sfumato.draws import BoolArray, Draws, IntArray, Permutation
 from sfumato.errors import UsageError
 from sfumato.guarantees.base import Guarantee
 from sfumato.guarantees.small_sum import SmallSum
-from sfumato.mechanisms.greedy import Greedy
-from sfumato.mechanisms.mixing import Mixed
+from sfumato.mechanisms.greedy import GreedyGroups
+from sfumato.mechanisms.mixing import MixedGroups
 from sfumato.mechanisms.perturbed import relative_error
 from sfumato.mechanisms.protocol import Batch, Mechanism, Published, RecordPlan
 from sfumato.operators import Decoy
@@ -36,7 +36,7 @@ class DecoyGroups:
     size: int  # c
     counts: IntArray  # all records by value
     grouped: IntArray  # records by value that stand in groups
-    groups: Mixed | Greedy
+    groups: MixedGroups | GreedyGroups
     slots: Permutation
 
     def draw(
@@ -194,12 +194,12 @@ class DecoyValues(Mechanism):
         # eligibility survives: no count exceeds ⌊N/c⌋, the number of groups (errata S11)
         spare = draws.hypergeometric("spare", counts, int(counts.sum()) % size)
         grouped = counts - spare
-        made: Mixed | Greedy
+        made: MixedGroups | GreedyGroups
         if self.grouping == "mixed":
-            made = Mixed.plan(
+            made = MixedGroups.plan(
                 grouped, size=size, buckets=int(grouped.sum()) // size, limits=1, draws=draws
             )
         else:
-            made = Greedy.plan(grouped, size=size, draws=draws)
+            made = GreedyGroups.plan(grouped, size=size, draws=draws)
         permutation = draws.permutation("slots", counts)
         return DecoyGroups(histogram.column, size, counts, grouped, made, permutation)

@@ -20,7 +20,7 @@ Runs = Iterator[tuple[int, IntArray, npt.NDArray[np.int32]]]
 
 
 class Filling(Protocol):
-    """`Mixed` (see `mechanisms.mixing`) and `RoundRobin`."""
+    """`MixedGroups` (see `mechanisms.mixing`) and `RoundRobin`."""
 
     @property
     def counts(self) -> IntArray: ...

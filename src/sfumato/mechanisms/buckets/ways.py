@@ -29,7 +29,7 @@ from sfumato.mechanisms.buckets.settings import (
 )
 from sfumato.mechanisms.buckets.spread import spread_evenly
 from sfumato.mechanisms.buckets.two_size import best_two_size
-from sfumato.mechanisms.mixing import Mixed
+from sfumato.mechanisms.mixing import MixedGroups
 from sfumato.mechanisms.protocol import Mechanism, Standing
 from sfumato.profile import Histogram, Profile
 from sfumato.textform import rational
@@ -93,7 +93,7 @@ class BucketMechanism(Mechanism):
         fillings: list[Filling] = []
         for number, (part, counts) in enumerate(zip(setting, shares, strict=True)):
             fillings.append(
-                Mixed.plan(
+                MixedGroups.plan(
                     counts,
                     size=part.size,
                     buckets=part.buckets,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fractions import Fraction
@@ -30,7 +30,7 @@ from sfumato.profile import Histogram, Profile
 
 PARTS = 4  # parts of a block: rows exchange misfits within a block, values travel within it
 WHOLE_UP_TO = 512  # larger buckets are matched in parts by default
-HANDS = ("shift", "paper")
+ASSIGNMENTS = ("shift", "paper")
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +43,7 @@ class HeterogeneousPlan(TablePlan):
     match: str
     block: str
     sweeps: int
-    hand: str
+    assignment: str
 
     def generalize(
         self, axes: Sequence[Axis], codes: IntArray, draws: Draws, progress: Stage
@@ -62,7 +62,8 @@ class HeterogeneousPlan(TablePlan):
         ]
         members = [block.members for block in _matched(shuffled, progress)]
         matches = [rows.reshape(-1, rows.shape[2]) for rows in members]
-        source = shifted(members, draws) if self.hand == "shift" else matched_anew(matches, draws)
+        by_shift = self.assignment == "shift"
+        source = shifted(members, draws) if by_shift else matched_anew(matches, draws)
         covers, units = covers_of(axes, matches)
         return Generalized(source, covers, units, matches=matches)
 
@@ -72,10 +73,10 @@ class HeterogeneousPlan(TablePlan):
         return min(layer.number for layer in self.layers)
 
     def public(self) -> dict[str, Any]:
-        return {"matches": self.matches, "hand": self.hand}
+        return {"matches": self.matches, "hand": self.assignment}
 
     def statement(self, guarantee: Guarantee, histogram: Histogram) -> str:
-        if self.hand == "paper":
+        if self.assignment == "paper":
             return (
                 f"For comparison only: values were handed out as in the paper, so '{guarantee}' is "
                 f"NOT kept for every person of column {histogram.column!r}."
@@ -90,10 +91,10 @@ class HeterogeneousPlan(TablePlan):
             "Published ranges and sets contain further people by accident, so a person fits more "
             "records than their matches, and unevenly; 'audit' reports the shares among those.",
         ]
-        if self.hand == "paper":
+        if self.assignment == "paper":
             said.append(
-                "hand=paper is for comparison: among the records that one person matches, a value "
-                "may stand several times, so the promise is NOT kept for every person."
+                "assignment=paper is for comparison: among the records that one person matches, a "
+                "value may stand several times, so the promise is NOT kept for every person."
             )
         return said
 
@@ -130,8 +131,8 @@ class HeterogeneousGeneralization(Mechanism):
     """Every record gets its own matches, one out of every bucket.
 
     `match` is hungarian, sort-greedy or greedy; `block` how many rows are matched at once, none
-    for all of them, auto by size; `sweeps` how often matches are mended; `hand` shift, or paper
-    for comparison.
+    for all of them, auto by size; `sweeps` how often matches are mended; `assignment` how values
+    get to rows: by shift, or as in the paper, for comparison.
 
     >>> str(HeterogeneousGeneralization(block="256"))
     'heterogeneous(block=256)'
@@ -140,9 +141,10 @@ class HeterogeneousGeneralization(Mechanism):
     match: str = "hungarian"
     block: str = "auto"
     sweeps: int = 2
-    hand: str = "shift"
+    assignment: str = "shift"
 
     name: ClassVar[str] = "heterogeneous"
+    earlier_names: ClassVar[Mapping[str, str]] = {"hand": "assignment"}
     guarantees: ClassVar[tuple[type[Guarantee], ...]] = (LDiversity, BetaLikeness)
     sentence: ClassVar[str] = (
         "Shows ranges and sets instead of public values, made for each record."
@@ -150,7 +152,7 @@ class HeterogeneousGeneralization(Mechanism):
     standing: ClassVar[Standing] = "on request"
 
     def __post_init__(self) -> None:
-        for parameter, allowed in (("match", tuple(MATCHERS)), ("hand", HANDS)):
+        for parameter, allowed in (("match", tuple(MATCHERS)), ("assignment", ASSIGNMENTS)):
             if getattr(self, parameter) not in allowed:
                 raise UsageError(
                     f"The {parameter!r} parameter of {self.name} must be one of "
@@ -182,5 +184,5 @@ class HeterogeneousGeneralization(Mechanism):
             layers = likeness_layers(histogram.counts, guarantee.beta)
         ceilings = tuple(guarantee.ceilings(histogram))
         return HeterogeneousPlan(
-            histogram, ceilings, layers, self.match, self.block, self.sweeps, self.hand
+            histogram, ceilings, layers, self.match, self.block, self.sweeps, self.assignment
         )

@@ -18,7 +18,7 @@ from sfumato.errors import UsageError
 from sfumato.mechanisms import Plan
 from sfumato.mechanisms.buckets import BucketedPlan
 from sfumato.mechanisms.buckets.filling import kinds_of
-from sfumato.mechanisms.greedy import Greedy
+from sfumato.mechanisms.greedy import GreedyGroups
 from sfumato.mechanisms.partitioned import PartitionedPlan
 from sfumato.mechanisms.perturbed import PerturbedPlan
 from sfumato.mechanisms.resample import ResampledPlan
@@ -101,7 +101,7 @@ def _counts(profile: Profile, column: str) -> FloatArray:
 def decoy_groups(column: DecoyGroups) -> BucketOperator:
     """How values meet in the hidden groups of one column: they are buckets nobody sees."""
     made = column.groups
-    if isinstance(made, Greedy):
+    if isinstance(made, GreedyGroups):
         ones = np.ones(len(made.rows), np.int64)
         return BucketOperator.of(kinds_of([(ones, made.rows.astype(np.int32))]), len(column.counts))
     runs = ((lengths, held) for _, lengths, held in made.runs())
