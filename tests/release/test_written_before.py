@@ -1,7 +1,9 @@
 """Releases that version 0.1.0 wrote are opened, asked and audited as they were then.
 
 `written_before` holds releases of 900 generated people, the answers that 0.1.0 gave, and the table.
-A question that was refused then may be answered now.
+A question that was refused then may be answered now. Two things changed on purpose in the default
+answers of bucketed releases: their intervals hold for every truth, and a sum is shrunk as its count
+is; there, the counts of single groups and their standard errors are what they were.
 """
 
 import json
@@ -13,6 +15,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.errors import WeakPromiseWarning
+from sfumato.release import BucketedRelease
 
 HERE = Path(__file__).parent / "written_before"
 KNOWN = json.loads((HERE / "answers.json").read_text(encoding="utf-8"))
@@ -28,6 +31,13 @@ def agree(found, known):
     return found == known
 
 
+def without_intervals(known):
+    rows = [
+        {k: v for k, v in r.items() if not k.endswith(("_low", "_high"))} for r in known["rows"]
+    ]
+    return {**known, "rows": rows}
+
+
 @pytest.mark.parametrize("name", KNOWN)
 @pytest.mark.filterwarnings("ignore::sfumato.errors.WeakPromiseWarning")
 def test_answers_are_the_same(name):
@@ -35,9 +45,14 @@ def test_answers_are_the_same(name):
     for asked in KNOWN[name]["asked"]:
         if "refused" in asked["answer"]:
             continue
+        known = asked["answer"]
+        if isinstance(release, BucketedRelease) and asked["estimator"] is None:
+            if "AVG" in asked["sql"] or " OR " in asked["sql"]:
+                continue
+            known = without_intervals(known)
         found = release.sql(asked["sql"], estimator=asked["estimator"]).to_json()
         found = json.loads(json.dumps(found, default=str))
-        assert agree(found, asked["answer"]), (asked["sql"], asked["estimator"])
+        assert agree(found, known), (asked["sql"], asked["estimator"])
 
 
 @pytest.mark.parametrize("name", [name for name in KNOWN if KNOWN[name]["holds"]])

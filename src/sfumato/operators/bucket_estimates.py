@@ -19,7 +19,7 @@ from sfumato.operators.base import FloatArray
 from sfumato.operators.buckets import BucketOperator
 
 _ROUNDS = 60
-_NOTHING = 1e-12  # of the prior variance
+NOTHING = 1e-12  # of the prior variance
 _SETTLED = 1e-3  # relative change of the deviation's variance
 
 
@@ -107,13 +107,13 @@ class Shrunk(BucketFit):
         independent = groups.total[:, None] * self.shares
         free = groups.squares - groups.total**2 / max(self.rows, 1.0)
         mean, covariance = independent.copy(), np.zeros((len(groups), values, values))
-        unknown = np.flatnonzero(~(free <= _NOTHING * groups.squares))
+        unknown = np.flatnonzero(~(free <= NOTHING * groups.squares))
         residual = (groups.shown - independent @ matrix)[unknown]
 
         def squares(gain: FloatArray, which: IntArray) -> FloatArray:
             return _applied(gain, residual[which]) ** 2
 
-        gain, found = self.gains(groups.number[unknown], free[unknown], squares)
+        gain, found, _ = self.gains(groups.number[unknown], free[unknown], squares)
         mean[unknown] += _applied(gain, residual)
         covariance[unknown] = found
         return Fitted(mean, covariance)
@@ -123,8 +123,8 @@ class Shrunk(BucketFit):
         number: FloatArray,
         free: FloatArray,
         squares: Callable[[FloatArray, IntArray], FloatArray],
-    ) -> tuple[FloatArray, FloatArray]:
-        """The gain G of every group, n̂ = n₀ + Gᵀ(o − Mᵀn₀), and the posterior covariance.
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """The gain G of every group, n̂ = n₀ + Gᵀ(o − Mᵀn₀), the posterior covariance, and τ².
 
         `squares` says, for the gains of some groups, how large the squares of the found deviations
         Gᵀ(o − Mᵀn₀) are: those of the data, or what is to be expected of them.
@@ -142,7 +142,7 @@ class Shrunk(BucketFit):
                 break
             chance = deviation[active, None] * wide[active]
             prior = chance + narrow[active]
-            gain, covariance = self._posterior(prior, free[active])
+            gain, covariance = self.posterior(prior, free[active])
             gains[active], covariances[active] = gain, covariance
             # the part of each deviation that τ² answers for, on average over the posterior
             part = (chance / np.maximum(prior, 1e-300))[:, present]
@@ -152,21 +152,20 @@ class Shrunk(BucketFit):
             renewed, before = each.mean(axis=1), deviation[active]
             deviation[active] = np.maximum(renewed, 1e-12)
             active = active[~(np.abs(renewed - before) <= _SETTLED * before)]
-        return gains, covariances
+        return gains, covariances, deviation
 
-    def _posterior(self, prior: FloatArray, free: FloatArray) -> tuple[FloatArray, FloatArray]:
-        matrix, values = self.operator.matrix(), prior.shape[1]
+    def posterior(self, prior: FloatArray, free: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Gain and covariance of groups, given the prior variance of every value's deviation."""
+        matrix = self.operator.matrix()
         noise = self.operator.scatter * (free / self.rows)[:, None, None]
-        tied = -prior[:, :, None] * prior[:, None, :] / prior.sum(axis=1)[:, None, None]
-        diagonal = np.arange(values)
-        tied[:, diagonal, diagonal] += prior
-        carried = tied @ matrix
+        believed = tied(prior)
+        carried = believed @ matrix
         whole = matrix.T @ carried + noise
         # buckets that are all alike tell no value from another: nothing is learnt from them
-        told = _trace(whole) > _NOTHING * _trace(tied)
+        told = _trace(whole) > NOTHING * _trace(believed)
         gain = np.zeros_like(whole)
         gain[told] = _solve(whole[told], np.swapaxes(carried[told], 1, 2))
-        return gain, tied - carried @ gain
+        return gain, believed - carried @ gain
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,6 +199,14 @@ class AsShown(BucketFit):
 
 
 FITS: dict[str, type[BucketFit]] = {"shrunk": Shrunk, "inverse": Inverted, "uniform": AsShown}
+
+
+def tied(prior: FloatArray) -> FloatArray:
+    """The covariance of independent deviations whose sum is known to be 0, group by group."""
+    found: FloatArray = -prior[:, :, None] * prior[:, None, :] / prior.sum(axis=1)[:, None, None]
+    diagonal = np.arange(prior.shape[1])
+    found[:, diagonal, diagonal] += prior
+    return found
 
 
 def _applied(gain: FloatArray, residual: FloatArray) -> FloatArray:

@@ -79,6 +79,13 @@ class BucketEstimated(Estimated):
     def reached(self, forms: Forms) -> BoolArray:
         return np.ones(forms.pairs, np.bool_)
 
+    def present(self, forms: Forms, each: Statistic) -> BoolArray:
+        """By row: whether any record could add to a statistic."""
+        number = self.moments.total(each.number)
+        known = np.repeat(number[:, None] > 0, self.values, axis=1).astype(np.float64)
+        found = summed(forms, known, each.there.astype(np.float64))
+        return np.asarray(forms.by_row(found) > 0, np.bool_)
+
     def read(self, forms: Forms, statistics: Sequence[Statistic]) -> Totals:
         return BucketTotals(self, forms, statistics)
 
@@ -91,16 +98,10 @@ class BucketTotals(Totals):
     ) -> None:
         self._estimated, self._forms, self._statistics = estimated, forms, statistics
         self.values = np.stack([forms.by_row(self._linear(each)) for each in statistics])
-        self.present = np.stack([self._present(each) for each in statistics])
+        self.present = np.stack([estimated.present(forms, each) for each in statistics])
 
     def _linear(self, each: Statistic) -> FloatArray:
         return summed(self._forms, self._estimated.mean(each.weight, each.number), each.values)
-
-    def _present(self, each: Statistic) -> BoolArray:
-        number = self._estimated.moments.total(each.number)
-        known = np.repeat(number[:, None] > 0, self._estimated.values, axis=1).astype(np.float64)
-        found = summed(self._forms, known, each.there.astype(np.float64))
-        return np.asarray(self._forms.by_row(found) > 0, np.bool_)
 
     def variance(self, gradient: Sequence[FloatArray | float]) -> FloatArray:
         """Of Σ_j gradient_j·T̂_j, which is itself one linear form of one set of estimates.
@@ -120,8 +121,8 @@ class BucketTotals(Totals):
         forms, first = self._forms, self._statistics[0]
         found = np.zeros(forms.pairs)
         for classes, fitted in self._estimated.fitted(first.weight, first.number):
-            for profile, chosen, pairs in _by_profile(forms, classes):
-                inside = _inside(forms, profile)
+            for profile, chosen, pairs in by_profile(forms, classes):
+                inside = inside_forms(forms, profile)
                 row = forms.row[pairs]
                 whole = sum(
                     np.where(row >= 0, slope[row], 0.0)[:, :, None]
@@ -140,7 +141,7 @@ class BucketTotals(Totals):
             classes, row = forms.pair_class[pairs], forms.row[pairs]
             at = [np.where(row >= 0, np.nan_to_num(slope)[row], 0.0) for slope in slopes]
             fitted = estimated.fit.fit(self._contrast(at, classes))
-            inside = _inside(forms, forms.profile[classes], forms.pair_form[pairs])
+            inside = inside_forms(forms, forms.profile[classes], forms.pair_form[pairs])
             form = np.where(inside, first.values[forms.profile[classes]], 0.0)
             found[pairs] = np.einsum("ki,kij,kj->k", form, fitted.covariance, form, optimize=True)
         return forms.by_row(found)
@@ -166,10 +167,10 @@ class BucketEstimator(Estimator):
     """`shares` has the share of every value in every bucket, buckets by number."""
 
     def __init__(self, fit: BucketFit, shares: csr_array) -> None:
-        self._fit, self._shares = fit, shares
+        self.fit, self.shares = fit, shares
 
     def estimate(self, moments: Moments) -> BucketEstimated:
-        return BucketEstimated(moments, self._fit, self._shares)
+        return BucketEstimated(moments, self.fit, self.shares)
 
 
 def summed(forms: Forms, by_class: FloatArray, values: FloatArray) -> FloatArray:
@@ -182,7 +183,7 @@ def summed(forms: Forms, by_class: FloatArray, values: FloatArray) -> FloatArray
     return np.asarray(np.bincount(pair[chosen], added[chosen], minlength=forms.pairs), np.float64)
 
 
-def _by_profile(forms: Forms, classes: IntArray) -> Iterator[tuple[int, IntArray, IntArray]]:
+def by_profile(forms: Forms, classes: IntArray) -> Iterator[tuple[int, IntArray, IntArray]]:
     """A profile, the places of its classes among `classes`, and their pairs."""
     for profile in np.unique(forms.profile[classes]).tolist():
         chosen = np.flatnonzero(forms.profile[classes] == profile)
@@ -190,7 +191,7 @@ def _by_profile(forms: Forms, classes: IntArray) -> Iterator[tuple[int, IntArray
         yield profile, chosen, forms.starts[classes[chosen]][:, None] + np.arange(many)
 
 
-def _inside(forms: Forms, profile: int | IntArray, form: IntArray | None = None) -> BoolArray:
+def inside_forms(forms: Forms, profile: int | IntArray, form: IntArray | None = None) -> BoolArray:
     """Which values are in which form: of all forms of one profile, or by (profile, form)."""
     if form is None:
         assert isinstance(profile, int)

@@ -14,10 +14,11 @@ from functools import cached_property
 
 import numpy as np
 
-from sfumato.draws import IntArray
+from sfumato.draws import BoolArray, IntArray
 from sfumato.operators.base import FloatArray
 
 MOST_MOMENTS = 128  # values: with more, the third moments would not fit
+UNSEEN = 1e-9  # an eigenvalue that rounding cannot tell from 0
 NEARLY_SINGULAR = 1e-4  # of the largest eigenvalue, which is 1
 
 
@@ -95,6 +96,29 @@ class BucketOperator:
         scaled[absent, absent] = 1.0
         values, vectors = np.linalg.eigh(scaled)
         return values, vectors
+
+    @cached_property
+    def _seen(self) -> BoolArray:
+        return self.spectrum[0] > UNSEEN
+
+    @cached_property
+    def seen_inverse(self) -> FloatArray:
+        """M⁻¹ along all directions that the buckets tell anything of, 0 along the others."""
+        values, vectors = self.spectrum
+        seen = vectors[:, self._seen]
+        return self._unscaled((seen / values[self._seen]) @ seen.T)
+
+    @cached_property
+    def unseen(self) -> FloatArray | None:
+        """What is left of a linear form of counts beyond M·M⁻¹; None where all is seen."""
+        if self._seen.all():
+            return None
+        blind = self.spectrum[1][:, ~self._seen]
+        return self._unscaled(blind @ blind.T)
+
+    def _unscaled(self, matrix: FloatArray) -> FloatArray:
+        root = np.sqrt(np.maximum(self.counts, 1))
+        return np.asarray(matrix * root / root[:, None])
 
     @property
     def condition(self) -> float:

@@ -32,7 +32,8 @@ class Moments:
 
     `sums[(e,)]` is Σ e over the records of a line, `sums[(d, e)]` is Σ d·e. Where groups were
     sampled and copied back to their size, `copies` published records stand for one draw, and
-    `sampled` says whether the draw was from a sample.
+    `sampled` says whether the draw was from a sample. Classes with the same `pool` differ only in
+    what a mixed expression needs of them; None means that no two do.
 
     >>> counts = Moments.of_counts(np.array([[3.0, 0.0, 2.0]]), "n")
     >>> counts.shown[0].tolist(), counts.total("n").tolist()
@@ -45,6 +46,7 @@ class Moments:
     sums: Mapping[tuple[Hashable, ...], FloatArray]
     copies: FloatArray | None = None
     sampled: BoolArray | None = None
+    pool: IntArray | None = None
 
     @classmethod
     def of_counts(cls, counts: FloatArray, weight: Hashable) -> Moments:
@@ -164,7 +166,11 @@ class Totals(ABC):
         """Var(Σ_j gradient_j·T̂_j) by row: with the gradient of f at T̂, that of f(T̂)."""
 
     def interval(
-        self, value: FloatArray, stderr: FloatArray, quantile: float
+        self,
+        value: FloatArray,
+        stderr: FloatArray,
+        quantile: float,
+        gradient: Sequence[FloatArray | float],
     ) -> tuple[FloatArray, FloatArray]:
         """The ends of the interval around f(T̂), `quantile` being that of the normal law."""
         return value - quantile * stderr, value + quantile * stderr

@@ -23,7 +23,8 @@ class Answer:
     """The table that a question was answered with.
 
     An aggregate `c` stands in four columns: `c`, `c_stderr`, `c_low`, `c_high`. An answer of one
-    row with one aggregate is also a number: `value`, `stderr`, `low`, `high`.
+    row with one aggregate is also a number: `value`, `stderr`, `low`, `high`. `estimator` says how
+    it was estimated; empty where it was counted.
 
     >>> row = {"count": [1204.0], "count_stderr": [61.2], "count_low": [1084.0],
     ...        "count_high": [1324.0]}
@@ -34,6 +35,7 @@ class Answer:
     table: pa.Table
     aggregates: tuple[str, ...]
     confidence: float
+    estimator: str = ""
 
     @property
     def columns(self) -> list[str]:
@@ -48,7 +50,7 @@ class Answer:
     def to_json(self) -> dict[str, Any]:
         """What `--json` prints: dates and infinities as text, since JSON has neither."""
         rows = [{name: value_to_json(v) for name, v in row.items()} for row in self.rows()]
-        return {"columns": self.columns, "rows": rows}
+        return {"columns": self.columns, "rows": rows, "estimator": self.estimator or None}
 
     def to_arrow(self) -> pa.Table:
         return self.table

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -44,7 +44,8 @@ def answer(release: Release, question: Question, request: Request) -> Answer:
     session = session_of(release, request.threads, request.engine)
     source = source_of(release, session)
     source.check(question, request)
-    estimates = Evaluation(source, question, request).table()
+    evaluation = Evaluation(source, question, request)
+    estimates = evaluation.table()
     tables = {"estimates": estimates}
     if request.keys and question.keys:
         domains = grid(release, question)
@@ -59,7 +60,7 @@ def answer(release: Release, question: Question, request: Request) -> Answer:
         table = session.run(answer_statement(question, last), {last: tables[last]})
     names = [output.name for output in question.outputs if output.of == "aggregate"]
     source.finish(question, table, names)
-    return Answer(table, tuple(names), request.confidence)
+    return Answer(table, tuple(names), request.confidence, evaluation.estimator)
 
 
 def source_of(release: Release, session: Session) -> Source:
@@ -95,6 +96,11 @@ class Evaluation:
             if not isinstance(source, BucketedSource):
                 check_separable(question)
 
+    @property
+    def estimator(self) -> str:
+        """The name of what estimates; empty where all is counted."""
+        return self._name if self._question.sensitive else ""
+
     def table(self) -> pa.Table:
         """Keys `k…` and, for each aggregate, `a…` with error and interval: one line per row."""
         question, source = self._question, self._source
@@ -108,6 +114,7 @@ class Evaluation:
         if columns:
             shown = {name: lines.column(short) for name, short in plan.shown.items()}
             moments = source.read(columns, shown).moments(classes.number, classes.of, sums)
+            moments = replace(moments, pool=classes.key)
             cells = plan.read_cells(domains, classes.profiles)
             estimated = source.estimator(columns, self._name).estimate(moments)
             forms = classes.forms(cells)
@@ -177,7 +184,7 @@ class Evaluation:
             gradient = [np.where(known, each, 0.0) for each in aggregate.gradient(totals.values)]
             variance = totals.variance(gradient)
             stderr = np.sqrt(np.maximum(variance, 0.0))
-            low, high = totals.interval(value, stderr, self._request.quantile)
+            low, high = totals.interval(value, stderr, self._request.quantile, gradient)
         if self._reconstructed:
             low = np.maximum(low, 0.0)
         named = {"": value, "_stderr": stderr, "_low": low, "_high": high}

@@ -28,6 +28,7 @@ from sfumato.operators.bucketed import BucketEstimator
 from sfumato.operators.estimator import Estimator, Moments
 from sfumato.operators.inverse import DenseInverse, Inverse
 from sfumato.operators.joint import JointEstimator
+from sfumato.operators.shrunk import ShrunkEstimator
 from sfumato.operators.structured import DrawnEstimator
 from sfumato.queries.bucket_table import bucket_table_of
 from sfumato.queries.statements import RecordSums, count, named
@@ -273,7 +274,8 @@ class BucketedSource(Source):
                 f"they nearly always stand together: {list_some(values, 50)}. No unbiased estimate "
                 "exists; use the estimator 'shrunk'."
             )
-        return BucketEstimator(table.fit(name), table.shares)
+        made = ShrunkEstimator if name == "shrunk" else BucketEstimator
+        return made(table.fit(name), table.shares)
 
 
 def estimator_of(inverses: Sequence[Inverse | DenseInverse]) -> Estimator:

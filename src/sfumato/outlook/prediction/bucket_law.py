@@ -61,7 +61,7 @@ class BucketLaw(ErrorLaw):
             around = np.einsum("gix,ij,gjx->gx", gains, noise, gains, optimize=True)
             return np.asarray((residual @ gains) ** 2 + around)
 
-        (gain,), _ = self._estimator.gains(np.array([total]), np.array([free]), squares)
+        (gain,), _, _ = self._estimator.gains(np.array([total]), np.array([free]), squares)
         return independent + gain.T @ residual - counts, gain.T @ noise @ gain
 
     @cached_property
