@@ -71,12 +71,8 @@ class BetaLikeness(CeilingGuarantee):
     @classmethod
     def reach(cls, histograms: Sequence[Histogram]) -> Reach:
         found = Extremes.of(histograms)
-        return Reach(
-            True,
-            f"Any beta above 0. From beta = {float(1 / found.largest - 1):.3g} on, nothing is "
-            f"promised about {found.commonest}, which {found.percent} of the records have.",
-            str(cls.usual()),
-        )
+        limit = f"Any beta above 0. {found.left_open('beta', 1 / found.largest - 1)}"
+        return Reach(True, limit, str(cls.usual()))
 
     @classmethod
     def ladder(cls, histogram: Histogram, ceilings: Ceilings) -> list[Self]:

@@ -183,12 +183,8 @@ class FPrivacy(CeilingGuarantee):
     @classmethod
     def reach(cls, histograms: Sequence[Histogram]) -> Reach:
         found = Extremes.of(histograms)
-        return Reach(
-            True,
-            f"theta from 1 up. From theta = {float(1 / found.largest):.3g} on, nothing is promised "
-            f"about {found.commonest}, which {found.percent} of the records have.",
-            str(cls.usual()),
-        )
+        limit = f"theta from 1 up. {found.left_open('theta', 1 / found.largest)}"
+        return Reach(True, limit, str(cls.usual()))
 
     @classmethod
     def ladder(cls, histogram: Histogram, ceilings: Ceilings) -> list[Self]:

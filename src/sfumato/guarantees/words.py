@@ -88,6 +88,13 @@ class Extremes:
     def percent(self) -> str:
         return f"{float(100 * self.largest):.3g} %"
 
+    def left_open(self, name: str, number: Fraction) -> str:
+        """From which number on the commonest value has no limit, in a sentence."""
+        return (
+            f"From {name} = {float(number):.3g} on, nothing is promised about {self.commonest}, "
+            f"which {self.percent} of the records have."
+        )
+
 
 def rarest_share(histogram: Histogram) -> Fraction:
     """The smallest share of a value that somebody has."""
