@@ -117,6 +117,20 @@ def test_stated_weights_move_the_optimum() -> None:
     assert weighted.operators["s"].retentions[2] > plain.operators["s"].retentions[2]
 
 
+@pytest.mark.parametrize("limits", ["a:0.1:0.4;b:0.2:0.5:2;*:0.3:0.6", "a:0.05:0.2;b:0.05:0.3;*"])
+@pytest.mark.parametrize(
+    "mechanism", ["uniform", "fine-grain", "fine-grain(objective=counts)", "general"]
+)
+@pytest.mark.filterwarnings("ignore::sfumato.errors.WeakPromiseWarning")
+def test_under_stated_limits_no_count_decides(limits: str, mechanism: str) -> None:
+    """Whatever the table, the operator is the same: it can tell nothing about anybody."""
+    promise, way = FineRhoPrivacy(limits=Limits.from_text(limits)), parse_mechanism(mechanism)
+    tables = [profile(2, 7, 60, 31), profile(97, 1, 1, 1), profile(25, 25, 25, 25)]
+    plans = [way.plan(table, promise, DRAWS) for table in tables]
+    assert len({str(plan.public()) for plan in plans}) == 1
+    assert not any("fitted" in caveat for plan in plans for caveat in plan.caveats())
+
+
 def test_automatic_choice_takes_fine_grain_for_counts() -> None:
     promise, table = theta(15), profile(*T12)
     plans = {str(way): way.plan(table, promise, DRAWS) for way in mechanisms_for(promise)}

@@ -103,8 +103,8 @@ def test_a_release_can_be_described(cli: Any, people_file: Path, tmp_path: Path)
 
 
 def test_json_of_the_command_line_is_that_of_the_answer(cli: Any, tmp_path: Path) -> None:
-    """Dates, numbers and missing values alike."""
-    days = [datetime.date(2026, 1, 1), datetime.date(2026, 2, 1), None] * 40
+    """Instants, numbers and missing values alike."""
+    days = [datetime.datetime(2026, 1, 1), datetime.datetime(2026, 2, 1, 12), None] * 40
     people = pa.table({"day": days, "cost": [1.5, None, 2.5] * 40, "ill": ["no", "yes"] * 60})
     pq.write_table(people, tmp_path / "people.parquet")
     sf.publish(
@@ -114,4 +114,8 @@ def test_json_of_the_command_line_is_that_of_the_answer(cli: Any, tmp_path: Path
     printed = cli("query", tmp_path / "r", sql, "--json").json
     answer = sf.open(tmp_path / "r").sql(sql)
     assert printed == answer.to_json()
-    assert {row["day"] for row in printed["rows"]} == {"2026-01-01", "2026-02-01", None}
+    assert {row["day"] for row in printed["rows"]} == {
+        "2026-01-01T00:00:00",
+        "2026-02-01T12:00:00",
+        None,
+    }
