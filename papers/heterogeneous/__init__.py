@@ -12,8 +12,9 @@ from sfumato.pages.tables import ReportTable, Reproduction, Series
 
 TITLE = "One-off disclosure control by heterogeneous generalization, rerun"
 NOTES = (
-    "HG, SG, GR: our buckets with the Hungarian, sort-greedy and greedy matchers and "
-    "`assignment=shift`; NH: ring; BuReL: burel. Buckets above 512 records are matched in blocks.",
+    "HG, SG, GR: our buckets of the whole table with the Hungarian, sort-greedy and greedy "
+    "matchers and `assignment=shift`; regions: `heterogeneous` as it is by default; NH: ring; "
+    "BuReL: burel. Buckets above 512 records are matched in blocks.",
     "The paper prints Figures 2 to 10 as pictures, so there are no figures of its own to set "
     "beside ours. The threshold mode is left out: it looks at quasi values when bucketing.",
     "PrivBayes is not part of sfumato; its lines of Figures 8 to 10 are left out.",

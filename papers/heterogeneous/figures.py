@@ -18,12 +18,12 @@ from sfumato.pages.tables import Series
 from sfumato.table import Table
 
 MATCHING = {
-    "HG": "heterogeneous(sweeps=0)",
-    "SG": "heterogeneous(match=sort-greedy, block=256, sweeps=0)",
-    "GR": "heterogeneous(match=greedy, sweeps=0)",
+    "HG": "heterogeneous(sweeps=0, cut=none)",
+    "SG": "heterogeneous(match=sort-greedy, block=256, sweeps=0, cut=none)",
+    "GR": "heterogeneous(match=greedy, sweeps=0, cut=none)",
 }
-DIVERSITY = {**MATCHING, "NH": "ring"}
-LIKENESS = {**MATCHING, "BuReL": "burel"}
+DIVERSITY = {**MATCHING, "NH": "ring", "regions": "heterogeneous"}
+LIKENESS = {**MATCHING, "BuReL": "burel", "regions": "heterogeneous"}
 LAWS = {"CENSUS": "own", "Uniform": "uniform", "Zipfian": "zipf(0.5)"}
 Point = tuple[float, float]
 USUAL_L, USUAL_BETA = 10, 3
@@ -97,7 +97,7 @@ def dimensions(people: People, setting: Setting) -> list[Series]:
 def sizes(people: People, setting: Setting) -> list[Series]:
     """Figures 4(a, b), 5(a, b) and 7(a, b): loss and seconds by records and by block."""
     promise = f"l-diversity({setting.diversities[-1]})"
-    blocked = {**DIVERSITY, "GR": "heterogeneous(match=greedy, block=256, sweeps=0)"}
+    blocked = {**DIVERSITY, "GR": "heterogeneous(match=greedy, block=256, sweeps=0, cut=none)"}
     losses, times = _lines(
         blocked, setting.sizes, lambda n: people.table(rows=int(n)), lambda _: promise
     )
@@ -105,7 +105,7 @@ def sizes(people: People, setting: Setting) -> list[Series]:
     parted: list[Point] = []
     waited: list[Point] = []
     for part in setting.parts:
-        found = measured(largest, promise, f"heterogeneous(block={part}, sweeps=0)")
+        found = measured(largest, promise, f"heterogeneous(block={part}, sweeps=0, cut=none)")
         if found is not None:
             parted.append((part, found[0]))
             waited.append((part, found[1]))

@@ -8,7 +8,7 @@ from scipy import stats
 
 from sfumato.draws import Draws
 from sfumato.mechanisms.heterogeneous.match import hungarian
-from sfumato.mechanisms.heterogeneous.ncp import NumericAxis, Scale
+from sfumato.mechanisms.heterogeneous.ncp import NumericAxis
 from sfumato.mechanisms.heterogeneous.paper import random_matching
 from sfumato.mechanisms.heterogeneous.shift import shifted
 from sfumato.mechanisms.heterogeneous.sweeps import Matching
@@ -21,7 +21,7 @@ def members() -> np.ndarray:
     rng = np.random.default_rng(0)
     records = rng.permutation(NUMBER * SIZE).reshape(NUMBER, SIZE)
     axes = [NumericAxis("x", rng.integers(0, 60, NUMBER * SIZE), np.arange(60), 59)]
-    return Matching(axes, Scale.of([59]), hungarian, 1, None).block(records).members
+    return Matching(axes, hungarian, 1).members(records)
 
 
 @pytest.mark.parametrize("hand", ["shift", "paper"])

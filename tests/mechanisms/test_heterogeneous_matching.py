@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -68,14 +69,18 @@ def test_growth_is_the_difference_of_sizes() -> None:
         SetAxis("c", np.zeros(1, int), 5, 4),
         TreeAxis("t", np.zeros(1, int), 5, parents, 4),
     ]
+    axes.append(SetAxis("many", np.zeros(1, int), 200, 199))
     for axis in axes:
-        cover = axis.single(rng.integers(0, 5, 20))
+        classes, rows = 3, 20
+        cover = axis.single(rng.integers(0, axis.values, (classes, rows)))
+        codes = np.array([rng.permutation(axis.values) for _ in range(classes)])
         for _ in range(3):
-            growth = axis.growth(cover)
-            for value in range(5):
-                wider = axis.join(cover, axis.single(np.full(20, value)))
-                assert (growth[value] == axis.size(wider) - axis.size(cover)).all()
-            cover = axis.join(cover, axis.single(rng.integers(0, 5, 20)))
+            growth = axis.growth(cover, codes)
+            for place in range(axis.values):
+                one = axis.single(np.repeat(codes[:, [place]], rows, axis=1))
+                wider = axis.join(cover, one)
+                assert (growth[:, place] == axis.size(wider) - axis.size(cover)).all()
+            cover = axis.join(cover, axis.single(rng.integers(0, axis.values, (classes, rows))))
 
 
 def test_scale_is_exact_for_census_and_bounded_otherwise() -> None:
@@ -100,12 +105,40 @@ def test_blocks_hold_equally_many_of_every_bucket() -> None:
 def test_match_graph_is_regular(matcher: str, most: int | None) -> None:
     axes = make_axes(200)
     records = np.arange(200).reshape(4, 50)
-    scale = Scale.of([axis.denominator for axis in axes])
-    block = Matching(axes, scale, MATCHERS[matcher], 1, most).block(records)
+    members = Matching(axes, MATCHERS[matcher], 1).members(records, most)
     for class_ in range(4):
         for bucket in range(4):
-            assert sorted(block.places[class_, :, bucket].tolist()) == list(range(50))
-    assert (np.bincount(block.members.ravel()) == 4).all()
+            assert sorted(members[class_, :, bucket].tolist()) == records[bucket].tolist()
+    assert (np.bincount(members.ravel()) == 4).all()
+
+
+def penalty(axes: list[Axis], row: list[int]) -> Fraction:
+    """NCP of a row, from its definition."""
+    total = Fraction(0)
+    for axis in axes:
+        codes = axis.codes[row].tolist()
+        width = max(codes) - min(codes) if axis.name == "age" else len(set(codes)) - 1
+        total += Fraction(width, axis.denominator)
+    return total
+
+
+def test_a_round_costs_as_little_as_possible() -> None:
+    """The first round of every class, against all permutations and penalties by definition."""
+    for seed in range(5):
+        axes = make_axes(20, seed)
+        records = np.random.default_rng(seed).permutation(20).reshape(4, 5)
+        members = Matching(axes, hungarian, 0).members(records)
+        for start in range(4):
+            bucket = (start + 1) % 4
+            found = members[start][:, [start, bucket]].tolist()
+            least = min(
+                sum(
+                    penalty(axes, [one, other])
+                    for one, other in zip(records[start], order, strict=True)
+                )
+                for order in itertools.permutations(records[bucket].tolist())
+            )
+            assert sum(penalty(axes, row) for row in found) == least
 
 
 def test_sweeps_never_make_ranges_wider() -> None:
@@ -114,8 +147,8 @@ def test_sweeps_never_make_ranges_wider() -> None:
     scale = Scale.of([axis.denominator for axis in axes])
     totals = []
     for sweeps in (0, 1, 3):
-        block = Matching(axes, scale, hungarian, sweeps, 30).block(records)
-        units = covers_of(axes, [block.members.reshape(-1, 5)])[1]
+        members = Matching(axes, hungarian, sweeps).members(records, 30)
+        units = covers_of(axes, [members.reshape(-1, 5)])[1]
         totals.append(sum(u * s for u, s in zip(units, scale.units, strict=True)))
     assert totals[0] > totals[1] >= totals[2]
 

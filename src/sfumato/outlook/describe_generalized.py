@@ -42,7 +42,11 @@ def allowed(histogram: Histogram) -> ReportTable:
     ]
     if len(present) > 1 and histogram.rows <= _MOST_ROWS:
         rows += [
-            _row(BetaLikeness(beta), likeness_layers(histogram.counts, beta)) for beta in LIKENESSES
+            _row(
+                BetaLikeness(beta),
+                likeness_layers(histogram.counts, BetaLikeness(beta).ceilings(histogram)),
+            )
+            for beta in LIKENESSES
         ]
     return ReportTable(
         "Allowed",

@@ -8,6 +8,7 @@ and no value is excepted. `diversity` and `likeness` make layers from the sensit
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -78,3 +79,50 @@ def check_layers(layers: Layers, counts: IntArray) -> None:
         assert layer.size > 0, layer.counts
         assert (layer.counts.sum(axis=1) == layer.size).all(), layer.counts.sum(axis=1)
     assert (published(layers) == counts).all(), (published(layers), counts)
+
+
+def packed(counts: IntArray, groups: Sequence[Sequence[int]]) -> Buckets | None:
+    """The largest layer with these values per bucket that leaves an eligible rest, or nothing.
+
+    With p places a bucket of s records leaves s − p over, at most Q − p of one value: Q = ⌊N/ℓ⌋ are
+    the places of all layers together. How much may be left over less how much is, is concave in p
+    and 0 at p = 0, so the possible p are all numbers up to one. None where that is 0.
+
+    >>> packed(np.array([5, 4, 3, 3, 3]), [[0, 1], [2, 3, 4]]).counts.tolist()
+    [[5, 4, 0, 0, 0], [0, 0, 3, 3, 3]]
+    """
+    sums = [int(counts[group].sum()) for group in groups]
+    most = sum(sums) // len(groups)
+
+    def possible(places: int) -> bool:
+        return all(
+            total - places <= int(np.minimum(counts[group], most - places).sum())
+            for group, total in zip(groups, sums, strict=True)
+        )
+
+    low, high = 0, min(sums)
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if possible(middle) else (low, middle - 1)
+    if low == 0:
+        return None
+    table = np.zeros((len(groups), len(counts)), np.int64)
+    for bucket, group in enumerate(groups):
+        table[bucket, group] = counts[group] - leveled(counts[group], sums[bucket] - low)
+    return Buckets(table)
+
+
+def leveled(counts: IntArray, total: int) -> IntArray:
+    """`total` records out of `counts`, the most from one value being as few as possible.
+
+    >>> leveled(np.array([9, 1, 4]), 7).tolist()
+    [3, 1, 3]
+    """
+    low, high = 0, int(counts.max(initial=0))
+    while low < high:
+        middle = (low + high + 1) // 2
+        fits = int(np.minimum(counts, middle).sum()) <= total
+        low, high = (middle, high) if fits else (low, middle - 1)
+    taken = np.minimum(counts, low)
+    taken[np.flatnonzero(counts > low)[: total - int(taken.sum())]] += 1
+    return taken

@@ -7,17 +7,38 @@ the people behind one published record, not for the published records of one per
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
+from typing import ClassVar
 
 import numpy as np
 
-from sfumato.draws import IntArray
-from sfumato.mechanisms.heterogeneous.buckets import Buckets, Layers
-from sfumato.mechanisms.heterogeneous.packing import whole_groups
+from sfumato.draws import Draws, IntArray
+from sfumato.mechanisms.heterogeneous.balance import Balanced, balanced
+from sfumato.mechanisms.heterogeneous.buckets import Buckets, Layers, packed
+from sfumato.mechanisms.heterogeneous.packing import even_groups, stretches
+from sfumato.mechanisms.heterogeneous.regions import Promise
 
 LEAST = Fraction(1, 8)  # of the places that are left: a smaller layer is not worth packing
+FIXED = Draws.from_seed(0)  # for a search on counts: nothing secret, nobody's draws
+
+
+@dataclass(frozen=True)
+class Diversity(Promise):
+    """ℓ-diversity of a region: no value has more than ⌊n/ℓ⌋ of its n people."""
+
+    matches: int
+    places: ClassVar[int] = 64
+
+    def allowed(self, counts: IntArray, use: Fraction) -> bool:
+        return int(counts.max()) <= use * (int(counts.sum()) // self.matches)
+
+    def layers(self, counts: IntArray) -> Layers:
+        return diversity_layers(counts, self.matches)
+
+    def balanced(self, codes: IntArray, right: IntArray, draws: Draws) -> Balanced | None:
+        return balanced(codes, right, self.matches, draws)
 
 
 def diversity_layers(counts: IntArray, number: int) -> Layers:
@@ -35,59 +56,12 @@ def diversity_layers(counts: IntArray, number: int) -> Layers:
     layers: list[Buckets] = []
     while left.any():
         places = int(left.sum()) // number
-        packed = packed_layer(left, whole_groups(left, number))
-        if packed is None or packed.size < LEAST * places:
+        layer = packed(left, even_groups(stretches(left, number), number, FIXED))
+        if layer is None or layer.size < LEAST * places:
             return (*layers, *straight_layers(left, number))
-        layers.append(packed)
-        left = left - packed.counts.sum(axis=0)
+        layers.append(layer)
+        left = left - layer.counts.sum(axis=0)
     return tuple(layers)
-
-
-def packed_layer(counts: IntArray, groups: Sequence[Sequence[int]]) -> Buckets | None:
-    """The largest layer with these values per bucket that leaves an eligible rest, or nothing.
-
-    With p places a bucket of s records leaves s − p over, at most Q − p of one value: Q = ⌊N/ℓ⌋ are
-    the places of all layers together. How much may be left over less how much is, is concave in p
-    and 0 at p = 0, so the possible p are all numbers up to one. None where that is 0.
-
-    >>> packed_layer(np.array([5, 4, 3, 3, 3]), [[0, 1], [2, 3, 4]]).counts.tolist()
-    [[5, 4, 0, 0, 0], [0, 0, 3, 3, 3]]
-    """
-    sums = [int(counts[group].sum()) for group in groups]
-    most = sum(sums) // len(groups)
-
-    def possible(places: int) -> bool:
-        return all(
-            total - places <= int(np.minimum(counts[group], most - places).sum())
-            for group, total in zip(groups, sums, strict=True)
-        )
-
-    low, high = 0, min(sums)
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if possible(middle) else (low, middle - 1)
-    if low == 0:
-        return None
-    table = np.zeros((len(groups), len(counts)), np.int64)
-    for bucket, group in enumerate(groups):
-        table[bucket, group] = counts[group] - leveled(counts[group], sums[bucket] - low)
-    return Buckets(table)
-
-
-def leveled(counts: IntArray, total: int) -> IntArray:
-    """`total` records out of `counts`, the most from one value being as few as possible.
-
-    >>> leveled(np.array([9, 1, 4]), 7).tolist()
-    [3, 1, 3]
-    """
-    low, high = 0, int(counts.max(initial=0))
-    while low < high:
-        middle = (low + high + 1) // 2
-        fits = int(np.minimum(counts, middle).sum()) <= total
-        low, high = (middle, high) if fits else (low, middle - 1)
-    taken = np.minimum(counts, low)
-    taken[np.flatnonzero(counts > low)[: total - int(taken.sum())]] += 1
-    return taken
 
 
 def straight_layers(counts: IntArray, number: int) -> Layers:

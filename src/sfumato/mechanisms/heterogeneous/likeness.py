@@ -1,8 +1,8 @@
 """Layers for β-likeness: a value lies in at most (1+β) f_x μ buckets (Algorithm 3, corrected).
 
 A record takes one match from every bucket, so that bounds the share of x among anybody's matches
-by (1+β) f_x. Few large buckets mean few matches and narrow ranges; the largest bucket size that
-some order of filling allows is searched. All decisions are exact: integers and fractions.
+by its ceiling (1+β) f_x. Few large buckets mean few matches and narrow ranges; the largest bucket
+size that some order of filling allows is searched. All decisions are exact: integers and fractions.
 """
 
 from __future__ import annotations
@@ -10,82 +10,116 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 
 from sfumato.draws import IntArray
-from sfumato.mechanisms.heterogeneous.buckets import Buckets, Layers, attained_beta
+from sfumato.mechanisms.heterogeneous.buckets import Buckets, Layers, largest_shares
 from sfumato.mechanisms.heterogeneous.diversity import diversity_layers
+from sfumato.mechanisms.heterogeneous.regions import Promise
+
+Ceilings = Sequence[Fraction]
+MORE = Fraction(5, 4)  # matches that people of a half may have for one that they would have
 
 
-def likeness_layers(counts: IntArray, beta: Fraction) -> Layers:
-    """The fewest matches that keep β-likeness: ℓ-diversity where it suffices (Theorem 4 as
+@dataclass(frozen=True)
+class Likeness(Promise):
+    """β-likeness of a region: the ceilings are those of the whole table."""
+
+    ceilings: tuple[Fraction, ...]
+    places: ClassVar[int] = 4
+
+    @property
+    def matches(self) -> int:  # type: ignore[override]
+        """As many as the rarest value of the table needs to stand in one bucket."""
+        return math.ceil(1 / min(ceiling for ceiling in self.ceilings if ceiling))
+
+    def allowed(self, counts: IntArray, use: Fraction) -> bool:
+        rows = int(counts.sum())
+        pairs = zip(counts.tolist(), self.ceilings, strict=True)
+        return all(count <= use * ceiling * rows for count, ceiling in pairs)
+
+    def layers(self, counts: IntArray) -> Layers:
+        return likeness_layers(counts, self.ceilings)
+
+    def apart(self, counts: IntArray, halves: Sequence[IntArray]) -> bool:
+        """A half whose values fill buckets badly needs many matches: then it is not worth it."""
+        whole = max(layer.number for layer in self.layers(counts))
+        return all(
+            max(layer.number for layer in self.layers(half)) <= MORE * whole for half in halves
+        )
+
+
+def likeness_layers(counts: IntArray, ceilings: Ceilings) -> Layers:
+    """The fewest matches that keep the ceilings: ℓ-diversity where it suffices (Theorem 4 as
     corrected in H17), else the largest bucket size that some fill allows.
 
-    The search ends at the GCD of the counts at the latest: its buckets are pure, β = 0.
+    No value may have a share above its ceiling. The search ends at the GCD of the counts at the
+    latest: its buckets are pure, and every value keeps its share.
 
-    >>> layers = likeness_layers(np.array([6, 7, 12]), Fraction(2, 3))
+    >>> counts = np.array([6, 7, 12])
+    >>> layers = likeness_layers(counts, [Fraction(5, 3) * int(count) / 25 for count in counts])
     >>> [layer.counts.sum(axis=1).tolist() for layer in layers]
     [[3, 3, 3], [4, 4, 4, 4]]
     """
+    short = _shortcut(counts, ceilings)
+    if short is not None:
+        return short
     present = counts[counts > 0]
     divisor = math.gcd(*present.tolist())
-    if beta > 0:
-        short = _shortcut(counts, beta)
-        if short is not None:
-            return short
-        # no size above (1+β)·min n_x can work: a value needs one bucket at least
-        largest = min(int(present.max()), math.floor((1 + beta) * int(present.min())))
-        for size in range(largest, divisor, -1):
-            for fill in (ascending_fill, descending_fill, frequent_split_fill):
-                layers = fill(counts, size, beta)
-                if layers is not None:
-                    return layers
+    # a value needs one bucket at least, and one of μ buckets has to be within every ceiling
+    largest = min(int(present.max()), math.floor(_lowest(counts, ceilings) * int(counts.sum())))
+    for size in range(largest, divisor, -1):
+        for fill in (ascending_fill, descending_fill, frequent_split_fill):
+            layers = fill(counts, size, ceilings)
+            if layers is not None:
+                return layers
     return (Buckets(_sequential(counts, range(len(counts)), divisor)),)
 
 
-def _shortcut(counts: IntArray, beta: Fraction) -> Layers | None:
-    present = counts[counts > 0]
-    rows = int(counts.sum())
-    fewest = max(1, math.ceil(Fraction(rows) / ((1 + beta) * int(present.min()))))
-    most = rows // int(present.max())
-    for number in range(fewest, min(most, fewest + 3) + 1):
-        layers = diversity_layers(counts, number)
-        if attained_beta(layers) <= beta:
-            return layers
-    return None
+def _lowest(counts: IntArray, ceilings: Ceilings) -> Fraction:
+    return min(c for c, count in zip(ceilings, counts.tolist(), strict=True) if count)
+
+
+def _shortcut(counts: IntArray, ceilings: Ceilings) -> Layers | None:
+    fewest = max(1, math.ceil(1 / _lowest(counts, ceilings)))
+    most = int(counts.sum()) // int(counts.max())
+    return diversity_layers(counts, fewest) if fewest <= most else None
 
 
 # -- filling buckets of one size ------------------------------------------------------------
 
 
-def ascending_fill(counts: IntArray, size: int, beta: Fraction) -> Layers | None:
+def ascending_fill(counts: IntArray, size: int, ceilings: Ceilings) -> Layers | None:
     """Values in ascending order of support, one bucket filled after the other (H12).
 
-    None where that does not keep `beta`: O(m) to refuse (H14), so that every size can be tried.
+    None where that does not keep the ceilings. O(m) to refuse (H14): every size can be tried.
 
-    >>> [layer.counts.tolist() for layer in ascending_fill(np.array([4, 5]), 4, Fraction(1))]
+    >>> ceilings = [Fraction(8, 9), Fraction(1)]
+    >>> [layer.counts.tolist() for layer in ascending_fill(np.array([4, 5]), 4, ceilings)]
     [[[3, 0], [0, 3]], [[1, 0], [0, 1], [0, 1]]]
     """
-    return _ordered_fill(counts, size, beta, 1)
+    return _ordered_fill(counts, size, ceilings, 1)
 
 
-def descending_fill(counts: IntArray, size: int, beta: Fraction) -> Layers | None:
+def descending_fill(counts: IntArray, size: int, ceilings: Ceilings) -> Layers | None:
     """The order that the paper's text names (H12)."""
-    return _ordered_fill(counts, size, beta, -1)
+    return _ordered_fill(counts, size, ceilings, -1)
 
 
-def _ordered_fill(counts: IntArray, size: int, beta: Fraction, sign: int) -> Layers | None:
+def _ordered_fill(counts: IntArray, size: int, ceilings: Ceilings, sign: int) -> Layers | None:
     over = remainder(counts, int(counts.sum()) % size)
     left = counts - over
     order = np.argsort(sign * left, kind="stable")
     spread = sequential_spread(left[order], size)
     # a quick look in floats that never refuses what is exactly right; `_layered` decides
-    limit = (1 + float(beta)) * (1 + 1e-9) * (int(left.sum()) // size) / counts.sum()
-    if (spread > limit * counts[order]).any():
+    limit = np.array([float(ceiling) for ceiling in ceilings]) * (int(left.sum()) // size)
+    if (spread > limit[order] * (1 + 1e-9)).any():
         return None
-    return _layered(_sequential(left, order.tolist(), size), over, counts, beta)
+    return _layered(_sequential(left, order.tolist(), size), over, ceilings)
 
 
 def sequential_spread(ordered: IntArray, size: int) -> IntArray:
@@ -121,15 +155,15 @@ def _sequential(counts: IntArray, order: Sequence[int], size: int) -> IntArray:
     return table
 
 
-def frequent_split_fill(counts: IntArray, size: int, beta: Fraction) -> Layers | None:
+def frequent_split_fill(counts: IntArray, size: int, ceilings: Ceilings) -> Layers | None:
     """Values that can afford no further bucket go in whole pieces, best fit, largest first; the
-    others fill the gaps in turn (H12, end). None where that does not keep `beta`.
+    others fill the gaps in turn (H12, end). None where that does not keep the ceilings.
     """
     rows = int(counts.sum())
     over = remainder(counts, rows % size)
     left = counts - over
     number = rows // size
-    allowed = [math.floor((1 + beta) * Fraction(int(count) * number, rows)) for count in counts]
+    allowed = [math.floor(ceiling * number) for ceiling in ceilings]
     order = [code for code in np.argsort(left, kind="stable").tolist() if left[code]]
     if any(allowed[code] * size < left[code] for code in order):
         return None
@@ -156,7 +190,7 @@ def frequent_split_fill(counts: IntArray, size: int, beta: Fraction) -> Layers |
             room[bucket] -= placed
             need -= placed
             place += int(room[bucket] == 0)
-    return _layered(table, over, counts, beta)
+    return _layered(table, over, ceilings)
 
 
 # -- what is over ---------------------------------------------------------------------------
@@ -178,8 +212,8 @@ def remainder(counts: IntArray, number: int) -> IntArray:
     return taken
 
 
-def _layered(table: IntArray, over: IntArray, counts: IntArray, beta: Fraction) -> Layers | None:
-    """Filled buckets as layers, if they keep `beta` exactly.
+def _layered(table: IntArray, over: IntArray, ceilings: Ceilings) -> Layers | None:
+    """Filled buckets as layers, if they keep the ceilings exactly.
 
     The s records that are over make a bucket of their own, in a layer that takes s records from
     each of the other buckets: its people have one match more.
@@ -193,4 +227,5 @@ def _layered(table: IntArray, over: IntArray, counts: IntArray, beta: Fraction) 
         size = int(until[0, -1])
         second = np.diff(until * rest // size, axis=1, prepend=0)
         layers = Buckets(table - second), Buckets(np.vstack([second, over]))
-    return layers if attained_beta(layers) <= beta else None
+    kept = zip(largest_shares(layers), ceilings, strict=True)
+    return layers if all(share <= ceiling for share, ceiling in kept) else None

@@ -7,7 +7,10 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fractions import Fraction
+from math import ceil
 from typing import Any, ClassVar
+
+import numpy as np
 
 from sfumato.draws import Draws, IntArray
 from sfumato.errors import UsageError
@@ -16,67 +19,70 @@ from sfumato.guarantees.beta_likeness import BetaLikeness
 from sfumato.guarantees.l_diversity import LDiversity
 from sfumato.mechanisms.generalized import Generalized, Stage, TablePlan, covers_of, one_column
 from sfumato.mechanisms.heterogeneous.blocks import split
-from sfumato.mechanisms.heterogeneous.buckets import Layers, check_layers, largest_shares
+from sfumato.mechanisms.heterogeneous.buckets import check_layers, largest_shares
 from sfumato.mechanisms.heterogeneous.deal import deal
-from sfumato.mechanisms.heterogeneous.diversity import diversity_layers
-from sfumato.mechanisms.heterogeneous.likeness import likeness_layers
+from sfumato.mechanisms.heterogeneous.diversity import Diversity
+from sfumato.mechanisms.heterogeneous.likeness import Likeness
 from sfumato.mechanisms.heterogeneous.match import MATCHERS
-from sfumato.mechanisms.heterogeneous.ncp import Axis, Scale
+from sfumato.mechanisms.heterogeneous.ncp import Axis
 from sfumato.mechanisms.heterogeneous.paper import matched_anew
+from sfumato.mechanisms.heterogeneous.regions import Promise, Region, regions
 from sfumato.mechanisms.heterogeneous.shift import shifted
-from sfumato.mechanisms.heterogeneous.sweeps import Block, Matching
+from sfumato.mechanisms.heterogeneous.sweeps import Matching
 from sfumato.mechanisms.protocol import Mechanism, Standing
 from sfumato.profile import Histogram, Profile
 
 PARTS = 4  # parts of a block: rows exchange misfits within a block, values travel within it
 WHOLE_UP_TO = 512  # larger buckets are matched in parts by default
 ASSIGNMENTS = ("shift", "paper")
+CUTS = ("auto", "none")
 
 
 @dataclass(frozen=True, eq=False)
 class HeterogeneousPlan(TablePlan):
-    """The layers of buckets, from counts alone, and how their records are to be matched."""
+    """What a region has to allow, from counts alone, and how its records are to be matched."""
 
     histogram: Histogram
     ceilings: tuple[Fraction, ...]
-    layers: Layers
-    match: str
-    block: str
-    sweeps: int
-    assignment: str
+    promise: Promise
+    way: HeterogeneousGeneralization
 
     def generalize(
         self, axes: Sequence[Axis], codes: IntArray, draws: Draws, progress: Stage
     ) -> Generalized:
-        scale = Scale.of([axis.denominator for axis in axes])
-        pieces: list[tuple[Matching, IntArray]] = []
-        for records in deal(self.layers, codes, draws.child("heterogeneous")):
-            most = _most(self.block, records.shape[1])
-            matching = Matching(axes, scale, MATCHERS[self.match], self.sweeps, most)
-            blocks = [records] if most is None else split(records, axes, PARTS * most)
-            pieces += [(matching, block) for block in blocks]
-        # no bucket has a place of its own in the order of matching: nothing tells them apart
-        shuffled = [
-            (matching, block[draws.order(f"buckets of block {place}", len(block))])
-            for place, (matching, block) in enumerate(pieces)
-        ]
-        members = [block.members for block in _matched(shuffled, progress)]
+        matching = Matching(axes, MATCHERS[self.way.match], self.way.sweeps)
+        pieces: list[tuple[IntArray, int | None]] = []
+        for place, region in enumerate(self._regions(axes, codes, draws)):
+            own = draws.child(f"region {place}")
+            for number, dealt in enumerate(deal(region.layers, codes[region.records], own)):
+                # no bucket has a place of its own in the order of matching: nothing tells which
+                records = region.records[dealt[own.order(f"layer {number}", len(dealt))]]
+                most = self.way.rows_at_once(records.shape[1])
+                blocks = [records] if most is None else split(records, axes, PARTS * most)
+                pieces += [(block, most) for block in blocks]
+        members = _matched(matching, pieces, progress)
         matches = [rows.reshape(-1, rows.shape[2]) for rows in members]
-        by_shift = self.assignment == "shift"
+        by_shift = self.way.assignment == "shift"
         source = shifted(members, draws) if by_shift else matched_anew(matches, draws)
         covers, units = covers_of(axes, matches)
         return Generalized(source, covers, units, matches=matches)
 
+    def _regions(self, axes: Sequence[Axis], codes: IntArray, draws: Draws) -> list[Region]:
+        values = len(self.histogram.counts)
+        if self.way.cut == "none":
+            return [Region(np.arange(len(codes)), self.promise.layers(self.histogram.counts))]
+        return regions(axes, codes, values, self.promise, draws.child("regions"))
+
     @property
     def matches(self) -> int:
-        """The fewest matches that a record has."""
-        return min(layer.number for layer in self.layers)
+        """The fewest matches that a record can have: any value is within its ceiling then."""
+        return ceil(1 / max(self.ceilings))
 
     def public(self) -> dict[str, Any]:
-        return {"matches": self.matches, "hand": self.assignment}
+        return {"matches": self.matches, "hand": self.way.assignment}
 
     def statement(self, guarantee: Guarantee, histogram: Histogram) -> str:
-        if self.assignment == "paper":
+        if self.way.assignment == "paper":
             return (
                 f"For comparison only: values were handed out as in the paper, so '{guarantee}' is "
                 f"NOT kept for every person of column {histogram.column!r}."
@@ -91,7 +97,7 @@ class HeterogeneousPlan(TablePlan):
             "Published ranges and sets contain further people by accident, so a person fits more "
             "records than their matches, and unevenly; 'audit' reports the shares among those.",
         ]
-        if self.assignment == "paper":
+        if self.way.assignment == "paper":
             said.append(
                 "assignment=paper is for comparison: among the records that one person matches, a "
                 "value may stand several times, so the promise is NOT kept for every person."
@@ -99,40 +105,34 @@ class HeterogeneousPlan(TablePlan):
         return said
 
     def check(self) -> None:
-        check_layers(self.layers, self.histogram.counts)
-        shares = largest_shares(self.layers)
+        layers = self.promise.layers(self.histogram.counts)
+        check_layers(layers, self.histogram.counts)
+        shares = largest_shares(layers)
         assert all(s <= c for s, c in zip(shares, self.ceilings, strict=True)), shares
 
 
-def _most(block: str, size: int) -> int | None:
-    """How many rows are matched at once: parts of 128 cost a quarter of parts of 256, and a few
-    percent of GCP."""
-    if block == "none":
-        return None
-    if block == "auto":
-        return None if size <= WHOLE_UP_TO else 128 if size > 8 * WHOLE_UP_TO else 256
-    return int(block)
-
-
-def _matched(pieces: list[tuple[Matching, IntArray]], progress: Stage) -> list[Block]:
+def _matched(
+    matching: Matching, pieces: list[tuple[IntArray, int | None]], progress: Stage
+) -> list[IntArray]:
     """Blocks are independent: on all cores, since matching leaves Python's lock."""
     done = 0
-    blocks = []
+    found = []
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as workers:
-        for block in workers.map(lambda piece: piece[0].block(piece[1]), pieces):
-            blocks.append(block)
-            done += block.records.size
-            progress("matching", done, sum(piece.size for _, piece in pieces))
-    return blocks
+        for members in workers.map(lambda piece: matching.members(*piece), pieces):
+            found.append(members)
+            done += members.shape[0] * members.shape[1]
+            progress("matching", done, sum(records.size for records, _ in pieces))
+    return found
 
 
 @dataclass(frozen=True)
 class HeterogeneousGeneralization(Mechanism):
     """Every record gets its own matches, one out of every bucket.
 
-    `match` is hungarian, sort-greedy or greedy; `block` how many rows are matched at once, none
-    for all of them, auto by size; `sweeps` how often matches are mended; `assignment` how values
-    get to rows: by shift, or as in the paper, for comparison.
+    `match` is hungarian, sort-greedy or greedy; `block` how many rows of a region are matched at
+    once, none for all of them, auto by size; `sweeps` how often matches are mended; `assignment`
+    how values get to rows: by shift, or as in the paper, for comparison; `cut` auto for regions,
+    none for one with everybody.
 
     >>> str(HeterogeneousGeneralization(block="256"))
     'heterogeneous(block=256)'
@@ -142,6 +142,7 @@ class HeterogeneousGeneralization(Mechanism):
     block: str = "auto"
     sweeps: int = 2
     assignment: str = "shift"
+    cut: str = "auto"
 
     name: ClassVar[str] = "heterogeneous"
     earlier_names: ClassVar[Mapping[str, str]] = {"hand": "assignment"}
@@ -152,7 +153,8 @@ class HeterogeneousGeneralization(Mechanism):
     standing: ClassVar[Standing] = "on request"
 
     def __post_init__(self) -> None:
-        for parameter, allowed in (("match", tuple(MATCHERS)), ("assignment", ASSIGNMENTS)):
+        choices = {"match": tuple(MATCHERS), "assignment": ASSIGNMENTS, "cut": CUTS}
+        for parameter, allowed in choices.items():
             if getattr(self, parameter) not in allowed:
                 raise UsageError(
                     f"The {parameter!r} parameter of {self.name} must be one of "
@@ -177,12 +179,18 @@ class HeterogeneousGeneralization(Mechanism):
     def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> HeterogeneousPlan:
         histogram = one_column(profile, self.name)
         guarantee.require_feasible(histogram)
-        if isinstance(guarantee, LDiversity):
-            layers = diversity_layers(histogram.counts, guarantee.l)
-        else:
-            assert isinstance(guarantee, BetaLikeness)
-            layers = likeness_layers(histogram.counts, guarantee.beta)
         ceilings = tuple(guarantee.ceilings(histogram))
-        return HeterogeneousPlan(
-            histogram, ceilings, layers, self.match, self.block, self.sweeps, self.assignment
-        )
+        promise: Promise
+        if isinstance(guarantee, LDiversity):
+            promise = Diversity(guarantee.l)
+        else:
+            promise = Likeness(ceilings)
+        return HeterogeneousPlan(histogram, ceilings, promise, self)
+
+    def rows_at_once(self, size: int) -> int | None:
+        """Parts of 128 cost a quarter of parts of 256, and a few percent of GCP."""
+        if self.block == "none":
+            return None
+        if self.block == "auto":
+            return None if size <= WHOLE_UP_TO else 128 if size > 8 * WHOLE_UP_TO else 256
+        return int(self.block)

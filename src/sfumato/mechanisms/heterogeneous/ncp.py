@@ -1,9 +1,10 @@
 """The normalized certainty penalty (NCP) of a column, in integers, grown match by match.
 
 A row covers what its matches show: a range (numeric), a set (categorical) or a node of a hierarchy.
-Covers are joined, never searched: `single` starts one, `join` merges two, `growth` tells what every
-further value would cost. All costs are integers: NCP times the least common multiple of the
-columns' denominators (H8), held in float64, which is exact below 2⁵³.
+Covers are joined, never searched: `single` starts one, `join` merges two, `growth` tells what
+further records would cost. All costs are integers: NCP times the least common multiple of the
+columns' denominators (H8), held in float64, which is exact below 2⁵³. Every method works on many
+classes of rows at once: leading axes belong to classes and rows.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from sfumato.draws import IntArray
 
 Floats = npt.NDArray[np.float64]
 Cover = npt.NDArray[Any]  # last axes belong to the cover, the others to rows
+WORDS = (np.uint8, np.uint16, np.uint32, np.uint64)
 EXACT = 1 << 36  # a larger common multiple is replaced by this scale: costs are then rounded
 
 
@@ -61,8 +63,11 @@ class Axis(ABC):
         """The smallest cover of both, per row."""
 
     @abstractmethod
-    def growth(self, cover: Cover) -> Floats:
-        """`growth[v, r]`: how many units row r grows when it takes in the value v."""
+    def growth(self, cover: Cover, codes: IntArray) -> npt.NDArray[Any]:
+        """`growth[k, v, r]`: how many units row r of class k grows by a record with `codes[k, v]`.
+
+        `cover` belongs to classes and rows: (k, r).
+        """
 
     @abstractmethod
     def size(self, cover: Cover) -> IntArray:
@@ -80,13 +85,8 @@ class NumericAxis(Axis):
     def values(self) -> int:
         return len(self.positions)
 
-    def localize(self, codes: IntArray) -> tuple[Axis, IntArray]:
-        used, local = np.unique(codes, return_inverse=True)
-        axis = NumericAxis(self.name, local, self.positions[used], self.denominator)
-        return axis, local.reshape(codes.shape)
-
     def single(self, codes: IntArray) -> Cover:
-        place = self.positions[codes]
+        place = self.positions[codes].astype(np.int32)
         return np.stack([place, place], axis=-1)
 
     def join(self, one: Cover, other: Cover) -> Cover:
@@ -98,22 +98,23 @@ class NumericAxis(Axis):
         middle = (cover[:, 0] + cover[:, 1]) // 2
         return np.minimum(np.searchsorted(self.positions, middle), len(self.positions) - 1)
 
-    def growth(self, cover: Cover) -> Floats:
-        place = self.positions[:, None]
-        grown = np.maximum(cover[:, 0] - place, 0) + np.maximum(place - cover[:, 1], 0)
-        return grown.astype(np.float64)
+    def growth(self, cover: Cover, codes: IntArray) -> npt.NDArray[Any]:
+        place = self.positions[codes].astype(np.int32)[:, :, None]
+        below, above = cover[:, None, :, 0], cover[:, None, :, 1]
+        grown = np.maximum(below - place, place - above)
+        return np.maximum(grown, 0, out=grown)
 
     def size(self, cover: Cover) -> IntArray:
         return np.asarray(cover[..., 1] - cover[..., 0], np.int64)
 
 
 class SetAxis(Axis):
-    """A categorical column: a cover is the set of values, one bit each."""
+    """A categorical column: a cover is the set of values, one bit each, in words of one size."""
 
     def __init__(self, name: str, codes: IntArray, values: int, denominator: int) -> None:
         super().__init__(name, codes, denominator)
         self._values = values
-        self._bits = np.packbits(np.eye(values, dtype=np.uint8), axis=1)
+        self._word = next((w for w in WORDS if values <= np.iinfo(w).bits), np.uint64)
 
     @property
     def values(self) -> int:
@@ -124,20 +125,27 @@ class SetAxis(Axis):
         return SetAxis(self.name, local, len(used), self.denominator), local.reshape(codes.shape)
 
     def single(self, codes: IntArray) -> Cover:
-        return np.asarray(self._bits[codes])
+        word, bit = np.divmod(codes, 64)
+        lit = np.left_shift(np.uint64(1), bit.astype(np.uint64)).astype(self._word)
+        words = np.arange(-(-self._values // 64))
+        return np.where(word[..., None] == words, lit[..., None], self._word(0))
 
     def join(self, one: Cover, other: Cover) -> Cover:
         return np.bitwise_or(one, other)
 
     def landmark(self, cover: Cover) -> IntArray:
         """The rarest value of the set: rows with the same odd value can exchange it."""
-        inside = np.unpackbits(cover, axis=-1, count=self._values)
+        inside = 1 - self.growth(cover[None], np.arange(self._values)[None])[0].T
         rarity = np.argsort(np.argsort(inside.sum(axis=0), kind="stable"), kind="stable")
         return np.asarray(np.where(inside > 0, rarity, self._values).argmin(axis=1), np.int64)
 
-    def growth(self, cover: Cover) -> Floats:
-        inside = np.unpackbits(cover, axis=-1, count=self._values)
-        return np.ascontiguousarray(1 - inside.T.astype(np.float64))
+    def growth(self, cover: Cover, codes: IntArray) -> npt.NDArray[Any]:
+        if cover.shape[-1] == 1:
+            held = np.swapaxes(cover, 1, 2)
+        else:
+            held = np.take_along_axis(np.swapaxes(cover, 1, 2), codes[:, :, None] // 64, axis=1)
+        bit = (codes % 64).astype(self._word)[:, :, None]
+        return np.asarray(((held >> bit) & self._word(1)) ^ self._word(1))
 
     def size(self, cover: Cover) -> IntArray:
         return np.asarray(np.bitwise_count(cover).sum(axis=-1, dtype=np.int64) - 1)
@@ -175,9 +183,9 @@ class TreeAxis(Axis):
         """The first leaf below the node."""
         return np.asarray((self.lowest[: self.leaves][:, cover] == cover).argmax(axis=0), np.int64)
 
-    def growth(self, cover: Cover) -> Floats:
-        joined = self.lowest[: self.leaves][:, cover]
-        return (self.below[joined] - self.below[cover]).astype(np.float64)
+    def growth(self, cover: Cover, codes: IntArray) -> npt.NDArray[Any]:
+        joined = self.lowest[codes[:, :, None], cover[:, None, :]]
+        return np.asarray(self.below[joined] - self.below[cover][:, None, :])
 
     def size(self, cover: Cover) -> IntArray:
         return np.asarray(self.below[cover] - 1)

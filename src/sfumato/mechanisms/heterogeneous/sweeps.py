@@ -2,18 +2,20 @@
 
 A block holds p records of every bucket. Its rows come in μ classes of p: the rows of class b start
 with the records of bucket b, and every class uses every record of the block exactly once. So each
-record has μ rows, each row one record per bucket: the match graph is μ-regular.
+record has μ rows, each row one record per bucket: the match graph is μ-regular. Classes do not see
+each other, so that a round or a sweep goes through all of them at once.
 
-Rounds run inside `parts` of the block, which a joint k-d split made: O(p) as many pairs to look at.
-A part's buckets do not quite fit each other, so some rows take in misfits. A sweep takes each
+Rounds run inside `parts` of a large block, which a joint k-d split made: O(p) as many pairs to look
+at. A part's buckets do not quite fit each other, so some rows take in misfits. A sweep takes each
 bucket's records out of their rows and matches them anew, in groups that cut across the parts: odd
 sweeps the rows that their records cost most, even sweeps rows that cover the same region.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -22,162 +24,184 @@ from sfumato.mechanisms.heterogeneous.blocks import split
 from sfumato.mechanisms.heterogeneous.match import Matcher
 from sfumato.mechanisms.heterogeneous.ncp import Axis, Cover, Floats, Scale
 
-
-@dataclass(frozen=True, eq=False)
-class Block:
-    """The records of a block and their matches.
-
-    `records[k, j]` is the j-th record of bucket k; `places[b, r, k]` the place in bucket k of the
-    match that row r of class b takes from it.
-    """
-
-    records: IntArray
-    places: IntArray
-
-    @property
-    def members(self) -> IntArray:
-        """`members[b, r, k]`: the record itself."""
-        number = len(self.records)
-        return np.asarray(self.records[np.arange(number), self.places])
+PAIRS = 1 << 18  # pairs of rows and records whose costs are made at once: they stay in the cache
 
 
 @dataclass(frozen=True, eq=False)
 class Matching:
-    """How to match: at most `most` rows with as many records at once, None: all of a block."""
+    """How to match records: which columns count, how one assignment is found, how many sweeps."""
 
     axes: Sequence[Axis]
-    scale: Scale
     matcher: Matcher
     sweeps: int
-    most: int | None
 
-    def block(self, records: IntArray) -> Block:
-        """Match `records[k, j]`. O(μ² p³) per part of p places for the Hungarian matcher."""
+    @cached_property
+    def scale(self) -> Scale:
+        return Scale.of([axis.denominator for axis in self.axes])
+
+    def members(self, records: IntArray, most: int | None = None) -> IntArray:
+        """`members[b, r, k]`: the match that row r of class b takes from `records[k]`.
+
+        At most `most` rows are matched with as many records at once, None: all of the block.
+        O(μ² p³) for a block of p places and the Hungarian matcher.
+        """
         number, size = records.shape
-        parts = self._parts(records)
-        local = [axis.localize(axis.codes[records]) for axis in self.axes]
-        costs = _Costs([axis for axis, _ in local], [codes for _, codes in local], self.scale)
-        places = np.empty((number, size, number), np.int64)
-        for start in range(number):
-            rows = _Rows(costs, self.matcher, places[start], start)
-            for part in parts:
-                rows.grow(part)
-            for turn in range(self.sweeps):
-                rows.sweep(self.most, misfits=turn % 2 == 0)
-        return Block(records, places)
+        rows = _Rows(self, records)
+        for part in self._parts(records, most):
+            rows.grow(part)
+        for turn in range(self.sweeps if number > 1 else 0):
+            if most is None or size <= most:
+                rows.sweep(rows.everybody)
+            elif turn % 2 == 0:
+                rows.sweep(partial(rows.misfits, most))
+            else:
+                rows.sweep(partial(rows.alike, rows.regions(most)))
+        return np.asarray(records[np.arange(number), rows.places])
 
-    def _parts(self, records: IntArray) -> list[IntArray]:
+    def _parts(self, records: IntArray, most: int | None) -> list[IntArray]:
         """Places of the block, `parts[i][k]` those of bucket k: at most `most` in a part."""
         size = records.shape[1]
         whole = np.tile(np.arange(size), (len(records), 1))
-        if self.most is None or size <= self.most:
+        if most is None or size <= most:
             return [whole]
         place = dict(zip(records.ravel().tolist(), whole.ravel().tolist(), strict=True))
         return [
             np.array([[place[record] for record in bucket] for bucket in part.tolist()], np.int64)
-            for part in split(records, self.axes, self.most)
+            for part in split(records, self.axes, most)
         ]
 
 
-class _Costs:
-    """The cost of every pairing of rows and records, column by column."""
-
-    def __init__(self, axes: list[Axis], codes: list[IntArray], scale: Scale) -> None:
-        self.axes, self.codes, self.units = axes, codes, scale.units
-
-    def single(self, bucket: int, places: IntArray) -> list[Cover]:
-        return [
-            axis.single(codes[bucket, places])
-            for axis, codes in zip(self.axes, self.codes, strict=True)
-        ]
-
-    def join(self, one: list[Cover], other: list[Cover]) -> list[Cover]:
-        return [axis.join(a, b) for axis, a, b in zip(self.axes, one, other, strict=True)]
-
-    def pairs(self, covers: list[Cover], bucket: int, places: IntArray) -> Floats:
-        """`cost[v, r]`: rows of memory are gathered whole, which is what makes it cheap."""
-        shape = len(places), len(covers[0])
-        cost, part = np.zeros(shape), np.empty(shape)
-        for axis, codes, unit, cover in zip(self.axes, self.codes, self.units, covers, strict=True):
-            table = axis.growth(cover)
-            table *= unit
-            np.take(table, codes[bucket, places], axis=0, out=part, mode="clip")
-            cost += part
-        return cost
-
-    def size(self, covers: list[Cover]) -> IntArray:
-        """The cost of whole rows."""
-        total = np.zeros(len(covers[0]), np.int64)
-        for axis, unit, cover in zip(self.axes, self.units, covers, strict=True):
-            total += unit * axis.size(cover)
-        return total
+Covers = list[Cover]  # one per column; leading axes are classes and rows
+Groups = list[tuple[IntArray, IntArray]]  # classes, and equally many of their rows: rows[i, j]
 
 
 class _Rows:
-    """The rows of one class."""
+    """The rows of all classes: `places[b, r, k]` is the place in bucket k of their match."""
 
-    def __init__(self, costs: _Costs, matcher: Matcher, places: IntArray, start: int) -> None:
-        self.costs, self.matcher = costs, matcher
-        self.places, self.start = places, start
-        self.number = places.shape[1]
+    def __init__(self, matching: Matching, records: IntArray) -> None:
+        self.matcher, self.units = matching.matcher, matching.scale.units
+        local = [axis.localize(axis.codes[records]) for axis in matching.axes]
+        self.axes, self.codes = [axis for axis, _ in local], [codes for _, codes in local]
+        self.number, self.size = records.shape
+        self.classes = np.arange(self.number)
+        self.places = np.empty((self.number, self.size, self.number), np.int64)
+
+    # -- rounds ------------------------------------------------------------------------------
 
     def grow(self, part: IntArray) -> None:
-        """Round x takes one record of bucket `start + x` into every row of the part.
+        """Round x takes one record of bucket b + x into every row of class b in the part.
 
-        Row r belongs to the r-th record of bucket `start`.
+        Row r belongs to the r-th record of bucket b.
         """
-        rows = part[self.start]
-        self.places[rows, self.start] = rows
-        covers = self.costs.single(self.start, rows)
+        every = self.classes[:, None]
+        self.places[every, part, every] = part
+        covers = self._single(self.classes, part)
         for step in range(1, self.number):
-            bucket = (self.start + step) % self.number
-            found = part[bucket][self.matcher(self.costs.pairs(covers, bucket, part[bucket]))]
-            self.places[rows, bucket] = found
-            covers = self.costs.join(covers, self.costs.single(bucket, found))
+            buckets = (self.classes + step) % self.number
+            found = self._matched(covers, buckets, part[buckets])
+            self.places[every, part, buckets[:, None]] = found
+            covers = self._join(covers, self._single(buckets, found))
 
-    def sweep(self, most: int | None, *, misfits: bool) -> None:
+    # -- sweeps ------------------------------------------------------------------------------
+
+    def sweep(self, choose: Callable[[Covers, int], Groups]) -> None:
         """Take each bucket's records out of their rows and match them anew, group by group."""
-        singles = [self.costs.single(k, self.places[:, k]) for k in range(self.number)]
-        after: list[list[Cover]] = [[]] * self.number  # what the buckets behind k cover
+        singles = [self._held(bucket) for bucket in range(self.number)]
+        after: list[Covers] = [[]] * self.number  # what the buckets behind k cover
         for bucket in range(self.number - 2, -1, -1):
-            after[bucket] = self._joined(singles[bucket + 1], after[bucket + 1])
-        groups = [np.arange(len(self.places))]
-        parted = most is not None and len(self.places) > most
-        if most is not None and parted and not misfits:
-            groups = self._regions(self._joined(singles[0], after[0]), most)
-        before: list[Cover] = []
-        for bucket in range(self.number if self.number > 1 else 0):
-            others = self._joined(before, after[bucket])
-            if most is not None and parted and misfits:
-                groups = [self._misfits(others, singles[bucket], most)]
-            changed = [self._rematch(others, bucket, rows) for rows in groups]
-            if any(changed):
-                singles[bucket] = self.costs.single(bucket, self.places[:, bucket])
-            before = self._joined(before, singles[bucket])
+            after[bucket] = self._join(singles[bucket + 1], after[bucket + 1])
+        before: Covers = []
+        for bucket in range(self.number):
+            others = self._join(before, after[bucket])
+            for classes, rows in choose(others, bucket):
+                self._rematch(others, bucket, classes, rows)
+            before = self._join(before, self._held(bucket))
 
-    def _joined(self, one: list[Cover], other: list[Cover]) -> list[Cover]:
-        return self.costs.join(one, other) if one and other else one or other
+    def everybody(self, others: Covers, bucket: int) -> Groups:
+        """All rows of all classes."""
+        return [(self.classes, np.tile(np.arange(self.size), (self.number, 1)))]
 
-    def _misfits(self, others: list[Cover], single: list[Cover], most: int) -> IntArray:
-        """The rows that their record costs most."""
-        grown = self.costs.size(self.costs.join(others, single)) - self.costs.size(others)
-        return np.sort(np.argsort(-grown, kind="stable")[:most])
+    def misfits(self, most: int, others: Covers, bucket: int) -> Groups:
+        """The rows of every class that their record costs most."""
+        with_it = self._join(others, self._held(bucket))
+        grown = self._size(with_it) - self._size(others)
+        rows = np.argsort(-grown, axis=1, kind="stable")[:, :most]
+        return [(self.classes, np.sort(rows, axis=1))]
 
-    def _regions(self, covers: list[Cover], most: int) -> list[IntArray]:
-        """All rows, grouped by what they cover."""
-        views = [
-            axis.with_codes(axis.landmark(cover))
-            for axis, cover in zip(self.costs.axes, covers, strict=True)
+    def alike(self, groups: Groups, others: Covers, bucket: int) -> Groups:
+        """Rows that cover the same region, as they were grouped beforehand."""
+        return groups
+
+    def regions(self, most: int) -> Groups:
+        """All rows, class by class, grouped by what they cover."""
+        covers: Covers = []
+        for bucket in range(self.number):
+            covers = self._join(covers, self._held(bucket))
+        groups = []
+        for number in range(self.number):
+            views = [
+                axis.with_codes(axis.landmark(cover[number]))
+                for axis, cover in zip(self.axes, covers, strict=True)
+            ]
+            rows = np.arange(self.size)[None, :]
+            groups += [(self.classes[[number]], group) for group in split(rows, views, most)]
+        return groups
+
+    def _rematch(self, others: Covers, bucket: int, classes: IntArray, rows: IntArray) -> None:
+        """Match these rows and the records that they hold anew, where that is better."""
+        some = classes[:, None]
+        old = self.places[some, rows, bucket]
+        buckets = np.full(len(classes), bucket)
+        covers = [cover[some, rows] for cover in others]
+        self.places[some, rows, bucket] = self._matched(covers, buckets, old, better=True)
+
+    def _matched(
+        self, covers: Covers, buckets: IntArray, places: IntArray, *, better: bool = False
+    ) -> IntArray:
+        """`matched[i, j]`: which of `places[i]` in bucket i the j-th row of class i gets; where
+        asked, only if that is `better` than the j-th."""
+        matched = np.empty_like(places)
+        order = np.arange(places.shape[1])
+        step = max(1, PAIRS // places.shape[1] ** 2)
+        for start in range(0, len(places), step):
+            part = slice(start, start + step)
+            cost = self._pairs([cover[part] for cover in covers], buckets[part], places[part])
+            for number, own in enumerate(cost, start):
+                found = self.matcher(own)
+                if better and own[found, order].sum() >= own[order, order].sum():
+                    found = order  # greedy matchers may do worse
+                matched[number] = places[number][found]
+        return matched
+
+    # -- columns -----------------------------------------------------------------------------
+
+    def _pairs(self, covers: Covers, buckets: IntArray, places: IntArray) -> Floats:
+        """`cost[k, v, r]` of row r of class k and the record at `places[k, v]`."""
+        cost: Floats | None = None
+        for axis, codes, unit, cover in zip(self.axes, self.codes, self.units, covers, strict=True):
+            if unit:
+                part = np.multiply(axis.growth(cover, codes[buckets[:, None], places]), float(unit))
+                cost = part if cost is None else np.add(cost, part, out=cost)
+        return np.zeros((*places.shape, places.shape[1])) if cost is None else cost
+
+    def _single(self, buckets: IntArray, places: IntArray) -> Covers:
+        return [
+            axis.single(codes[buckets[:, None], places])
+            for axis, codes in zip(self.axes, self.codes, strict=True)
         ]
-        return [group[0] for group in split(np.arange(len(self.places))[None, :], views, most)]
 
-    def _rematch(self, others: list[Cover], bucket: int, rows: IntArray) -> bool:
-        """Match these rows and the records that they hold anew; whether that was better."""
-        old = self.places[rows, bucket]
-        cost = self.costs.pairs([cover[rows] for cover in others], bucket, old)
-        found = self.matcher(cost)
-        place = np.arange(len(rows))
-        better = cost[found, place].sum() < cost[place, place].sum()  # greedy ones may be worse
-        if better:
-            self.places[rows, bucket] = old[found]
-        return bool(better)
+    def _held(self, bucket: int) -> Covers:
+        """What the records of one bucket cover, row by row of every class."""
+        return self._single(np.full(self.number, bucket), self.places[:, :, bucket])
+
+    def _join(self, one: Covers, other: Covers) -> Covers:
+        if not one or not other:
+            return one or other
+        return [axis.join(a, b) for axis, a, b in zip(self.axes, one, other, strict=True)]
+
+    def _size(self, covers: Covers) -> IntArray:
+        """The cost of whole rows."""
+        total = np.zeros((self.number, self.size), np.int64)
+        for axis, unit, cover in zip(self.axes, self.units, covers, strict=True):
+            total += unit * axis.size(cover)
+        return total

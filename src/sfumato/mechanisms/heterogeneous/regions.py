@@ -1,0 +1,117 @@
+"""Regions of quasi space, each of which is published by itself.
+
+Matches should be near, and the buckets of a large table are not: one holds more men, another more
+of the young. So the table is cut in two, again and again, between two values of a quasi column,
+wherever the people of each half by themselves allow the promise. *Where* to cut is decided on
+quasi values alone, *whether* on how often each sensitive value occurs in the halves, with a little
+room at random. A region's buckets follow from its own counts; whoever exchanges the values of its
+people as the shift does leaves those counts as they are, so knowing the program tells nothing
+about who has which of them (`docs/mechanisms/heterogeneous.md`, "A reader who knows the program").
+
+Where a half does not allow the promise by itself, `balance` may set a few people aside so that the
+others of both halves do.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+
+from sfumato.draws import Draws, IntArray, Positions
+from sfumato.mechanisms.heterogeneous.balance import Balanced
+from sfumato.mechanisms.heterogeneous.blocks import halves
+from sfumato.mechanisms.heterogeneous.buckets import Buckets, Layers
+from sfumato.mechanisms.heterogeneous.ncp import Axis
+
+ROOM = 20  # up to one in so many of the records that a half could have at most stay unused
+
+
+class Promise(ABC):
+    """What the people of a region have to allow by themselves."""
+
+    matches: int  # that people have, about
+    places: ClassVar[int]  # of a bucket in a region, at least: fewer leave too little choice
+
+    @abstractmethod
+    def allowed(self, counts: IntArray, use: Fraction) -> bool:
+        """Whether people with these values allow it, if no ceiling may be used up further."""
+
+    @abstractmethod
+    def layers(self, counts: IntArray) -> Layers:
+        """The layers of buckets for people with these values."""
+
+    def apart(self, counts: IntArray, halves: Sequence[IntArray]) -> bool:
+        """Whether two halves that allow the promise are better published each by itself."""
+        return True
+
+    def balanced(self, codes: IntArray, right: IntArray, draws: Draws) -> Balanced | None:
+        """Halves that allow it with few people set aside; None where that is not to be had."""
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class Region:
+    """Some people and the layers of their buckets."""
+
+    records: IntArray
+    layers: Layers
+
+
+def regions(
+    axes: Sequence[Axis], codes: IntArray, values: int, promise: Promise, draws: Draws
+) -> list[Region]:
+    """Cut the table as long as both halves allow the promise. O(N log N) for each column."""
+    cutting = _Cutting(axes, codes, values, promise)
+    waiting, found = [(draws.order("region start", len(codes)), "0")], list[Region]()
+    while waiting:
+        records, name = waiting.pop()
+        parts, done = cutting.parts(records, draws.child(f"region {name}"))
+        found += done
+        waiting += [(part, f"{name}.{place}") for place, part in enumerate(parts)]
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Cutting:
+    axes: Sequence[Axis]
+    codes: IntArray
+    values: int
+    promise: Promise
+
+    def parts(self, records: IntArray, draws: Draws) -> tuple[list[IntArray], list[Region]]:
+        """Parts of a region that are to be cut further, and regions that are not."""
+        sides = halves(records, self.axes, self.promise.places * self.promise.matches)
+        if sides is None:
+            return [], [self._region(records)]
+        counts = [self._counts(side) for side in sides]
+        (room,) = draws.below("room", Positions(0, 1), 1 << 20)
+        use = 1 - Fraction(int(room), ROOM << 20)
+        if all(self.promise.allowed(each, use) for each in counts):
+            apart = self.promise.apart(counts[0] + counts[1], counts)
+            return (list(sides), []) if apart else ([], [self._region(records)])
+        both = np.concatenate(sides)
+        right = np.repeat([0, 1], [len(side) for side in sides])
+        found = self.promise.balanced(self.codes[both], right, draws)
+        if found is None:
+            return [], [self._region(records)]
+        done = [self._region(both[found.rest])] if len(found.rest) else []
+        if len(found.aside):
+            done.append(Region(both[found.aside], (self._wide(found.buckets),)))
+        return [both[side] for side in found.halves], done
+
+    def _counts(self, records: IntArray) -> IntArray:
+        return np.bincount(self.codes[records], minlength=self.values)
+
+    def _region(self, records: IntArray) -> Region:
+        return Region(records, self.promise.layers(self._counts(records)))
+
+    def _wide(self, buckets: Buckets) -> Buckets:
+        """Buckets for all values of the table, not only those up to the last in a region."""
+        table = np.zeros((buckets.number, self.values), np.int64)
+        table[:, : buckets.counts.shape[1]] = buckets.counts
+        return Buckets(table)
