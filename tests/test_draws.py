@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import shutil
+import tempfile
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -394,10 +396,10 @@ def test_encrypt_blocks_is_aes() -> None:
 
 def test_key_files(tmp_path: Path) -> None:
     path = tmp_path / "key"
-    path.write_text("0A" * 32 + "\n")
+    path.write_text("0A1B2C3D4E5F6078" * 4 + "\n")
     draws = Draws.from_key_file(path)
     assert draws.origin == "key-file"
-    same = Draws(bytes([10] * 32))
+    same = Draws(bytes.fromhex("0a1b2c3d4e5f6078" * 4))
     address = Positions(0, 4)
     assert draws.words("x", address).tolist() == same.words("x", address).tolist()
     for text in ("", "0a" * 31, "0a" * 33, "xy" * 32, "é" * 64):
@@ -406,6 +408,24 @@ def test_key_files(tmp_path: Path) -> None:
             Draws.from_key_file(path)
     with pytest.raises(DataError, match="64 hexadecimal digits"):
         Draws.from_key_file(tmp_path / "nowhere")
+
+
+def test_a_key_that_hides_nothing_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "key"
+    for text in ("00" * 32, "0a" * 32, "01234567" * 8):
+        path.write_text(text)
+        with pytest.raises(DataError, match="was not drawn"):
+            Draws.from_key_file(path)
+    path.write_text("0A1B2C3D4E5F6078" * 4)
+    path.chmod(0o644)
+    Draws.from_key_file(path)  # a folder above keeps others out
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        Path(folder).chmod(0o755)
+        open_to_all = Path(shutil.copy(path, folder))
+        with pytest.raises(DataError, match=r"Others can read the key file .* \(mode 644\)"):
+            Draws.from_key_file(open_to_all)
+        open_to_all.chmod(0o600)
+        Draws.from_key_file(open_to_all)
 
 
 def test_keys_stay_secret() -> None:

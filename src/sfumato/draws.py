@@ -25,6 +25,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from sfumato.errors import DataError, UsageError
 from sfumato.keystream import IntArray, Words, encrypt_blocks, raw_bytes
 from sfumato.permutations import Permutation
+from sfumato.private import read_private
 
 __all__ = [
     "KEY_BYTES",
@@ -41,6 +42,7 @@ __all__ = [
 BoolArray = npt.NDArray[np.bool_]
 
 KEY_BYTES = 32
+_LEAST_BYTES = 8  # different ones in a key; fewer come up with a chance below 2e-37
 
 
 @dataclass(frozen=True)
@@ -94,19 +96,39 @@ class Draws:
     def from_key_file(cls, path: str | Path) -> Draws:
         """Draws under the steward's key: a file with 64 hexadecimal digits (`sfumato keygen`)."""
         try:
-            text = Path(path).read_text(encoding="ascii").strip()
-            key = bytes.fromhex(text)
-        except (OSError, ValueError):
+            return cls.repeated(read_private(path, "the key file"), origin="key-file")
+        except UsageError as error:
+            why = str(error)
+            raise DataError(
+                f"Cannot use the key file {str(path)!r}: {why[0].lower()}{why[1:]} Make one with "
+                "'sfumato keygen FILE'."
+            ) from None
+
+    @classmethod
+    def repeated(cls, text: str, origin: str) -> Draws:
+        """Draws under a key that was written down, as hexadecimal digits.
+
+        >>> Draws.repeated(64 * "0", "key-file")
+        Traceback (most recent call last):
+        ...
+        sfumato.errors.UsageError: A key that repeats a few bytes, such as zeros, was not drawn.
+        """
+        try:
+            key = bytes.fromhex(text.strip())
+        except ValueError:
             key = b""
         if len(key) != KEY_BYTES:
-            raise DataError(
-                f"Cannot use the key file {str(path)!r}: expected one line of {2 * KEY_BYTES} "
-                "hexadecimal digits. Make one with 'sfumato keygen FILE'."
-            )
-        return cls(key, origin="key-file")
+            raise UsageError(f"Expected one line of {2 * KEY_BYTES} hexadecimal digits.")
+        if len(set(key)) < _LEAST_BYTES:
+            raise UsageError("A key that repeats a few bytes, such as zeros, was not drawn.")
+        return cls(key, origin=origin)
 
     def __repr__(self) -> str:
         return f"<Draws {self.origin}>"  # never the key
+
+    def reveal(self) -> str:
+        """The key as hexadecimal digits: for a receipt, which nobody but the steward may read."""
+        return self._key.hex()
 
     def child(self, purpose: str) -> Draws:
         """Draws that are independent of these and of every other child."""

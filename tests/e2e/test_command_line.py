@@ -76,6 +76,27 @@ def test_publish_query_audit(
     assert "keeps its promise" in cli("audit", path, release).out
 
 
+def test_a_release_is_made_again_from_its_receipt(
+    cli: Any, tmp_path: Path, census: tuple[Path, tuple[str, ...]], mutate: Any
+) -> None:
+    path, roles = census
+    release, receipt = tmp_path / "release", tmp_path / "receipt"
+    outcome = cli(
+        "publish", path, *roles, "--guarantee", PROMISE, "--out", release, "--receipt", receipt
+    )
+    assert outcome.code == 0, outcome.err
+    outcome = cli("audit", path, release, "--receipt", receipt)
+    assert outcome.code == 0, outcome.err
+    assert "each made again from the receipt and compared" in outcome.out
+    bad = mutate(
+        release, tmp_path / "bad", records=lambda table: table.take([1, 0, *range(2, len(table))])
+    )
+    outcome = cli("audit", path, bad, "--receipt", receipt, "--json")
+    assert outcome.code == 4
+    (failed,) = [f for f in outcome.json["findings"] if f["holds"] is False]
+    assert (failed["check"], failed["value"]) == ("replay", 2)
+
+
 def test_a_seeded_release_warns_and_fails_its_audit(
     cli: Any, tmp_path: Path, census: tuple[Path, tuple[str, ...]]
 ) -> None:

@@ -30,7 +30,7 @@ def people(counts: list[int], seed: int = 0) -> pa.Table:
 @pytest.fixture
 def key_file(tmp_path: Path) -> Path:
     path = tmp_path / "steward.key"
-    path.write_text("5a" * 32)
+    path.write_text("5a0123456789bcde" * 4)
     return path
 
 

@@ -131,7 +131,7 @@ def test_a_key_file_publishes_a_person_alike_on_every_engine(
     frame: Any, people_path: Path, tmp_path: Path, way: str
 ) -> None:
     key = tmp_path / "steward.key"
-    key.write_text("5a" * 32)
+    key.write_text("5a0123456789bcde" * 4)
     sf.publish(
         sf.read(people_path, **KEYED), WAYS[way], to=tmp_path / "a", mechanism=way, key_file=key
     )
@@ -182,9 +182,25 @@ def test_types_missing_values_bins_and_several_columns(spark: Any, tmp_path: Pat
 
 
 def test_a_release_from_spark_keeps_its_promise(frame: Any, tmp_path: Path) -> None:
+    """By the checks, and made again from its receipt, part by part; a swap of two rows is found."""
     table = sf.read(frame, **ROLES)
-    sf.publish(table, WAYS["splu"], to=tmp_path / "release", mechanism="splu")
-    assert sf.audit(table, tmp_path / "release").holds
+    release, receipt = tmp_path / "release", tmp_path / "receipt"
+    sf.publish(table, WAYS["splu"], to=release, mechanism="splu", receipt=receipt)
+    assert sf.audit(table, release).holds
+    verdict = sf.audit(frame, release, receipt=receipt)
+    assert verdict.holds, verdict
+
+    part = release / "records" / "part-00001.parquet"
+    rows = pq.read_table(part)
+    order = np.arange(rows.num_rows)
+    order[:2] = [1, 0]
+    pq.write_table(rows.take(pa.array(order)), part, store_schema=False)
+    described = json.loads((release / "manifest.json").read_text("utf-8"))
+    entry = described["files"]["records/part-00001.parquet"]
+    entry |= {"bytes": part.stat().st_size, "sha256": hashlib.sha256(part.read_bytes()).hexdigest()}
+    (release / "manifest.json").write_text(json.dumps(described), "utf-8")
+    verdict = sf.audit(frame, release, receipt=receipt)
+    assert [f.value for f in verdict.findings if f.check.name == "replay"] == [2]
 
 
 def test_rows_leave_in_random_order(frame: Any, tmp_path: Path) -> None:

@@ -223,7 +223,7 @@ def test_orders_traces_and_keys_that_make_no_sense(tmp_path: Path) -> None:
         publish(two, promise, to=tmp_path / "r")
     keyed = small_table().append_column("id", pa.array(range(4000)))
     people = sf.read(keyed, quasi=["sex", "age", "job"], sensitive="disease", key="id")
-    (tmp_path / "key").write_text("ab" * 32)
+    (tmp_path / "key").write_text("ab0123456789cdef" * 4)
     with pytest.raises(UsageError, match="draw for whole groups"):
         publish(people, promise, to=tmp_path / "r", key_file=tmp_path / "key")
 

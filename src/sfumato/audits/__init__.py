@@ -23,6 +23,7 @@ from sfumato.audits.parts import check_parts
 from sfumato.audits.perturbed import check_amplification, check_fit
 from sfumato.audits.previous import Before, check_previous
 from sfumato.audits.reconstruction import check_reconstruction
+from sfumato.audits.replay import check_replay, declared_again
 from sfumato.audits.resampled import check_resampled
 from sfumato.audits.small_sum import (
     check_group_size,
@@ -31,6 +32,7 @@ from sfumato.audits.small_sum import (
     check_published_counts,
     check_traced_groups,
 )
+from sfumato.engines.receipts import Receipt
 from sfumato.errors import UsageError
 from sfumato.guarantees import Guarantee, ReconstructionPrivacy, SmallSum
 from sfumato.release import (
@@ -77,13 +79,16 @@ def audit(
     previous: Release | str | Path | None = None,
     previous_table: Any = None,
     key: str | None = None,
+    receipt: str | Path | None = None,
 ) -> Verdict:
     """Check a release against the raw table it was made from.
 
     `table` is a `Table` or anything that `sfumato.read` takes; the roles come from the manifest.
     `trace` is the folder of the private trace, where the mechanism wrote one. With `previous`, an
     earlier release of the same people, whoever stayed must be shown as before; `previous_table`
-    and the column `key` tell whose value changed meanwhile.
+    and the column `key` tell whose value changed meanwhile. With `receipt`, what `publish` kept to
+    repeat the draws, the release is made again and compared record by record, which leaves nothing
+    for the other checks to find.
 
     >>> import tempfile, pyarrow as pa
     >>> from sfumato.engines.publishing import publish
@@ -98,6 +103,13 @@ def audit(
         raise UsageError("A table behind the previous release was given, but not that release.")
     named = table.key if key is None and isinstance(table, Table) else key
     before = None if previous is None else Before.of(previous, previous_table, named)
+    if receipt is not None:
+        if trace is not None or before is not None:
+            raise UsageError(
+                "With a receipt the release is made again as a whole. Leave --trace and --previous "
+                "out, or audit twice."
+            )
+        return _replayed(table, opened, Receipt.read(receipt))
     case = AuditCase(raw_table(table, opened), opened, None if trace is None else str(trace))
     looks = [
         look
@@ -111,6 +123,20 @@ def audit(
     if before is not None:
         found += check_previous(case, before)
     return Verdict(tuple(found), _tested(case, before))
+
+
+def _replayed(table: Any, release: Release, receipt: Receipt) -> Verdict:
+    """The verdict over a release that was made again."""
+    manifest = release.manifest
+    case = AuditCase(declared_again(table, receipt), release)
+    with reading_errors(case.table.source):
+        found = [*check_randomness(case), *check_replay(case, receipt)]
+    names = " and ".join(case.table.sensitive)
+    tested = (
+        f"{manifest.guarantee} of {names}, {manifest.rows:,} records, each made again from the "
+        "receipt and compared"
+    )
+    return Verdict(tuple(found), tested)
 
 
 def _tested(case: AuditCase, before: Before | None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ from sfumato.engines.counting import drop_missing, take_profile
 from sfumato.errors import DataError, SfumatoError
 from sfumato.guarantees import Guarantee, parse_guarantee
 from sfumato.mechanisms import Mechanism, parse_mechanism
+from sfumato.private import keep_private
 from sfumato.profile import Profile
 from sfumato.release import Release, scan
 from sfumato.scratch import scratch_database
@@ -124,6 +126,17 @@ def raw_table(origin: Any, release: Release) -> Table:
         bins={column.name: column.bins for column in by_role["sensitive"] if column.bins},
         missing=missing,
     )
+
+
+def traced_file(folder: str, name: str) -> Path:
+    """A file of the private trace, which nobody else needs to read."""
+    path = Path(folder) / name
+    if not path.exists():
+        raise DataError(
+            f"There is no {name} in {folder!r}. Name the folder that 'publish --trace' wrote."
+        )
+    keep_private(path)
+    return path
 
 
 def quoted(name: str) -> str:

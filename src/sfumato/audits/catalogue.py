@@ -47,6 +47,12 @@ QUASI_COLUMNS = Check("quasi-columns", "quasi columns that differ from the table
 MECHANISM = Check("mechanism", "mechanism that keeps this promise", _PUBLIC)
 PROMISE = Check("promise", "promise about {column}", judges=True)
 
+# made again from the receipt
+REPLAY = Check("replay", "records that are not as the receipt repeats them", _DIFFERENCES, True)
+REPLAY_MANIFEST = Check(
+    "replay-manifest", "parts of the manifest that are not as the receipt repeats them", _PUBLIC
+)
+
 # perturbed values
 AMPLIFICATION = Check(
     "amplification", "amplification of {column}", Disclosure.WITHOUT_LIMIT, judges=True

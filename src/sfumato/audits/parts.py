@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 
 from sfumato.audits import catalogue
-from sfumato.audits.case import AuditCase, quoted
+from sfumato.audits.case import AuditCase, quoted, traced_file
 from sfumato.audits.findings import Direction, Finding
 from sfumato.audits.perturbed import fit_finding, group_expression
 from sfumato.columns import value_text, value_to_json
@@ -71,11 +70,7 @@ def quotas_of(case: AuditCase, column: str, operator: Parts) -> IntArray | None:
 
 
 def _traced(case: AuditCase, column: str, operator: Parts) -> IntArray:
-    path = Path(str(case.trace)) / TRACE
-    if not path.exists():
-        raise DataError(
-            f"There is no {TRACE} in {case.trace!r}. Name the folder that 'publish --trace' wrote."
-        )
+    path = traced_file(str(case.trace), TRACE)
     quotas = np.zeros((len(operator.parts), operator.domain), np.int64)
     with scratch_database() as connection:
         source = "read_parquet('" + str(path).replace("'", "''") + "')"

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from functools import cached_property
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sfumato.audits.case import AuditCase
+from sfumato.audits.case import AuditCase, traced_file
 from sfumato.columns import Column
 from sfumato.draws import IntArray
 from sfumato.engines.whole import TRACE
-from sfumato.errors import DataError
 
 
 class Ranges:
@@ -124,12 +122,7 @@ class Trace:
     def __init__(self, folder: str) -> None:
         import pyarrow.parquet as pq
 
-        path = Path(folder) / TRACE
-        if not path.exists():
-            raise DataError(
-                f"There is no {TRACE} in {folder!r}. Name the folder that 'publish --trace' wrote."
-            )
-        table = pq.read_table(path)
+        table = pq.read_table(traced_file(folder, TRACE))
         self.source = np.asarray(table.column("source").to_numpy(), np.int64)
         self.group = self.matches = None
         if "matches" in table.schema.names:  # of row r: matches[starts[r]:starts[r + 1]]

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 
 from sfumato.audits import catalogue
-from sfumato.audits.case import AuditCase, quoted
+from sfumato.audits.case import AuditCase, quoted, traced_file
 from sfumato.audits.findings import Direction, Finding
 from sfumato.audits.perturbed import FALSE_ALARM, grouped_counts
 from sfumato.columns import value_text
 from sfumato.engines.tracing import TRACE
-from sfumato.errors import DataError
 from sfumato.guarantees import SmallSum
 from sfumato.guarantees.small_sum import USUAL_ERROR, USUAL_UP_TO
 from sfumato.guarantees.small_sum_tails import small_sum_privacy, wrong_condition_sum
@@ -126,11 +124,7 @@ def check_traced_groups(case: AuditCase) -> Iterator[Finding]:
     decoys = list(_decoys(case))
     if case.trace is None or not decoys:
         return
-    path = Path(case.trace) / TRACE
-    if not path.exists():
-        raise DataError(
-            f"There is no {TRACE} in {case.trace!r}. Name the folder that 'publish --trace' wrote."
-        )
+    path = traced_file(case.trace, TRACE)
     with scratch_database() as connection:
         source = "read_parquet('" + str(path).replace("'", "''") + "')"
         for number, (column, operator) in enumerate(decoys):

@@ -106,6 +106,9 @@ def publish(
     trace: Annotated[
         Path | None, typer.Option(help="Private folder for what 'audit --trace' follows.")
     ] = None,
+    receipt: Annotated[
+        Path | None, typer.Option(help="Private file with which 'audit --receipt' repeats it all.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Publish a table under a promise."""
@@ -134,6 +137,7 @@ def publish(
             threads=threads,
             progress=line.callback,
             trace=trace,
+            receipt=receipt,
             **roles,
         )
     if merges is not None:
@@ -208,6 +212,9 @@ def audit(
     key: Annotated[
         str | None, typer.Option(help="Column that identifies the person; not published.")
     ] = None,
+    receipt: Annotated[
+        Path | None, typer.Option(help="What 'publish --receipt' kept: make it all again.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Check a release against the table it was made from.
@@ -217,7 +224,13 @@ def audit(
     from sfumato.audits import audit as audit_release
 
     verdict = audit_release(
-        table, release, trace=trace, previous=previous, previous_table=previous_table, key=key
+        table,
+        release,
+        trace=trace,
+        previous=previous,
+        previous_table=previous_table,
+        key=key,
+        receipt=receipt,
     )
     if as_json:
         show_json(verdict.to_json())
@@ -265,14 +278,9 @@ def keygen(
     import secrets
 
     from sfumato.draws import KEY_BYTES
+    from sfumato.private import create_private
 
-    try:
-        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        raise DataError(f"{str(file)!r} exists already; a key is never overwritten.") from None
-    except OSError as error:
-        raise DataError(f"Cannot write the key to {str(file)!r}: {error.strerror}.") from None
-    with os.fdopen(descriptor, "w", encoding="ascii") as opened:
+    with os.fdopen(create_private(file, "key"), "w", encoding="ascii") as opened:
         opened.write(secrets.token_hex(KEY_BYTES) + "\n")
     if as_json:
         show_json({"key_file": str(file)})

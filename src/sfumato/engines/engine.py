@@ -98,10 +98,10 @@ class Engine(ABC):
     ) -> tuple[CompactRows, int]:
         """Write the records that a plan publishes one by one; what they are, and how many."""
 
-    def write(self, folder: Path, plan: Plan, profile: Profile, draws: Draws) -> Written:
+    def write(
+        self, folder: Path, plan: Plan, profile: Profile, draws: Draws, order_draws: Draws
+    ) -> Written:
         """Write all files of the release but the manifest."""
-        # people's draws follow the key file; the order of rows must be fresh all the same
-        order_draws = Draws.system() if draws.origin == "key-file" else draws
         if isinstance(plan, CellPlan):  # rows follow from counts, wherever the records are
             stream = CellStream(self.table, profile, plan, draws, self.options.progress)
             rows = write_records(folder, stream, self.options.order, order_draws)

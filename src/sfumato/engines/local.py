@@ -40,10 +40,12 @@ class LocalEngine(Engine):
     def cells(self, column: str, values: tuple[Value, ...]) -> Cells:
         return count_cells(self.table, column, values)
 
-    def write(self, folder: Path, plan: Plan, profile: Profile, draws: Draws) -> Written:
+    def write(
+        self, folder: Path, plan: Plan, profile: Profile, draws: Draws, order_draws: Draws
+    ) -> Written:
         if isinstance(plan, TablePlan):
             return write_generalized(folder, self.table, profile, plan, draws, self.options)
-        return super().write(folder, plan, profile, draws)
+        return super().write(folder, plan, profile, draws, order_draws)
 
     def apply(
         self, folder: Path, plan: RecordPlan, profile: Profile, draws: Draws, order_draws: Draws

@@ -6,17 +6,21 @@ import time
 from pathlib import Path
 from typing import Any
 
+from sfumato.draws import Draws
 from sfumato.engines.choosing import choose_draws, choose_plan, refuse_unfit, with_cells
 from sfumato.engines.counting import Progress, no_progress
 from sfumato.engines.engine import Engine, RunOptions
 from sfumato.engines.local import LocalEngine
 from sfumato.engines.publication import Publication, key_caveats, make_manifest, steward_notes
+from sfumato.engines.receipts import Receipt, describe_table, receipt_file
 from sfumato.engines.republishing import as_before
 from sfumato.engines.spark.engine import SparkEngine
 from sfumato.errors import UsageError
 from sfumato.guarantees import Guarantee, parse_guarantee
-from sfumato.mechanisms import Mechanism, given_mechanism
-from sfumato.release import BundleWriter, Release
+from sfumato.mechanisms import Mechanism, given_mechanism, parse_mechanism
+from sfumato.profile import Profile
+from sfumato.release import BundleWriter, FileEntry, Manifest, Release
+from sfumato.release.manifest import NAME
 from sfumato.table import Table, as_table
 
 ENGINES: dict[str, type[Engine]] = {cls.name: cls for cls in (LocalEngine, SparkEngine)}
@@ -37,6 +41,7 @@ def publish(
     threads: int | None = None,
     progress: Progress = no_progress,
     trace: str | Path | None = None,
+    receipt: str | Path | None = None,
     previous: Release | str | Path | None = None,
     **roles: Any,
 ) -> Publication:
@@ -48,9 +53,10 @@ def publish(
     `seed` makes the release repeatable and therefore worthless as protection: for experiments.
     `key_file` with a key column ties every draw to the person. `order` is "shuffle" or "keep".
     `trace` is a folder, private to the steward, for what an audit can follow the plan by, where the
-    mechanism has that. `previous` is an earlier release under the same key file, whose operators
-    and domains are taken over so that nobody is drawn again. `batch_rows` and `threads` are the
-    local engine's.
+    mechanism has that. `receipt` is a file, private too, for what repeats the draws, so that an
+    audit can make the release again. `previous` is an earlier release under the same key file,
+    whose operators and domains are taken over so that nobody is drawn again. `batch_rows` and
+    `threads` are the local engine's.
 
     >>> import tempfile, pyarrow as pa
     >>> people = pa.table({"age": [30, 41, 52, 60], "ill": ["no", "yes", "no", "no"]})
@@ -73,6 +79,8 @@ def publish(
     if previous is not None:
         table, named = as_before(table, promised, named, key_file, previous)
     draws = choose_draws(table, seed, key_file)
+    # people's draws follow the key file; the order of rows must be fresh all the same
+    order_draws = Draws.system() if draws.origin == "key-file" else draws
     options = RunOptions(
         release=Path(to),
         order=order,
@@ -81,28 +89,77 @@ def publish(
         progress=progress,
         trace=None if trace is None else Path(trace),
     )
-    chosen_engine = ENGINES[engine or table.source.engine]
-    with BundleWriter(to) as bundle, chosen_engine(table, options) as running:
-        caveats = key_caveats(table, running.repeated_keys(), repeated_keys)
-        profile = with_cells(running.profile(), promised, named, running.cells)
-        chosen, plan = choose_plan(profile, promised, named, draws, running.plans)
-        refuse_unfit(chosen, plan, order, options.trace)
-        written = running.write(bundle.folder, plan, profile, draws)
-        manifest = bundle.finish(
-            make_manifest(
-                table,
-                profile,
-                promised,
-                chosen,
-                plan,
-                written,
-                order=order,
-                randomness=draws.origin,
-                caveats=caveats,
-            )
+    place = engine or table.source.engine
+    with receipt_file(receipt, Path(to)) as kept:
+        manifest, profile = run(
+            ENGINES[place], table, promised, named, draws, order_draws, options, repeated_keys
         )
+        if kept is not None:
+            kept.write(
+                Receipt(
+                    manifest=FileEntry.of(Path(to) / NAME).sha256,
+                    engine=place,
+                    draws=draws,
+                    order_draws=order_draws,
+                    guarantee=manifest.guarantee,
+                    mechanism=manifest.mechanism,
+                    order=order,
+                    repeated_keys=repeated_keys,
+                    as_before=previous is not None,
+                    table=describe_table(table),
+                )
+            )
     notes = steward_notes(profile, promised)
     return Publication(Path(to), manifest, profile.rows, time.perf_counter() - began, notes)
+
+
+def run(
+    engine: type[Engine],
+    table: Table,
+    guarantee: Guarantee,
+    mechanism: Mechanism | None,
+    draws: Draws,
+    order_draws: Draws,
+    options: RunOptions,
+    repeated_keys: str,
+) -> tuple[Manifest, Profile]:
+    """Publish with these draws; what the release says of itself, and what was counted."""
+    with BundleWriter(options.release) as bundle, engine(table, options) as running:
+        caveats = key_caveats(table, running.repeated_keys(), repeated_keys)
+        profile = with_cells(running.profile(), guarantee, mechanism, running.cells)
+        chosen, plan = choose_plan(profile, guarantee, mechanism, draws, running.plans)
+        refuse_unfit(chosen, plan, options.order, options.trace)
+        written = running.write(bundle.folder, plan, profile, draws, order_draws)
+        manifest = make_manifest(
+            table,
+            profile,
+            guarantee,
+            chosen,
+            plan,
+            written,
+            order=options.order,
+            randomness=draws.origin,
+            caveats=caveats,
+        )
+        return bundle.finish(manifest), profile
+
+
+def repeat(receipt: Receipt, table: Table, release: Release, to: Path) -> Manifest:
+    """Make a release again, into the folder `to`, with the draws that its receipt repeats.
+
+    Operators that were taken over from an earlier release are those that the release shows.
+    """
+    guarantee = parse_guarantee(receipt.guarantee)
+    mechanism: Mechanism = parse_mechanism(receipt.mechanism)
+    if receipt.as_before:
+        table, mechanism = as_before(table, guarantee, mechanism, to, release)
+    options = RunOptions(release=to, order=receipt.order)
+    draws, order_draws = receipt.draws, receipt.order_draws
+    engine = ENGINES[receipt.engine]
+    manifest, _ = run(
+        engine, table, guarantee, mechanism, draws, order_draws, options, receipt.repeated_keys
+    )
+    return manifest
 
 
 def _one_of(name: str, given: str, allowed: tuple[str, ...]) -> None:

@@ -16,6 +16,7 @@ import pyarrow as pa
 from sfumato.draws import IntArray
 from sfumato.errors import DataError, UsageError
 from sfumato.mechanisms import Batch, Published
+from sfumato.private import MODE, outside_release
 
 TRACE = "trace.parquet"
 
@@ -30,11 +31,7 @@ class TraceWriter:
 
     def __init__(self, folder: str | Path, release: str | Path) -> None:
         self._folder = Path(folder)
-        if self._folder.resolve().is_relative_to(Path(release).resolve()):
-            raise UsageError(
-                f"The private trace {str(folder)!r} would lie in the release. Choose a folder that "
-                "is not given out."
-            )
+        outside_release(self._folder, Path(release), "trace")
         if (self._folder / TRACE).exists():
             raise DataError(f"{str(self._folder / TRACE)!r} exists already. Choose another folder.")
         self._part = self._folder / f"{TRACE}.part"
@@ -58,6 +55,7 @@ class TraceWriter:
         table = pa.table({name: pa.array(array) for name, array in arrays.items()})
         if self._writer is None:
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._part.touch(MODE)
             self._writer = pq.ParquetWriter(self._part, table.schema)
         self._writer.write_table(table)
 

@@ -18,6 +18,7 @@ from sfumato.engines.order import ROW_GROUP
 from sfumato.errors import DataError, UsageError
 from sfumato.mechanisms.generalized import Generalized, RangeCover, TablePlan
 from sfumato.mechanisms.heterogeneous.ncp import Axis, NumericAxis, SetAxis, TreeAxis
+from sfumato.private import MODE
 from sfumato.profile import Profile
 from sfumato.table import Table
 
@@ -215,6 +216,7 @@ def _write_trace(folder: Path, made: Generalized, place: IntArray) -> None:
         columns["group"] = pa.array(made.group[place].astype(np.int32))
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     part = folder / f"{TRACE}.part"
+    part.touch(MODE)
     pq.write_table(pa.table(columns), part)
     part.rename(folder / TRACE)
 

@@ -43,8 +43,8 @@ from sfumato.workloads import (
 Found = TypeVar("Found")
 
 SEEDS = {
-    "system": "Draws came from the operating system's randomness and the key was thrown away: "
-    "nobody, the steward included, can repeat or undo them.",
+    "system": "Draws came from the operating system's randomness. Their key stands nowhere in the "
+    "release; unless the steward keeps a receipt, it is gone, and nobody can repeat or undo them.",
     "key-file": "Draws follow the steward's key file and each person's key: a person is published "
     "alike each time. Whoever has the key file can undo the draws; keep it secret.",
     "seeded": "Draws came from a seed: whoever guesses it can undo them. This release protects "

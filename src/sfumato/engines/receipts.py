@@ -1,0 +1,184 @@
+"""The receipt of a release: what repeats its draws, for the steward alone.
+
+With it `audit --receipt` makes the release again, record by record. Whoever has it and the table's
+domains can undo every draw, so it is as secret as the table, and can be destroyed once the audit is
+done: the release stays what it is.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sfumato.columns import Column, Kind, Range, Role, Values
+from sfumato.draws import Draws
+from sfumato.errors import DataError, UsageError
+from sfumato.private import create_private, outside_release, read_private
+from sfumato.release import typed_values
+from sfumato.table import Bins, Hierarchy, Table
+from sfumato.version import __version__
+
+FORMAT = 1
+_FIELDS = {
+    "receipt", "sfumato", "manifest", "engine", "draws", "order_draws", "randomness", "guarantee",
+    "mechanism", "order", "repeated_keys", "as_before", "table",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, repr=False)
+class Receipt:
+    """Everything but the records that a run depended on."""
+
+    manifest: str  # SHA-256 of the manifest that the run wrote
+    engine: str
+    draws: Draws
+    order_draws: Draws
+    guarantee: str
+    mechanism: str
+    order: str
+    repeated_keys: str
+    as_before: bool  # whether operators were taken over from an earlier release
+    table: dict[str, Any]
+    sfumato: str = __version__
+
+    def __repr__(self) -> str:
+        return f"<Receipt of a release under {self.guarantee}>"  # never the keys
+
+    def to_text(self) -> str:
+        described = {
+            "receipt": FORMAT,
+            "sfumato": self.sfumato,
+            "manifest": self.manifest,
+            "engine": self.engine,
+            "randomness": self.draws.origin,
+            "draws": self.draws.reveal(),
+            "order_draws": self.order_draws.reveal(),
+            "guarantee": self.guarantee,
+            "mechanism": self.mechanism,
+            "order": self.order,
+            "repeated_keys": self.repeated_keys,
+            "as_before": self.as_before,
+            "table": self.table,
+        }
+        return json.dumps(described, indent=2) + "\n"
+
+    @classmethod
+    def read(cls, path: str | Path) -> Receipt:
+        """A receipt from its file, which nobody else may be able to read."""
+        try:
+            found = json.loads(read_private(path, "the receipt"))
+            if set(found) != _FIELDS or found["receipt"] != FORMAT:
+                raise ValueError
+            origin = found["randomness"]
+            return cls(
+                manifest=found["manifest"],
+                engine=found["engine"],
+                draws=Draws.repeated(found["draws"], origin),
+                order_draws=Draws.repeated(found["order_draws"], origin),
+                guarantee=found["guarantee"],
+                mechanism=found["mechanism"],
+                order=found["order"],
+                repeated_keys=found["repeated_keys"],
+                as_before=found["as_before"],
+                table=found["table"],
+                sfumato=found["sfumato"],
+            )
+        except (ValueError, TypeError, KeyError, UsageError):
+            raise DataError(
+                f"Cannot use the receipt {str(path)!r}: it is not a file that 'publish --receipt' "
+                "of this version wrote."
+            ) from None
+
+    def declare(self, source: Any) -> Table:
+        """The table as it was declared when it was published, from where its records are now."""
+        names = set(source.schema.names)
+        needed = [column["name"] for column in self.table["columns"]]
+        lacking = [name for name in (*needed, self.table["key"]) if name and name not in names]
+        if lacking:
+            raise DataError(
+                f"{source.label} has no column {lacking[0]!r}, which the receipt names. Is it the "
+                "table that was published?"
+            )
+        columns = [Column.from_json(described) for described in self.table["columns"]]
+        domains: dict[str, Values | Range] = {}
+        for column in columns:
+            domain = column.domain
+            if isinstance(domain, Values):
+                kind = source.schema.field(column.name).type
+                domain = Values(tuple(typed_values(domain.values, kind).to_pylist()))
+            if domain is not None:
+                domains[column.name] = domain
+        hierarchies = self.table["hierarchies"]
+        return Table(
+            source,
+            quasi=tuple(column.name for column in columns if column.role == "quasi"),
+            sensitive=tuple(column.name for column in columns if column.role == "sensitive"),
+            key=self.table["key"],
+            kinds={column.name: column.kind for column in columns},
+            domains=domains,
+            bins={column.name: Bins(column.bins) for column in columns if column.bins},
+            missing=self.table["missing"],
+            hierarchies={name: Hierarchy.of(lines) for name, lines in hierarchies.items()},
+        )
+
+
+def describe_table(table: Table) -> dict[str, Any]:
+    """What was declared about a table: all that is needed to declare it again."""
+
+    def column(name: str, role: Role) -> dict[str, Any]:
+        kind: Kind = table.kinds[name]
+        bins = table.bins[name].edges if name in table.bins else None
+        return Column(
+            name, role, kind, str(table.type_of(name)), table.domains.get(name), bins
+        ).to_json()
+
+    return {
+        "key": table.key,
+        "missing": table.missing,
+        "columns": [
+            *(column(name, "quasi") for name in table.quasi),
+            *(column(name, "sensitive") for name in table.sensitive),
+        ],
+        "hierarchies": {
+            name: [list(path) for path in hierarchy.paths.values()]
+            for name, hierarchy in table.hierarchies.items()
+        },
+    }
+
+
+class ReceiptFile:
+    """A place for a receipt: an empty file until the release is there."""
+
+    def __init__(self, path: Path, release: Path) -> None:
+        outside_release(path, release, "receipt")
+        self._path = path
+        self._descriptor = create_private(path, "receipt")
+
+    def write(self, receipt: Receipt) -> None:
+        with os.fdopen(self._descriptor, "w", encoding="ascii") as file:
+            file.write(receipt.to_text())
+            file.flush()
+            os.fsync(file.fileno())
+
+    def remove(self) -> None:
+        os.close(self._descriptor)
+        self._path.unlink(missing_ok=True)
+
+
+@contextmanager
+def receipt_file(path: str | Path | None, release: Path) -> Iterator[ReceiptFile | None]:
+    """The file for a receipt, where one is wanted; it goes away if the run fails."""
+    if path is None:
+        yield None
+        return
+    file = ReceiptFile(Path(path), release)
+    try:
+        yield file
+    except BaseException:
+        file.remove()
+        raise

@@ -1,0 +1,209 @@
+"""The replay audit: every kind of release is made again from its receipt; one change is found."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import sfumato as sf
+from sfumato.audits.replay import differing_rows
+from sfumato.engines.receipts import Receipt
+from sfumato.errors import DataError, UsageError
+
+KINDS = {
+    "uniform": "rho-privacy(1/4, 1/2)",
+    "fine-grain": "fine-rho-privacy(theta=2)",
+    "partitioned": "rho-privacy(1/4, 1/2)",
+    "splu": "small-sum(groups=3)",
+    "resample": "rho-privacy(1/4, 1/2)",
+    "sps": "reconstruction-privacy(0.3, 0.3)",
+    "two-size": "f-privacy(theta=2)",
+    "optimal(fakes=1)": "l-diversity(3)",
+    "heterogeneous": "l-diversity(3)",
+    "burel": "beta-likeness(1)",
+}
+
+
+@pytest.fixture(scope="module")
+def data() -> pa.Table:
+    rng = np.random.default_rng(8)
+    rows = 1500
+    return pa.table(
+        {
+            "age": rng.integers(18, 60, rows),
+            "sex": np.array(["F", "M"])[rng.integers(0, 2, rows)],
+            "weight": np.round(rng.normal(70, 9, rows), 1),
+            "note": rng.integers(0, 9, rows),
+            "disease": np.array(list("abcdef"))[rng.integers(0, 6, rows)],
+        }
+    )
+
+
+def changed_once(table: pa.Table) -> pa.Table:
+    """The sensitive value of the last record, or its bucket, is another."""
+    name = "disease" if "disease" in table.column_names else "bucket"
+    values = table.column(name).to_pylist()
+    others = values if name == "bucket" else list("abcdef")  # a sample may have one value only
+    values[-1] = next(value for value in others if value != values[-1])
+    place = table.schema.get_field_index(name)
+    return table.set_column(place, name, pa.array(values, table.schema.field(place).type))
+
+
+def swapped_once(table: pa.Table) -> pa.Table:
+    """Two records changed places: the same table for everybody who does not look at the order."""
+    order = np.arange(table.num_rows)
+    order[[3, 1200]] = order[[1200, 3]]
+    return table.take(pa.array(order))
+
+
+@pytest.mark.parametrize("mechanism", KINDS)
+def test_every_kind_is_made_again(
+    data: pa.Table, tmp_path: Path, mutate: Any, mechanism: str
+) -> None:
+    roles: dict[str, Any] = {
+        "quasi": ["age", "sex"],
+        "sensitive": "disease",
+        "drop": ["weight", "note"],
+    }
+    release, receipt = tmp_path / "r", tmp_path / "receipt"
+    sf.publish(data, KINDS[mechanism], to=release, mechanism=mechanism, receipt=receipt, **roles)
+    verdict = sf.audit(data, release, receipt=receipt)
+    assert verdict.holds, str(verdict)
+    assert "each made again from the receipt" in verdict.headline
+    for change in (changed_once, swapped_once):
+        bad = mutate(release, tmp_path / change.__name__, records=change)
+        verdict = sf.audit(data, bad, receipt=receipt)
+        (replay,) = [f for f in verdict.findings if f.check.name == "replay"]
+        assert replay.value == (1 if change is changed_once else 2)
+    lied = mutate(
+        release, tmp_path / "lied", manifest=lambda m: m.update(statement=["Nobody is at risk."])
+    )
+    verdict = sf.audit(data, lied, receipt=receipt)
+    assert [f.listed for f in verdict.findings if f.holds is False] == [("statement",)]
+
+
+def test_a_declared_table_a_key_and_an_earlier_release(data: pa.Table, tmp_path: Path) -> None:
+    """Domains, bins, kinds, a key file and operators taken over: the receipt repeats all of it."""
+    pq.write_table(data.append_column("id", pa.array(range(1500))), tmp_path / "t.parquet")
+    key = tmp_path / "key"
+    key.write_text("0123456789abcdef" * 4)
+    roles: dict[str, Any] = {
+        "quasi": ["age", "sex"], "sensitive": ["disease", "weight"], "drop": ["note"],
+        "key": "id", "categorical": ["age"], "domain": {"disease": list("abcdefg")},
+        "bins": {"weight": "-inf,60,70,80,inf"},
+    }  # fmt: skip
+    promise = "rho-privacy(0.3, 0.6)"
+    for name, more in (("first", {}), ("second", {"previous": tmp_path / "first"})):
+        sf.publish(
+            tmp_path / "t.parquet", promise, to=tmp_path / name, mechanism="uniform",
+            key_file=key, receipt=tmp_path / f"{name}.receipt", **roles, **more,
+        )  # fmt: skip
+        assert (tmp_path / f"{name}.receipt").stat().st_mode & 0o777 == 0o600
+        verdict = sf.audit(
+            tmp_path / "t.parquet", tmp_path / name, receipt=tmp_path / f"{name}.receipt"
+        )
+        assert verdict.holds, str(verdict)
+    other = sf.audit(
+        tmp_path / "t.parquet", tmp_path / "first", receipt=tmp_path / "second.receipt"
+    )
+    assert other.holds is False  # another order of the rows
+
+
+def test_a_hierarchy_comes_back(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    towns = np.array(["Rome", "Milan", "Berlin", "Bonn"])[rng.integers(0, 4, 300)]
+    data = pa.table({"town": towns, "s": np.array(list("abcd"))[rng.integers(0, 4, 300)]})
+    lines = [
+        "Rome,Italy,Europe",
+        "Milan,Italy,Europe",
+        "Berlin,Germany,Europe",
+        "Bonn,Germany,Europe",
+    ]
+    (tmp_path / "tree.csv").write_text("\n".join(lines))
+    sf.publish(
+        data, "l-diversity(2)", to=tmp_path / "r", mechanism="heterogeneous", quasi="town",
+        sensitive="s", hierarchies={"town": tmp_path / "tree.csv"}, receipt=tmp_path / "receipt",
+    )  # fmt: skip
+    assert sf.audit(data, tmp_path / "r", receipt=tmp_path / "receipt").holds
+
+
+def test_another_table_is_found(data: pa.Table, tmp_path: Path) -> None:
+    roles = {"quasi": ["age", "sex"], "sensitive": "disease", "drop": ["weight", "note"]}
+    place, receipt = tmp_path / "r", tmp_path / "receipt"
+    sf.publish(data, "l-diversity(3)", to=place, receipt=receipt, **roles)
+    values = data.column("disease").to_pylist()
+    values[0] = "a" if values[0] != "a" else "b"
+    other = data.set_column(4, "disease", pa.array(values))
+    assert sf.audit(other, place, receipt=receipt).holds is False
+    rare = data.set_column(4, "disease", pa.array(["a"] * 1490 + list("bcdef") * 2))
+    assert sf.audit(rare, place, receipt=receipt).holds is False  # nothing could be published
+    with pytest.raises(DataError, match="has no column 'disease'"):
+        sf.audit(data.drop_columns("disease"), place, receipt=receipt)
+
+
+def test_a_receipt_is_kept_from_others(data: pa.Table, tmp_path: Path) -> None:
+    roles = {"quasi": ["age", "sex"], "sensitive": "disease", "drop": ["weight", "note"]}
+    with pytest.raises(UsageError, match=r"receipt .* would lie in the release"):
+        sf.publish(data, "l-diversity(3)", to=tmp_path / "r", receipt=tmp_path / "r" / "x", **roles)
+    (tmp_path / "there").write_text("something")
+    with pytest.raises(DataError, match="never overwritten"):
+        sf.publish(data, "l-diversity(3)", to=tmp_path / "r", receipt=tmp_path / "there", **roles)
+    with pytest.raises(sf.InfeasibleGuarantee):
+        sf.publish(data, "l-diversity(9)", to=tmp_path / "r", receipt=tmp_path / "new", **roles)
+    assert not (tmp_path / "r").exists()
+    assert not (tmp_path / "new").exists()
+    sf.publish(data, "l-diversity(3)", to=tmp_path / "r", receipt=tmp_path / "new", **roles)
+    secret = json.loads((tmp_path / "new").read_text())["draws"]
+    assert secret not in repr(Receipt.read(tmp_path / "new"))
+    for path in (tmp_path / "r").iterdir():
+        assert secret.encode() not in path.read_bytes()
+        assert bytes.fromhex(secret) not in path.read_bytes()
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        Path(folder).chmod(0o755)
+        open_to_all = Path(shutil.copy(tmp_path / "new", folder))
+        open_to_all.chmod(0o644)
+        with pytest.raises(DataError, match=r"Others can read the receipt .*mode 644"):
+            sf.audit(data, tmp_path / "r", receipt=open_to_all)
+    for text in ("", "{}", (tmp_path / "new").read_text().replace(secret, "0" * 64)):
+        (tmp_path / "bad").unlink(missing_ok=True)
+        (tmp_path / "bad").write_text(text)
+        with pytest.raises(DataError, match="Cannot use the receipt"):
+            sf.audit(data, tmp_path / "r", receipt=tmp_path / "bad")
+    with pytest.raises(UsageError, match="audit twice"):
+        sf.audit(data, tmp_path / "r", receipt=tmp_path / "new", trace=tmp_path)
+
+
+def test_rows_are_compared_to_the_last_bit(tmp_path: Path) -> None:
+    """Whatever the row groups; −0.0 is not 0.0, and a NaN with other bits is another."""
+    odd = np.array([0x7FF8000000000001], np.uint64).view(np.float64)[0]
+    base: dict[str, list[Any]] = {
+        "x": [0.0, np.nan, None, 4.0], "set": [["a"], ["b"], ["a", "b"], []],
+        "t": ["u", None, "v", "w"],
+    }  # fmt: skip
+
+    def written(name: str, **changes: list[Any]) -> Path:
+        kinds = {"x": pa.float64(), "set": pa.list_(pa.string()), "t": pa.string()}
+        columns = {k: pa.array(v, kinds[k], from_pandas=False) for k, v in (base | changes).items()}
+        path = tmp_path / f"{name}.parquet"
+        pq.write_table(pa.table(columns), path, row_group_size=3 if name == "one" else 1)
+        return path
+
+    one = written("one")
+    assert differing_rows([one], [written("same")]).number == 0
+    assert differing_rows([one], [written("zero", x=[-0.0, np.nan, None, 4.0])]).number == 1
+    assert differing_rows([one], [written("nan", x=[0.0, odd, None, 4.0])]).first == 1
+    found = differing_rows([one], [written("set", set=[["a"], ["b"], ["b", "a"], []])])
+    assert (found.number, found.first, found.how) == (1, 2, "set would be another")
+    assert differing_rows([one], [written("null", t=["u", "x", "v", "w"])]).number == 1
+    short = tmp_path / "short.parquet"
+    pq.write_table(pq.read_table(one).slice(0, 3), short)
+    assert differing_rows([one], [short]).number == 1
+    assert differing_rows([one, one], [one]).number == 4
