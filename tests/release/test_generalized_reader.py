@@ -6,8 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 from sfumato.engines.publishing import publish
@@ -62,3 +64,26 @@ def test_mutated_releases_are_refused(
     broken = mutate(tmp_path / "r", tmp_path / "broken", records=change)
     with pytest.raises(BundleError, match=message):
         Release(broken)
+
+
+def test_a_file_that_lies_about_its_least_value(
+    people: Callable[..., pa.Table], mutate: Callable[..., Path], tmp_path: Path
+) -> None:
+    """DuckDB would skip a comparison that the file's own statistics rule out."""
+    table = read(people(120), quasi="age,sex,region", sensitive="disease")
+    publish(table, "l-diversity(3)", to=tmp_path / "r", mechanism="ring")
+    path = tmp_path / "r" / "records.parquet"
+    records = pq.read_table(path)
+    pq.write_table(records, path, compression="none", use_dictionary=False, store_schema=False)
+    column = pq.read_metadata(path).row_group(0).column(0)
+    assert column.path_in_schema == "age_low"
+    assert column.statistics.has_min_max
+    values = np.asarray(records["age_low"].to_numpy())
+    width = {"INT32": "<i4", "INT64": "<i8"}[column.physical_type]
+    data = path.read_bytes()
+    place = data.index(values.astype(width).tobytes(), column.data_page_offset)
+    far = np.array([-5000], width).tobytes()
+    path.write_bytes(data[:place] + far + data[place + len(far) :])
+    assert pq.read_table(path)["age_low"][0].as_py() == -5000
+    with pytest.raises(BundleError, match="1 ranges that end before they begin, or lie outside"):
+        Release(mutate(tmp_path / "r", tmp_path / "broken"))

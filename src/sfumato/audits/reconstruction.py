@@ -206,8 +206,11 @@ def _copies(case: AuditCase, plan: SampledPlan, published: PublishedCounts) -> I
         if len(where)
         else None,
     )
-    scales = np.asarray(case.release.scales)
-    short = scales[parts] * n < size
+    scales = case.release.scales
+    if scales is None:
+        yield Finding.none(catalogue.SCALES, len(parts), witness="the manifest states none")
+        return
+    short = np.asarray(scales)[parts] * n < size
     yield Finding.none(catalogue.SCALES, int(short.sum()))
 
 
