@@ -16,6 +16,7 @@ import numpy as np
 
 from sfumato.draws import Draws, IntArray, Positions
 from sfumato.mechanisms.buckets import BucketedPlan, certainty
+from sfumato.mechanisms.buckets.filling import places
 from sfumato.operators.base import FloatArray
 
 
@@ -70,12 +71,12 @@ def tell_fakes(plan: BucketedPlan, trials: int, draws: Draws) -> FakesOutcome:
 def _contents(plan: BucketedPlan) -> list[tuple[int, IntArray, IntArray]]:
     """(first bucket, listed values, real values), row for row."""
     real: dict[int, IntArray] = {}
-    for first, lengths, held in plan.contents():
-        real[first] = np.repeat(held, lengths, axis=0)
+    for first, kinds in plan.contents():
+        real[first] = np.repeat(places(kinds), kinds.times, axis=0)
     begins = sorted(real)
     found = []
-    for first, lengths, values in plan.listed():
-        listed = np.repeat(values, lengths, axis=0)
+    for first, kinds in plan.listed():
+        listed = np.repeat(places(kinds), kinds.times, axis=0)
         begin = begins[int(np.searchsorted(begins, first, side="right")) - 1]
         rows = real[begin][first - begin : first - begin + len(listed)]
         found.append((first, listed, rows))

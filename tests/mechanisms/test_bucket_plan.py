@@ -19,7 +19,7 @@ from sfumato.mechanisms.buckets import (
     TwoSizeBuckets,
     certainty,
 )
-from sfumato.mechanisms.buckets.filling import RoundRobin
+from sfumato.mechanisms.buckets.filling import RoundRobin, places
 from sfumato.mechanisms.buckets.settings import Limits, setting_of
 from sfumato.mechanisms.buckets.spread import spread_evenly
 from sfumato.profile import Histogram, Profile
@@ -164,8 +164,9 @@ def test_round_robin_reproduces_figure_1():
     """The nine rows of Figure 1, Example 3 (errata F3: up to the names of buckets)."""
     counts = np.array([0] * 8 + [5] * 4 + [8] * 2)
     rows = []
-    for _, lengths, held in RoundRobin(counts, 9).runs():
-        rows += [sorted((row + 1).tolist()) for row in np.repeat(held, lengths, axis=0)]
+    for _, kinds in RoundRobin(counts, 9).runs():
+        held = np.repeat(places(kinds), kinds.times, axis=0)
+        rows += [sorted((row + 1).tolist()) for row in held]
     printed = [
         [9, 10, 12, 13],
         [9, 11, 12, 14],
@@ -192,8 +193,9 @@ def test_fakes_avoid_what_the_records_of_a_bucket_rule_out(tmp_path):
     from sfumato.table import read
 
     rng = np.random.default_rng(6)
-    kind = np.where(rng.random(6000) < 0.5, "A", "B")
-    value = np.where(kind == "A", rng.integers(0, 10, 6000), rng.integers(2, 10, 6000))
+    rows = 60_000  # so many that a tenth of what is usual lies three errors above nothing
+    kind = np.where(rng.random(rows) < 0.5, "A", "B")
+    value = np.where(kind == "A", rng.integers(0, 10, rows), rng.integers(2, 10, rows))
     table = read(pa.table({"kind": kind, "v": value}), quasi="kind", sensitive="v")
 
     def recognisable(mechanism):

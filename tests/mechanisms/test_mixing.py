@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sfumato.draws import Draws, IntArray
+from sfumato.mechanisms.buckets.filling import places
 from sfumato.mechanisms.mixing import MixedGroups
 
 
@@ -37,9 +38,9 @@ def every_record(counts: IntArray) -> tuple[IntArray, IntArray]:
 
 
 @settings(max_examples=150, deadline=None)
-@given(parts(), st.integers(1, 70), st.integers(0, 1 << 30))
+@given(parts(), st.integers(1, 70), st.booleans(), st.integers(0, 1 << 30))
 def test_margins_ceilings_and_the_bijection(
-    part: tuple[IntArray, int, int, IntArray], blocks: int, seed: int
+    part: tuple[IntArray, int, int, IntArray], blocks: int, gathered: bool, seed: int
 ) -> None:
     counts, size, buckets, limits = part
     mixed = MixedGroups.plan(
@@ -49,6 +50,7 @@ def test_margins_ceilings_and_the_bijection(
         limits=limits,
         draws=Draws.from_seed(seed),
         blocks=blocks,
+        gathered=gathered,
     )
     mixed.check()
     values, slots = every_record(counts)
@@ -62,13 +64,16 @@ def test_margins_ceilings_and_the_bijection(
     steps = (slots * 7 + 3) % size
     others = mixed.values_at(bucket, (place + steps) % size)
     assert np.array_equal(mixed.mates(values, slots, steps), others)
-    spelled = np.concatenate([np.repeat(c, n, axis=0) for _, n, c in mixed.runs()])
-    assert np.array_equal(spelled[bucket, place], values)
+    spelled = [np.repeat(places(kinds), kinds.times, axis=0) for _, kinds in mixed.runs()]
+    held = np.empty((buckets, size), np.int64)
+    held[bucket, place] = values
+    assert np.array_equal(np.sort(np.concatenate(spelled), axis=1), np.sort(held, axis=1))
 
 
 def test_everybody_at_the_limit_fills_every_bucket_with_every_value() -> None:
     mixed = MixedGroups.plan([7, 7, 7], size=3, buckets=7, limits=1, draws=Draws.from_seed(5))
-    assert all(sorted(row) == [0, 1, 2] for _, _, rows in mixed.runs() for row in rows.tolist())
+    rows = [row for _, kinds in mixed.runs() for row in places(kinds).tolist()]
+    assert all(sorted(row) == [0, 1, 2] for row in rows)
 
 
 def test_company_is_close_to_proportional() -> None:

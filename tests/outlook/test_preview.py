@@ -12,11 +12,11 @@ from sfumato.engines.choosing import choose_plan
 from sfumato.errors import InfeasibleGuarantee, UsageError
 from sfumato.guarantees import GUARANTEES, CeilingGuarantee, parse_guarantee
 from sfumato.mechanisms import MECHANISMS, parse_mechanism
-from sfumato.mechanisms.buckets.settings import Limits, is_valid_pair
+from sfumato.mechanisms.buckets.settings import Limits, check_parts
 from sfumato.outlook.catalogue import allowed_guarantees, guarantee_list
 from sfumato.outlook.prediction import error_by_count
 from sfumato.outlook.preview import preview
-from sfumato.outlook.sketch import quick_setting, sketched
+from sfumato.outlook.sketch import SketchedBuckets, sketched
 from sfumato.profile import Histogram, Profile
 
 
@@ -115,8 +115,8 @@ def test_the_sketch_tells_what_the_plan_tells(
     plan = parse_mechanism(mechanism).plan(profile, parse_guarantee(guarantee), Draws.from_seed(1))
     told = {found.count: found.error for found in error_by_count(plan, profile)}
     for _, size, error in seen.errors:
-        # over very large counts the real mixing, which is not quite even, tells a little more
-        assert error == pytest.approx(told[size], rel=0.06 if size <= 1000 else 0.4), size
+        # over very large counts it matters that the real mixing is not quite even
+        assert error == pytest.approx(told[size], rel=0.06 if size <= 1000 else 0.45), size
     assert seen.statement == tuple(
         plan.statement(parse_guarantee(guarantee), h) for h in profile.histograms.values()
     )
@@ -134,15 +134,14 @@ def test_sketched_sizes_can_be_filled(guarantee: str, values: int) -> None:
     promise = parse_guarantee(guarantee)
     assert isinstance(promise, CeilingGuarantee)
     limits = Limits(tuple(promise.ceilings(histogram)))
-    setting = quick_setting(histogram.counts, limits)
-    assert setting is not None
-    assert is_valid_pair(setting, histogram.counts, limits)
     plan = sketched(profile, promise, parse_mechanism("optimal"))
-    assert plan is not None
-    rows = plan.operator.matrix().sum(axis=1)  # type: ignore[attr-defined]
+    assert isinstance(plan, SketchedBuckets)
+    shares = np.stack([filling.counts for filling in plan.fillings])
+    check_parts(plan.setting, shares, histogram.counts, limits)
+    rows = plan.operator.matrix().sum(axis=1)
     assert rows == pytest.approx(np.ones(values))
     with pytest.raises(TypeError):
-        plan.fillings[0].place([0], [0])  # type: ignore[attr-defined]
+        plan.fillings[0].place([0], [0])
 
 
 def test_ceilings_and_errors_by_value() -> None:

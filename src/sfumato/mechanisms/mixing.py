@@ -18,26 +18,36 @@ down to single blocks. Floors and ceilings nest (⌊⌊y⌋/K⌋ = ⌊y/K⌋), s
 ⌈h_x·b_k/b⌉ records of x, at most u_x·b_k, because u_x·b_k ≥ h_x·b_k/b is whole. A value that
 fills at most u·b_k places in a row meets itself at most u times in a stride. Every rounding has a
 fresh random order and start, so expectations are exactly proportional and the surpluses of
-different values fall together no more often than chance has it.
+different values fall together no more often than chance has it (the rarest values never, where
+there is room: `dealing.rare_values`).
+
+*Gathered* parts go further where a bucket may hold a value more than once (`dealing.gather`): a
+block then holds a value as often as it may or not at all, which answers can tell better. All that
+the ceilings need is h_x^k ≤ u_x·b_k.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.draws import Draws, IntArray, Positions
+from sfumato.draws import Draws, IntArray
+from sfumato.mechanisms.dealing import SmallArray, deal_evenly, gather, lines, rare_values
+from sfumato.mechanisms.steps import Pieces
+from sfumato.operators.buckets import BucketKinds
 
 FloatArray = npt.NDArray[np.float64]
-SmallArray = npt.NDArray[np.int32]
 
 BLOCKS = 1024  # at least, where there are as many buckets: co-occurrence within about 10 %
 MORE_BLOCKS = 4096  # with few values; the tables still fit the second-level cache
 _CELLS = 1 << 18  # blocks times values that do
+MOST_CELLS = 1 << 22  # blocks times values: many values in fewer blocks, to fit into memory
 _CHUNK = 1 << 15  # records per inner step, for the same reason
+_PRODUCTS = 1 << 22  # pairs of entries in the buckets that are listed at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,11 +73,8 @@ class MixedGroups:
     block_counts: SmallArray  # h_x^k, shape (blocks, values)
     order: SmallArray  # values of a block as they stand in line, shape (blocks, values)
     edges: SmallArray  # where each of them begins, and the end; shape (blocks, values + 1)
+    gathered: bool = False
     _begins: SmallArray = field(init=False, repr=False)  # where x begins in a block's line
-    _even: IntArray = field(init=False, repr=False)  # slots of x that all blocks share evenly
-    _rest: _Rest = field(init=False, repr=False)  # where the other slots are
-    _guess: npt.NDArray[np.uint16] = field(init=False, repr=False)  # coarse index of the lines
-    _shift: int = field(init=False, repr=False)  # a cell of that index has 2^shift places
 
     # -- planning ------------------------------------------------------------------------------
 
@@ -81,6 +88,7 @@ class MixedGroups:
         limits: npt.ArrayLike,
         draws: Draws,
         blocks: int | None = None,
+        gathered: bool = False,
     ) -> MixedGroups:
         """Mix a part. `limits` are the u_x, one number or one per value; `blocks` the most to cut.
 
@@ -99,16 +107,13 @@ class MixedGroups:
                 f"{buckets} buckets"
             )
         most = min(MORE_BLOCKS, max(BLOCKS, _CELLS // len(h))) if blocks is None else blocks
-        number = min(most, buckets)
+        number = max(1, min(most, MOST_CELLS // len(h), buckets))
         least, larger = divmod(buckets, number)
-        second = _rounded(h, (least + 1) * larger, buckets, draws.child("classes"))
-        tables = []
-        for index, (inside, many) in enumerate(((h - second, number - larger), (second, larger))):
-            if many:
-                share, rest = np.divmod(inside, many)
-                tables.append(share + _spread(rest, many, draws.child(f"surplus {index}")))
-        block_counts = np.concatenate(tables).astype(np.int32)
-        order, edges = _lines(block_counts, draws)
+        block_counts = deal_evenly(h, buckets, number, draws)
+        if gathered:
+            widths = np.full(number, least) + (np.arange(number) >= number - larger)
+            block_counts = gather(block_counts, widths, u, draws.child("gather"))
+        order, edges = lines(block_counts, rare_values(h, buckets), draws)
         return cls(
             counts=h,
             size=size,
@@ -116,26 +121,17 @@ class MixedGroups:
             limits=u,
             least=least,
             larger=larger,
-            block_counts=block_counts,
+            block_counts=block_counts.astype(np.int32),
             order=order,
             edges=edges,
+            gathered=gathered,
         )
 
     def __post_init__(self) -> None:
         blocks, values = self.block_counts.shape
         begins = np.empty((blocks, values), np.int32)
         np.put_along_axis(begins, self.order.astype(np.int64), self.edges[:, :-1], axis=1)
-        longest = self.size * (self.least + (self.larger > 0))
-        # fine enough that the value at a place is mostly found at once
-        shift = max(0, (longest // (8 * values)).bit_length() - 1)
-        cells = np.arange(0, longest, 1 << shift)
-        guess = [np.searchsorted(edge[1:-1], cells, side="right") for edge in self.edges]
-        share = self.block_counts.min(axis=0)
         object.__setattr__(self, "_begins", begins.reshape(-1))
-        object.__setattr__(self, "_even", share.astype(np.int64) * blocks)
-        object.__setattr__(self, "_rest", _Rest.of(self.block_counts, share))
-        object.__setattr__(self, "_guess", np.stack(guess).astype(np.uint16))
-        object.__setattr__(self, "_shift", shift)
 
     @property
     def blocks(self) -> int:
@@ -207,26 +203,56 @@ class MixedGroups:
 
     def _locate(self, value: IntArray, slot: IntArray) -> tuple[IntArray, IntArray]:
         """Block of each record, and its position in the block's line."""
-        nth = slot // self.blocks
-        block = slot - nth * self.blocks
-        beyond = np.flatnonzero(slot >= self._even.take(value))
-        if beyond.size:
-            owner = value[beyond]
-            entry = self._rest.starts[owner] + slot[beyond] - self._even[owner]
-            block[beyond] = self._rest.blocks[entry]
-            nth[beyond] = self._rest.nth[entry]
+        if self.gathered:
+            flat = self._piles.begins.take(value * self.blocks) + slot
+            pile = self._piles.at(flat)
+            block = pile - value * self.blocks
+            nth = flat - self._piles.begins.take(pile)
+        else:
+            nth = slot // self.blocks
+            block = slot - nth * self.blocks
+            even, rest = self._dealt
+            beyond = np.flatnonzero(slot >= even.take(value))
+            if beyond.size:
+                owner = value[beyond]
+                entry = rest.starts[owner] + slot[beyond] - even[owner]
+                block[beyond] = rest.blocks[entry]
+                nth[beyond] = rest.nth[entry]
         nth += self._begins.take(block * len(self.counts) + value)
         return block, nth
+
+    @cached_property
+    def _dealt(self) -> tuple[IntArray, _Rest]:
+        """Slots of each value that all blocks share evenly, and where the others are."""
+        share = self.block_counts.min(axis=0)
+        return share.astype(np.int64) * self.blocks, _Rest.of(self.block_counts, share)
+
+    @cached_property
+    def _piles(self) -> Pieces:
+        """The slots of all values one after the other, cut into what each block holds."""
+        held = self.block_counts.T.reshape(-1).astype(np.int64)
+        return Pieces(np.cumsum(held) - held, int(self.counts.sum()))
 
     def _width(self, block: IntArray) -> IntArray | int:
         """How many buckets a block has."""
         return self.least + (block >= self.blocks - self.larger) if self.larger else self.least
 
+    @cached_property
+    def _index(self) -> tuple[SmallArray, int]:
+        """A coarse index of the lines, and its shift: a cell has 2^shift places."""
+        longest = self.size * (self.least + (self.larger > 0))
+        # fine enough that the value at a place is mostly found at once
+        shift = max(0, (longest // (8 * len(self.counts))).bit_length() - 1)
+        cells = np.arange(0, longest, 1 << shift)
+        found = [np.searchsorted(edge[1:-1], cells, side="right") for edge in self.edges]
+        return np.stack(found).astype(np.int32), shift
+
     def _value(self, block: IntArray, position: IntArray) -> IntArray:
-        values, cells = len(self.counts), self._guess.shape[1]
-        cell = position >> self._shift
+        index, shift = self._index
+        values, cells = len(self.counts), index.shape[1]
+        cell = position >> shift
         cell += block * cells
-        nth = self._guess.take(cell).astype(np.int64)
+        nth = index.take(cell).astype(np.int64)
         following = block * (values + 1)
         following += nth
         following += 1
@@ -240,31 +266,54 @@ class MixedGroups:
 
     # -- the whole part ------------------------------------------------------------------------
 
-    def runs(self) -> Iterator[tuple[int, IntArray, SmallArray]]:
-        """Blocks as runs of buckets with equal contents: (first bucket, run lengths, contents).
+    def runs(self) -> Iterator[tuple[int, BucketKinds]]:
+        """Runs of buckets with equal contents, in the order of buckets: (first bucket, kinds).
 
-        `contents[i]` are the `size` values of each of the `lengths[i]` buckets of run i, in place
-        order. A block has at most as many runs as values, so this is small for any number of
-        records.
+        A block has at most as many runs as values, so this is small for any number of records;
+        blocks come several at once.
         """
-        for block in range(self.blocks):
-            first, last = self.first_bucket(block), self.first_bucket(block + 1)
-            width = last - first
-            begins = np.unique(self.edges[block] % width)
-            lengths = np.diff(np.append(begins, width)).astype(np.int64)
-            places = np.arange(self.size)[None, :] * width + begins[:, None]
-            nth = np.searchsorted(self.edges[block][1:], places, side="right")
-            yield first, lengths, self.order[block][nth]
+        values, small = len(self.counts), self.blocks - self.larger
+        for low, high, width in ((0, small, self.least), (small, self.blocks, self.least + 1)):
+            runs = min(values + 1, width)
+            many = max(1, _PRODUCTS // (runs * min(self.size, values) ** 2))
+            for start in range(low, high, many):
+                stop = min(start + many, high)
+                yield self.first_bucket(start), self._kinds(start, stop, width)
+
+    def _kinds(self, start: int, stop: int, width: int) -> BucketKinds:
+        """The runs of blocks `start … stop − 1`, which have `width` buckets each."""
+        edges = self.edges[start:stop].astype(np.int64)
+        begins = np.sort(edges[:, :-1] % width, axis=1)
+        lengths = np.diff(np.append(begins, np.full((len(begins), 1), width), axis=1), axis=1)
+        block, nth = np.nonzero(lengths)
+        begin, times = begins[block, nth], lengths[block, nth]
+        if self.size <= len(self.counts):  # look at every place of a bucket, or at every value
+            line = self.size * width
+            ends = (edges[:, 1:] + np.arange(len(edges))[:, None] * line).reshape(-1)
+            places = (begin + block * line)[:, None] + np.arange(self.size) * width
+            found = (
+                np.searchsorted(ends, places, side="right") - (block * len(self.counts))[:, None]
+            )
+            # equal values stand next to each other in a line, so in a bucket too
+            new = np.diff(found, axis=1, prepend=-1) != 0
+            run, at = np.nonzero(new)
+            entry, place = found[run, at], np.flatnonzero(new)
+            counts = np.diff(np.append(place, new.size))
+        else:
+            below = -((begin[:, None] - edges[block]) // width)
+            held = np.diff(below, axis=1)
+            run, entry = np.nonzero(held)
+            counts = held[run, entry]
+        values = self.order[start:stop][block[run], entry].astype(np.int64)
+        return BucketKinds(times, run, values, counts)
 
     def co_occurrence(self) -> FloatArray:
         """Σ over buckets g of c_x(g)·c_x'(g)/size, shape (values, values); rows sum to h_x."""
         values = len(self.counts)
-        total = np.zeros(values * values)
-        for _, lengths, contents in self.runs():
-            pairs = contents[:, :, None].astype(np.int64) * values + contents[:, None, :]
-            weight = np.broadcast_to(lengths[:, None, None], pairs.shape)
-            total += np.bincount(pairs.ravel(), weight.ravel(), minlength=values * values)
-        return total.reshape(values, values) / self.size
+        total = np.zeros((values, values))
+        for _, kinds in self.runs():
+            total += met(kinds, values)
+        return total / self.size
 
     def check(self) -> None:
         """Verify every block and every bucket exactly; O(blocks · values · size)."""
@@ -274,14 +323,23 @@ class MixedGroups:
         assert np.array_equal(held.sum(axis=0), self.counts), "a value is not dealt out whole"
         assert np.array_equal(held.sum(axis=1), self.size * widths), "a block is not full"
         share = np.array([[int(h) * int(w) for h in self.counts] for w in widths], object)
-        assert bool((held >= share // self.buckets).all()), "a block is below its share"
-        assert bool((held <= -(-share // self.buckets)).all()), "a block is above its share"
-        for first, _, contents in self.runs():
-            line = np.sort(contents, axis=1)
-            run = np.arange(len(line))[:, None] * len(self.counts) + line
-            most = np.bincount(run.ravel(), minlength=run.shape[0] * len(self.counts))
-            held_most = most.reshape(len(line), -1).max(axis=0)
-            assert bool((held_most <= self.limits).all()), (first, held_most, self.limits)
+        free = (self.limits > 1) & self.gathered
+        low = np.where(free, 0, share // self.buckets)
+        high = np.where(free, self.limits * widths[:, None], -(-share // self.buckets))
+        assert bool((held >= low).all()), "a block is below its share"
+        assert bool((held <= high).all()), "a block is above its share"
+        for first, kinds in self.runs():
+            assert bool((kinds.counts <= self.limits[kinds.values]).all()), first
+
+
+def met(kinds: BucketKinds, values: int) -> FloatArray:
+    """Σ over buckets of c_x(g)·c_y(g)."""
+    from scipy.sparse import csr_array
+
+    shape = (len(kinds.times), values)
+    held = csr_array((kinds.counts.astype(np.float64), (kinds.kinds, kinds.values)), shape)
+    weighted = csr_array(held * kinds.times[:, None])
+    return np.asarray((weighted.T @ held).toarray())
 
 
 @dataclass(frozen=True, eq=False)
@@ -304,46 +362,3 @@ class _Rest:
             (np.repeat(share[owners], many) + within).astype(np.int32),
             (np.cumsum(held) - held).astype(np.int64),
         )
-
-
-def _rounded(counts: IntArray, part: int, whole: int, draws: Draws) -> IntArray:
-    """Systematic rounding of counts·part/whole in a random order from a random start."""
-    order = draws.order("order", len(counts))
-    start = int(draws.below("start", Positions(0, 1), whole)[0])
-    # Python integers: records times buckets may pass 2⁶³
-    upto = np.cumsum(counts[order].astype(object)) * part + start
-    rounded = np.empty(len(counts), np.int64)
-    rounded[order] = np.diff(np.concatenate([[start], upto]) // whole).astype(np.int64)
-    return rounded
-
-
-def _spread(rest: IntArray, blocks: int, draws: Draws) -> IntArray:
-    """A table of zeros and ones, shape (blocks, values): column x sums to rest[x] < blocks, all
-    rows to the same. Halves the blocks with fresh systematic rounding, all halves of a level at
-    once. O(blocks · values · log values)."""
-    nodes, widths = rest[None, :], np.array([blocks])
-    for level in range(max(blocks - 1, 0).bit_length()):
-        left = widths // 2
-        words = draws.words(f"order {level}", Positions(0, nodes.size)).reshape(nodes.shape)
-        order = np.argsort(words, axis=1)
-        start = draws.below(f"start {level}", Positions(0, len(widths)), widths)[:, None]
-        upto = np.cumsum(np.take_along_axis(nodes, order, axis=1), axis=1) * left[:, None] + start
-        edges = np.concatenate([start, upto], axis=1) // widths[:, None]
-        taken = np.empty_like(nodes)
-        np.put_along_axis(taken, order, np.diff(edges, axis=1), axis=1)
-        nodes = np.stack([taken, nodes - taken], axis=1).reshape(-1, nodes.shape[1])
-        widths = np.stack([left, widths - left], axis=1).reshape(-1)
-        nodes, widths = nodes[widths > 0], widths[widths > 0]
-    return nodes
-
-
-def _lines(block_counts: SmallArray, draws: Draws) -> tuple[SmallArray, SmallArray]:
-    """A random order of values per block, absent ones last, and the edges of their runs."""
-    blocks, values = block_counts.shape
-    words = draws.words("lines", Positions(0, blocks * values)).reshape(blocks, values).copy()
-    words >>= np.uint64(1)
-    words[block_counts == 0] |= np.uint64(1 << 63)
-    order = np.argsort(words, axis=1).astype(np.int32)
-    edges = np.zeros((blocks, values + 1), np.int32)
-    np.cumsum(np.take_along_axis(block_counts, order, axis=1), axis=1, out=edges[:, 1:])
-    return order, edges

@@ -1,7 +1,8 @@
 """Who stands in which bucket: by mixed blocks, or round robin as the papers have it.
 
 A filling takes the slots 0 … h_x − 1 of every value to buckets numbered from 0, and lists the
-contents of its buckets as runs: (first bucket, how many buckets, their values), one row per run.
+contents of its buckets as runs: (first bucket, kinds), `times` buckets of the first kind, then
+those of the second, and so on. All buckets of one piece have the same size.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy.typing as npt
 from sfumato.draws import IntArray
 from sfumato.operators.buckets import BucketKinds
 
-Runs = Iterator[tuple[int, IntArray, npt.NDArray[np.int32]]]
+Runs = Iterator[tuple[int, BucketKinds]]
 
 
 class Filling(Protocol):
@@ -42,7 +43,7 @@ class RoundRobin:
     Sizes are ⌊N/b⌋ or ⌈N/b⌉, and a value stands ⌊o/b⌋ or ⌈o/b⌉ times in a bucket (errata F14).
 
     >>> buckets = RoundRobin(np.array([2, 2, 3]), 3)
-    >>> [(first, lengths.tolist(), held.tolist()) for first, lengths, held in buckets.runs()]
+    >>> [(first, kinds.times.tolist(), places(kinds).tolist()) for first, kinds in buckets.runs()]
     [(0, [1], [[0, 1, 2]]), (1, [1, 1], [[0, 2], [1, 2]])]
     """
 
@@ -65,25 +66,41 @@ class RoundRobin:
         lengths = np.diff(np.append(begins, self.buckets))
         for size, chosen in ((rows + 1, begins < more), (rows, begins >= more)):
             if chosen.any():
-                places = np.arange(size)[None, :] * self.buckets + begins[chosen][:, None]
-                held = np.searchsorted(self.edges[1:], places, side="right").astype(np.int32)
-                yield int(begins[chosen][0]), lengths[chosen], held
+                spots = np.arange(size)[None, :] * self.buckets + begins[chosen][:, None]
+                held = np.searchsorted(self.edges[1:], spots, side="right")
+                yield int(begins[chosen][0]), kinds_of_rows(lengths[chosen], held)
 
     def check(self) -> None:
         assert self.buckets >= 1, self
         assert bool((self.counts >= 0).all()), self
 
 
-def kinds_of(runs: Iterable[tuple[IntArray, npt.NDArray[np.int32]]]) -> Iterator[BucketKinds]:
-    """Runs (lengths, contents) as pieces for `BucketOperator.of`, about 2¹⁸ entries each."""
+def kinds_of_rows(times: IntArray, rows: IntArray) -> BucketKinds:
+    """Buckets given by their values, place by place: one row per kind.
+
+    >>> kinds = kinds_of_rows(np.array([2]), np.array([[1, 0, 1]]))
+    >>> kinds.values.tolist(), kinds.counts.tolist()
+    ([0, 1], [1, 2])
+    """
+    ordered = np.sort(rows, axis=1)
+    new = np.diff(ordered, axis=1, prepend=-1) != 0
+    run, at = np.nonzero(new)
+    counts = np.diff(np.append(np.flatnonzero(new), new.size))
+    return BucketKinds(times, run, ordered[run, at].astype(np.int64), counts)
+
+
+def places(kinds: BucketKinds) -> IntArray:
+    """The values of buckets of one size, place by place, one row per kind."""
+    return np.repeat(kinds.values, kinds.counts).reshape(len(kinds.times), -1)
+
+
+def in_pieces(runs: Iterable[BucketKinds]) -> Iterator[BucketKinds]:
+    """Short runs joined, for `BucketOperator.of`: about 2²² products each."""
     gathered: list[BucketKinds] = []
     work = 0
-    for lengths, held in runs:
-        size = held.shape[1]
-        kinds = np.repeat(np.arange(len(held)), size)
-        ones = np.ones(held.size, np.int64)
-        gathered.append(BucketKinds(lengths, kinds, held.reshape(-1).astype(np.int64), ones))
-        work += held.size * size
+    for kinds in runs:
+        gathered.append(kinds)
+        work += len(kinds.values) ** 2 // max(len(kinds.times), 1)
         if work > 1 << 22:
             yield _joined(gathered)
             gathered, work = [], 0

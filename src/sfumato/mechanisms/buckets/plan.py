@@ -13,13 +13,22 @@ import numpy as np
 
 from sfumato.columns import list_some, value_text
 from sfumato.draws import BoolArray, Draws, IntArray, Permutation
+from sfumato.mechanisms.buckets.accuracy import (
+    error_of,
+    least_variances,
+    told_by_parts,
+    told_variances,
+    variances_of,
+)
 from sfumato.mechanisms.buckets.association import BucketContents, Records, barred_values
 from sfumato.mechanisms.buckets.fakes import Fakes, certainty
-from sfumato.mechanisms.buckets.filling import Filling, kinds_of
-from sfumato.mechanisms.buckets.settings import Limits, Setting, loss, mean_squared_error
+from sfumato.mechanisms.buckets.filling import Filling, in_pieces, kinds_of_rows, places
+from sfumato.mechanisms.buckets.settings import Limits, Part, Setting, loss, mean_squared_error
+from sfumato.mechanisms.mixing import met
 from sfumato.mechanisms.protocol import Batch, Published, RecordPlan
+from sfumato.mechanisms.steps import Pieces
 from sfumato.operators.base import FloatArray
-from sfumato.operators.buckets import BucketOperator
+from sfumato.operators.buckets import NEARLY_SINGULAR, BucketKinds, BucketOperator
 from sfumato.profile import Histogram
 
 if TYPE_CHECKING:
@@ -27,6 +36,7 @@ if TYPE_CHECKING:
 
 _ROWS = 1 << 20  # rows of the sensitive table that are written at once
 _CELLS = 1 << 22  # buckets times values that fakes are drawn for at once
+MOST_EXACT = 500  # values: with more, eigenvalues take too long
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,10 +57,7 @@ class BucketedPlan(RecordPlan):
     fakes: Fakes | None = None
     bound: Fraction | None = None  # a proven lower bound on the loss, where there is one
     association: Fraction | None = None  # fakes avoid what is ruled out at this threshold
-    _edges: IntArray = field(init=False, repr=False)  # flat slots at which fillings begin
-    _guess: IntArray = field(init=False, repr=False)  # coarse index of those
-    _width: int = field(init=False, repr=False)  # flat slots per cell of the index
-    _starts: IntArray = field(init=False, repr=False)  # flat slots at which values begin
+    _pieces: Pieces = field(init=False, repr=False)  # all slots, cut by value and filling
     _first: IntArray = field(init=False, repr=False)  # first bucket of each filling
 
     kind: ClassVar[str] = "bucketed"
@@ -59,17 +66,9 @@ class BucketedPlan(RecordPlan):
     def __post_init__(self) -> None:
         shares = np.stack([filling.counts for filling in self.fillings])
         buckets = [filling.buckets for filling in self.fillings]
-        starts = np.concatenate([[0], np.cumsum(self.histogram.counts)])
-        # values by fillings: where each filling's slots of each value begin
-        edges = starts[:-1, None] + np.cumsum(shares.T, axis=1) - shares.T
-        object.__setattr__(self, "_starts", starts[:-1])
-        # one edge beyond the last record ends every search
-        flat = np.append(edges.reshape(-1), self.histogram.rows + 1)
-        width = max(1, self.histogram.rows // (16 * len(flat)))
-        cells = np.arange(0, self.histogram.rows + width, width)
-        object.__setattr__(self, "_edges", flat)
-        object.__setattr__(self, "_width", width)
-        object.__setattr__(self, "_guess", np.searchsorted(flat, cells, side="right") - 1)
+        held = shares.T.reshape(-1)
+        pieces = Pieces(np.cumsum(held) - held, self.histogram.rows)
+        object.__setattr__(self, "_pieces", pieces)
         object.__setattr__(self, "_first", np.concatenate([[0], np.cumsum(buckets)]))
 
     @property
@@ -92,10 +91,10 @@ class BucketedPlan(RecordPlan):
         if len(self.fillings) == 1:
             return self.fillings[0].place(codes, slots)[0]
         many = len(self.fillings)
-        flat = self._starts[codes] + slots
-        owner = self._owner(flat)
-        which = owner - codes * many
-        slots = flat - self._edges[owner]
+        flat = self._pieces.begins[codes * many] + slots
+        piece = self._pieces.at(flat)
+        which = piece - codes * many
+        slots = flat - self._pieces.begins[piece]
         bucket = np.empty(len(codes), np.int64)
         order = np.argsort(which.astype(np.uint8 if many <= 256 else np.int64), kind="stable")
         cuts = np.searchsorted(which[order], np.arange(many + 1))
@@ -107,36 +106,27 @@ class BucketedPlan(RecordPlan):
                 )
         return bucket
 
-    def _owner(self, flat: IntArray) -> IntArray:
-        """The last place of `_edges` that is not beyond: a coarse table, and a step or two."""
-        owner = self._guess[flat // self._width]
-        late = np.flatnonzero(self._edges[owner + 1] <= flat)
-        while late.size:
-            owner[late] += 1
-            late = late[self._edges[owner[late] + 1] <= flat[late]]
-        return owner
-
     # -- what is published besides -------------------------------------------------------------
 
-    def contents(self) -> Iterator[tuple[int, IntArray, IntArray]]:
-        """Runs of buckets with equal contents: (first bucket, lengths, values by place)."""
+    def contents(self) -> Iterator[tuple[int, BucketKinds]]:
+        """Runs of buckets with equal contents: (first bucket, kinds), one size at a time."""
         for first, filling in zip(self._first, self.fillings, strict=False):
-            for begin, lengths, held in filling.runs():
-                yield int(first) + begin, lengths, held.astype(np.int64)
+            for begin, kinds in filling.runs():
+                yield int(first) + begin, kinds
 
-    def listed(self, barred: BoolArray | None = None) -> Iterator[tuple[int, IntArray, IntArray]]:
+    def listed(self, barred: BoolArray | None = None) -> Iterator[tuple[int, BucketKinds]]:
         """What the sensitive table lists, as runs like `contents`, fakes among the values."""
         if self.fakes is None:
             yield from self.contents()
             return
         most = max(1, _CELLS // max(len(self.histogram.values), 1))
-        for first, lengths, held in self.contents():
-            rows = np.repeat(np.arange(len(held)), lengths)
-            for low in range(0, len(rows), most):
-                begin, piece = first + low, held[rows[low : low + most]]
+        for first, kinds in self.contents():
+            held = np.repeat(places(kinds), kinds.times, axis=0)
+            for low in range(0, len(held), most):
+                begin, piece = first + low, held[low : low + most]
                 here = None if barred is None else barred[begin : begin + len(piece)]
                 ones = np.ones(len(piece), np.int64)
-                yield begin, ones, self.fakes.add(begin, piece, here)
+                yield begin, kinds_of_rows(ones, self.fakes.add(begin, piece, here))
 
     def side_tables(self, records: Records) -> Mapping[str, Iterator[pa.Table]]:
         return {"sensitive": self._sensitive(records)}
@@ -145,9 +135,10 @@ class BucketedPlan(RecordPlan):
         if self.association is None or self.fakes is None:
             return None
         sizes, values = [], []
-        for _, lengths, held in self.contents():
-            sizes.append(np.full(int(lengths.sum()), held.shape[1]))
-            values.append(np.repeat(held, lengths, axis=0).reshape(-1))
+        for _, kinds in self.contents():
+            held = np.repeat(places(kinds), kinds.times, axis=0)
+            sizes.append(np.full(len(held), held.shape[1]))
+            values.append(held.reshape(-1))
         starts = np.concatenate([[0], np.cumsum(np.concatenate(sizes))])
         contents = BucketContents(starts, np.concatenate(values))
         return barred_values(records, contents, self.operator, self.association)
@@ -158,8 +149,8 @@ class BucketedPlan(RecordPlan):
 
         waiting: list[pa.Table] = []
         size = 0
-        for first, lengths, held in self.listed(self._barred(records)):
-            waiting.append(_rows(first, lengths, held, self.histogram))
+        for first, kinds in self.listed(self._barred(records)):
+            waiting.append(_rows(first, kinds, self.histogram))
             size += waiting[-1].num_rows
             if size >= _ROWS:
                 yield pa.concat_tables(waiting).combine_chunks()
@@ -174,11 +165,16 @@ class BucketedPlan(RecordPlan):
             "mean_squared_error": round(float(mean_squared_error(self.setting)), 6),
             "fakes": self.fake_values,
         }
-        condition = self.operator.condition
+        condition = self._told[1]
         described["condition"] = round(condition, 3) if math.isfinite(condition) else None
         if self.bound is not None:
             found = loss(self.setting)
             described["gap"] = float((found - self.bound) / found) if found else 0.0
+        elif (error := self.predicted_error()) > 0:
+            least = error_of(
+                least_variances(self.histogram.counts, self.limits), self.histogram.counts
+            )
+            described["gap"] = max(0.0, 1 - least / error)
         if self.fakes:
             # the certainty below is stated for an adversary who has it, so the analyst may too
             described["histogram"] = self.histogram.counts.tolist()
@@ -197,9 +193,8 @@ class BucketedPlan(RecordPlan):
                 "Fake values follow the quasi columns of their bucket, because those that a record "
                 "rules out are left out; so answers are corrected for fakes only approximately."
             )
-        confused = self.operator.confused()
-        if len(confused):
-            names = [value_text(self.histogram.values[code]) for code in confused]
+        if len(self.confused):
+            names = [value_text(self.histogram.values[code]) for code in self.confused]
             found.append(
                 f"The buckets cannot tell these values of column {self.histogram.column!r} apart "
                 f"within a condition: {list_some(names, most=50)}. Counts of them are drawn "
@@ -220,18 +215,51 @@ class BucketedPlan(RecordPlan):
     @cached_property
     def operator(self) -> BucketOperator:
         """How values meet in the buckets, fakes left out."""
-        runs = ((lengths, held.astype(np.int32)) for _, lengths, held in self.contents())
-        return BucketOperator.of(kinds_of(runs), len(self.histogram.values))
+        runs = (kinds for _, kinds in self.contents())
+        return BucketOperator.of(in_pieces(runs), len(self.histogram.values))
+
+    @cached_property
+    def _told(self) -> tuple[FloatArray, float, IntArray]:
+        """Variances of counts, the condition, and the values that cannot be told apart.
+
+        Of many values what mixing comes close to is taken instead of the buckets themselves.
+        """
+        counts = self.histogram.counts
+        if len(counts) > MOST_EXACT:
+            parts = self._parts()
+            shares = np.stack([filling.counts for filling in self.fillings])
+            allowed = self.limits.table([part.size for part in parts])
+            told = told_by_parts(parts, shares, counts, allowed)
+            smallest = float(told[counts > 0].min(initial=1.0))
+            confused = np.flatnonzero((counts > 0) & (told < NEARLY_SINGULAR))
+            condition = 1 / smallest if smallest > 0 else math.inf
+            return variances_of(counts, told), condition, confused
+        operator = BucketOperator(counts.astype(np.float64), self.together, None)
+        return told_variances(operator), operator.condition, operator.confused()
+
+    def _parts(self) -> Setting:
+        """The setting, a part for each filling: round robin fills two sizes at once."""
+        if len(self.fillings) == len(self.setting):
+            return self.setting
+        return (Part(self.setting[0].size, self.buckets),)
+
+    @property
+    def confused(self) -> IntArray:
+        """Codes of the values that the buckets cannot tell apart, or hardly can."""
+        return self._told[2]
+
+    @cached_property
+    def together(self) -> FloatArray:
+        """C[x, y] = Σ_g c_x(g)·c_y(g)/|g|."""
+        values = len(self.histogram.values)
+        together = np.zeros((values, values))
+        for _, kinds in self.contents():
+            together += met(kinds, values) / kinds.counts[kinds.kinds == 0].sum()
+        return together
 
     def predicted_error(self) -> float:
-        """√(m·Σ Var(n̂_x))/N, for as many records as the table has, drawn anew.
-
-        Var is that of the shrunk estimate with deviations as large as the counts themselves, so
-        it is finite also where the operator is singular.
-        """
-        counts = self.histogram.counts.astype(np.float64)
-        variance = shrunk_variance(self.operator, counts)
-        return math.sqrt(len(counts) * variance) / max(float(counts.sum()), 1.0)
+        """√(m·Σ Var(n̂_x))/N, for as many records as the table has, drawn anew (see `accuracy`)."""
+        return error_of(self._told[0], self.histogram.counts)
 
     def check(self) -> None:
         """Every bucket within its ceilings, exactly; every slot used once."""
@@ -240,45 +268,33 @@ class BucketedPlan(RecordPlan):
         sizes: dict[int, int] = {}
         for filling in self.fillings:
             filling.check()
-        for first, lengths, held in self.contents():
-            size = held.shape[1]
-            sizes[size] = sizes.get(size, 0) + int(lengths.sum())
+        for first, kinds in self.contents():
+            held = np.bincount(kinds.kinds, kinds.counts)
+            size = int(held[0])
+            assert bool((held == size).all()), (first, held)
+            sizes[size] = sizes.get(size, 0) + int(kinds.times.sum())
             allowed = self.limits.table([size])[0]
-            keys = np.arange(len(held))[:, None] * len(allowed) + held
-            found, most = np.unique(keys, return_counts=True)
-            broken = np.flatnonzero(most > allowed[found % len(allowed)])
-            assert not len(broken), (first, size, found[broken] % len(allowed))
+            broken = np.flatnonzero(kinds.counts > allowed[kinds.values])
+            assert not len(broken), (first, size, kinds.values[broken])
         assert sizes == {part.size: part.buckets for part in self.setting}, (sizes, self.setting)
 
 
-def shrunk_variance(operator: BucketOperator, counts: FloatArray) -> float:
-    """Σ_x of the posterior variance with a prior deviation of n_x, the sum being known."""
-    prior = np.diag(counts**2) - np.outer(counts**2, counts**2) / max((counts**2).sum(), 1e-300)
-    matrix = operator.matrix()
-    carried = prior @ matrix
-    whole = matrix.T @ carried + operator.scatter
-    posterior = prior - carried @ np.linalg.pinv(whole, hermitian=True) @ carried.T
-    return float(max(np.trace(posterior), 0.0))
-
-
-def _rows(first: int, lengths: IntArray, held: IntArray, histogram: Histogram) -> pa.Table:
-    """A run of buckets as rows (bucket, code, count): counted once per run, then repeated."""
+def _rows(first: int, kinds: BucketKinds, histogram: Histogram) -> pa.Table:
+    """A run of buckets as rows (bucket, code, count): looked at once per kind, then repeated."""
     import pyarrow as pa
 
-    values = len(histogram.values)
-    keys = np.arange(len(held))[:, None] * values + held
-    found, counts = np.unique(keys, return_counts=True)
-    entries = np.bincount(found // values, minlength=len(held))  # different values of each run
+    ordered = np.lexsort((kinds.values, kinds.kinds))
+    entries = np.bincount(kinds.kinds, minlength=len(kinds.times))  # different values of each kind
     starts = np.cumsum(entries) - entries
-    run = np.repeat(np.arange(len(held)), lengths)  # of each bucket
-    many = entries[run]
+    kind = np.repeat(np.arange(len(entries)), kinds.times)  # of each bucket
+    many = entries[kind]
     offset = np.arange(int(many.sum())) - np.repeat(np.cumsum(many) - many, many)
-    entry = np.repeat(starts[run], many) + offset
-    bucket = np.repeat(np.arange(first, first + len(run)), many)
+    entry = ordered[np.repeat(starts[kind], many) + offset]
+    bucket = np.repeat(np.arange(first, first + len(kind)), many)
     return pa.table(
         {
             "bucket": pa.array(bucket.astype(np.int32)),
-            histogram.column: pa.array((found % values)[entry].astype(np.int32)),
-            "count": pa.array(counts[entry].astype(np.int32)),
+            histogram.column: pa.array(kinds.values[entry].astype(np.int32)),
+            "count": pa.array(kinds.counts[entry].astype(np.int32)),
         }
     )

@@ -36,6 +36,9 @@ class Part:
 
 Setting = tuple[Part, ...]
 
+_ALL_SIZES = 200  # sizes that are all looked at
+_SOME_SIZES = 48  # of each sort where there are more
+
 
 def setting_of(sizes: Iterable[int], buckets: Iterable[int]) -> Setting:
     """The setting with empty parts dropped and sizes ascending, so that equal ones compare equal.
@@ -101,9 +104,30 @@ class Limits:
             default=1,
         )
 
+    def sizes(self, counts: IntArray, largest: int) -> IntArray:
+        """The sizes up to `largest` that a search looks at: all, or some where there are many.
+
+        Room grows where a size reaches 1/f'_x for one more value, so of many sizes those are
+        looked at, and others evenly spaced in proportion; `largest` always.
+        """
+        least = self.smallest_size
+        if largest - least < _ALL_SIZES:
+            return np.arange(least, largest + 1, dtype=np.int64)
+        steps = np.unique(
+            [
+                -(-ceiling.denominator // ceiling.numerator)
+                for ceiling, count in zip(self.ceilings, counts, strict=True)
+                if count > 0
+            ]
+        )
+        steps = steps[steps <= largest]
+        some = steps[np.unique(np.linspace(0, len(steps) - 1, _SOME_SIZES).astype(np.int64))]
+        spaced = np.geomspace(least, largest, _SOME_SIZES).astype(np.int64)
+        return np.unique(np.concatenate([some, spaced, [largest]]))
+
     def usable_sizes(self, counts: IntArray, largest: int) -> IntArray:
-        """The sizes up to `largest` of which at least one bucket can be filled (errata F12)."""
-        sizes = np.arange(self.smallest_size, min(largest, int(counts.sum())) + 1, dtype=np.int64)
+        """Those of `sizes` of which at least one bucket can be filled (errata F12)."""
+        sizes = self.sizes(counts, min(largest, int(counts.sum())))
         room = np.minimum(self.table(sizes), counts).sum(axis=1)
         return np.asarray(sizes[room >= sizes])
 

@@ -19,14 +19,22 @@ from sfumato.mechanisms.buckets.transport import transport
 FloatArray = npt.NDArray[np.float64]
 
 _ROUNDS = 60
+_NEAR = 1e-4  # of a part's records: the flow sees to the rest
 _REACH = 40.0  # σ(40) is 1 to the last bit
 
 
-def spread_evenly(setting: Setting, counts: IntArray, limits: Limits) -> IntArray:
-    """Records by part and value, for a valid setting. O(rounds · parts · values), then a flow."""
-    if len(setting) < 2:
-        return counts[None, :].copy()
+def spread_evenly(setting: Setting, counts: IntArray, limits: Limits) -> IntArray | None:
+    """Records by part and value; None where no assignment fills the setting within its limits.
+
+    O(rounds · parts · values), then a flow.
+    """
     rooms = part_rooms(setting, counts, limits)
+    if sum(part.records for part in setting) != int(counts.sum()) or bool(
+        (rooms.sum(axis=0) < counts).any()
+    ):
+        return None
+    if len(setting) < 2:
+        return np.broadcast_to(counts, (len(setting), len(counts))).copy()
     demands = np.array([part.records for part in setting], np.int64)
     even = _even(rooms.astype(float), counts.astype(float), demands.astype(float))
     by_value = counts / np.maximum(even.sum(axis=0), 1e-300)
@@ -34,8 +42,7 @@ def spread_evenly(setting: Setting, counts: IntArray, limits: Limits) -> IntArra
     scale = np.minimum(np.minimum(by_value[None, :], by_part[:, None]), 1.0)
     start = np.minimum(np.floor(even * scale * (1 - 1e-9)).astype(np.int64), rooms)
     flow = transport(counts, demands, rooms, start)
-    assert flow.short == 0, "the setting is not valid"
-    return flow.amounts
+    return None if flow.short else flow.amounts
 
 
 def _even(rooms: FloatArray, counts: FloatArray, demands: FloatArray) -> FloatArray:
@@ -44,6 +51,9 @@ def _even(rooms: FloatArray, counts: FloatArray, demands: FloatArray) -> FloatAr
     of_part, of_value = np.zeros(parts), np.zeros(values)
     for _ in range(_ROUNDS):
         of_value = _level(rooms, of_part[:, None], counts)
+        even = rooms * _filled(of_part[:, None] + of_value[None, :])
+        if bool((np.abs(even.sum(axis=1) - demands) <= _NEAR * demands).all()):
+            break
         of_part = _level(rooms.T, of_value[:, None], demands)
     return rooms * _filled(of_part[:, None] + of_value[None, :])
 

@@ -66,24 +66,20 @@ class PairList:
         return self.large_step * (self.large - 1) ** 2 - self.small_step * (self.small - 1) ** 2
 
 
-def best_two_size(
-    counts: IntArray, limits: Limits, max_size: int, among: IntArray | None = None
-) -> Setting | None:
+def best_two_size(counts: IntArray, limits: Limits, max_size: int) -> Setting | None:
     """The valid setting of least loss with one or two sizes up to `max_size`; None if none is.
 
-    Cost: O(m · max_size²), independent of the number of records (Algorithm 1). `among` looks at
-    these sizes only, ascending.
+    Cost: O(m · max_size²), independent of the number of records (Algorithm 1); where there are more
+    than 200 sizes, some are looked at (`Limits.sizes`).
 
     >>> from fractions import Fraction as F
     >>> best_two_size(np.array([4, 4, 3, 2, 1]), Limits((F(1, 3),) * 5), 5)
     (Part(size=3, buckets=2), Part(size=4, buckets=2))
     """
     rows = int(counts.sum())
-    sizes = np.arange(limits.smallest_size, max_size + 1, dtype=np.int64)
-    if among is not None:
-        sizes = sizes[np.isin(sizes, among)]
-    if rows == 0 or not len(sizes):
+    if rows == 0 or limits.smallest_size > max_size:
         return () if rows == 0 else None
+    sizes = limits.sizes(counts, max_size)
     allowed = limits.table(sizes)
     fillable = [most_buckets(int(s), row, counts) for s, row in zip(sizes, allowed, strict=True)]
     best: Setting | None = None

@@ -15,12 +15,14 @@ from sfumato.draws import Draws, IntArray
 from sfumato.errors import DataError, InfeasibleGuarantee, UsageError
 from sfumato.guarantees.base import Guarantee
 from sfumato.guarantees.ceilings import CeilingGuarantee
+from sfumato.mechanisms.buckets.accuracy import error_of, told_by_parts, variances_of
 from sfumato.mechanisms.buckets.fakes import Fakes
-from sfumato.mechanisms.buckets.feasible import infeasible, smallest_max_size
+from sfumato.mechanisms.buckets.feasible import LARGEST_TRIED, infeasible
 from sfumato.mechanisms.buckets.filling import Filling, RoundRobin
 from sfumato.mechanisms.buckets.multi_size import recursive_multi_size
 from sfumato.mechanisms.buckets.optimal import optimal_setting
 from sfumato.mechanisms.buckets.plan import BucketedPlan
+from sfumato.mechanisms.buckets.rungs import settings_for_answers
 from sfumato.mechanisms.buckets.settings import (
     Limits,
     Setting,
@@ -38,9 +40,23 @@ USUAL_LARGEST = 50  # M' of the paper, Table 4
 USUAL_ASSOCIATION = Fraction(1, 10)
 _BLOCKS = 4096  # over all parts: more would not fit the cache
 _FEWEST_BLOCKS = 128
+_FEW_VALUES = 300  # filling and comparing several settings takes a second or two
+_CLARITY = 1.25  # so much more error is worth telling all values apart
+OBJECTIVES = ("error", "loss")
 
-# the setting, and a proven lower bound on the loss if there is one
-Choice = tuple[Setting, Fraction | None]
+
+# a setting, and a proven lower bound on the loss if there is one
+Found = tuple[Setting, Fraction | None]
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """A setting, who goes where (parts by values), and a lower bound on the loss, if any."""
+
+    setting: Setting
+    shares: IntArray
+    bound: Fraction | None = None
+    of_a_paper: bool = False  # `two-size`'s or `multi-size`'s: never to be worse than that
 
 
 @dataclass(frozen=True)
@@ -86,12 +102,18 @@ class BucketMechanism(Mechanism):
         histogram = only_histogram(profile)
         guarantee.require_feasible(histogram)
         limits = Limits(tuple(guarantee.ceilings(histogram)), distinct=self.fakes > 0)
-        setting, bound = self._choose(histogram, limits, guarantee)
-        shares = spread_evenly(setting, histogram.counts, limits)
-        check_parts(setting, shares, histogram.counts, limits)
+        choices = self._choices(histogram, limits, guarantee)
+        plans = [self._filled(choice, histogram, limits, draws) for choice in choices]
+        papers = [plan for plan, choice in zip(plans, choices, strict=True) if choice.of_a_paper]
+        return _best(plans, papers)
+
+    def _filled(
+        self, choice: Choice, histogram: Histogram, limits: Limits, draws: Draws
+    ) -> BucketedPlan:
+        check_parts(choice.setting, choice.shares, histogram.counts, limits)
         rows = max(histogram.rows, 1)
         fillings: list[Filling] = []
-        for number, (part, counts) in enumerate(zip(setting, shares, strict=True)):
+        for number, (part, counts) in enumerate(zip(choice.setting, choice.shares, strict=True)):
             fillings.append(
                 MixedGroups.plan(
                     counts,
@@ -100,16 +122,17 @@ class BucketMechanism(Mechanism):
                     limits=limits.table([part.size])[0],
                     draws=draws.child(f"part {number}"),
                     blocks=max(_FEWEST_BLOCKS, _BLOCKS * part.records // rows),
+                    gathered=True,
                 )
             )
         return BucketedPlan(
             histogram,
             limits,
-            setting,
+            choice.setting,
             tuple(fillings),
             draws.permutation("slots", histogram.counts),
-            self._fakes(histogram, limits, setting, draws),
-            bound,
+            self._fakes(histogram, limits, choice.setting, draws),
+            choice.bound,
             self.association,
         )
 
@@ -133,19 +156,23 @@ class BucketMechanism(Mechanism):
                 )
         return fakes
 
-    def _choose(self, histogram: Histogram, limits: Limits, guarantee: Guarantee) -> Choice:
-        """The setting, within the maximum size; grown to what is needed where none was stated."""
+    def _choices(self, histogram: Histogram, limits: Limits, guarantee: Guarantee) -> list[Choice]:
+        """Settings to fill and compare, within the maximum size; it grows where none was stated."""
+        found = self._found(histogram, limits)
+        shares = None if found is None else spread_evenly(found[0], histogram.counts, limits)
+        if found is None or shares is None:
+            raise self._infeasible(histogram, limits, guarantee)
+        return [Choice(found[0], shares, found[1])]
+
+    def _found(self, histogram: Histogram, limits: Limits) -> Found | None:
+        """This mechanism's own setting; sizes are doubled until there is one where none is said."""
         largest = self._largest(histogram, limits)
-        found = self._setting(histogram.counts, limits, largest) if largest else None
-        if found is None and self.max_size is None and not self.fakes:
-
-            def possible(size: int) -> bool:
-                return self._setting(histogram.counts, limits, size) is not None
-
-            grown = smallest_max_size(histogram, limits, possible)
-            found = self._setting(histogram.counts, limits, grown) if grown else None
-        if found is None:
-            raise self._infeasible(histogram, limits, guarantee, largest)
+        found = self._setting(histogram.counts, limits, largest) if largest > 0 else None
+        while found is None and self.max_size is None and not self.fakes:
+            if largest >= min(LARGEST_TRIED, histogram.rows):
+                break
+            largest = min(2 * largest, max(LARGEST_TRIED, largest), histogram.rows)
+            found = self._setting(histogram.counts, limits, largest)
         return found
 
     def _largest(self, histogram: Histogram, limits: Limits) -> int:
@@ -155,8 +182,9 @@ class BucketMechanism(Mechanism):
         return min(largest, present - self.fakes) if self.fakes else largest
 
     def _infeasible(
-        self, histogram: Histogram, limits: Limits, guarantee: Guarantee, largest: int
+        self, histogram: Histogram, limits: Limits, guarantee: Guarantee
     ) -> InfeasibleGuarantee:
+        largest = self._largest(histogram, limits)
         if self.fakes:
             present = int((histogram.counts > 0).sum())
             common = int(np.argmax(histogram.counts))
@@ -175,13 +203,16 @@ class BucketMechanism(Mechanism):
         return infeasible(guarantee, self.name, histogram, limits, largest, possible)
 
     @abstractmethod
-    def _setting(self, counts: IntArray, limits: Limits, max_size: int) -> Choice | None:
+    def _setting(self, counts: IntArray, limits: Limits, max_size: int) -> Found | None:
         """The best setting of this kind, None where there is none."""
 
 
 @dataclass(frozen=True)
 class OptimalBuckets(BucketMechanism):
-    """Any number of sizes with the least loss, to a proven gap (see `optimal`).
+    """Any number of sizes, with the smallest predicted error of counts (see `rungs`, `accuracy`).
+
+    `objective=loss` takes the least loss of the F'-privacy paper instead, to a proven gap (see
+    `optimal`).
 
     >>> counts = Histogram("s", tuple("abcde"), np.array([4, 4, 3, 2, 1]))
     >>> from sfumato.guarantees import LDiversity
@@ -191,14 +222,71 @@ class OptimalBuckets(BucketMechanism):
     (Part(size=3, buckets=2), Part(size=4, buckets=2))
     """
 
+    objective: str = "error"
+
     name: ClassVar[str] = "optimal"
     sentence: ClassVar[str] = (
-        "Shows records in buckets, of the sizes that lose least, with the values beside."
+        "Shows records in buckets, of the sizes that answer best, with the values beside."
     )
 
-    def _setting(self, counts: IntArray, limits: Limits, max_size: int) -> Choice | None:
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.objective not in OBJECTIVES:
+            raise UsageError(
+                f"The 'objective' parameter of {self.name} must be one of {', '.join(OBJECTIVES)}. "
+                f"Got {self.objective!r} instead."
+            )
+
+    def _choices(self, histogram: Histogram, limits: Limits, guarantee: Guarantee) -> list[Choice]:
+        if self.objective == "loss":
+            return super()._choices(histogram, limits, guarantee)
+        counts, usual = histogram.counts, self._largest(histogram, limits)
+        largest = usual if self.max_size or self.fakes else histogram.rows
+        own = _fillable(settings_for_answers(counts, limits, largest), counts, limits)
+        ways: list[BucketMechanism] = [TwoSizeBuckets(self.max_size, self.fakes)]
+        if len(counts) <= _FEW_VALUES:
+            ways.append(MultiSizeBuckets(self.max_size, self.fakes))
+        papers = [found[0] for way in ways if (found := way._found(histogram, limits))]
+        others = [
+            dataclasses.replace(choice, of_a_paper=True)
+            for choice in _fillable(papers, counts, limits)
+        ]
+        if not own and not others:
+            return super()._choices(histogram, limits, guarantee)
+        if len(counts) <= _FEW_VALUES:
+            return own + others
+        return [min(own + others, key=lambda choice: _foreseen(choice, counts, limits))]
+
+    def _setting(self, counts: IntArray, limits: Limits, max_size: int) -> Found | None:
         found = optimal_setting(counts, limits, max_size)
         return None if found is None else (found.setting, found.bound)
+
+
+def _fillable(settings: list[Setting], counts: IntArray, limits: Limits) -> list[Choice]:
+    found = []
+    for setting in dict.fromkeys(settings):
+        shares = spread_evenly(setting, counts, limits)
+        if shares is not None:
+            found.append(Choice(setting, shares))
+    return found
+
+
+def _foreseen(choice: Choice, counts: IntArray, limits: Limits) -> float:
+    allowed = limits.table([part.size for part in choice.setting])
+    told = told_by_parts(choice.setting, choice.shares, counts, allowed)
+    return error_of(variances_of(counts, told), counts)
+
+
+def _best(plans: list[BucketedPlan], papers: list[BucketedPlan]) -> BucketedPlan:
+    """The smallest predicted error; a quarter more where that tells all values apart."""
+    if len(plans) == 1:
+        return plans[0]
+    best = min(plans, key=BucketedPlan.predicted_error)
+    bounds = [_CLARITY * best.predicted_error(), *(plan.predicted_error() for plan in papers)]
+    apart = [
+        plan for plan in plans if not len(plan.confused) and plan.predicted_error() <= min(bounds)
+    ]
+    return min(apart, key=BucketedPlan.predicted_error, default=best)
 
 
 @dataclass(frozen=True)
@@ -209,7 +297,7 @@ class MultiSizeBuckets(BucketMechanism):
     sentence: ClassVar[str] = "Buckets of several sizes, chosen by the paper's rule of thumb."
     standing: ClassVar[Standing] = "on request"
 
-    def _setting(self, counts: IntArray, limits: Limits, max_size: int) -> Choice | None:
+    def _setting(self, counts: IntArray, limits: Limits, max_size: int) -> Found | None:
         found = recursive_multi_size(counts, limits, max_size)
         return None if found is None else (found[0], None)
 
@@ -222,7 +310,7 @@ class TwoSizeBuckets(BucketMechanism):
     sentence: ClassVar[str] = "Buckets of two sizes: the fastest to plan."
     standing: ClassVar[Standing] = "on request"
 
-    def _setting(self, counts: IntArray, limits: Limits, max_size: int) -> Choice | None:
+    def _setting(self, counts: IntArray, limits: Limits, max_size: int) -> Found | None:
         found = best_two_size(counts, limits, max_size)
         return None if found is None else (found, None)
 

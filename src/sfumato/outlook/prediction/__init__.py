@@ -17,7 +17,7 @@ from sfumato.columns import Value
 from sfumato.errors import UsageError
 from sfumato.mechanisms import Plan
 from sfumato.mechanisms.buckets import BucketedPlan
-from sfumato.mechanisms.buckets.filling import kinds_of
+from sfumato.mechanisms.buckets.filling import in_pieces, kinds_of_rows
 from sfumato.mechanisms.greedy import GreedyGroups
 from sfumato.mechanisms.partitioned import PartitionedPlan
 from sfumato.mechanisms.perturbed import PerturbedPlan
@@ -103,9 +103,8 @@ def decoy_groups(column: DecoyGroups) -> BucketOperator:
     made = column.groups
     if isinstance(made, GreedyGroups):
         ones = np.ones(len(made.rows), np.int64)
-        return BucketOperator.of(kinds_of([(ones, made.rows.astype(np.int32))]), len(column.counts))
-    runs = ((lengths, held) for _, lengths, held in made.runs())
-    return BucketOperator.of(kinds_of(runs), len(column.counts))
+        return BucketOperator.of([kinds_of_rows(ones, made.rows)], len(column.counts))
+    return BucketOperator.of(in_pieces(kinds for _, kinds in made.runs()), len(column.counts))
 
 
 def error_by_count(

@@ -1,0 +1,114 @@
+"""What counts from buckets will be off by, told from sizes and shares (methods, section 1).
+
+For records of a condition that has nothing to do with the values, the unbiased estimate M⁻ᵀo has
+the covariance (n_A/N)·V with V = D·C⁻¹·D − D, D = diag(o) and C[x, y] = Σ_g c_x(g)·c_y(g)/|g|.
+
+*No buckets do better than the ceilings let.* A record finds at most the share f'_x of its own value
+in its bucket, so C[x, x] ≤ t·o_x with t = f'_x; rows of C sum to o. Taking the others' sum as one
+more value (Cauchy–Schwarz on the block inverse) leaves, with f = o_x/N,
+
+    V[x, x]  ≥  o_x·(1 − f)(1 − t)/(t − f) .
+
+*Mixed buckets come close.* In a part of b buckets of S records with r = h_x/b records of x in each
+on average, the count of x varies between buckets by v: r(u − r) where values are gathered at their
+limit u, and r − ⌊r⌋ times its complement where they are dealt evenly. Values are then told apart as
+if t − f were τ = Σ over parts of b·v/(S·o_x), less what is lost because b buckets tell at most b
+values apart.
+
+An estimate that is shrunk by itself towards the value's share is off by no more than that share, so
+V·o²/(V + o²) counts for the value: also where it cannot be told from others at all.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from sfumato.draws import IntArray
+from sfumato.mechanisms.buckets.settings import Limits, Setting
+from sfumato.operators.base import FloatArray
+from sfumato.operators.buckets import BucketOperator
+
+
+def error_of(
+    variances: FloatArray, counts: IntArray | FloatArray, weights: FloatArray | None = None
+) -> float:
+    """√(m·Σ_x V_x·o_x²/(V_x + o_x²))/N: what `publish` compares mechanisms by.
+
+    A value with a weight stands for so many others like it.
+
+    >>> round(error_of(np.array([100.0, np.inf]), np.array([90, 10])), 3)
+    0.199
+    """
+    squares = counts.astype(np.float64) ** 2
+    kept = np.where(np.isfinite(variances), variances, 1.0)
+    shrunk = np.divide(
+        kept * squares, kept + squares, out=np.zeros(len(squares)), where=squares > 0
+    )
+    each = np.ones(len(squares)) if weights is None else weights
+    total = float(each @ np.where(np.isfinite(variances), shrunk, squares))
+    return math.sqrt(float(each.sum()) * total) / max(float(each @ counts), 1.0)
+
+
+def least_variances(counts: IntArray, limits: Limits) -> FloatArray:
+    """The bound of the module's docstring: no buckets under these ceilings have smaller ones."""
+    ceilings = np.array([float(ceiling) for ceiling in limits.ceilings])
+    return variances_of(counts, np.maximum(ceilings - counts / max(float(counts.sum()), 1.0), 0.0))
+
+
+def variances_of(
+    counts: IntArray | FloatArray, told: FloatArray, weights: FloatArray | None = None
+) -> FloatArray:
+    """o·(1 − f)(1 − f − τ)/τ; infinite where nothing is told, 0 where nobody has the value."""
+    held = counts.astype(np.float64)
+    share = held / max(float(held.sum() if weights is None else weights @ held), 1.0)
+    above = held * (1 - share) * np.maximum(1 - share - told, 0.0)
+    return np.divide(above, told, out=np.where(held > 0, np.inf, 0.0), where=told > 0)
+
+
+def spread_between(part: IntArray | FloatArray, buckets: int, allowed: IntArray) -> FloatArray:
+    """v: how much the count of each value varies between the buckets of a part."""
+    mean = part / max(buckets, 1)
+    whole = np.floor(mean)
+    even = (mean - whole) * (whole + 1 - mean)
+    return np.asarray(np.where(allowed > 1, mean * (allowed - mean), even))
+
+
+def told_by_parts(
+    setting: Setting,
+    shares: IntArray | FloatArray,
+    counts: IntArray | FloatArray,
+    allowed: IntArray,
+    weights: FloatArray | None = None,
+) -> FloatArray:
+    """τ for a setting and who goes where (parts by values), before anything is mixed.
+
+    `allowed` is what a bucket of each part may hold of each value. A value with a weight stands
+    for so many others like it.
+
+    >>> from sfumato.mechanisms.buckets.settings import setting_of
+    >>> counts, once = np.full(10, 1000), np.ones((1, 10), np.int64)
+    >>> told = told_by_parts(setting_of([5], [2000]), counts[None, :], counts, once)
+    >>> round(told[0], 4), 1 / 5 - 1 / 10  # the ceiling less the share
+    (np.float64(0.0995), 0.1)
+    """
+    held = np.maximum(counts.astype(np.float64), 1.0)
+    told = np.zeros(len(counts))
+    for part, share, most in zip(setting, shares, allowed, strict=True):
+        here = share / held
+        at_home = float(here.sum() if weights is None else weights @ here)  # values, not records
+        left = max(0.0, 1 - at_home / part.buckets)
+        told += left * part.buckets * spread_between(share, part.buckets, most) / part.size
+    return np.asarray(told / held)
+
+
+def told_variances(operator: BucketOperator) -> FloatArray:
+    """V[x, x] of buckets as they are; infinite where the values cannot be told apart. O(m³)."""
+    values, vectors = operator.spectrum
+    seen = values > 1e-12
+    inverse = (vectors[:, seen] ** 2 / values[seen]).sum(axis=1)
+    lost = (vectors[:, ~seen] ** 2).sum(axis=1) > 1e-9
+    held = operator.counts
+    found = held * np.maximum(inverse - 1, 0.0)
+    return np.asarray(np.where(lost & (held > 0), np.inf, found))

@@ -1,0 +1,167 @@
+"""Settings planned for answers: a ladder of few sizes, judged by the error that is foreseen.
+
+A value needs buckets of at least 1/f'_x records. Where one size serves all of them and leaves many
+more buckets than values, nothing is better than that size: the values stand in it at their ceilings
+or not at all (`mixing`). Where rare values need buckets so large that few are left, they get a rung
+of their own: just as many large buckets as they need, or some more, filled up with common values;
+everybody else goes to smaller ones. What a ladder is worth follows from the counts alone
+(`accuracy`), so hundreds are tried; whether it can be filled is then decided exactly.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from sfumato.draws import IntArray
+from sfumato.mechanisms.buckets.accuracy import error_of, told_by_parts, variances_of
+from sfumato.mechanisms.buckets.settings import Limits, Part, Setting, setting_of
+from sfumato.operators.base import FloatArray
+from sfumato.operators.buckets import NEARLY_SINGULAR
+
+_SIZES = 40  # that are tried
+_FEWER_SIZES = 14  # where three are combined
+_STRETCH = 4  # sizes up to this many times the smallest that serves all values
+_ROOM = (1.0, 1.3, 1.8, 2.5)  # buckets of a larger rung, over the fewest that will do
+_VALUES = 200  # with more, some stand for others like them
+_HALVINGS = 16
+
+
+@dataclass(frozen=True, eq=False)
+class _Sample:
+    """Values that stand for all: `weights` of each, so that the records add up."""
+
+    codes: IntArray
+    counts: FloatArray
+    weights: FloatArray
+    limits: Limits
+
+    @classmethod
+    def of(cls, counts: IntArray, limits: Limits) -> _Sample:
+        present = np.flatnonzero(counts > 0)
+        by_ceiling = sorted(present.tolist(), key=lambda x: (limits.ceilings[x], counts[x]))
+        chunks = np.array_split(np.array(by_ceiling), min(_VALUES, len(by_ceiling)))
+        # the first of a chunk has its smallest ceiling: what it allows, all allow
+        codes = np.array([chunk[0] for chunk in chunks])
+        held = counts[codes].astype(np.float64)
+        totals = np.array([counts[chunk].sum() for chunk in chunks])
+        kept = Limits(tuple(limits.ceilings[code] for code in codes), limits.distinct)
+        return cls(codes, held, totals / held, kept)
+
+
+def settings_for_answers(
+    counts: IntArray, limits: Limits, largest: int, most: int = 4
+) -> list[Setting]:
+    """The most promising settings with sizes up to `largest`, best first, and at least one that
+    tells all values apart, if any does. Whether each can be filled exactly remains to be seen.
+    Empty where `largest` is below what some value needs.
+
+    >>> from fractions import Fraction as F
+    >>> settings_for_answers(np.full(10, 100), Limits((F(1, 5),) * 10), 1000, most=2)
+    [(Part(size=5, buckets=200),), (Part(size=10, buckets=100),)]
+    """
+    rows, needed = int(counts.sum()), limits.needed_size(counts)
+    top = min(largest, rows)
+    if needed > top:
+        return []
+    sample = _Sample.of(counts, limits)
+    sizes = _sizes(sample.limits, needed, top)
+    rooms = dict(zip(sizes.tolist(), sample.limits.table(sizes), strict=True))
+    found: dict[Setting, tuple[bool, float]] = {}
+    for ladder, stretch in _ladders(sizes, needed):
+        tried = _climb(sample, ladder, stretch, rooms)
+        if tried is None:
+            continue
+        rungs, shares = tried
+        setting = _whole(rungs, rows)
+        if setting is None or setting[-1].size > top or setting in found:
+            continue
+        allowed = np.stack([rooms[part.size] for part in rungs])
+        told = told_by_parts(rungs, shares, sample.counts, allowed, sample.weights)
+        variances = variances_of(sample.counts, told, sample.weights)
+        error = error_of(variances, sample.counts, sample.weights)
+        found[setting] = (bool((told < NEARLY_SINGULAR).any()), error)
+    ordered = sorted(found, key=lambda setting: (found[setting][1], len(setting)))
+    apart = [setting for setting in ordered if not found[setting][0]]
+    return list(dict.fromkeys([*ordered[:most], *apart[: max(1, most // 2)]]))
+
+
+def _sizes(limits: Limits, needed: int, top: int) -> IntArray:
+    """Evenly spaced in proportion, and those from which on a value may stand in a bucket."""
+    least = min(limits.smallest_size, needed)
+    spaced = np.geomspace(least, min(top, _STRETCH * needed), _SIZES).astype(np.int64)
+    steps = np.array([-(-c.denominator // c.numerator) for c in limits.ceilings], np.int64)
+    steps = np.unique(steps)
+    some = steps[np.unique(np.linspace(0, len(steps) - 1, _SIZES).astype(np.int64))]
+    every = np.unique(np.concatenate([spaced, some, [needed]]))
+    return np.asarray(every[every <= top])
+
+
+def _ladders(sizes: IntArray, needed: int) -> Iterator[tuple[tuple[int, ...], tuple[float, ...]]]:
+    """Sizes from small to large, and how much more than needed of each but the first."""
+    serving, small = sizes[sizes >= needed].tolist(), sizes[sizes < needed].tolist()
+    for size in serving:
+        yield (size,), ()
+    for large in serving[:: max(1, len(serving) // 3)]:
+        for size, room in itertools.product(small, _ROOM):
+            yield (size, large), (room,)
+    few = small[:: max(1, -(-len(small) // _FEWER_SIZES))]
+    for low, middle in itertools.combinations(few, 2):
+        for rooms in itertools.product(_ROOM[:3:2], repeat=2):
+            yield (low, middle, needed), rooms
+
+
+def _climb(
+    sample: _Sample, ladder: tuple[int, ...], stretch: tuple[float, ...], rooms: dict[int, IntArray]
+) -> tuple[Setting, FloatArray] | None:
+    """Rungs and who goes where, nearly, from the largest size down; None where it cannot be."""
+    left, weights = sample.counts.copy(), sample.weights
+    rungs, shares = [], []
+    for place in range(len(ladder) - 1, 0, -1):
+        size, room = ladder[place], rooms[ladder[place]]
+        bound = (rooms[ladder[place - 1]] == 0) & (left > 0)  # smaller rungs cannot hold them
+        if not bound.any():
+            return None
+        buckets = int(np.ceil(np.max(left[bound] / room[bound]) * stretch[place - 1]))
+        most = np.minimum(room * buckets, left)
+        rest = size * buckets - float(weights @ (left * bound))
+        if rest < 0 or float(weights @ most) < size * buckets:
+            return None
+        held = np.where(bound, left, _filled(np.where(bound, 0.0, most), left, weights, rest))
+        rungs.append(Part(size, buckets))
+        shares.append(held)
+        left = left - held
+    size, room = ladder[0], rooms[ladder[0]]
+    buckets = int(float(weights @ left) // size)
+    if buckets < 1 or bool((left > room * buckets * (1 + 1e-9)).any()):
+        return None
+    return (Part(size, buckets), *rungs[::-1]), np.stack([left, *shares[::-1]])
+
+
+def _filled(most: FloatArray, left: FloatArray, weights: FloatArray, rest: float) -> FloatArray:
+    """min(s·left, most) for the s that makes the sum `rest`."""
+    low, high = 0.0, 1.0
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        if float(weights @ np.minimum(middle * left, most)) < rest:
+            low = middle
+        else:
+            high = middle
+    return np.asarray(np.minimum(high * left, most))
+
+
+def _whole(rungs: Setting, rows: int) -> Setting | None:
+    """The rungs with the smallest one's buckets grown by a record until all records fit."""
+    first = rungs[0]
+    rest = rows - sum(part.records for part in rungs[1:])
+    if rest < first.records:
+        return None
+    size, more = divmod(rest, first.buckets)
+    buckets: dict[int, int] = {}
+    grown = [Part(size, first.buckets - more), Part(size + 1, more)]
+    for part in (*grown, *rungs[1:]):
+        buckets[part.size] = buckets.get(part.size, 0) + part.buckets
+    return setting_of(buckets.keys(), buckets.values())

@@ -1,0 +1,191 @@
+"""Buckets planned for answers: the law that ranks plans, its bound, and what is picked."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sfumato.draws import Draws, IntArray
+from sfumato.errors import InfeasibleGuarantee, UsageError
+from sfumato.guarantees import BetaLikeness, CeilingGuarantee, FPrivacy, LDiversity
+from sfumato.mechanisms import mechanisms_for, parse_mechanism
+from sfumato.mechanisms.buckets import MultiSizeBuckets, OptimalBuckets, TwoSizeBuckets
+from sfumato.mechanisms.buckets.accuracy import (
+    error_of,
+    least_variances,
+    spread_between,
+    told_by_parts,
+    told_variances,
+    variances_of,
+)
+from sfumato.mechanisms.buckets.plan import BucketedPlan
+from sfumato.mechanisms.buckets.settings import Limits
+from sfumato.mechanisms.dealing import gather, rare_values
+from sfumato.mechanisms.mixing import MixedGroups
+from sfumato.operators.buckets import BucketOperator
+from sfumato.profile import Histogram, Profile
+
+
+def profile_of(counts: IntArray) -> Profile:
+    histogram = Histogram("s", tuple(range(len(counts))), np.asarray(counts, np.int64))
+    return Profile(histogram.rows, {"s": histogram})
+
+
+def planned(way: OptimalBuckets | TwoSizeBuckets | MultiSizeBuckets, counts: IntArray,
+            promise: CeilingGuarantee, seed: int = 1) -> BucketedPlan:  # fmt: skip
+    return way.plan(profile_of(counts), promise, Draws.from_seed(seed))
+
+
+def geometric(rows: int, values: int, ratio: float, top: float = 0.0) -> IntArray:
+    shares = np.geomspace(1, 1 / ratio, values)
+    counts = np.maximum((shares / shares.sum() * (1 - top) * rows).astype(np.int64), 1)
+    counts[0] += rows - counts.sum()
+    return counts
+
+
+PROMISES = (
+    [LDiversity(2), LDiversity(4)]
+    + [BetaLikeness(beta) for beta in ("0.5", "1", "3")]
+    + [FPrivacy(theta=theta, floor="0.03") for theta in (2, 6)]
+)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(st.integers(1, 400) | st.integers(1, 9), min_size=3, max_size=12),
+    st.sampled_from(PROMISES),
+    st.integers(0, 1 << 30),
+)
+def test_the_pick_is_never_predicted_worse_than_two_sizes_or_many(
+    counts: list[int], promise: CeilingGuarantee, seed: int
+) -> None:
+    held = np.array(counts)
+    try:
+        found = planned(OptimalBuckets(), held, promise, seed)
+    except InfeasibleGuarantee:
+        with pytest.raises(InfeasibleGuarantee):
+            planned(TwoSizeBuckets(), held, promise, seed)
+        return
+    found.check()
+    for way in (TwoSizeBuckets(), MultiSizeBuckets()):
+        try:
+            other = planned(way, held, promise, seed)
+        except InfeasibleGuarantee:
+            continue
+        assert found.predicted_error() <= other.predicted_error() * (1 + 1e-9)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(3, 8), st.integers(20, 60), st.integers(0, 1 << 30))
+def test_no_buckets_are_better_than_the_bound(values: int, buckets: int, seed: int) -> None:
+    """Buckets of any kind: their own largest shares as ceilings, and the bound from those."""
+    rng = np.random.default_rng(seed)
+    held = rng.integers(0, 4, (buckets, values)) + (rng.random((buckets, values)) < 0.2) * 3
+    held[:, 0] += 1
+    sizes = held.sum(axis=1)
+    counts = held.sum(axis=0)
+    operator = BucketOperator(
+        counts.astype(float), held.T @ (held / sizes[:, None].astype(float)), None
+    )
+    largest = [max(Fraction(int(c), int(s)) for c, s in zip(held[:, x], sizes, strict=True))
+               for x in range(values)]  # fmt: skip
+    bound = least_variances(counts, Limits(tuple(largest)))
+    assert bool((told_variances(operator) >= bound * (1 - 1e-6)).all())
+
+
+@pytest.mark.parametrize(
+    ("counts", "promise", "near"),
+    [
+        (geometric(100_000, 50, 40), BetaLikeness(2), 0.15),
+        (geometric(100_000, 50, 40), FPrivacy(theta=2, floor="0.02"), 0.15),
+        (geometric(100_000, 50, 40), LDiversity(5), 0.02),
+        (geometric(10_000, 30, 20), BetaLikeness(3), 0.25),
+    ],
+    ids=["likeness", "floor", "diversity", "few rows"],
+)
+def test_what_is_foreseen_is_what_the_buckets_tell(
+    counts: IntArray, promise: CeilingGuarantee, near: float
+) -> None:
+    plan = planned(OptimalBuckets(), counts, promise)
+    shares = np.stack([filling.counts for filling in plan.fillings])
+    allowed = plan.limits.table([part.size for part in plan.setting])
+    told = told_by_parts(plan.setting, shares, counts, allowed)
+    foreseen = error_of(variances_of(counts, told), counts)
+    assert foreseen == pytest.approx(plan.predicted_error(), rel=near)
+    least = error_of(least_variances(counts, plan.limits), counts)
+    assert least <= plan.predicted_error() <= 1.4 * least
+    assert plan.public()["gap"] == pytest.approx(1 - least / plan.predicted_error())
+    assert not len(plan.confused)
+
+
+@pytest.mark.parametrize("values", [15, 73])
+def test_one_value_of_half_the_rows_is_planned(values: int) -> None:
+    """That took minutes: every pair of sizes up to what the rarest value needs was looked at."""
+    counts = geometric(199_523, values, 2000, top=0.5)
+    plan = planned(OptimalBuckets(), counts, BetaLikeness(2))
+    plan.check()
+    assert plan.predicted_error() < 0.2
+    assert (
+        plan.predicted_error()
+        < planned(TwoSizeBuckets(), counts, BetaLikeness(2)).predicted_error()
+    )
+
+
+def test_one_person_alone_with_a_value_costs_one_large_bucket() -> None:
+    counts = geometric(71_507, 19, 50)
+    counts[-1], counts[0] = 1, counts[0] + counts[-1] - 1
+    plan = planned(OptimalBuckets(), counts, BetaLikeness(3))
+    plan.check()
+    assert plan.setting[-1].size >= 71_507 / 4
+    assert plan.setting[-1].buckets == 1
+    assert len(plan.confused) <= 1
+
+
+def test_gathering_keeps_margins_and_limits_and_spreads_values_as_widely_as_they_may() -> None:
+    draws, limits = Draws.from_seed(3), np.array([2] * 10 + [1, 1])
+    widths = np.array([4] * 60 + [5] * 4)
+    even = np.outer(widths, [1] * 10 + [1, 0])
+    held = gather(even, widths, limits, draws)
+    assert (held.sum(axis=0) == even.sum(axis=0)).all()
+    assert (held.sum(axis=1) == even.sum(axis=1)).all()
+    assert (held >= 0).all()
+    assert (held <= widths[:, None] * limits).all()
+    assert (held[:, 10:] == even[:, 10:]).all()  # once in a bucket: left as it was
+    share = held / widths[:, None]
+    ideal = spread_between(even.sum(axis=0), int(widths.sum()), limits)[:10]
+    assert (share.var(axis=0)[:10] > 0.8 * ideal).all()
+
+
+def test_rare_values_do_not_meet() -> None:
+    """Forty values with one or two records each in 2,000 buckets: no two in one bucket."""
+    counts = np.array([2000] * 4 + [1, 2] * 20)
+    counts[:4] -= 15
+    size, buckets = 4, int(counts.sum()) // 4
+    assert rare_values(counts, buckets).tolist() == [False] * 4 + [True] * 40
+    for seed in range(5):
+        mixed = MixedGroups.plan(
+            counts, size=size, buckets=buckets, limits=2, draws=Draws.from_seed(seed)
+        )
+        met = mixed.co_occurrence()[4:, 4:]
+        assert (met[~np.eye(40, dtype=bool)] == 0).all()
+
+
+def test_publish_tries_every_useful_form() -> None:
+    """`two-size` and `multi-size` are tried within `optimal`, as the first test here shows."""
+    assert [str(way) for way in mechanisms_for(BetaLikeness(2))] == ["optimal"]
+
+
+def test_the_loss_of_the_paper_stays_for_who_asks() -> None:
+    counts = geometric(30_000, 20, 15)
+    way = parse_mechanism("optimal(objective=loss)")
+    assert str(way) == "optimal(objective=loss)"
+    plan = way.plan(profile_of(counts), FPrivacy(theta=4, floor="0.02"), Draws.from_seed(1))
+    assert isinstance(plan, BucketedPlan)
+    assert plan.bound is not None
+    assert plan.public()["gap"] < 0.001
+    with pytest.raises(UsageError, match="'objective' parameter"):
+        parse_mechanism("optimal(objective=best)")
