@@ -34,8 +34,9 @@ WAYS = {
     "optimal(fakes=1)": "l-diversity(3)",
 }
 QUESTIONS = (
-    "SELECT sex, disease, COUNT(*) FILTER (WHERE city <> 'Oslo' OR disease < 'd05'), COUNT(*) "
-    "FROM release GROUP BY 1, 2 HAVING COUNT(*) > 3 ORDER BY disease DESC LIMIT 9 OFFSET 1",
+    "SELECT sex, disease, COUNT(*) FILTER (WHERE city NOT LIKE 'Oslo' OR disease < 'd05'), "
+    "COUNT(*) FROM release GROUP BY 1, 2 HAVING COUNT(*) > 3 ORDER BY disease DESC "
+    "LIMIT 9 OFFSET 1",
     "SELECT upper(city) AS u, COUNT(*) FROM release WHERE disease LIKE 'd0%' GROUP BY u",
 )
 NUMBERS = (

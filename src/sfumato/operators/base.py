@@ -92,6 +92,14 @@ class Operator(ABC):
         """Var(n̂_x) = Σ_y E[o_y] W[y, x]² − n_x for true counts n (methods, section 1)."""
         return self.inverse().variances(counts, self.push(counts))
 
+    def expected(self, counts: FloatArray, asked: FloatArray) -> FloatArray:
+        """Var of the estimate of Σ n_x g_x for true counts n: Σ_y E[o_y] z_y² − Σ_x n_x g_x².
+
+        `asked` is g by value, along the last axis.
+        """
+        z = self.inverse().weigh(asked)
+        return np.asarray(z**2 @ self.push(counts) - asked**2 @ counts)
+
     def observed(self, counts: IntArray) -> Operator:
         """This operator completed with the release's published counts, where it `needs_counts`."""
         return self

@@ -138,6 +138,6 @@ class Study:
     def best(
         self, guarantee: Guarantee, mechanisms: Sequence[Mechanism], *, few: bool = False
     ) -> tuple[float, Mechanism]:
-        """The mechanism with the smallest error, the first of equals."""
+        """The mechanism with the smallest error, the first of equals to nine digits."""
         found = [(self.error(guarantee, mechanism, few=few), mechanism) for mechanism in mechanisms]
-        return min(found, key=lambda pair: pair[0])
+        return min(found, key=lambda pair: float(f"{pair[0]:.9g}"))

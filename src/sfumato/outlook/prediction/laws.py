@@ -34,53 +34,44 @@ class ErrorLaw(ABC):
         """By (size of count, value); not a number where nobody has the value."""
 
 
+# of a count: the weight of a record that shows what is asked for, and how many of those with it and
+# of those without it do
+Showing = tuple[float, tuple[float, float], tuple[float, float]]
+
+
 class PerturbedLaw(ErrorLaw):
-    """One operator: records are drawn one by one, Var = Σ_y E[o_y]·z_y² − Σ_x n_x·g_x²."""
+    """One operator: records are drawn one by one (`Operator.expected`)."""
 
     def __init__(self, operator: Operator, histogram: FloatArray) -> None:
         self.operator, self.histogram = operator, histogram
-        self._inverse = operator.inverse()
-
-    def form(self, values: IntArray) -> FloatArray:
-        """z: what a record that shows y adds to the estimate."""
-        asked = np.zeros(self.operator.values)
-        asked[values] = 1.0
-        return self._inverse.weigh(asked)
 
     def within(self, question: CountQuestion, counts: FloatArray, asked: Asked) -> FloatArray:
-        shown = self.operator.push(counts)
-        return np.array([self._error(counts, shown, values) for values in asked])
+        errors = []
+        for values in asked:
+            variance, showing = self.noise(counts, values)
+            errors.append(lattice_absolute(*showing, variance))
+        return np.array(errors)
 
-    def _error(self, counts: FloatArray, shown: FloatArray, values: IntArray) -> float:
-        z = self.form(values)
-        own = float(counts[values].sum())
-        variance = float(shown @ z**2) - own
-        return lattice_absolute(*self.showing(counts, shown, values, z), variance)
-
-    def showing(
-        self, counts: FloatArray, shown: FloatArray, values: IntArray, z: FloatArray
-    ) -> tuple[float, tuple[float, float], tuple[float, float]]:
-        """The weight of a record that shows what is asked for, and how many do."""
-        total, own = float(counts.sum()), float(counts[values].sum())
-        seen = float(shown[values].sum())
-        marked = np.zeros(len(z))
+    def noise(self, counts: FloatArray, values: IntArray) -> tuple[float, Showing]:
+        """The variance of a count of some values, and the law of the records that show them."""
+        marked = np.zeros(len(counts))
         marked[values] = 1.0
+        variance = float(self.operator.expected(counts, marked))
+        total, own = float(counts.sum()), float(counts[values].sum())
         stays = self.operator.pull(marked)
-        hits = float(counts[values] @ stays[values])
+        hits, seen = float(counts[values] @ stays[values]), float(counts @ stays)
         inside = hits / own if own else 0.0
         outside = (seen - hits) / (total - own) if total > own else 0.0
+        z = self.operator.inverse().weigh(marked)
         other = np.delete(z, values)
         jump = float(z[values].mean() - (other.mean() if len(other) else 0.0))
-        return jump, (own, min(inside, 1.0)), (total - own, min(max(outside, 0.0), 1.0))
+        others = (total - own, min(max(outside, 0.0), 1.0))
+        return variance, (jump, (own, min(inside, 1.0)), others)
 
     def by_size(self, sizes: FloatArray) -> FloatArray:
         # n_A·share records of every value: the variance grows with n_A = size / share
         shares = self.histogram / max(self.histogram.sum(), 1.0)
-        each = self._variances(shares)
-        return _by_size(sizes, shares, each)
-
-    def _variances(self, shares: FloatArray) -> FloatArray:
-        return self.operator.variances(shares)
+        return _by_size(sizes, shares, self.operator.variances(shares))
 
 
 class PartsLaw(ErrorLaw):
@@ -104,27 +95,23 @@ class PartsLaw(ErrorLaw):
             self._laws.append((number, codes, place, law))
 
     def within(self, question: CountQuestion, counts: FloatArray, asked: Asked) -> FloatArray:
-        parts = []
-        for number, codes, place, law in self._laws:
-            inside = counts[codes] * self._spread[number][codes]
-            parts.append((place, law, inside, law.operator.push(inside)))
+        parts = [
+            (place, law, counts[codes] * self._spread[number][codes])
+            for number, codes, place, law in self._laws
+        ]
         return np.array([self._error(parts, values) for values in asked])
 
     @staticmethod
     def _error(
-        parts: Sequence[tuple[IntArray, PerturbedLaw, FloatArray, FloatArray]], values: IntArray
+        parts: Sequence[tuple[IntArray, PerturbedLaw, FloatArray]], values: IntArray
     ) -> float:
         """The part that matters most by its law, the noise of the others as normal."""
-        whole, largest, leading = 0.0, -1.0, None
-        for place, law, counts, shown in parts:
-            own = place[values][place[values] >= 0]
-            if len(own):
-                z = law.form(own)
-                variance = float(shown @ z**2) - float(counts[own].sum())
-                whole += variance
-                if variance > largest:
-                    largest, leading = variance, law.showing(counts, shown, own, z)
-        return lattice_absolute(*leading, whole) if leading is not None else 0.0
+        inside = [(law, counts, place[values][place[values] >= 0]) for place, law, counts in parts]
+        noises = [law.noise(counts, own) for law, counts, own in inside if len(own)]
+        if not noises:
+            return 0.0
+        _, leading = max(noises, key=lambda noise: noise[0])
+        return lattice_absolute(*leading, sum(variance for variance, _ in noises))
 
     def by_size(self, sizes: FloatArray) -> FloatArray:
         shares = self.histogram / max(self.histogram.sum(), 1.0)
@@ -149,7 +136,7 @@ class DecoyLaw(ErrorLaw):
         self.histogram = np.array(operator.counts, np.float64)
         self._groups = groups
         self._rates = operator.decoy_rates
-        self._weights = 1 / np.maximum(1 / operator.groups - self._rates, 1e-300)
+        self._weights = operator.inverse().own
 
     def within(self, question: CountQuestion, counts: FloatArray, asked: Asked) -> FloatArray:
         meetings = self.operator.matrix() if self._groups is None else self._groups.matrix()
