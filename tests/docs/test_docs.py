@@ -35,7 +35,7 @@ from sfumato.audits import CHECKS
 from sfumato.datasets import GENERATORS
 from sfumato.guarantees import GUARANTEES
 from sfumato.mechanisms import MECHANISMS
-from sfumato.queries.dialect import AGGREGATES
+from sfumato.queries.aggregates import AGGREGATES  # with every aggregate registered
 from sfumato.release import manifest_schema
 from sfumato.version import __version__
 

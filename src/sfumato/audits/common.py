@@ -24,9 +24,10 @@ def check_randomness(case: AuditCase) -> Iterator[Finding]:
 
 def check_mechanism(case: AuditCase) -> Iterator[Finding]:
     """The mechanism that the manifest names can keep the promise that it names."""
-    way = case.mechanism
-    if way is not None:
-        told = None if way.keeps(case.guarantee) else f"{way} does not keep {case.guarantee}"
+    mechanism = case.mechanism
+    if mechanism is not None:
+        kept = mechanism.keeps(case.guarantee)
+        told = None if kept else f"{mechanism} does not keep {case.guarantee}"
         yield Finding.plain(catalogue.MECHANISM, told is None, witness=told)
 
 

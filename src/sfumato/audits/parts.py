@@ -62,10 +62,10 @@ def quotas_of(case: AuditCase, column: str, operator: Parts) -> IntArray | None:
     """Counts by (part, value)."""
     if case.trace is not None:
         return _traced(case, column, operator)
-    way = case.mechanism
-    if not isinstance(way, PartitionedPerturbation) or not isinstance(case.guarantee, RhoPrivacy):
+    mechanism, guarantee = case.mechanism, case.guarantee
+    if not isinstance(mechanism, PartitionedPerturbation) or not isinstance(guarantee, RhoPrivacy):
         return None
-    cut = cut_table(case.profile.histograms[column], case.guarantee, way.inside)
+    cut = cut_table(case.profile.histograms[column], guarantee, mechanism.inside)
     return cut.quotas if cut.operator == operator else None
 
 

@@ -64,13 +64,13 @@ def check_reconstruction(case: AuditCase) -> Iterator[Finding]:
 
 def plan_again(case: AuditCase) -> SampledPlan:
     """The plan that the manifest's mechanism makes for the raw table."""
-    way = case.mechanism
-    if not isinstance(way, SamplingPerturbingScaling):
+    mechanism = case.mechanism
+    if not isinstance(mechanism, SamplingPerturbingScaling):
         raise SfumatoError(f"'{case.release.manifest.mechanism}' does not keep '{case.guarantee}'.")
     (histogram,) = case.profile.histograms.values()
     cells = count_cells(case.table, histogram.column, histogram.values)
     guarantee = case.guarantee
-    return way.plan(replace(case.profile, cells=cells), guarantee, Draws.from_seed(0))
+    return mechanism.plan(replace(case.profile, cells=cells), guarantee, Draws.from_seed(0))
 
 
 def _bounds(plan: SampledPlan) -> Iterator[Finding]:

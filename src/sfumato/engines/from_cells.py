@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from sfumato.draws import Draws
 from sfumato.engines.counting import Progress
-from sfumato.engines.quasi import CodedColumn, QuasiColumn, quasi_column
+from sfumato.engines.quasi import DictionaryColumn, QuasiColumn, quasi_column
 from sfumato.engines.stream import RowStream
 from sfumato.mechanisms import CellPlan, Published
 from sfumato.profile import Profile
@@ -19,7 +19,7 @@ from sfumato.table import Table
 _BATCH_ROWS = 1 << 17
 
 
-class LabelColumn(CodedColumn):
+class LabelColumn(DictionaryColumn):
     """A quasi column whose values were merged: texts that name the classes."""
 
     def __init__(self, table: Table, name: str) -> None:

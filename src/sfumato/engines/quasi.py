@@ -145,7 +145,7 @@ class PlainColumn(QuasiColumn):
             self._unique = None
 
 
-class CodedColumn(QuasiColumn):
+class DictionaryColumn(QuasiColumn):
     """Texts that come as dictionaries: passed on as codes into one dictionary."""
 
     def __init__(self, table: Table, name: str) -> None:
@@ -205,7 +205,7 @@ class CodedColumn(QuasiColumn):
 def quasi_column(table: Table, name: str, first: pa.DataType) -> QuasiColumn:
     """The way out for a column whose first batch has the type `first`."""
     coded = pa.types.is_dictionary(first) and table.type_of(name) == pa.string()
-    return CodedColumn(table, name) if coded else PlainColumn(table, name)
+    return DictionaryColumn(table, name) if coded else PlainColumn(table, name)
 
 
 def _sorted_values(values: pa.Array) -> Values:

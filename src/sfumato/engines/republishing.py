@@ -64,8 +64,8 @@ def as_before(
                 )
         operators[column.name] = release.operators[column.name]
         domains[column.name] = values
-    way = parse_mechanism(manifest.mechanism)
-    return replace(table, domains=pinned), AsBefore(way, operators, domains)
+    mechanism = parse_mechanism(manifest.mechanism)
+    return replace(table, domains=pinned), AsBefore(mechanism, operators, domains)
 
 
 def _listed(domain: Values | Range) -> tuple[Value, ...]:

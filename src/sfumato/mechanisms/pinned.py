@@ -31,10 +31,11 @@ class AsBefore(Mechanism):
     >>> from sfumato.guarantees import RhoPrivacy
     >>> from sfumato.mechanisms.uniform import UniformPerturbation
     >>> from sfumato.operators import Uniform
-    >>> way = AsBefore(UniformPerturbation(), {"s": Uniform(2, Fraction(1, 8))}, {"s": ("a", "b")})
+    >>> operators = {"s": Uniform(2, Fraction(1, 8))}
+    >>> before = AsBefore(UniformPerturbation(), operators, {"s": ("a", "b")})
     >>> counts = Histogram("s", ("a", "b"), np.array([2, 6]))
-    >>> plan = way.plan(Profile(8, {"s": counts}), RhoPrivacy("1/4", "1/2"), Draws.from_seed(1))
-    >>> str(way), plan.operators["s"].retention
+    >>> plan = before.plan(Profile(8, {"s": counts}), RhoPrivacy("1/4", "1/2"), Draws.from_seed(1))
+    >>> str(before), plan.operators["s"].retention
     ('uniform', Fraction(1, 8))
     """
 
