@@ -47,7 +47,7 @@ def split(records: IntArray, axes: Sequence[Axis], size: int) -> list[IntArray]:
     """Cut `records[bucket, place]` into blocks of at most `size` places. O(N log N).
 
     Every bucket is cut at the same share of its own order, so blocks keep the buckets and with
-    them the guarantee (methods §6; errata H19).
+    them the guarantee (methods, section 6; errata H19).
 
     >>> axis = NumericAxis("x", np.array([5, 0, 9, 4, 1, 8]), np.arange(10), 9)
     >>> [block.tolist() for block in split(np.array([[0, 1, 2], [3, 4, 5]]), [axis], 2)]
