@@ -170,6 +170,25 @@ def swap_quasi_values(copy: Copy) -> None:
     copy.column("sex", change)
 
 
+def sort_by_the_truth(copy: Copy) -> None:
+    """The rows are those of the release; their order tells everything."""
+    order = np.argsort(truths(copy).astype(str), kind="stable")
+    copy.records(lambda table: table.take(pa.array(order)))
+
+
+def sort_by_age(copy: Copy) -> None:
+    copy.records(lambda table: table.sort_by("age"))
+
+
+def sort_within_buckets(copy: Copy) -> None:
+    """Bucket by bucket in random order, and inside each by the true value."""
+    true = truths(copy).astype(str)
+    buckets = pq.read_table(copy.folder / "records.parquet").column("bucket").to_numpy()
+    shuffled = np.random.default_rng(1).permutation(int(buckets.max()) + 1)[buckets]
+    order = np.lexsort([true, shuffled])
+    copy.records(lambda table: table.take(pa.array(order)))
+
+
 def admit_a_seed(copy: Copy) -> None:
     copy.manifest(lambda manifest: manifest.update(randomness="seeded"))
 
@@ -181,6 +200,8 @@ EVERY = [
     change_a_quasi_value,
     swap_quasi_values,
     admit_a_seed,
+    sort_by_the_truth,
+    sort_by_age,
 ]
 
 
@@ -417,6 +438,7 @@ LISTS_CHANGED = [
     forget_a_bucket,
     claim_another_fake,
     put_one_value_together,
+    sort_within_buckets,
 ]
 
 

@@ -19,6 +19,7 @@ from sfumato.audits.common import (
 )
 from sfumato.audits.findings import Finding, Result, Verdict
 from sfumato.audits.generalized import check_generalized
+from sfumato.audits.order import check_order
 from sfumato.audits.parts import check_parts
 from sfumato.audits.perturbed import check_amplification, check_fit
 from sfumato.audits.previous import Before, check_previous
@@ -52,14 +53,15 @@ CHECKS: dict[type[Release] | type[Guarantee], list[Look]] = {
     Release: [check_randomness, check_mechanism, check_rows],
     PerturbedRelease: [
         check_quasi_columns,
+        check_order,
         check_amplification,
         check_fit,
         check_agreement,
         check_parts,
     ],
     GeneralizedRelease: [check_generalized],
-    BucketedRelease: [check_quasi_columns, check_buckets],
-    SyntheticRelease: [check_quasi_columns, check_resampled, check_agreement],
+    BucketedRelease: [check_quasi_columns, check_order, check_buckets],
+    SyntheticRelease: [check_quasi_columns, check_order, check_resampled, check_agreement],
     SmallSum: [
         check_group_size,
         check_published_counts,

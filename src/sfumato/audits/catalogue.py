@@ -45,6 +45,7 @@ RANDOMNESS = Check("randomness", "randomness", _PUBLIC)
 ROWS = Check("rows", "rows", _DIFFERENCES)
 QUASI_COLUMNS = Check("quasi-columns", "quasi columns that differ from the table's", _PUBLIC)
 MECHANISM = Check("mechanism", "mechanism that keeps this promise", _PUBLIC)
+ORDER = Check("order", "order of the rows", _CHANCE)
 PROMISE = Check("promise", "promise about {column}", judges=True)
 
 # made again from the receipt

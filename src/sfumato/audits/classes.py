@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from sfumato.audits.case import AuditCase, quoted
 from sfumato.columns import value_text
-from sfumato.draws import IntArray
+from sfumato.draws import BoolArray, IntArray
+from sfumato.release import BucketedRelease
 
 MOST_PEOPLE = 2_000_000  # people looked at, chosen by a hash of their quasi columns
 
@@ -85,16 +88,16 @@ class QuasiGroups:
 class Classes:
     """The classes of a table, what their people have and what the release shows of them."""
 
+    hashes: npt.NDArray[np.uint64]  # of the quasi columns, ascending
     sizes: IntArray
     true: Rows
     shown: Rows
     quasi: tuple[QuasiGroups, ...]
     people: int  # in these classes
 
-    @property
-    def alone(self) -> int:
-        """How many people nobody looks like."""
-        return int((self.sizes == 1).sum())
+    def find(self, hashed: npt.NDArray[np.uint64]) -> tuple[IntArray, BoolArray]:
+        """The classes with these hashes, and whether there is such a class."""
+        return _find(self.hashes, hashed)
 
 
 def find_classes(case: AuditCase) -> Classes:
@@ -116,6 +119,27 @@ def find_classes(case: AuditCase) -> Classes:
     ).to_arrow_table()
     hashes = classes.column("h").to_numpy()
     true = connection.sql(f"SELECT h, {', '.join(codes)}, n FROM cells ORDER BY h").to_arrow_table()
+    if isinstance(case.release, BucketedRelease):
+        shown = true.slice(0, 0)  # its records show no value: buckets have checks of their own
+    else:
+        shown = _shown(case, connection)
+    sizes = classes.column("size").to_numpy()
+    quasi = tuple(_quasi_groups(name, classes.column(name)) for name in table.quasi)
+    return Classes(
+        hashes,
+        sizes,
+        _rows(true, hashes, case),
+        _rows(shown, hashes, case),
+        quasi,
+        int(sizes.sum()),
+    )
+
+
+def _shown(case: AuditCase, connection: Any) -> pa.Table:
+    """Published records by class and codes."""
+    table = case.table
+    names = [quoted(name) for name in table.quasi]
+    codes = [f"__code_{index}" for index in range(len(table.sensitive))]
     joins = []
     for index, column in enumerate(table.sensitive):
         domain = case.release.domain(column)
@@ -128,26 +152,24 @@ def find_classes(case: AuditCase) -> Classes:
     shown_codes = [f"d{index}.code AS {code}" for index, code in enumerate(codes)]
     own = [f"p.{name}" for name in names]
     hashed = f"hash({', '.join(own)})" if own else "0::UBIGINT"
-    shown = connection.sql(
+    return connection.sql(
         f"SELECT {hashed} AS h, {', '.join(shown_codes)}, count(*) AS n FROM published AS p "
         f"{' '.join(joins)} GROUP BY ALL ORDER BY h"
     ).to_arrow_table()
-    sizes = classes.column("size").to_numpy()
-    quasi = tuple(_quasi_groups(name, classes.column(name)) for name in table.quasi)
-    return Classes(
-        sizes,
-        _rows(true, hashes, case),
-        _rows(shown, hashes, case),
-        quasi,
-        int(sizes.sum()),
-    )
+
+
+def _find(
+    hashes: npt.NDArray[np.uint64], wanted: npt.NDArray[np.uint64]
+) -> tuple[IntArray, BoolArray]:
+    owner = np.minimum(np.searchsorted(hashes, wanted), max(len(hashes) - 1, 0))
+    known = hashes[owner] == wanted if len(hashes) else np.zeros(len(wanted), np.bool_)
+    return owner, np.asarray(known)
 
 
 def _rows(found: pa.Table, hashes: np.ndarray, case: AuditCase) -> Rows:
     """Counts in classes that the table has; strangers are found by another check."""
     h = found.column("h").to_numpy()
-    owner = np.minimum(np.searchsorted(hashes, h), max(len(hashes) - 1, 0))
-    known = hashes[owner] == h if len(hashes) else np.zeros(len(h), np.bool_)
+    owner, known = _find(hashes, h)
     codes, values = {}, {}
     for index, column in enumerate(case.table.sensitive):
         codes[column] = found.column(f"__code_{index}").to_numpy()[known]
