@@ -19,9 +19,11 @@ from sfumato.audits.perturbed import check_amplification
 from sfumato.release import PerturbedRelease, Release
 
 
-def published(table: pa.Table, to: Path, mechanism: str, guarantee: str) -> AuditCase:
+def published(
+    table: pa.Table, to: Path, mechanism: str, guarantee: str, seed: int | None = None
+) -> AuditCase:
     declared = sf.read(table, quasi="age,sex,region", sensitive="disease")
-    sf.publish(declared, guarantee, to=to, mechanism=mechanism)
+    sf.publish(declared, guarantee, to=to, mechanism=mechanism, seed=seed)
     release = Release(to)
     return AuditCase(raw_table(table, release), release)
 
@@ -31,7 +33,11 @@ def test_honest_releases_of_small_tables_pass(people: Any, tmp_path: Path, rows:
     """The bounds are Chernoff's, so they hold for every size: 40 releases, a chance below 0.02."""
     for seed in range(10):
         case = published(
-            people(rows, seed), tmp_path / f"{seed}", "uniform", "fine-rho-privacy(theta=1.5)"
+            people(rows, seed),
+            tmp_path / f"{seed}",
+            "uniform",
+            "fine-rho-privacy(theta=1.5)",
+            seed,
         )
         found = list(check_agreement(case))
         assert [f.check.name for f in found] == ["agreement", "subgroups", "power"]
