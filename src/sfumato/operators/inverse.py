@@ -86,6 +86,17 @@ class Inverse:
         """Whether all symbols add the same to other values."""
         return bool((self.left == 1).all())
 
+    @cached_property
+    def redraws(self) -> BoolArray:
+        """By block: whether values kept with several retentions are redrawn, all alike.
+
+        W[y, x] = (1{y=x} − s_y)/p_x then, and Σ_y o_y·s_y is the background S that every value
+        shows beside its own (methods, section 1).
+        """
+        alike = np.ones(self.many_blocks, np.bool_)
+        np.logical_and.at(alike, self.blocks, self.right == self.own)
+        return np.asarray(alike & np.isnan(self.kept) & (self.sizes > 1))
+
     @property
     def largest(self) -> float:
         """The largest weight of all, without its sign."""

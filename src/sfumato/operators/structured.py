@@ -157,11 +157,20 @@ class Structured(DrawnEstimated):
         return self._added(forms, plain, self._by_form(forms, right, first * second), found)
 
     def floor(self, forms: Forms, sums: FloatArray, there: BoolArray) -> FloatArray | None:
-        if np.isnan(self.inverse.kept).all():
+        inverse, asked = self.inverse, there.astype(np.float64)
+        if np.isnan(inverse.kept).all() and not inverse.redraws.any():
             return None
-        inside = self._by_form(forms, np.ones(len(self.inverse.codes)), there.astype(np.float64))
-        least = self.inverse.least_variance(inside)
-        return self._added(forms, self._by_block(sums, 0), least, 0.0)
+        inside = self._by_form(forms, np.ones(len(inverse.codes)), asked)
+        least = self._added(forms, self._by_block(sums, 0), inverse.least_variance(inside), 0.0)
+        if not inverse.redraws.any():
+            return least
+        # the background S, which all values tell of together, adds S/p² for each that is asked
+        # for; asking for all others is as uncertain
+        squares = np.where(inverse.redraws, self._by_form(forms, inverse.own**2, asked), 0.0)
+        everything = np.bincount(inverse.blocks, inverse.own**2, minlength=inverse.many_blocks)
+        fewer = np.clip(np.minimum(squares, everything - squares), 0.0, None)
+        background = np.maximum(-self._by_block(sums, 1), 0.0)
+        return self._added(forms, background, fewer, least)
 
     def histogram(self, weight: Hashable) -> FloatArray:
         return histogram(self.moments, weight, [self.inverse])
