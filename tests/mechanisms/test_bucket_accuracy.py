@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sfumato.draws import Draws, IntArray
 from sfumato.errors import InfeasibleGuarantee, UsageError
-from sfumato.guarantees import BetaLikeness, CeilingGuarantee, FPrivacy, LDiversity
+from sfumato.guarantees import BetaLikeness, CeilingGuarantee, FPrivacy, LDiversity, RhoPrivacy
 from sfumato.mechanisms import mechanisms_for, parse_mechanism
 from sfumato.mechanisms.buckets import MultiSizeBuckets, OptimalBuckets, TwoSizeBuckets
 from sfumato.mechanisms.buckets.accuracy import (
@@ -177,6 +177,8 @@ def test_rare_values_do_not_meet() -> None:
 def test_publish_tries_every_useful_form() -> None:
     """`two-size` and `multi-size` are tried within `optimal`, as the first test here shows."""
     assert [str(way) for way in mechanisms_for(BetaLikeness(2))] == ["optimal"]
+    offered = [str(way) for way in mechanisms_for(RhoPrivacy("0.08", "1/3"))]
+    assert offered[-2:] == ["partitioned", "partitioned(inside=fine-grain)"]
 
 
 def test_the_loss_of_the_paper_stays_for_who_asks() -> None:

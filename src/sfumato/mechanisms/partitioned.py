@@ -238,7 +238,7 @@ class PartitionedPerturbation(Mechanism):
     reader: ClassVar[Reader | None] = SHARES_ONLY
 
     @classmethod
-    def advised(cls) -> list[Self]:
+    def candidates(cls) -> list[Self]:
         return [cls(inside=inside) for inside in INSIDE]
 
     def __post_init__(self) -> None:
