@@ -25,7 +25,7 @@ from sfumato.profile import Cells, Histogram, Profile
 VALUES = (50, 500, 2_000, 20_000)
 RECORDS = (10**4, 10**6, 10**8)
 PROMISES = (
-    "l-diversity(10)",
+    "l-diversity(5)",
     "beta-likeness(3)",
     "f-privacy(theta=4, floor=0.02)",
     "rho-privacy(0.1, 1/3)",
