@@ -226,7 +226,9 @@ def test_an_error_from_the_database_is_one_line(
         ",".join(drop), "--guarantee", PROMISE, "--out", "release", cwd=tmp_path,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    question = "SELECT COUNT(*) FROM release WHERE gender BETWEEN 1 AND 2 AND occupation = 'cook'"
+    question = (
+        "SELECT COUNT(*) FROM release WHERE CAST(gender AS INTEGER) = 1 AND occupation = 'cook'"
+    )
     done = program("query", "release", question, cwd=tmp_path)
     assert done.returncode == 2
     assert done.stdout == ""
