@@ -56,7 +56,7 @@ def test_publish_query_audit(
     sql = "SELECT gender, COUNT(*) FROM release WHERE age < 40 GROUP BY gender"
     outcome = cli("query", release, sql, "--json")
     assert outcome.code == 0, outcome.err
-    assert set(outcome.json) == {"columns", "rows"}
+    assert set(outcome.json) == {"columns", "rows", "estimator"}
     assert outcome.json["columns"] == ["gender", "count", "count_stderr", "count_low", "count_high"]
     assert all(set(row) == set(outcome.json["columns"]) for row in outcome.json["rows"])
     # quasi columns are published as they are: the counts are exact
