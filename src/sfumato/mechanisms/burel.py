@@ -17,12 +17,12 @@ from sfumato.draws import Draws, IntArray
 from sfumato.guarantees.base import Guarantee
 from sfumato.guarantees.beta_likeness import BetaLikeness
 from sfumato.mechanisms.generalized import (
+    BaselinePlan,
     Generalized,
     RangeCover,
     SetCover,
     Shown,
     Stage,
-    TablePlan,
     covers_of,
     one_column,
     set_cover,
@@ -93,7 +93,7 @@ def _keeps(taken: Sequence[int], shares: Sequence[Fraction]) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class BurelPlan(TablePlan):
+class BurelPlan(BaselinePlan):
     """Runs of values and the classes that take from them, from counts alone."""
 
     histogram: Histogram
@@ -139,7 +139,8 @@ class BurelPlan(TablePlan):
     def caveats(self) -> list[str]:
         return [
             "People in a group share what is published of their quasi columns; the promise is "
-            "about the shares of values in each group."
+            "about the shares of values in each group. Which people come together depends on "
+            "their values: no promise against somebody who reruns the algorithm."
         ]
 
     def check(self) -> None:

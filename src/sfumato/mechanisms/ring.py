@@ -17,7 +17,7 @@ import numpy as np
 from sfumato.draws import Draws, IntArray, Positions
 from sfumato.guarantees.base import Guarantee
 from sfumato.guarantees.l_diversity import LDiversity
-from sfumato.mechanisms.generalized import Generalized, Stage, TablePlan, covers_of, one_column
+from sfumato.mechanisms.generalized import BaselinePlan, Generalized, Stage, covers_of, one_column
 from sfumato.mechanisms.heterogeneous.blocks import split
 from sfumato.mechanisms.heterogeneous.ncp import Axis
 from sfumato.mechanisms.protocol import Mechanism, Standing
@@ -109,7 +109,7 @@ def _grid(codes: Sequence[int], number: int) -> list[int]:
 
 
 @dataclass(frozen=True, eq=False)
-class RingPlan(TablePlan):
+class RingPlan(BaselinePlan):
     """Nothing is decided by counts but that the table is eligible."""
 
     histogram: Histogram

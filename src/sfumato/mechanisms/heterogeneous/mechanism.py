@@ -92,8 +92,10 @@ class HeterogeneousPlan(TablePlan):
     def caveats(self) -> list[str]:
         said = [
             f"The promise is about match sets: every person matches at least {self.matches} "
-            "published records, each equally likely to be theirs. It is not claimed against "
-            "somebody who reruns the algorithm on guessed tables.",
+            "published records, each equally likely to be theirs, also for a reader who knows the "
+            "program and who matches whom. That a region was not cut further, and how values were "
+            "grouped where people were set aside, may tell such a reader more. Whoever knows the "
+            "value of one person in a block learns those of the others in it.",
             "Published ranges and sets contain further people by accident, so a person fits more "
             "records than their matches, and unevenly; 'audit' reports the shares among those.",
         ]

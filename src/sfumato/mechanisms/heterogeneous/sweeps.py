@@ -176,13 +176,16 @@ class _Rows:
     # -- columns -----------------------------------------------------------------------------
 
     def _pairs(self, covers: Covers, buckets: IntArray, places: IntArray) -> Floats:
-        """`cost[k, v, r]` of row r of class k and the record at `places[k, v]`."""
-        cost: Floats | None = None
+        """`cost[k, v, r]` of row r of class k with the record at `places[k, v]`: the penalty of the
+        whole row, by which the sort-greedy matcher goes; the others see the growth alone."""
+        cost = np.zeros((*places.shape, places.shape[1]))
         for axis, codes, unit, cover in zip(self.axes, self.codes, self.units, covers, strict=True):
             if unit:
-                part = np.multiply(axis.growth(cover, codes[buckets[:, None], places]), float(unit))
-                cost = part if cost is None else np.add(cost, part, out=cost)
-        return np.zeros((*places.shape, places.shape[1])) if cost is None else cost
+                cost += np.multiply(
+                    axis.growth(cover, codes[buckets[:, None], places]), float(unit)
+                )
+                cost += (unit * axis.size(cover)).astype(np.float64)[:, None, :]
+        return cost
 
     def _single(self, buckets: IntArray, places: IntArray) -> Covers:
         return [
