@@ -172,7 +172,7 @@ sf.compare(table, {CANDIDATES[:3]!r}, out={str(out)!r}, jobs=1, questions=60, ta
 
 
 def test_other_inputs_are_measured_anew(tmp_path: Path, people_path: Path) -> None:
-    from sfumato.evidence.compare.measure import Settings
+    from sfumato.evidence.compare.measure import TrialSettings
     from sfumato.evidence.compare.state import key_of
     from sfumato.workloads import generate_workload, people_of
 
@@ -190,7 +190,7 @@ def test_other_inputs_are_measured_anew(tmp_path: Path, people_path: Path) -> No
     for seed in (0, 1):
         workload = generate_workload(people, count=20, seed=seed)
         for targets in (10, 20):
-            settings = Settings(workload, (), (), ("all",), targets, True, 0)
+            settings = TrialSettings(workload, (), (), ("all",), targets, True, 0)
             for candidate in listed(CANDIDATES[:2]):
                 keys |= {key_of(candidate, print_, settings) for print_ in prints}
     assert len(keys) == 2 * 2 * 2 * 3

@@ -104,7 +104,7 @@ def simulated_ratios(scale: float, x: float, y: float, trials: int, draws: Draws
 
 
 @dataclass(frozen=True)
-class Disclosure:
+class RatioDisclosure:
     """One group and value that two answers give away."""
 
     group: str
@@ -130,7 +130,7 @@ class RatioOutcome:
     people: int
     groups_disclosed: int
     people_disclosed: int
-    worst: tuple[Disclosure, ...]
+    worst: tuple[RatioDisclosure, ...]
 
     def to_json(self) -> dict[str, Any]:
         return vars(self) | {"attack": "ratio", "worst": [d.to_json() for d in self.worst]}
@@ -192,14 +192,14 @@ def ratio_attack(
 
 def _disclosure(
     cells: Cells, histogram: Histogram, cell: int, size: int, scale: float
-) -> Disclosure:
+) -> RatioDisclosure:
     value, count = int(cells.values[cell]), int(cells.counts[cell])
     low, high = ratio_quantiles(scale, size, count, (0.05, 0.95))
     rest, names = int(cells.keys[cell]), []
     for column, domain in zip(reversed(cells.columns), reversed(cells.domains), strict=True):
         rest, code = divmod(rest, len(domain))
         names.append(f"{column} = {value_text(domain[code])}")
-    return Disclosure(
+    return RatioDisclosure(
         group=", ".join(reversed(names)) or "the whole table",
         value=value_text(histogram.values[value]),
         people=size,

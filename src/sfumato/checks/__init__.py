@@ -24,8 +24,8 @@ from sfumato.checks.counting import (
 from sfumato.checks.report import Check, ColumnCheck, Measure, Posterior
 from sfumato.checks.requirements import (
     REQUIREMENTS,
-    Held,
     Requirement,
+    RequirementResult,
     WithinCeilings,
     parse_requirement,
 )
@@ -195,9 +195,9 @@ __all__ = [
     "Check",
     "ClassCounts",
     "ColumnCheck",
-    "Held",
     "Measure",
     "Posterior",
+    "RequirementResult",
     "check",
     "parse_requirement",
 ]

@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from sfumato.checks.requirements import Held
+from sfumato.checks.requirements import RequirementResult
 from sfumato.columns import Value, value_text, value_to_json
 from sfumato.shown import Shown, html_table
 
@@ -81,7 +81,7 @@ class Check(Shown):
     classes: int
     alone: int  # rows whose quasi columns nobody shares
     columns: tuple[ColumnCheck, ...]
-    requirements: tuple[Held, ...]
+    requirements: tuple[RequirementResult, ...]
 
     @property
     def holds(self) -> bool:
@@ -181,7 +181,7 @@ def _most_raised(checked: ColumnCheck) -> list[Posterior]:
     return sorted(checked.posteriors, key=lambda p: p.largest / p.prior, reverse=True)
 
 
-def _requirement_text(held: Held) -> str:
+def _requirement_text(held: RequirementResult) -> str:
     where = "" if held.row is None else f"; row {held.row:,}"
     note = f"; {held.note}" if held.note else ""
     return (

@@ -24,7 +24,7 @@ ROUNDING = 1e-9  # entropies and distances are floats: so much may be missing
 
 
 @dataclass(frozen=True)
-class Held:
+class RequirementResult:
     """Whether one column keeps one requirement; `row` is the first row of the worst class."""
 
     requirement: str
@@ -53,11 +53,13 @@ class Requirement(TextForm, ABC):
     what: ClassVar[str] = "requirement"
 
     @abstractmethod
-    def held(self, cells: ClassCounts) -> Held:
+    def held(self, cells: ClassCounts) -> RequirementResult:
         """Measure the column and compare."""
 
-    def _held(self, cells: ClassCounts, holds: bool, worst: measures.Worst, limit: float) -> Held:
-        return Held(str(self), cells.column, holds, worst.figure, limit, worst.row)
+    def _held(
+        self, cells: ClassCounts, holds: bool, worst: measures.Worst, limit: float
+    ) -> RequirementResult:
+        return RequirementResult(str(self), cells.column, holds, worst.figure, limit, worst.row)
 
 
 def _at_least_one(value: object, name: str, requirement: str) -> int:
@@ -90,7 +92,7 @@ class KAnonymity(Requirement):
     def __post_init__(self) -> None:
         object.__setattr__(self, "k", _at_least_one(self.k, "k", self.name))
 
-    def held(self, cells: ClassCounts) -> Held:
+    def held(self, cells: ClassCounts) -> RequirementResult:
         worst = measures.k_anonymity(cells)
         return self._held(cells, worst.figure >= self.k, worst, self.k)
 
@@ -105,7 +107,7 @@ class DistinctLDiversity(Requirement):
     def __post_init__(self) -> None:
         object.__setattr__(self, "l", _at_least_one(self.l, "l", self.name))
 
-    def held(self, cells: ClassCounts) -> Held:
+    def held(self, cells: ClassCounts) -> RequirementResult:
         worst = measures.distinct_l(cells)
         return self._held(cells, worst.figure >= self.l, worst, self.l)
 
@@ -120,7 +122,7 @@ class EntropyLDiversity(Requirement):
     def __post_init__(self) -> None:
         object.__setattr__(self, "l", _positive(self.l, "l", self.name))
 
-    def held(self, cells: ClassCounts) -> Held:
+    def held(self, cells: ClassCounts) -> RequirementResult:
         worst = measures.entropy_l(cells)
         holds = worst.figure >= float(self.l) * (1 - ROUNDING)
         return self._held(cells, holds, worst, float(self.l))
@@ -138,7 +140,7 @@ class RecursiveLDiversity(Requirement):
         object.__setattr__(self, "c", _positive(self.c, "c", self.name))
         object.__setattr__(self, "l", _at_least_one(self.l, "l", self.name))
 
-    def held(self, cells: ClassCounts) -> Held:
+    def held(self, cells: ClassCounts) -> RequirementResult:
         least, row = measures.recursive_c(cells, self.l)
         measured = float("inf") if least is None else float(least)
         holds = least is not None and least < self.c
@@ -155,7 +157,7 @@ class EnhancedBetaLikeness(Requirement):
     def __post_init__(self) -> None:
         object.__setattr__(self, "beta", _positive(self.beta, "beta", self.name))
 
-    def held(self, cells: ClassCounts) -> Held:
+    def held(self, cells: ClassCounts) -> RequirementResult:
         worst = measures.enhanced_beta(cells)
         holds = worst.figure <= float(self.beta) * (1 + ROUNDING)
         return self._held(cells, holds, worst, float(self.beta))
@@ -177,7 +179,7 @@ class TCloseness(Requirement):
                 f"Got {self.distance!r} instead."
             )
 
-    def held(self, cells: ClassCounts) -> Held:
+    def held(self, cells: ClassCounts) -> RequirementResult:
         worst = measures.t_equal(cells) if self.distance == "equal" else measures.t_ordered(cells)
         if worst is None:
             raise UsageError(
@@ -197,7 +199,7 @@ class DeltaDisclosure(Requirement):
     def __post_init__(self) -> None:
         object.__setattr__(self, "delta", _positive(self.delta, "delta", self.name))
 
-    def held(self, cells: ClassCounts) -> Held:
+    def held(self, cells: ClassCounts) -> RequirementResult:
         worst = measures.delta_disclosure(cells)
         return self._held(cells, worst.figure < float(self.delta), worst, float(self.delta))
 
@@ -208,7 +210,7 @@ class WithinCeilings:
 
     guarantee: Guarantee
 
-    def held(self, cells: ClassCounts) -> Held:
+    def held(self, cells: ClassCounts) -> RequirementResult:
         histogram = Histogram(cells.column, cells.values, cells.totals)
         ceilings = self.guarantee.ceilings(histogram)
         found = measures.largest_posteriors(cells)
@@ -216,7 +218,7 @@ class WithinCeilings:
         (share, row), ceiling = found[code], ceilings[code]
         note = f"the share of {value_text(cells.values[code])}"
         holds = share <= ceiling
-        return Held(
+        return RequirementResult(
             str(self.guarantee), cells.column, holds, float(share), float(ceiling), row, note
         )
 

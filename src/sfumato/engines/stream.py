@@ -36,7 +36,7 @@ class RowStream(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class Section:
+class StreamSection:
     """A run of the stream, as the first pass counted it.
 
     `start` is its first position; `before` and `counts` are, per sensitive column, the counts of
@@ -50,10 +50,10 @@ class Section:
     counts: Mapping[str, IntArray]
 
     @staticmethod
-    def whole(profile: Profile) -> Section:
+    def whole(profile: Profile) -> StreamSection:
         counts = {column: h.counts for column, h in profile.histograms.items()}
         before = {column: np.zeros_like(count) for column, count in counts.items()}
-        return Section(0, profile.rows, before, counts)
+        return StreamSection(0, profile.rows, before, counts)
 
 
 class RecordStream(RowStream):
@@ -69,7 +69,7 @@ class RecordStream(RowStream):
         threads: bool,
         progress: Progress,
         tracing: TraceWriter | None = None,
-        section: Section | None = None,
+        section: StreamSection | None = None,
     ) -> None:
         super().__init__(table, profile, plan, progress)
         self.plan, self.draws, self.tracing = plan, draws, tracing
@@ -78,7 +78,7 @@ class RecordStream(RowStream):
             column: SensitiveCoder(table, column, histogram.values)
             for column, histogram in profile.histograms.items()
         }
-        self._section = Section.whole(profile) if section is None else section
+        self._section = StreamSection.whole(profile) if section is None else section
         self._left = {column: counts.copy() for column, counts in self._section.counts.items()}
         self._seen = {column: counts.copy() for column, counts in self._section.before.items()}
 

@@ -19,7 +19,7 @@ _DEVIATIONS = 2  # published counts this close to the limit cannot be told from 
 
 
 @dataclass(frozen=True, eq=False)
-class Held:
+class DecoySums:
     """A sum over the records of a condition: all of them, and those with the value asked for."""
 
     all: FloatArray  # G = Σ g
@@ -150,13 +150,15 @@ class Decoy(Operator):
         """
         rows, own = sum(self.counts or ()), np.maximum(counts, 0.0)
         without = np.maximum(rows * (1 - self.shares[values]), 1.0)
-        held = Held(own + np.clip(matching - own, 0.0, without), own)
+        held = DecoySums(own + np.clip(matching - own, 0.0, without), own)
         found = np.maximum(self.covariance(values, held, held, held), 0.0)
         seen = np.broadcast_to(1 / self.groups - self.decoy_rates[values], found.shape)
         # at the eligibility limit nothing can be told
         return np.where(seen == 0, np.inf, found)
 
-    def covariance(self, values: IntArray, square: Held, first: Held, second: Held) -> FloatArray:
+    def covariance(
+        self, values: IntArray, square: DecoySums, first: DecoySums, second: DecoySums
+    ) -> FloatArray:
         """Cov of two estimated sums over the records with one value; equal arguments: variance.
 
         With k = 1/(1/c − r), p = c·r, t = (dr/do)(G − T), Y = (T + (G − T)p)/c:

@@ -13,7 +13,7 @@ import numpy as np
 
 from sfumato.draws import BoolArray, IntArray
 from sfumato.operators.base import FloatArray
-from sfumato.operators.decoy import Decoy, Held
+from sfumato.operators.decoy import Decoy, DecoySums
 from sfumato.operators.drawn import DrawnEstimated, histogram
 from sfumato.operators.estimator import Estimated, Estimator, Forms, Moments, Statistic, sum_by
 from sfumato.operators.inverse import Inverse, product
@@ -197,18 +197,18 @@ class DecoyEstimated(Structured):
             self._held(forms, (each.weight,), each, bounded=each.weight == each.number)
             for each in (first, second)
         ]
-        chosen = [Held(each.all[single], each.own[single]) for each in (square, *held)]
+        chosen = [DecoySums(each.all[single], each.own[single]) for each in (square, *held)]
         closed = plain.copy()
         closed[single] = self._operator.covariance(low[single], *chosen)
         return closed
 
     def _held(
         self, forms: Forms, weights: tuple[Hashable, ...], each: Statistic, *, bounded: bool
-    ) -> Held:
+    ) -> DecoySums:
         sums = self.moments.sums[weights]
         everything = forms.by_row(self.counted(forms, sums, each.there))
         own = forms.by_row(self.linear(forms, sums, each.values))
-        return Held(everything, np.clip(own, 0.0, everything) if bounded else own)
+        return DecoySums(everything, np.clip(own, 0.0, everything) if bounded else own)
 
 
 class DrawnEstimator(Estimator):

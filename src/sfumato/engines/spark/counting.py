@@ -20,7 +20,7 @@ from sfumato.engines.coding import (
     without_nan,
 )
 from sfumato.engines.counting import quasi_codes
-from sfumato.engines.stream import Section
+from sfumato.engines.stream import StreamSection
 from sfumato.errors import DataError
 from sfumato.profile import Cells, Histogram, Profile
 from sfumato.table import Table
@@ -50,14 +50,14 @@ class Sections:
     profile: Profile
     columns: Mapping[str, PartitionCounts]
 
-    def section(self, number: int) -> Section:
+    def section(self, number: int) -> StreamSection:
         before, here = {}, {}
         for column, counted in self.columns.items():
             values = len(self.profile.histograms[column].values)
             before[column] = counted.of(counted.partitions < number, values)
             here[column] = counted.of(counted.partitions == number, values)
         first = next(iter(self.columns))
-        return Section(int(before[first].sum()), int(here[first].sum()), before, here)
+        return StreamSection(int(before[first].sum()), int(here[first].sum()), before, here)
 
 
 def whole_records(table: Table, frame: Any, columns: Sequence[str]) -> Any:

@@ -12,9 +12,9 @@ from sfumato.engines.counting import Progress, no_progress, take_profile
 from sfumato.errors import UsageError
 from sfumato.evidence.compare.candidates import Candidate, listed, pair_up, short_names
 from sfumato.evidence.compare.comparison import Comparison, Row
-from sfumato.evidence.compare.measure import Job, Settings, slowest_first
+from sfumato.evidence.compare.measure import Trial, TrialSettings, slowest_first
 from sfumato.evidence.compare.pages import comparison_page
-from sfumato.evidence.compare.running import run_jobs
+from sfumato.evidence.compare.running import run_trials
 from sfumato.evidence.compare.state import State, key_of
 from sfumato.evidence.places import report_folder
 from sfumato.evidence.report.shapes import label
@@ -77,7 +77,7 @@ def compare(
         people = people_of(own)
         if isinstance(workload, str):
             workload = generate_workload(people, workload, count=questions, seed=seed, column=about)
-        settings = Settings(
+        settings = TrialSettings(
             workload,
             tuple(label(question.value) for question in workload.questions),
             tuple(true_counts(workload, people).tolist()),
@@ -116,7 +116,7 @@ def _results(
     chosen: list[Candidate],
     table: Table,
     contents: str,
-    settings: Settings,
+    settings: TrialSettings,
     jobs: int | None,
     rows: int,
     progress: Progress,
@@ -126,13 +126,13 @@ def _results(
     found = {key: result for key in keys if (result := state.found(key)) is not None}
     names = dict(zip(keys, short_names(chosen), strict=True))
     todo = {
-        key: Job(candidate, table, state.work(key), settings)
+        key: Trial(candidate, table, state.work(key), settings)
         for key, candidate in sorted(
             zip(keys, chosen, strict=True), key=lambda pair: slowest_first(pair[1])
         )
         if key not in found
     }
-    for key, result in run_jobs(
+    for key, result in run_trials(
         todo, names, at_once=jobs, rows=rows, progress=progress, total=len(keys)
     ):
         state.keep(key, result)

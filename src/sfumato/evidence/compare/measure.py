@@ -36,7 +36,7 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, eq=False)
-class Settings:
+class TrialSettings:
     """What is done alike to every candidate."""
 
     workload: Workload
@@ -49,34 +49,34 @@ class Settings:
 
 
 @dataclass(frozen=True, eq=False)
-class Job:
+class Trial:
     """One candidate, the table, and a private folder to work in."""
 
     candidate: Candidate
     table: Table
     folder: Path
-    settings: Settings
+    settings: TrialSettings
 
 
 def slowest_first(candidate: Candidate) -> int:
     """A key to sort by: what takes longest starts first, so that nothing is waited for at the end.
 
-    >>> ways = ["rho-privacy(0.1, 0.2) by uniform", "l-diversity(5) by heterogeneous"]
-    >>> sorted(map(Candidate.parse, ways), key=slowest_first)[0].mechanism
+    >>> texts = ["rho-privacy(0.1, 0.2) by uniform", "l-diversity(5) by heterogeneous"]
+    >>> sorted(map(Candidate.parse, texts), key=slowest_first)[0].mechanism
     'heterogeneous'
     """
-    way = None if candidate.mechanism is None else parse_mechanism(candidate.mechanism)
-    if isinstance(way, _TRACED):
+    mechanism = None if candidate.mechanism is None else parse_mechanism(candidate.mechanism)
+    if isinstance(mechanism, _TRACED):
         return 0
     return 1 if isinstance(parse_guarantee(candidate.guarantee), CeilingGuarantee) else 2
 
 
-def measure(job: Job, say: Say) -> dict[str, Any]:
+def measure(trial: Trial, say: Say) -> dict[str, Any]:
     """Publish, ask, audit, attack. A candidate that cannot be published is told by its reason."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what they warn of stands in the caveats
-            return _measured(job, say)
+            return _measured(trial, say)
     except InfeasibleGuarantee as error:
         return {"failed": str(error), "witness": error.witness, "nearest": error.nearest}
     except SfumatoError as error:
@@ -90,28 +90,33 @@ def measure(job: Job, say: Say) -> dict[str, Any]:
         }
 
 
-def _measured(job: Job, say: Say) -> dict[str, Any]:
-    settings, seconds = job.settings, {}
-    way = None if job.candidate.mechanism is None else parse_mechanism(job.candidate.mechanism)
-    trace = job.folder / "trace" if isinstance(way, _TRACED) else None
+def _measured(trial: Trial, say: Say) -> dict[str, Any]:
+    settings, seconds = trial.settings, {}
+    named = trial.candidate.mechanism
+    mechanism = None if named is None else parse_mechanism(named)
+    trace = trial.folder / "trace" if isinstance(mechanism, _TRACED) else None
     say("publishing")
     began = time.perf_counter()
     publication = publish(
-        job.table, job.candidate.guarantee, to=job.folder / "release", mechanism=way, trace=trace
+        trial.table,
+        trial.candidate.guarantee,
+        to=trial.folder / "release",
+        mechanism=mechanism,
+        trace=trace,
     )
     seconds["publish"] = time.perf_counter() - began
-    release = Release(job.folder / "release", verify=False)
+    release = Release(trial.folder / "release", verify=False)
     say("asking")
     began = time.perf_counter()
     answers = release_answers(settings.workload, release)
     seconds["ask"] = time.perf_counter() - began
     say("auditing")
     began = time.perf_counter()
-    verdict = audit(job.table, release, trace=trace)
+    verdict = audit(trial.table, release, trace=trace)
     seconds["audit"] = time.perf_counter() - began
     say("attacking")
     began = time.perf_counter()
-    attacks, problem = _attacked(job, release)
+    attacks, problem = _attacked(trial, release)
     seconds["attack"] = time.perf_counter() - began
     accuracy = measure_accuracy(
         np.array(settings.truth, np.int64),
@@ -142,31 +147,31 @@ def _measured(job: Job, say: Say) -> dict[str, Any]:
         "penalty": (
             release_penalty(release).to_json() if isinstance(release, GeneralizedRelease) else None
         ),
-        "predicted": _predicted(job, manifest.mechanism),
+        "predicted": _predicted(trial, manifest.mechanism),
         "seconds": {name: round(value, 3) for name, value in seconds.items()},
     }
 
 
-def _predicted(job: Job, mechanism: str) -> dict[str, Any] | None:
+def _predicted(trial: Trial, mechanism: str) -> dict[str, Any] | None:
     """What the plan alone lets expect of the same questions; None where nothing can be told."""
-    promise, way = parse_guarantee(job.candidate.guarantee), parse_mechanism(mechanism)
-    if isinstance(way, _TRACED):
+    guarantee, chosen = parse_guarantee(trial.candidate.guarantee), parse_mechanism(mechanism)
+    if isinstance(chosen, _TRACED):
         return None
     try:
-        profile = profile_for(job.table, promise, way)
-        _, plan = choose_plan(profile, promise, way, Draws.system())
-        errors = workload_errors(plan, profile, people_of(job.table), job.settings.workload)
+        profile = profile_for(trial.table, guarantee, chosen)
+        _, plan = choose_plan(profile, guarantee, chosen, Draws.system())
+        errors = workload_errors(plan, profile, people_of(trial.table), trial.settings.workload)
     except SfumatoError:
         return None
     return {"mean_absolute_error": _number(float(errors.mean()))}
 
 
-def _attacked(job: Job, release: Release) -> tuple[list[dict[str, Any]], str | None]:
+def _attacked(trial: Trial, release: Release) -> tuple[list[dict[str, Any]], str | None]:
     """The outcomes without the people: which rows are exposed is for `sfumato attack` to show."""
-    settings = job.settings
+    settings = trial.settings
     try:
         outcomes = attack(
-            job.table,
+            trial.table,
             release,
             attacks=list(settings.attacks),
             column=settings.workload.questions[0].column,

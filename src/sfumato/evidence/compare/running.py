@@ -17,16 +17,16 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.engines.counting import Progress
-from sfumato.evidence.compare.measure import Job, measure
+from sfumato.evidence.compare.measure import Trial, measure
 
 _START = "from sfumato.evidence.compare.worker import main; main()"
 _BASE_MEGABYTES = 600
 _BYTES_PER_ROW = 3_000  # of a worker, at the worst mechanism
-Told = tuple[str, dict[str, Any] | None]  # the job's key; a message, or None at the end
+Told = tuple[str, dict[str, Any] | None]  # the trial's key; a message, or None at the end
 
 
-def run_jobs(
-    jobs: Mapping[str, Job],
+def run_trials(
+    trials: Mapping[str, Trial],
     names: Mapping[str, str],
     *,
     at_once: int | None,
@@ -39,22 +39,22 @@ def run_jobs(
     `at_once` None is as many as there are processors; fewer start while memory is short. With 1
     everything happens in this process.
     """
-    done = total - len(jobs)
+    done = total - len(trials)
     most = at_once if at_once is not None else (os.cpu_count() or 1)
-    if most <= 1 or len(jobs) <= 1:
-        for key, job in jobs.items():
-            result = measure(job, _teller(progress, names[key], done, total))
-            shutil.rmtree(job.folder, ignore_errors=True)
+    if most <= 1 or len(trials) <= 1:
+        for key, trial in trials.items():
+            result = measure(trial, _teller(progress, names[key], done, total))
+            shutil.rmtree(trial.folder, ignore_errors=True)
             done += 1
             yield key, result
         return
-    waiting = list(jobs)
+    waiting = list(trials)
     told: queue.Queue[Told] = queue.Queue()
     with _workers() as running:
         while waiting or running:
             while waiting and len(running) < most and (not running or has_room(rows)):
                 key = waiting.pop(0)
-                running[key] = _start(key, jobs[key], told)
+                running[key] = _start(key, trials[key], told)
                 progress(f"{names[key]}: starting", done, total)
             try:
                 key, message = told.get(timeout=1.0)
@@ -66,7 +66,7 @@ def run_jobs(
                 running[key].result = message["result"]
             else:
                 worker = running.pop(key)
-                shutil.rmtree(jobs[key].folder, ignore_errors=True)
+                shutil.rmtree(trials[key].folder, ignore_errors=True)
                 done += 1
                 progress(f"{names[key]}: done", done, total)
                 yield key, worker.outcome()
@@ -110,22 +110,24 @@ def _workers() -> Iterator[dict[str, _Worker]]:
             worker.outcome()
 
 
-def _start(key: str, job: Job, told: queue.Queue[Told]) -> _Worker:
+def _start(key: str, trial: Trial, told: queue.Queue[Told]) -> _Worker:
     process = subprocess.Popen(
         [sys.executable, "-c", _START],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
     )
-    threading.Thread(target=_listen, args=(key, process, job, told), daemon=True).start()
+    threading.Thread(target=_listen, args=(key, process, trial, told), daemon=True).start()
     return _Worker(process)
 
 
-def _listen(key: str, process: subprocess.Popen[bytes], job: Job, told: queue.Queue[Told]) -> None:
+def _listen(
+    key: str, process: subprocess.Popen[bytes], trial: Trial, told: queue.Queue[Told]
+) -> None:
     assert process.stdin is not None
     assert process.stdout is not None
     try:
-        process.stdin.write(pickle.dumps(job))
+        process.stdin.write(pickle.dumps(trial))
         process.stdin.flush()  # and left open: its end ends the worker
         with process.stdout as lines:
             for line in lines:

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from sfumato.errors import DataError
 from sfumato.evidence.compare.candidates import Candidate
-from sfumato.evidence.compare.measure import Settings
+from sfumato.evidence.compare.measure import TrialSettings
 from sfumato.pages import write_whole
 from sfumato.table import Table
 from sfumato.table.sources import ParquetSource
@@ -117,7 +117,7 @@ class State:
         return replace(table, source=ParquetSource([place]), drop=()), digest.hexdigest()
 
 
-def key_of(candidate: Candidate, table: str, settings: Settings) -> str:
+def key_of(candidate: Candidate, table: str, settings: TrialSettings) -> str:
     """A hash of everything that a result depends on; `table` is the hash of its contents."""
     described = [
         __version__,

@@ -1,6 +1,6 @@
 """A process of its own for one candidate.
 
-The job comes on standard input. Standard output carries one JSON object per line: what is being
+The trial comes on standard input. Standard output carries one JSON object per line: what is being
 done, and at last the result. The process ends by itself when standard input closes: a comparison
 that is killed leaves no worker behind.
 """
@@ -20,14 +20,14 @@ from sfumato.evidence.compare.measure import measure
 def main() -> None:
     lines = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # nothing else may write between the lines
-    job = pickle.load(sys.stdin.buffer)  # from the process that started this one
+    trial = pickle.load(sys.stdin.buffer)  # from the process that started this one
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
     def tell(message: dict[str, Any]) -> None:
         lines.write(json.dumps(message) + "\n")
         lines.flush()
 
-    tell({"result": measure(job, lambda stage: tell({"stage": stage}))})
+    tell({"result": measure(trial, lambda stage: tell({"stage": stage}))})
     lines.close()
     sys.stdout.flush()
     os._exit(0)  # the thread still reads
