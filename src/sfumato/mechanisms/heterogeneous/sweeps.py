@@ -21,7 +21,7 @@ import numpy as np
 
 from sfumato.draws import IntArray
 from sfumato.mechanisms.heterogeneous.blocks import split
-from sfumato.mechanisms.heterogeneous.match import Matcher
+from sfumato.mechanisms.heterogeneous.match import Matcher, sort_greedy
 from sfumato.mechanisms.heterogeneous.ncp import Axis, Cover, Floats, Scale
 
 PAIRS = 1 << 18  # pairs of rows and records whose costs are made at once: they stay in the cache
@@ -184,7 +184,8 @@ class _Rows:
                 cost += np.multiply(
                     axis.growth(cover, codes[buckets[:, None], places]), float(unit)
                 )
-                cost += (unit * axis.size(cover)).astype(np.float64)[:, None, :]
+                if self.matcher is sort_greedy:  # a constant of a row makes the others slow
+                    cost += (unit * axis.size(cover)).astype(np.float64)[:, None, :]
         return cost
 
     def _single(self, buckets: IntArray, places: IntArray) -> Covers:
