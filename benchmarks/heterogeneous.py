@@ -8,8 +8,8 @@
     python benchmarks/heterogeneous.py edges    each edge with chance 1/l
     python benchmarks/heterogeneous.py queries  range counts under beta = 3
 
-Choices in the code were made on the slice from 10,000 to 20,000 and on generated records; the
-other slices are measured only. Data: the folder in SFUMATO_DATA, else ../shared/data beside the
+Choices in the code were made on the slice from 10,000 to 20,000; the other
+slices are measured only. Data: the folder in SFUMATO_DATA, else ../shared/data beside the
 repository.
 """
 
