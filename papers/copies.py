@@ -14,12 +14,12 @@ import numpy as np
 
 from sfumato.draws import BoolArray, IntArray
 from sfumato.mechanisms.reconstruction.drawing import Drawn
-from sfumato.mechanisms.reconstruction.groups import Groups
+from sfumato.mechanisms.reconstruction.groups import PersonalGroups
 from sfumato.mechanisms.reconstruction.levels import Level
 from sfumato.mechanisms.reconstruction.tails import FloatArray
 
 
-def guess_samples(groups: Groups, drawn: Drawn, possible: IntArray) -> IntArray:
+def guess_samples(groups: PersonalGroups, drawn: Drawn, possible: IntArray) -> IntArray:
     """The smallest number of records, of those possible, that explains each group's copies.
 
     T copies come from o records when T is o·N/n rounded up or down. A group whose copies nothing
@@ -63,7 +63,7 @@ class CopiesOutcome:
 
 
 def copies_attack(
-    groups: Groups,
+    groups: PersonalGroups,
     drawn: Drawn,
     levels: tuple[Level, ...],
     sampled: BoolArray,

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from sfumato import datasets
 from sfumato.engines.counting import count_cells, take_profile
-from sfumato.mechanisms.reconstruction.groups import Groups, personal_groups
+from sfumato.mechanisms.reconstruction.groups import PersonalGroups, personal_groups
 from sfumato.mechanisms.reconstruction.merging import Linkage
 from sfumato.profile import Cells
 from sfumato.table import read
@@ -30,7 +30,7 @@ class Study:
     values: int
     cells: Cells
 
-    def groups(self, linkage: Linkage = "components") -> Groups:
+    def groups(self, linkage: Linkage = "components") -> PersonalGroups:
         return personal_groups(self.cells, self.values, linkage, SIGNIFICANCE)
 
 

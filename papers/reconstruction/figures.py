@@ -12,7 +12,7 @@ import numpy as np
 from papers.reconstruction.data import Study
 from sfumato.draws import BoolArray, Draws, IntArray
 from sfumato.mechanisms.reconstruction.drawing import draw_block
-from sfumato.mechanisms.reconstruction.groups import Groups
+from sfumato.mechanisms.reconstruction.groups import PersonalGroups
 from sfumato.mechanisms.reconstruction.levels import levels
 from sfumato.mechanisms.reconstruction.tails import FloatArray, Setting, chernoff_size, exact_limit
 from sfumato.mechanisms.reconstruction.testing import choose_samples, violations
@@ -100,14 +100,14 @@ def limits() -> list[Series]:
     return found
 
 
-def paper_samples(groups: Groups, setting: Setting) -> IntArray:
+def paper_samples(groups: PersonalGroups, setting: Setting) -> IntArray:
     """⌊s_g⌋ of every group's own largest share, as printed; at least 1."""
     shares = groups.largest / groups.sizes
     limit = np.array([chernoff_size(float(share), setting) for share in shares])
     return np.asarray(np.minimum(groups.sizes, np.maximum(limit, 1.0)), np.int64)
 
 
-def samples_of(way: str, groups: Groups, setting: Setting) -> IntArray:
+def samples_of(way: str, groups: PersonalGroups, setting: Setting) -> IntArray:
     if way == "uniform":
         return groups.sizes
     if way == "paper":
@@ -116,7 +116,7 @@ def samples_of(way: str, groups: Groups, setting: Setting) -> IntArray:
     return choose_samples(groups, setting, bound, levels(setting, bound))  # type: ignore[arg-type]
 
 
-def query_pool(groups: Groups, values: int, count: int) -> tuple[list[Query], FloatArray]:
+def query_pool(groups: PersonalGroups, values: int, count: int) -> tuple[list[Query], FloatArray]:
     """Random conjunctions of one to three quasi values and a sensitive one, from 0.1 % on."""
     generator = np.random.default_rng(3)  # questions, not protection
     table = count_table(groups, values)
@@ -141,7 +141,7 @@ def query_pool(groups: Groups, values: int, count: int) -> tuple[list[Query], Fl
     return pool, np.array(truth)
 
 
-def count_table(groups: Groups, values: int) -> IntArray:
+def count_table(groups: PersonalGroups, values: int) -> IntArray:
     table = np.zeros((len(groups), values), np.int64)
     owner = np.repeat(np.arange(len(groups)), np.diff(groups.starts))
     table[owner, groups.values] = groups.counts
@@ -149,7 +149,7 @@ def count_table(groups: Groups, values: int) -> IntArray:
 
 
 def mean_error(
-    groups: Groups,
+    groups: PersonalGroups,
     samples: IntArray,
     setting: Setting,
     pool: tuple[list[Query], FloatArray],
@@ -221,7 +221,7 @@ def violations_and_errors(
     return found, defaults(study, groups, own, pool, effort)
 
 
-def exposure(groups: Groups, setting: Setting) -> dict[str, float]:
+def exposure(groups: PersonalGroups, setting: Setting) -> dict[str, float]:
     shares = {}
     for bound in ("chernoff", "exact"):
         exposed = violations(groups, setting, bound)
@@ -232,7 +232,7 @@ def exposure(groups: Groups, setting: Setting) -> dict[str, float]:
 
 def defaults(
     study: Study,
-    groups: Groups,
+    groups: PersonalGroups,
     setting: Setting,
     pool: tuple[list[Query], FloatArray],
     effort: Effort,

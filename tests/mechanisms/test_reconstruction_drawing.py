@@ -10,7 +10,7 @@ import pytest
 from sfumato.draws import Draws
 from sfumato.mechanisms.reconstruction import groups as grouping
 from sfumato.mechanisms.reconstruction.drawing import Drawn, draw_block, round_shares
-from sfumato.mechanisms.reconstruction.groups import Groups
+from sfumato.mechanisms.reconstruction.groups import PersonalGroups
 from sfumato.mechanisms.reconstruction.prediction import inflation, published_moments
 from sfumato.mechanisms.reconstruction.scales import part_scales, parts_of
 from sfumato.mechanisms.reconstruction.tails import Setting
@@ -20,18 +20,18 @@ HALF = Uniform(6, Fraction(1, 2))
 SETTING = Setting(Fraction("0.3"), Fraction("0.3"), Fraction(1, 2), 6)
 
 
-def random_groups(seed: int, number: int = 300) -> tuple[Groups, np.ndarray]:
+def random_groups(seed: int, number: int = 300) -> tuple[PersonalGroups, np.ndarray]:
     generator = np.random.default_rng(seed)
     table = generator.poisson(generator.gamma(0.4, 12, size=(number, 6)))
     table[table.sum(axis=1) == 0, 0] = 1
     owner, values = np.nonzero(table)
     starts = np.searchsorted(owner, np.arange(number + 1))
-    found = Groups((), np.arange(number), starts, values, table[owner, values])
+    found = PersonalGroups((), np.arange(number), starts, values, table[owner, values])
     samples = generator.integers(0, found.sizes + 1)
     return found, samples
 
 
-def draw_all(groups: Groups, samples: np.ndarray, draws: Draws) -> Drawn:
+def draw_all(groups: PersonalGroups, samples: np.ndarray, draws: Draws) -> Drawn:
     parts = [draw_block(groups, samples, run, HALF, draws) for run in groups.blocks()]
     return Drawn(
         *(

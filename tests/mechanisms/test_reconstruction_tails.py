@@ -11,7 +11,7 @@ import pytest
 
 from sfumato.draws import Draws
 from sfumato.mechanisms.reconstruction.drawing import draw_block
-from sfumato.mechanisms.reconstruction.groups import Groups
+from sfumato.mechanisms.reconstruction.groups import PersonalGroups
 from sfumato.mechanisms.reconstruction.levels import level_of, levels
 from sfumato.mechanisms.reconstruction.tails import Setting, chernoff_size, exact_limit, tails
 from sfumato.mechanisms.reconstruction.testing import choose_samples, private_cells
@@ -122,9 +122,9 @@ def _pmf(k: int, a: Fraction, rest: int, q: Fraction) -> list[Fraction]:
     return total
 
 
-def repeated(counts: list[int], times: int) -> Groups:
+def repeated(counts: list[int], times: int) -> PersonalGroups:
     cells = len(counts)
-    return Groups(
+    return PersonalGroups(
         (),
         np.arange(times),
         np.arange(times + 1) * cells,

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pytest
 
 from sfumato.operators import Decoy, FineGrain, Operator, Part, Parts, Uniform
-from sfumato.operators.bucket_estimates import FITS, BucketFit, Groups
+from sfumato.operators.bucket_estimates import FITS, BucketFit, ShownGroups
 from sfumato.operators.bucketed import BucketEstimator
 from sfumato.operators.buckets import BucketKinds, BucketOperator
 from sfumato.operators.drawn import DrawnEstimated
@@ -165,7 +165,7 @@ def test_groups_are_fitted_as_if_alone(
     number = np.array([0.0, 1.0, 30.0, 200.0, 720.0])
     order = np.random.default_rng(4).integers(0, 240, 720)
     beside = np.array([shares[order[: int(n)]].sum(axis=0) for n in number])
-    together = fit.fit(Groups.of_counts(number, beside))
+    together = fit.fit(ShownGroups.of_counts(number, beside))
     for place, n in enumerate(number):
         alone = fit.fit_counts(n, beside[place])
         np.testing.assert_allclose(together.mean[place], alone.mean, rtol=1e-9, atol=1e-9)

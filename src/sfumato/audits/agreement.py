@@ -21,8 +21,8 @@ from sfumato.audits.findings import Direction, Finding, number_text
 from sfumato.audits.following import (
     SURE,
     Chances,
+    GroupAgreement,
     Grouping,
-    Groups,
     Pairs,
     follow,
     shortfall_exponent,
@@ -176,8 +176,8 @@ def _power(
     case: AuditCase,
     column: str,
     pairs: Pairs,
-    everybody: Groups,
-    groups: list[Groups],
+    everybody: GroupAgreement,
+    groups: list[GroupAgreement],
     alarm: float,
     least: float,
 ) -> Finding:

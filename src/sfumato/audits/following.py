@@ -95,7 +95,7 @@ class Grouping:
 
 
 @dataclass(frozen=True, eq=False)
-class Groups:
+class GroupAgreement:
     """The agreement within groups, beside its law and what it were without protection."""
 
     names: Callable[[int], str]
@@ -116,7 +116,7 @@ class Groups:
         return self.names(int(self.keys[place]))
 
 
-def sum_up(pairs: Pairs, groupings: Sequence[Grouping]) -> list[Groups]:
+def sum_up(pairs: Pairs, groupings: Sequence[Grouping]) -> list[GroupAgreement]:
     """The agreement and its law for several groupings at once."""
     found = [_Sums(pairs, grouping) for grouping in groupings]
     starts = np.searchsorted(pairs.cell, np.arange(len(pairs.owner)))
@@ -175,8 +175,8 @@ class _Sums:
     def add(self, place: int, values: FloatArray) -> None:
         self.moments[:, place] = self._sum(values)
 
-    def groups(self) -> Groups:
-        return Groups(
+    def groups(self) -> GroupAgreement:
+        return GroupAgreement(
             self.grouping.name,
             self.keys,
             self._sum(self._people),

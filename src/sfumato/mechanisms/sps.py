@@ -18,7 +18,7 @@ from sfumato.mechanisms.perturbed import relative_error
 from sfumato.mechanisms.protocol import CellPlan, Emitted, Mechanism, PlanTable, PublishedQuasi
 from sfumato.mechanisms.reconstruction.described import describe_sampling
 from sfumato.mechanisms.reconstruction.drawing import draw_block
-from sfumato.mechanisms.reconstruction.groups import Groups, personal_groups
+from sfumato.mechanisms.reconstruction.groups import PersonalGroups, personal_groups
 from sfumato.mechanisms.reconstruction.levels import Bound, Level, levels
 from sfumato.mechanisms.reconstruction.merging import Linkage
 from sfumato.mechanisms.reconstruction.scales import part_scales, parts_of
@@ -45,7 +45,7 @@ class SampledPlan(CellPlan):
     setting: Setting
     bound: Bound
     levels: tuple[Level, ...]
-    groups: Groups
+    groups: PersonalGroups
     samples: IntArray
 
     kind: ClassVar[str] = "perturbed"

@@ -24,7 +24,7 @@ _SETTLED = 1e-3  # relative change of the deviation's variance
 
 
 @dataclass(frozen=True, eq=False)
-class Groups:
+class ShownGroups:
     """What the release shows of groups of records: exact totals, and what stands beside values."""
 
     number: FloatArray  # records, by group
@@ -34,7 +34,7 @@ class Groups:
     shown_squares: FloatArray  # o for e²
 
     @classmethod
-    def of_counts(cls, number: FloatArray, shown: FloatArray) -> Groups:
+    def of_counts(cls, number: FloatArray, shown: FloatArray) -> ShownGroups:
         return cls(number, number, number, shown, shown)
 
     def __len__(self) -> int:
@@ -65,7 +65,7 @@ class BucketFit(ABC):
         return np.asarray(self.counts / max(self.rows, 1.0))
 
     @abstractmethod
-    def fit(self, groups: Groups) -> Fitted:
+    def fit(self, groups: ShownGroups) -> Fitted:
         """Estimate every group by itself."""
 
     def noise(self, within: FloatArray, squares: FloatArray | None = None) -> FloatArray:
@@ -80,7 +80,7 @@ class BucketFit(ABC):
 
     def fit_counts(self, number: float, shown: FloatArray) -> Fitted:
         """One group of records that is counted."""
-        found = self.fit(Groups.of_counts(np.array([float(number)]), shown[None, :]))
+        found = self.fit(ShownGroups.of_counts(np.array([float(number)]), shown[None, :]))
         return Fitted(found.mean[0], found.covariance[0])
 
 
@@ -102,7 +102,7 @@ class Shrunk(BucketFit):
     [9.0, 6.0, 3.0]
     """
 
-    def fit(self, groups: Groups) -> Fitted:
+    def fit(self, groups: ShownGroups) -> Fitted:
         matrix, values = self.operator.matrix(), len(self.counts)
         independent = groups.total[:, None] * self.shares
         free = groups.squares - groups.total**2 / max(self.rows, 1.0)
@@ -172,7 +172,7 @@ class Shrunk(BucketFit):
 class Inverted(BucketFit):
     """n̂ = M⁻ᵀo, unbiased; Cov = M⁻ᵀ·Cov(o)·M⁻¹ with the estimates in place of the counts."""
 
-    def fit(self, groups: Groups) -> Fitted:
+    def fit(self, groups: ShownGroups) -> Fitted:
         weights = self.operator.inverse
         mean = groups.shown @ weights
         noise = self.noise(mean, np.maximum(groups.shown_squares @ weights, 0.0))
@@ -192,7 +192,7 @@ class AsShown(BucketFit):
     `Shrunk` believes, so the pull is in it.
     """
 
-    def fit(self, groups: Groups) -> Fitted:
+    def fit(self, groups: ShownGroups) -> Fitted:
         believed = Shrunk(self.operator, self.counts).fit(groups)
         pull = groups.shown - believed.mean
         return Fitted(groups.shown, believed.covariance + pull[:, :, None] * pull[:, None, :])

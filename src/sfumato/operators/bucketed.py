@@ -9,7 +9,7 @@ import numpy as np
 
 from sfumato.draws import BoolArray, IntArray
 from sfumato.operators.base import FloatArray
-from sfumato.operators.bucket_estimates import BucketFit, Fitted, Groups
+from sfumato.operators.bucket_estimates import BucketFit, Fitted, ShownGroups
 from sfumato.operators.estimator import Estimated, Estimator, Forms, Moments, Statistic, Totals
 
 if TYPE_CHECKING:
@@ -40,9 +40,9 @@ class BucketEstimated(Estimated):
             self._beside[weights] = np.asarray((lined @ self._shares).toarray())
         return self._beside[weights]
 
-    def groups(self, weight: Hashable, number: Hashable, classes: IntArray) -> Groups:
+    def groups(self, weight: Hashable, number: Hashable, classes: IntArray) -> ShownGroups:
         total, beside = self.moments.total, self.beside
-        return Groups(
+        return ShownGroups(
             total(number)[classes],
             total(weight)[classes],
             total(weight, weight)[classes],
@@ -146,7 +146,7 @@ class BucketTotals(Totals):
             found[pairs] = np.einsum("ki,kij,kj->k", form, fitted.covariance, form, optimize=True)
         return forms.by_row(found)
 
-    def _contrast(self, slopes: Sequence[FloatArray], classes: IntArray) -> Groups:
+    def _contrast(self, slopes: Sequence[FloatArray], classes: IntArray) -> ShownGroups:
         """The moments of Σ_j slope_j·e_j, by pair."""
         total, beside = self._estimated.moments.total, self._estimated.beside
         weights = [each.weight for each in self._statistics]
@@ -160,7 +160,7 @@ class BucketTotals(Totals):
             for other, beyond in zip(weights, slopes, strict=True):
                 squares += slope * beyond * total(one, other)[classes]
                 shown_squares += (slope * beyond)[:, None] * beside(one, other)[classes]
-        return Groups(number, first, squares, shown, shown_squares)
+        return ShownGroups(number, first, squares, shown, shown_squares)
 
 
 class BucketEstimator(Estimator):

@@ -127,9 +127,9 @@ def _listen(
     assert process.stdin is not None
     assert process.stdout is not None
     try:
-        process.stdin.write(pickle.dumps(trial))
-        process.stdin.flush()  # and left open: its end ends the worker
-        with process.stdout as lines:
+        with process.stdout as lines:  # closed too where the worker died before it was told
+            process.stdin.write(pickle.dumps(trial))
+            process.stdin.flush()  # and left open: its end ends the worker
             for line in lines:
                 told.put((key, json.loads(line)))
     except (OSError, ValueError):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfumato.draws import Draws, IntArray, Positions
-from sfumato.mechanisms.reconstruction.groups import Groups
+from sfumato.mechanisms.reconstruction.groups import PersonalGroups
 from sfumato.operators import Uniform
 
 
@@ -20,13 +20,13 @@ from sfumato.operators import Uniform
 class Drawn:
     """What is published of a run of groups: `counts` copies of (group, value)."""
 
-    groups: IntArray  # places in `Groups`
+    groups: IntArray  # places in `PersonalGroups`
     values: IntArray
     counts: IntArray
 
 
 def draw_block(
-    groups: Groups, samples: IntArray, run: slice, operator: Uniform, draws: Draws
+    groups: PersonalGroups, samples: IntArray, run: slice, operator: Uniform, draws: Draws
 ) -> Drawn:
     """Sample, perturb and scale the groups of a run. The draws' addresses are cells, groups and
     records of the whole table, so that blocks may come in any order."""

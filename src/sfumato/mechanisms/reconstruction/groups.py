@@ -17,7 +17,7 @@ _BLOCK = 1 << 20  # records of a block
 
 
 @dataclass(frozen=True, eq=False)
-class Groups:
+class PersonalGroups:
     """Cells by personal group: group g has the cells `starts[g] … starts[g+1]−1`.
 
     `keys[g]` codes the merged quasi values in mixed radix, first column slowest; `values` and
@@ -68,7 +68,9 @@ class Groups:
         return owner, self.values[cells], self.counts[cells]
 
 
-def personal_groups(cells: Cells, values: int, linkage: Linkage, significance: Fraction) -> Groups:
+def personal_groups(
+    cells: Cells, values: int, linkage: Linkage, significance: Fraction
+) -> PersonalGroups:
     """Merge the quasi values column by column, then group the cells. O(cells log cells)."""
     starts = _starts(cells.keys)
     keys = cells.keys[starts[:-1]]
@@ -77,7 +79,7 @@ def personal_groups(cells: Cells, values: int, linkage: Linkage, significance: F
             merge_values(column, domain, np.empty((0, 0), np.int64), linkage, significance)
             for column, domain in zip(cells.columns, cells.domains, strict=True)
         )
-        return Groups(merges, keys, starts, cells.values, cells.counts)
+        return PersonalGroups(merges, keys, starts, cells.values, cells.counts)
     repeats, merges_found = np.diff(starts), []
     merged = np.zeros(len(keys), np.int64)
     stride = int(np.prod([len(domain) for domain in cells.domains], dtype=object))
@@ -91,7 +93,7 @@ def personal_groups(cells: Cells, values: int, linkage: Linkage, significance: F
         merges_found.append(merge)
         merged = merged * merge.count + merge.classes[code]
     if not any(merge.changes for merge in merges_found):
-        return Groups(tuple(merges_found), keys, starts, cells.values, cells.counts)
+        return PersonalGroups(tuple(merges_found), keys, starts, cells.values, cells.counts)
     place = np.repeat(merged, repeats) * values + cells.values
     order = np.argsort(place, kind="stable")
     place = place[order]
@@ -99,7 +101,7 @@ def personal_groups(cells: Cells, values: int, linkage: Linkage, significance: F
     counts = np.add.reduceat(cells.counts[order], cell_starts[:-1])
     merged_keys, sensitive = np.divmod(place[cell_starts[:-1]], values)
     starts = _starts(merged_keys)
-    return Groups(tuple(merges_found), merged_keys[starts[:-1]], starts, sensitive, counts)
+    return PersonalGroups(tuple(merges_found), merged_keys[starts[:-1]], starts, sensitive, counts)
 
 
 def _starts(keys: IntArray) -> IntArray:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from sfumato.draws import BoolArray, IntArray
-from sfumato.mechanisms.reconstruction.groups import Groups
+from sfumato.mechanisms.reconstruction.groups import PersonalGroups
 from sfumato.mechanisms.reconstruction.tails import FloatArray, Setting
 
 
 def published_moments(
-    groups: Groups, samples: IntArray, setting: Setting, chosen: BoolArray | None = None
+    groups: PersonalGroups, samples: IntArray, setting: Setting, chosen: BoolArray | None = None
 ) -> tuple[FloatArray, FloatArray]:
     """Mean and variance of each value's published count over the chosen groups.
 
@@ -37,7 +37,7 @@ def published_moments(
 
 
 def inflation(
-    groups: Groups, samples: IntArray, setting: Setting, chosen: BoolArray | None = None
+    groups: PersonalGroups, samples: IntArray, setting: Setting, chosen: BoolArray | None = None
 ) -> FloatArray:
     """By how much sampling raises the variance of each value's estimated count (errata R12)."""
     _, with_samples = published_moments(groups, samples, setting, chosen)

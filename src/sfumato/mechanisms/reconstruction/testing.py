@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from sfumato.draws import BoolArray, IntArray
-from sfumato.mechanisms.reconstruction.groups import Groups
+from sfumato.mechanisms.reconstruction.groups import PersonalGroups
 from sfumato.mechanisms.reconstruction.levels import Bound, Level, level_of
 from sfumato.mechanisms.reconstruction.tails import FloatArray, Setting, Tails, distinct_rows, tails
 
 
 def choose_samples(
-    groups: Groups, setting: Setting, bound: Bound, levels: tuple[Level, ...]
+    groups: PersonalGroups, setting: Setting, bound: Bound, levels: tuple[Level, ...]
 ) -> IntArray:
     """How many records of each group to perturb: all, its level's number, or fewer; 0 for none.
 
@@ -34,7 +34,7 @@ def choose_samples(
 
 
 def _lowered(
-    groups: Groups,
+    groups: PersonalGroups,
     run: slice,
     samples: IntArray,
     floor: IntArray,
@@ -96,7 +96,7 @@ def distinct_tails(
     return tails(setting, sizes[first], samples[first], counts[first]), place
 
 
-def violations(groups: Groups, setting: Setting, bound: Bound) -> BoolArray:
+def violations(groups: PersonalGroups, setting: Setting, bound: Bound) -> BoolArray:
     """Which groups plain uniform perturbation of every record would expose (v_g, v_r).
 
     Beyond s_g the exact tails need not be computed: Chernoff's bound is above them.
@@ -115,7 +115,9 @@ def violations(groups: Groups, setting: Setting, bound: Bound) -> BoolArray:
     return exposed
 
 
-def worst_tail(groups: Groups, samples: IntArray, setting: Setting) -> tuple[FloatArray, BoolArray]:
+def worst_tail(
+    groups: PersonalGroups, samples: IntArray, setting: Setting
+) -> tuple[FloatArray, BoolArray]:
     """Per published group: the smaller exact tail of its commonest value; whether all is kept."""
     worst, kept = np.ones(len(groups)), np.ones(len(groups), np.bool_)
     sizes, largest = groups.sizes, groups.largest
