@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sfumato.draws import BoolArray, IntArray
+from sfumato.errors import QueryError
 from sfumato.operators.base import FloatArray
 from sfumato.operators.bucket_estimates import BucketFit, Fitted, ShownGroups
 from sfumato.operators.estimator import Estimated, Estimator, Forms, Moments, Statistic, Totals
@@ -114,7 +115,10 @@ class BucketTotals(Totals):
         if all(each.weight == first.weight for each in self._statistics):
             return self._of_values(slopes)
         if any(not np.array_equal(each.values, first.values) for each in self._statistics):
-            raise NotImplementedError("statistics that differ in both weights and values")
+            raise QueryError(
+                "This estimator has no error bar for a combination of sums over quasi and over "
+                "sensitive columns. Use the estimator 'shrunk', which has."
+            )
         return self._of_weights(slopes)
 
     def _of_values(self, slopes: Sequence[FloatArray]) -> FloatArray:
