@@ -79,7 +79,10 @@ def test_every_kind_is_made_again(
     verdict = sf.audit(data, release, receipt=receipt)
     assert verdict.holds, str(verdict)
     assert "each made again from the receipt" in verdict.headline
-    for change in (changed_once, swapped_once):
+    shown = pq.read_table(release / "records.parquet").to_pylist()
+    # a sample may come out as one record and its copies: then no two can change places
+    changes = [changed_once, *([swapped_once] if any(row != shown[3] for row in shown) else [])]
+    for change in changes:
         bad = mutate(release, tmp_path / change.__name__, records=change)
         verdict = sf.audit(data, bad, receipt=receipt)
         (replay,) = [f for f in verdict.findings if f.check.name == "replay"]

@@ -96,4 +96,5 @@ def test_json_has_columns_and_rows() -> None:
     assert json.loads(json.dumps(found, allow_nan=False)) == {
         "columns": ["d", "c"],
         "rows": [{"d": "2026-11-15", "c": "inf"}],
+        "estimator": None,
     }
