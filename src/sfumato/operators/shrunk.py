@@ -110,8 +110,8 @@ class ShrunkEstimated(BucketEstimated):
             found = np.zeros((self.moments.classes, self.values))
             for low, classes, fitted in self.pool_fits(number):
                 independent, residual = self.residual(weight, classes)
-                gain = fitted.gain[self.pool[classes] - low]
-                found[classes] = independent + (residual[:, None, :] @ gain)[:, 0, :]
+                moved = carried(residual[:, None, :], fitted.gain, self.pool[classes] - low)
+                found[classes] = independent + moved[:, 0, :]
             self._means[key] = found
         return self._means[key]
 
@@ -255,13 +255,13 @@ class ShrunkTotals(Totals):
                 whole = np.zeros((*row.shape, estimated.values))
                 square = np.zeros(row.shape)
                 for slope, vector, one in terms:
-                    carried = vector @ first[at]
+                    half = carried(np.broadcast_to(vector, (len(at), *vector.shape)), first, at)
                     whole += (slope * total(one.weight)[classes][:, None])[:, :, None] * vector
                     for other_slope, other_vector, other in terms:
                         both = total(one.weight, other.weight)[classes][:, None]
-                        square += slope * other_slope * both * (carried * other_vector).sum(axis=2)
+                        square += slope * other_slope * both * (half * other_vector).sum(axis=2)
                 if known is None:
-                    square -= ((whole @ second[at]) * whole).sum(axis=2)
+                    square -= (carried(whole, second, at) * whole).sum(axis=2)
                 else:
                     np.add.at(known, row[there], whole[there])
                 np.add.at(found, row[there], square[there])
@@ -288,6 +288,15 @@ class ShrunkTotals(Totals):
         pool[forms.row[there]] = estimated.pool[forms.pair_class[there]]
         order = np.argsort(pool, kind="stable")
         return order, np.searchsorted(pool[order], np.arange(estimated.pools + 1))
+
+
+def carried(vectors: FloatArray, matrices: FloatArray, at: IntArray) -> FloatArray:
+    """vectors[k] @ matrices[at[k]], some at a time: many classes may share a large matrix."""
+    found = np.empty(vectors.shape)
+    step = max(_AT_ONCE // matrices[0].size, 1) if len(matrices) else 1
+    for low in range(0, len(at), step):
+        found[low : low + step] = vectors[low : low + step] @ matrices[at[low : low + step]]
+    return found
 
 
 def fit_pools(fit: Shrunk, records: FloatArray, beside: FloatArray) -> PoolFit:
