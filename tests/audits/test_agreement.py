@@ -14,8 +14,8 @@ import sfumato as sf
 from sfumato import audits
 from sfumato.audits.agreement import check_agreement
 from sfumato.audits.case import AuditCase, raw_table
-from sfumato.audits.chances import binomial_exponents, matching_exponents, rank_exponents
 from sfumato.audits.perturbed import check_amplification
+from sfumato.chances import binomial_exponents, matching_exponents, rank_exponents
 from sfumato.release import PerturbedRelease, Release
 
 

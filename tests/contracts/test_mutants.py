@@ -189,6 +189,57 @@ def sort_within_buckets(copy: Copy) -> None:
     copy.records(lambda table: table.take(pa.array(order)))
 
 
+def leave_in_the_order_of_the_table(copy: Copy) -> None:
+    """It says that rows are shuffled."""
+    stood = {zip_code: place for place, zip_code in enumerate(TABLE["zip"].to_pylist())}
+
+    def put(table: pa.Table) -> pa.Table:
+        places = [stood[zip_code] for zip_code in table["zip"].to_pylist()]
+        return table.take(pa.array(np.argsort(places)))
+
+    copy.records(put)
+
+
+def shuffle_pages_of_the_table(copy: Copy) -> None:
+    """Twenty rows at a time stay together, as they stood."""
+    leave_in_the_order_of_the_table(copy)
+    pages = np.random.default_rng(2).permutation(ROWS // 20)
+    order = (pages[:, None] * 20 + np.arange(20)).reshape(-1)
+    copy.records(lambda table: table.take(pa.array(order)))
+
+
+def deal(copy: Copy, by: np.ndarray) -> None:
+    """The people of each value change buckets among themselves: by rank, along the buckets."""
+    true = truths(copy).astype(str)
+    old = pq.read_table(copy.folder / "records.parquet").column("bucket").to_numpy()
+    new = old.copy()
+    for value in VALUES:
+        own = np.flatnonzero(true == value)
+        new[own[np.argsort(by[own], kind="stable")]] = np.sort(old[own])
+    copy.column("bucket", lambda buckets: new)
+
+
+def deal_by_age(copy: Copy) -> None:
+    ages = pq.read_table(copy.folder / "records.parquet").column("age").to_numpy()
+    deal(copy, ages + np.random.default_rng(3).random(len(ages)))
+
+
+def deal_by_place_in_the_table(copy: Copy) -> None:
+    stood = {zip_code: place for place, zip_code in enumerate(TABLE["zip"].to_pylist())}
+    zips = pq.read_table(copy.folder / "records.parquet").column("zip").to_pylist()
+    deal(copy, np.array([stood[zip_code] for zip_code in zips]))
+
+
+def deal_one_value_by_age(copy: Copy) -> None:
+    """The others lie as they fell: only along the bucket numbers can it be seen."""
+    table = pq.read_table(copy.folder / "records.parquet")
+    ages, old = table.column("age").to_numpy(), table.column("bucket").to_numpy()
+    own = np.flatnonzero(truths(copy) == "angina")
+    new = old.copy()
+    new[own[np.argsort(ages[own], kind="stable")]] = np.sort(old[own])
+    copy.column("bucket", lambda buckets: new)
+
+
 def admit_a_seed(copy: Copy) -> None:
     copy.manifest(lambda manifest: manifest.update(randomness="seeded"))
 
@@ -202,6 +253,8 @@ EVERY = [
     admit_a_seed,
     sort_by_the_truth,
     sort_by_age,
+    leave_in_the_order_of_the_table,
+    shuffle_pages_of_the_table,
 ]
 
 
@@ -439,6 +492,9 @@ LISTS_CHANGED = [
     claim_another_fake,
     put_one_value_together,
     sort_within_buckets,
+    deal_by_age,
+    deal_by_place_in_the_table,
+    deal_one_value_by_age,
 ]
 
 

@@ -17,6 +17,7 @@ from sfumato.audits.common import (
     check_randomness,
     check_rows,
 )
+from sfumato.audits.dealing import check_dealing
 from sfumato.audits.findings import Finding, Result, Verdict
 from sfumato.audits.generalized import check_generalized
 from sfumato.audits.order import check_order
@@ -60,7 +61,7 @@ CHECKS: dict[type[Release] | type[Guarantee], list[Look]] = {
         check_parts,
     ],
     GeneralizedRelease: [check_generalized],
-    BucketedRelease: [check_quasi_columns, check_order, check_buckets],
+    BucketedRelease: [check_quasi_columns, check_order, check_dealing, check_buckets],
     SyntheticRelease: [check_quasi_columns, check_order, check_resampled, check_agreement],
     SmallSum: [
         check_group_size,

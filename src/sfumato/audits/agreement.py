@@ -15,7 +15,6 @@ import numpy as np
 
 from sfumato.audits import catalogue
 from sfumato.audits.case import AuditCase
-from sfumato.audits.chances import AGREEMENT_ALARM, COIN_ALARM, FloatArray, chance_of
 from sfumato.audits.classes import QuasiGroups
 from sfumato.audits.findings import Direction, Finding, number_text
 from sfumato.audits.following import (
@@ -29,6 +28,7 @@ from sfumato.audits.following import (
     sum_up,
 )
 from sfumato.audits.parts import quotas_of
+from sfumato.chances import AGREEMENT_ALARM, COIN_ALARM, FloatArray, chance_of
 from sfumato.columns import value_text
 from sfumato.draws import IntArray
 from sfumato.guarantees import ReconstructionPrivacy

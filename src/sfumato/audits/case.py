@@ -24,6 +24,7 @@ from sfumato.table.sources import find_source
 
 if TYPE_CHECKING:
     from sfumato.audits.classes import Classes
+    from sfumato.audits.order import FollowedRows
 
 
 class AuditCase:
@@ -58,6 +59,13 @@ class AuditCase:
         from sfumato.audits.classes import find_classes
 
         return find_classes(self)
+
+    @cached_property
+    def followed(self) -> FollowedRows:
+        """The records in their order, with what is known of who can be followed."""
+        from sfumato.audits.order import FollowedRows
+
+        return FollowedRows.of(self)
 
     def raw_batches(self, code: str = "__code_") -> Iterator[pa.RecordBatch]:
         """The raw quasi columns and, as `__code_0` …, the codes of the sensitive columns."""

@@ -109,6 +109,7 @@ BUCKET_HISTOGRAM = Check("bucket-histogram", "histogram", _DIFFERENCES)
 MEMBERS = Check("members", "members", _DIFFERENCES)
 ROOM = Check("room", "room", _DIFFERENCES)
 CEILINGS = Check("ceilings", "values of {column} above their ceiling", _DIFFERENCES, judges=True)
+DEALING = Check("dealing", "people dealt to buckets by anything but their value", _CHANCE)
 POSTERIOR = Check("posterior", "largest posterior of {about}", judges=True)
 
 # ranges and sets

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.audits.chances import FloatArray
 from sfumato.audits.classes import Cells, Classes
+from sfumato.chances import FloatArray
 from sfumato.draws import BoolArray, IntArray
 
 MOST_VALUES = 1000  # people among so many different values cannot be followed

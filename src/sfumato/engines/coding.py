@@ -117,6 +117,33 @@ def _range_values(table: Table, column: str, stated: Range) -> tuple[Value, ...]
     return tuple(range(low, high + 1))
 
 
+class ArrivalCoder:
+    """Codes of one sensitive column in the order of arrival, before its domain is known.
+
+    >>> from sfumato.table import read
+    >>> table = read(pa.table({"a": [1], "s": ["x"]}), quasi="a", sensitive="s")
+    >>> coder = ArrivalCoder(table, "s")
+    >>> coder(pa.array(["b", None, "a", "b"])).tolist(), coder(pa.array(["a"])).tolist()
+    ([0, 1, 2, 0], [2])
+    """
+
+    def __init__(self, table: Table, column: str) -> None:
+        self.bins = table.bins.get(column)
+        self.known: dict[Value, int] = {}
+
+    def __call__(self, array: pa.Array) -> IntArray:
+        if self.bins is not None:
+            codes, _ = bin_codes(self.bins, array)
+            array = pa.array([None, *self.bins.labels]).take(pa.array(codes + 1))
+        coded = without_nan(array)
+        if not pa.types.is_dictionary(coded.type):
+            coded = coded.dictionary_encode()
+        values = [*coded.dictionary.to_pylist(), None]
+        mapping = np.array([self.known.setdefault(v, len(self.known)) for v in values], np.int64)
+        indices = coded.indices.fill_null(len(values) - 1).to_numpy(zero_copy_only=False)
+        return np.asarray(mapping[indices])
+
+
 class SensitiveCoder:
     """Codes of one sensitive column: the index of each value in the domain.
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 from sfumato.columns import Value
 from sfumato.draws import IntArray
 from sfumato.engines.coding import SensitiveCoder, ValueCounter, sensitive_domain
+from sfumato.engines.kept_order import TableOrder
 from sfumato.errors import DataError
 from sfumato.profile import Cells, Histogram, Profile
 from sfumato.scratch import scratch_database
@@ -23,9 +24,13 @@ def no_progress(stage: str, done: int, total: int) -> None:
 
 
 def take_profile(
-    table: Table, *, threads: bool = True, progress: Progress = no_progress
+    table: Table,
+    *,
+    threads: bool = True,
+    progress: Progress = no_progress,
+    order: TableOrder | None = None,
 ) -> Profile:
-    """The histogram of every sensitive column.
+    """The histogram of every sensitive column; `order` sees the rows as they come.
 
     >>> from sfumato.table import read
     >>> people = pa.table({"age": [30, 41, 52], "disease": ["flu", "HIV", "flu"]})
@@ -40,6 +45,8 @@ def take_profile(
         whole += batch.num_rows
         for column, counter in counters.items():
             counter.add(batch.column(column))
+        if order is not None:
+            order.add(batch)
         progress("counting", rows, 0)
     if rows == 0:
         raise DataError(f"{table.label} has no rows.")

@@ -10,6 +10,7 @@ from sfumato.draws import Draws
 from sfumato.engines.compact import CompactRows
 from sfumato.engines.counting import check_keys, count_cells, take_profile
 from sfumato.engines.engine import Engine, RunOptions, Written, write_records
+from sfumato.engines.kept_order import TableOrder
 from sfumato.engines.stream import RecordStream
 from sfumato.engines.tracing import TraceWriter
 from sfumato.engines.whole import write_generalized
@@ -35,7 +36,13 @@ class LocalEngine(Engine):
 
     def profile(self) -> Profile:
         options = self.options
-        return take_profile(self.table, threads=options.threads, progress=options.progress)
+        order = TableOrder(self.table) if options.order == "keep" else None
+        profile = take_profile(
+            self.table, threads=options.threads, progress=options.progress, order=order
+        )
+        if order is not None:
+            order.refuse_telling()
+        return profile
 
     def cells(self, column: str, values: tuple[Value, ...]) -> Cells:
         return count_cells(self.table, column, values)

@@ -9,6 +9,7 @@ from typing import Any
 
 from sfumato.columns import value_text
 from sfumato.engines.engine import Written
+from sfumato.engines.kept_order import KEPT
 from sfumato.errors import DataError
 from sfumato.guarantees import Guarantee
 from sfumato.mechanisms import Mechanism, Plan
@@ -110,7 +111,12 @@ def make_manifest(
         plan=plan.public(),
         statement=tuple(plan.statement(guarantee, h) for h in profile.histograms.values()),
         does_not_protect=guarantee.does_not_protect,
-        caveats=(*plan.caveats(), *caveats, *_table_caveats(table)),
+        caveats=(
+            *plan.caveats(),
+            *caveats,
+            *_table_caveats(table),
+            *([KEPT] if order == "keep" else []),
+        ),
     )
 
 

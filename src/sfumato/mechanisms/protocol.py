@@ -180,6 +180,8 @@ class Mechanism(TextForm, ABC):
     standing: ClassVar[Standing] = "offered"
     reader: ClassVar[Reader | None] = None  # whom its promises hold against, where that is less
     needs_cells: ClassVar[bool] = False  # whether `plan` looks at the profile's cells
+    # whether the people of a value are dealt to its places whatever else is known of them
+    deals_blindly: ClassVar[bool] = True
 
     @classmethod
     def candidates(cls) -> list[Self]:

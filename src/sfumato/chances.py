@@ -1,4 +1,4 @@
-"""How unlikely is it that an honest release looks like this? Bounds that hold for every size.
+"""How unlikely is what an audit, or a look at an order, found? Bounds that hold for every size.
 
 No approximation by a normal law stands here: whoever audits a small table may trust these too.
 """
@@ -8,15 +8,18 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.draws import IntArray
-
 FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
 
 # An honest release fails with a chance of at most 1e-3, over all checks of an audit together:
 # draws that agree with the truth, by everybody and by group, over all columns
 AGREEMENT_ALARM = 5e-4
+# which people of a value stand in which bucket, whose records show nothing that could agree
+DEAL_ALARM = 5e-4
 # the order of rows, against true values, input positions, quasi columns and within buckets
 ORDER_ALARM = 3e-4
+# a random order that is refused all the same where it is to be kept: above what an audit refuses
+KEEP_ALARM = 1e-3
 # two sensitive columns that were drawn together
 COIN_ALARM = 1e-4
 # a goodness of fit, each
@@ -36,7 +39,7 @@ def binomial_exponents(hits: FloatArray, trials: FloatArray, chance: FloatArray)
     with np.errstate(divide="ignore", invalid="ignore"):
         up = np.where(share > 0, share * np.log(share / chance), 0.0)
         down = np.where(share < 1, (1 - share) * np.log((1 - share) / (1 - chance)), 0.0)
-    return np.where(share > chance, trials * (up + down), 0.0)
+        return np.where(share > chance, trials * (up + down), 0.0)
 
 
 def rank_exponents(counts: IntArray, means: FloatArray) -> FloatArray:

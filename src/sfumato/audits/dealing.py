@@ -1,0 +1,116 @@
+"""Who of a value's people stands in which bucket? It must follow from nothing but a coin.
+
+The values of a bucket are public, and which values stand in which bucket follows from counts. What
+hides a person is that the people of a value are dealt to its slots at random: dealt by age, they
+would tell who is who. People who are alone with their quasi columns show it: given the rest, those
+of one value could change places, so what they have in common with their bucket, and how far along
+the buckets they stand, is compared with what a random deal does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from sfumato.audits import catalogue
+from sfumato.audits.case import AuditCase
+from sfumato.audits.findings import Direction, Finding
+from sfumato.audits.order import PARTS, ranks_within
+from sfumato.chances import DEAL_ALARM, matching_exponents, rank_exponents
+from sfumato.columns import value_text
+from sfumato.draws import IntArray
+from sfumato.row_order import Look, Told
+
+MOST_PAIRS = 20_000_000  # of people in the same bucket that are compared
+
+
+def check_dealing(case: AuditCase) -> Iterator[Finding]:
+    """All tests together, at a false alarm of at most `DEAL_ALARM`."""
+    mechanism = case.mechanism
+    if not case.table.quasi or not (mechanism is None or mechanism.deals_blindly):
+        return
+    told = Told.of(_looks(case), DEAL_ALARM)
+    yield Finding.limited(
+        catalogue.DEALING,
+        told.chance,
+        Direction.AT_LEAST,
+        DEAL_ALARM,
+        witness=f"{told.tests:,} tests of people alone with their quasi columns",
+        listed=told.patterns,
+    )
+
+
+def _looks(case: AuditCase) -> Iterator[Look]:
+    rows = case.followed
+    column = case.table.sensitive[0]  # the only one; another check sees to that
+    code, bucket = rows.values(case, column), rows.bucket
+    if bucket is None or len(code) < 2:
+        return
+    texts = [value_text(value) for value in case.profile.histograms[column].values]
+    along = _along(code, bucket)
+    alone = rows.owner[rows.alone]
+    marks = [
+        (quasi.column, quasi.group[alone], [value_text(v) for v in quasi.values.to_pylist()])
+        for quasi in case.classes.quasi
+    ]
+    parts = [f"part {part + 1} of {PARTS}" for part in range(PARTS)]
+    for name, mark, marked in [*marks, ("the order of the table", rows.parts(), parts)]:
+        yield (
+            matching_exponents(*_in_common(code, bucket, mark)),
+            lambda _, name=name: f"{name!r} in common within buckets",  # type: ignore[misc]
+        )
+        pairs, place, counts = np.unique(
+            code * len(marked) + mark, return_inverse=True, return_counts=True
+        )
+        means = np.bincount(place.reshape(-1), along) / counts
+
+        def told(k: int, pairs: IntArray = pairs, name: str = name, marked=marked) -> str:  # type: ignore[no-untyped-def]
+            value, which = divmod(int(pairs[k]), len(marked))
+            return f"bucket numbers of {texts[value]} with {marked[which]} in {name!r}"
+
+        yield rank_exponents(counts, means), told
+
+
+def _along(code: IntArray, bucket: IntArray) -> np.ndarray:
+    """How far along the buckets each person stands among those with the same value."""
+    order = np.argsort(bucket, kind="stable")  # within a bucket as the rows stand
+    along = np.empty(len(code))
+    along[order] = ranks_within(code[order])
+    return along
+
+
+def _in_common(code: IntArray, bucket: IntArray, mark: IntArray) -> tuple[np.ndarray, np.ndarray]:
+    """How much people share their mark with others of their bucket: found, and to be expected.
+
+    Every other value, from the most frequent down, stays where it is; the people of the remaining
+    values could change places within theirs. Each counts for the share of those in the bucket who
+    stay and have the same mark.
+    """
+    counts = np.bincount(code)
+    rank = np.empty(len(counts), np.int64)
+    rank[np.argsort(-counts, kind="stable")] = np.arange(len(counts))
+    stays = rank[code] % 2 == 0
+    marks = int(mark.max()) + 1
+    held, number = np.unique(bucket[stays] * marks + mark[stays], return_counts=True)
+    at, of = held // marks, held % marks
+    size = np.bincount(bucket[stays], minlength=int(bucket.max()) + 1)
+    share = number / size[at]
+    begin = np.searchsorted(at, np.arange(len(size)))
+    many = np.bincount(at, minlength=len(size))
+    moved = np.flatnonzero(~stays)
+    moved = moved[np.cumsum(many[bucket[moved]]) <= MOST_PAIRS]
+    there = many[bucket[moved]]  # marks in the bucket of each
+    person = np.repeat(moved, there)
+    offset = np.arange(len(person)) - np.repeat(np.cumsum(there) - there, there)
+    entry = np.repeat(begin[bucket[moved]], there) + offset
+    found = float(share[entry][of[entry] == mark[person]].sum())
+    # given who stays, a slot of a value holds each of its people alike
+    keys, place = np.unique(code[person] * marks + of[entry], return_inverse=True)
+    offered = np.bincount(place.reshape(-1), share[entry], minlength=len(keys))
+    own, numbers = np.unique(code[moved] * marks + mark[moved], return_counts=True)
+    known = np.minimum(np.searchsorted(own, keys), max(len(own) - 1, 0))
+    have = np.where(own[known] == keys, numbers[known], 0) if len(own) else np.zeros(len(keys))
+    people = np.bincount(code[moved], minlength=len(counts))
+    expected = float((offered * have / people[keys // marks]).sum()) if len(keys) else 0.0
+    return np.array([found]), np.array([expected])
