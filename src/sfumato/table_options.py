@@ -11,16 +11,17 @@ from typing import Any, Literal
 
 from sfumato.errors import UsageError
 
-Form = Literal["column", "columns", "choice", "each"]
+Form = Literal["column", "columns", "choice", "each", "text", "switch"]
 
 
 @dataclass(frozen=True)
 class TableOption:
     """One thing to say of a table.
 
-    `form` is what is said: a "column", several "columns", one of the `choices`, or a text for
-    "each" of some columns. `flag` is the command line's name where it is another. An option that
-    `names_files` is not for the page: its texts come from a browser.
+    `form` is what is said: a "column", several "columns", one of the `choices`, a text for "each"
+    of some columns, a "text" or a "switch". `flag` is the command line's name where it is another.
+    An option that `names_files` is not for the page: its texts come from a browser. One that
+    `reads` says how the file is written, and is for every command that reads a raw table.
     """
 
     name: str
@@ -29,17 +30,18 @@ class TableOption:
     flag: str = ""
     choices: tuple[str, ...] = ()
     names_files: bool = False
+    reads: bool = False
 
     @property
     def flag_name(self) -> str:
-        return self.flag or self.name
+        return self.flag or self.name.replace("_", "-")
 
     @property
     def default(self) -> Any:
         """What is meant where nothing is said."""
         if self.form == "choice":
             return self.choices[0]
-        return {"columns": "", "column": None, "each": None}[self.form]
+        return {"columns": "", "switch": False}.get(self.form)
 
     def from_flags(self, given: Any) -> Any:
         """What `read` takes, from what stands behind the flag.
@@ -84,5 +86,22 @@ TABLE_OPTIONS = (
         flag="hierarchy",
         names_files=True,
     ),
+    TableOption("drop_rest", "switch", "Leave out every column that has no other role."),
+    TableOption(
+        "missing_markers", "text", "Texts that stand for a missing value: '?,NA,'.", reads=True
+    ),
+    TableOption("trim", "switch", "Blanks around texts mean nothing.", reads=True),
+    TableOption(
+        "header",
+        "choice",
+        "Whether the first line of a CSV file has the names: guess, yes, no (column1, column2 …).",
+        choices=("guess", "yes", "no"),
+        reads=True,
+    ),
+    TableOption("columns", "columns", "Names for a file without any: a,b,c.", reads=True),
+    TableOption("separator", "text", "What stands between two cells of a CSV file.", reads=True),
+    TableOption("quote", "text", "What stands around a cell of a CSV file.", reads=True),
+    TableOption("encoding", "text", "Of a CSV file, e.g. latin-1; UTF-8 by default.", reads=True),
+    TableOption("sheet", "text", "Of a workbook; the first by default.", reads=True),
 )
 ROLES = ("quasi", "sensitive", "key", "drop")  # what a column can be; the page asks for each column

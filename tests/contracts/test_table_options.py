@@ -23,6 +23,8 @@ from sfumato.web.api import _options
 BY_NAME = {option.name: option for option in TABLE_OPTIONS}
 DECLARING = ("advise", "compare", "describe", "publish")  # commands that declare a table
 
+READING = ("attack", "audit", "check", "report")  # commands that read one
+
 
 def commands() -> dict[str, Any]:
     return dict(get_command(_whole_program()).commands)  # type: ignore[attr-defined]
@@ -46,23 +48,40 @@ def test_commands_have_every_option_as_a_flag(command: str) -> None:
         assert not flag.required
 
 
+@pytest.mark.parametrize("command", READING)
+def test_commands_that_read_a_raw_table_know_how(command: str) -> None:
+    flags = {name for each in commands()[command].params for name in each.opts}
+    assert {f"--{option.flag_name}" for option in TABLE_OPTIONS if option.reads} <= flags
+
+
 @pytest.mark.parametrize("command", DECLARING)
 def test_job_files_know_every_option(tmp_path: Path, command: str) -> None:
-    said = {"column": '"a"', "columns": '["a", "b"]', "choice": '"drop"', "each": '{a = "1,2"}'}
+    said = {
+        "column": '"a"', "text": '"a"', "columns": '["a", "b"]', "choice": '"drop"',
+        "each": '{a = "1,2"}', "switch": "true",
+    }  # fmt: skip
     lines = [f"{option.flag_name} = {said[option.form]}" for option in TABLE_OPTIONS]
     job = tmp_path / "sfumato.toml"
-    job.write_text("\n".join([f"[{command}]", *lines]))
 
     class Context:
         command = get_command(_whole_program())
 
+    job.write_text("\n".join(["[table]", *lines]))
+    shared = read_job(job, Context())  # type: ignore[arg-type]
+    job.write_text("\n".join([f"[{command}]", *lines]))
     found = read_job(job, Context())[command]  # type: ignore[arg-type]
-    texts = {"column": "a", "columns": "a,b", "choice": "drop", "each": ["a=1,2"]}
+    assert shared[command] == found
+    for reader in READING:  # they take what they have
+        assert set(shared[reader]) >= {o.name for o in TABLE_OPTIONS if o.reads}
+    texts = {
+        "column": "a", "text": "a", "columns": "a,b", "choice": "drop", "each": ["a=1,2"],
+        "switch": True,
+    }  # fmt: skip
     assert found == {option.name: texts[option.form] for option in TABLE_OPTIONS}
 
 
 def test_the_page_takes_every_option_that_names_no_file() -> None:
-    said = {"columns": ["a"], "choice": "drop", "each": {"a": "1,2"}}
+    said = {"columns": ["a"], "choice": "drop", "each": {"a": "1,2"}, "switch": True}
     given = {option.name: said.get(option.form, "a") for option in TABLE_OPTIONS}
     passed = _options(given)
     expected = [o.name for o in TABLE_OPTIONS if o.name not in ROLES and not o.names_files]

@@ -44,6 +44,7 @@ DOCUMENTS = [
     "README.md",
     "docs/tutorial.md",
     "docs/which-promise.md",
+    "docs/tables.md",
     "docs/guide-steward.md",
     "docs/serve.md",
     "docs/guide-analyst.md",

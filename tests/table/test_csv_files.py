@@ -10,9 +10,11 @@ import pyarrow as pa
 import pytest
 
 import sfumato as sf
-from sfumato.errors import DataError
+from sfumato.errors import DataError, UsageError
 from sfumato.table import csv_files
 from sfumato.table.csv_files import CsvSource
+from sfumato.table.reading import Reading
+from sfumato.table.sources import find_source
 
 LATE = "".join(f"{n},x{n}\n" for n in range(30_000))
 FILES = {
@@ -57,9 +59,9 @@ def test_a_file_is_sniffed_once_per_publish(tmp_path: Path, monkeypatch: Any) ->
     looked: list[Path] = []
     sniffed = csv_files._sniffed
 
-    def spied(connection: Any, path: Path) -> csv_files.Layout:
+    def spied(connection: Any, path: Path, owner: CsvSource) -> csv_files.Layout:
         looked.append(path)
-        return sniffed(connection, path)
+        return sniffed(connection, path, owner)
 
     monkeypatch.setattr(csv_files, "_sniffed", spied)
     path = tmp_path / "people.csv"
@@ -101,5 +103,95 @@ def test_files_with_other_columns_are_refused(tmp_path: Path) -> None:
 def test_what_is_no_table_says_so(tmp_path: Path) -> None:
     path = tmp_path / "letter.csv"
     path.write_bytes(b"a,b\n1,2\n" + b"\xff\xfe\x00,3\n" * 3)
-    with pytest.raises(DataError, match=r"Cannot read '.*letter.csv' as CSV: "):
+    with pytest.raises(DataError, match=r"letter.csv is not UTF-8 \(line 3\). Say what it is"):
         whole(CsvSource([path]))
+
+
+def read(tmp_path: Path, written: str | bytes, **said: Any) -> pa.Table:
+    path = tmp_path / "people.csv"
+    path.write_bytes(written if isinstance(written, bytes) else written.encode())
+    return whole(CsvSource([path], Reading.of(**said)))
+
+
+KDD = " 39, State-gov, ?, Yes\n50 , Private, 12, No\n ?, Private , 13, Yes\n"
+
+
+def test_a_file_without_names_with_blanks_and_markers(tmp_path: Path) -> None:
+    found = read(tmp_path, KDD, columns="age,work,weeks,union", trim=True, missing_markers="?")
+    assert found.to_pydict() == {
+        "age": [39, 50, None],
+        "work": ["State-gov", "Private", "Private"],
+        "weeks": [None, 12, 13],
+        "union": ["Yes", "No", "Yes"],
+    }
+    assert read(tmp_path, KDD, header="no").column_names == [f"column{n}" for n in (1, 2, 3, 4)]
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "cp1252", "utf-16", "utf-16-le", "koi8-r"])
+def test_other_encodings(tmp_path: Path, encoding: str) -> None:
+    text = (
+        "name;ill\nM\u00fcller;1\nAndr\u00e9;0\n" if encoding != "koi8-r" else "имя;ill\nАнна;1\n"
+    )
+    expected = read(tmp_path, text).to_pydict()
+    assert read(tmp_path, text.encode(encoding), encoding=encoding).to_pydict() == expected
+    if encoding == "utf-16":  # its mark tells
+        assert read(tmp_path, text.encode(encoding)).to_pydict() == expected
+
+
+def test_copies_in_utf8_go_away_with_the_source(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "scratch"))
+    (tmp_path / "scratch").mkdir()
+    path = tmp_path / "people.csv"
+    path.write_bytes("a;b\né;1\n".encode("latin-1"))
+    source = CsvSource([path], Reading.of(encoding="latin-1"))
+    (folder,) = (tmp_path / "scratch").iterdir()
+    assert folder.stat().st_mode & 0o077 == 0
+    del source
+    assert list((tmp_path / "scratch").iterdir()) == []
+
+
+def test_yes_and_no_stay_what_they_are(tmp_path: Path) -> None:
+    found = read(tmp_path, "a,b,c\nYes,true,t\nNo,FALSE,f\n").to_pydict()
+    assert found == {"a": ["Yes", "No"], "b": [True, False], "c": ["t", "f"]}
+
+
+@pytest.mark.parametrize(
+    ("written", "said", "message"),
+    [
+        ("a,b\n1,2\n3\n4,5,6\n", {}, "Line 3 of .* has 1 cell where the first line has 2."),
+        ("a,b\n1,2\n4,5,6\n", {}, "Line 3 of .* has 3 cells where the first line has 2."),
+        ("a,b\n" + LATE + "1,2,3\n", {}, "Line 30,002 of .* has 3 cells where the first"),
+        ("21,canaryflu\n22,x\n", {}, "looks like data, not like the names of columns. Give names"),
+        ("canary,flu\nx,y\ncanary,z\n", {}, "looks like data"),
+        ("a,b\n1,2\n", {"columns": "a,b"}, "has the names already. Leave --columns out."),
+        ("1,2\n3,4\n", {"columns": "a,b,c"}, "has 2 columns, but 3 names were given"),
+        (b"a,b\nM\xfcller,2\n", {}, r"is not UTF-8 \(line 2\). Say what it is with --encoding"),
+        (b"a,b\n\x81,2\n", {"encoding": "cp1252"}, "is not cp1252. Say what it is"),
+        ('a,b\n"canary,2\n' + LATE, {"quote": '"'}, "--quote"),
+    ],
+)  # fmt: skip
+def test_every_wrong_guess_is_one_sentence_without_cells(
+    tmp_path: Path, written: str | bytes, said: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(DataError, match=message) as caught:
+        read(tmp_path, written, **said)
+    assert "canary" not in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_names_may_be_numbers_if_somebody_says_so(tmp_path: Path) -> None:
+    written = "who,2019,2020\nx,1,2\ny,3,4\n"
+    with pytest.raises(DataError, match="--header yes if these are the names"):
+        read(tmp_path, written)
+    assert read(tmp_path, written, header="yes").column_names == ["who", "2019", "2020"]
+
+
+def test_markers_hold_for_every_kind_of_table() -> None:
+    people = pa.table({"age": [30, 41], "ill": [" ? ", "flu "]})
+    coded = people.set_column(1, "ill", people.column("ill").dictionary_encode())
+    for frame in (people, coded):
+        source = find_source(frame, Reading.of(missing_markers=["?"], trim=True))
+        (batch,) = source.batches(["ill"], 10)
+        assert batch.column(0).to_pylist() == [None, "flu"]
+    with pytest.raises(UsageError, match="'encoding' has no meaning for it"):
+        find_source(people, Reading.of(encoding="latin-1"))

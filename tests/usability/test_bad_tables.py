@@ -133,7 +133,7 @@ def test_undeclared_columns(cli: Any, tmp_path: Path, leftovers: Any, people_fil
     )
     assert message == (
         f"{people_file} has columns without a role: sex, region. Declare each as quasi, sensitive, "
-        "key or drop; nothing is published by accident."
+        "key or drop; nothing is published by accident. --drop-rest drops them all."
     )
 
 
@@ -371,3 +371,92 @@ def test_column_names_that_a_release_uses(
     assert message == (
         f"A release uses the column name {name.lower()!r} itself. Rename that column of {path}."
     )
+
+
+@pytest.mark.parametrize("role", ["quasi", "sensitive"])
+@pytest.mark.parametrize("kind", [pa.date32(), pa.timestamp("us")])
+@pytest.mark.parametrize("year", [-200, 10_000])
+def test_dates_that_no_calendar_has(
+    cli: Any, tmp_path: Path, leftovers: Any, role: str, kind: pa.DataType, year: int
+) -> None:
+    path = tmp_path / "dates.parquet"
+    days = pa.array([(year - 1970) * 366] * 6, pa.int32()).cast(pa.date32())
+    whole = days if kind == pa.date32() else days.cast(pa.timestamp("s")).cast(kind)
+    pq.write_table(pa.table({"day": whole, "disease": list("aabbcc")}), path)
+    roles = {"quasi": "", "sensitive": "disease"} | {role: "day"}
+    drop = ("--drop-rest",) if role == "sensitive" else ()
+    flags = (
+        "--quasi",
+        roles["quasi"] if role == "quasi" else "",
+        "--sensitive",
+        roles["sensitive"],
+    )
+    promise = ("--guarantee", "rho-privacy(0.34, 0.6)")
+    message = refused(cli, tmp_path, leftovers, path, *flags, *drop, *promise)
+    assert message == (
+        "Column 'day' has dates before the year 1 or after the year 9999. Repair them, for example "
+        "as missing values, or drop the column."
+    )
+    assert cli("describe", path).code == 2
+
+
+def test_instants_as_sensitive_values(cli: Any, tmp_path: Path) -> None:
+    path = tmp_path / "instants.parquet"
+    hours = pa.array([n % 5 * 3_600_000_000 for n in range(400)]).cast(pa.timestamp("us", "UTC"))
+    pq.write_table(pa.table({"age": [n % 50 for n in range(400)], "since": hours}), path)
+    roles = ("--quasi", "age", "--sensitive", "since")
+    assert cli("describe", path).code == 0
+    published = cli(
+        "publish", path, *roles, "--guarantee", "rho-privacy(0.25, 0.6)", "--mechanism",
+        "partitioned", "--out", tmp_path / "release",
+    )  # fmt: skip
+    assert published.code == 0, published.err
+    assert cli("audit", path, tmp_path / "release").code == 0
+
+
+def test_drop_rest(cli: Any, tmp_path: Path, people_file: Path) -> None:
+    out = tmp_path / "release"
+    told = cli(
+        "publish", people_file, "--quasi", "age", "--sensitive", "disease", "--drop-rest",
+        *PROMISE, "--out", out,
+    )  # fmt: skip
+    assert told.code == 0, told.err
+    assert set(pq.read_schema(out / "records.parquet").names) <= {"age", "disease", "part"}
+
+
+def test_a_kdd_file_with_flags_alone(cli: Any, tmp_path: Path) -> None:
+    """No names, leading blanks, `?`, Latin-1, semicolons: published and audited as it comes."""
+    path = tmp_path / "census.data"
+    ills = ["grippe", "rhume", "fi\u00e8vre", "toux", "otite"]
+    lines = [
+        f" {20 + n % 50}; {'MF'[n % 2] if n % 9 else '?'}; {ills[n % 5]}; x" for n in range(500)
+    ]
+    path.write_text("\n".join(lines), encoding="latin-1")
+    written = (
+        "--columns", "age,sex,ill,rest", "--encoding", "latin-1", "--trim",
+        "--missing-markers", "?", "--separator", ";",
+    )  # fmt: skip
+    out = tmp_path / "release"
+    told = cli(
+        "publish", path, *written, "--quasi", "age,sex", "--sensitive", "ill", "--drop-rest",
+        "--guarantee", "l-diversity(3)", "--out", out,
+    )  # fmt: skip
+    assert told.code == 0, told.err
+    assert cli("audit", path, out, *written).code == 0
+    asked = cli("query", out, "SELECT COUNT(*) FROM release WHERE sex IS NULL", "--json")
+    assert '"count": 56' in asked.out
+    assert "fi\u00e8vre" in cli("query", out, "SELECT ill, COUNT(*) FROM release GROUP BY ill").out
+
+
+def test_the_job_file_may_stand_anywhere(cli: Any, tmp_path: Path, people_file: Path) -> None:
+    job = tmp_path / "job.toml"
+    job.write_text('[table]\nquasi = ["age"]\nsensitive = "disease"\ndrop-rest = true\n')
+    first = cli("--job", job, "describe", people_file)
+    last = cli("describe", people_file, "--job", job)
+    assert first.code == last.code == 0
+    assert first.out == last.out
+    assert "Histogram. disease" in last.out
+    job.write_text("[table]\nsensitiv = 3\n")
+    wrong = cli("describe", people_file, f"--job={job}")
+    assert wrong.code == 2
+    assert "sets 'sensitiv' under [table], which nothing says of a table" in wrong.err

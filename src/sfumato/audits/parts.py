@@ -99,7 +99,8 @@ def _shown_counts(
         f"SELECT {group} AS g, {quoted(shown)} AS p, {quoted(column)} AS v, count(*) "
         "FROM published GROUP BY ALL"
     )
-    for g, part, value, count in connection.execute(query).fetchall():
+    counted = connection.sql(query).to_arrow_table()  # DuckDB's own rows need pytz for instants
+    for g, part, value, count in zip(*(c.to_pylist() for c in counted.columns), strict=True):
         inside = 0 <= part < len(operator.parts)
         symbol = int(operator.lookup[part, codes[value_to_json(value)]]) if inside else -1
         if symbol < 0:

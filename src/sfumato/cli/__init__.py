@@ -5,6 +5,12 @@ from __future__ import annotations
 
 def main() -> None:
     """Entry point of the `sfumato` program."""
-    from sfumato.cli.app import run
+    try:
+        from sfumato.cli.app import run
 
-    run()
+        run()
+    except KeyboardInterrupt:  # while the program was still being loaded
+        import sys
+
+        sys.stderr.write("sfumato: Stopped. Nothing was left behind.\n")
+        sys.exit(130)

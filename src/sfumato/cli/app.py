@@ -13,7 +13,10 @@ from typing import Annotated, Any
 import typer
 
 from sfumato.errors import SfumatoError, UsageError
+from sfumato.table_options import TABLE_OPTIONS
 from sfumato.version import __version__
+
+SHARED = "table"  # the section of a job file for what is said of the table
 
 app = typer.Typer(
     name="sfumato",
@@ -49,7 +52,8 @@ def options(
 def read_job(path: Path, context: typer.Context) -> dict[str, Any]:
     """A job file: one TOML table per command, keys named like the flags.
 
-    `[publish]`, `quasi = ["age", "sex"]`, `guarantee = "rho-privacy(1/13, 1/6)"`, … A name that no
+    `[publish]`, `guarantee = "rho-privacy(1/13, 1/6)"`, … What is said of the table can stand once,
+    under `[table]`, for every command that takes it: `quasi = ["age", "sex"]`. A name that no
     command or flag has is refused: a promise must not get lost in a misspelling.
     """
     commands: dict[str, Any] = getattr(context.command, "commands", {})
@@ -66,25 +70,38 @@ def read_job(path: Path, context: typer.Context) -> dict[str, Any]:
                 f"The job file {str(path)!r} has the key {command!r} outside a table. Put it under "
                 "[publish] or another command."
             )
-        if command not in commands:
+        if command not in commands and command != SHARED:
             raise UsageError(
                 f"The job file {str(path)!r} has a table [{command}], but there is no such "
-                f"command. Commands: {', '.join(sorted(commands))}."
+                f"command. Commands: {', '.join(sorted(commands))}; [{SHARED}] is for all of them."
             )
+    shared = {key.replace("_", "-"): value for key, value in job.pop(SHARED, {}).items()}
+    known = {option.flag_name for option in TABLE_OPTIONS}
+    for key in shared:
+        if key not in known:
+            raise UsageError(
+                f"The job file {str(path)!r} sets {key!r} under [{SHARED}], which nothing says of "
+                f"a table. There are: {', '.join(sorted(known))}."
+            )
+    for command in commands:
         flags = {
             option.lstrip("-"): parameter
             for parameter in commands[command].params
             for option in parameter.opts
         }
-        settings[command] = {}
-        for key, value in values.items():
+        own = job.get(command, {})
+        said = {key: value for key, value in shared.items() if key in flags}
+        found = {}
+        for key, value in (said | own).items():
             parameter = flags.get(key.replace("_", "-")) or flags.get(key)
             if parameter is None:
                 raise UsageError(
                     f"The job file {str(path)!r} sets {key!r} under [{command}], which that "
                     f"command does not have. It has: {', '.join(sorted(flags))}."
                 )
-            settings[command][parameter.name] = _flag_value(value, bool(parameter.multiple))
+            found[parameter.name] = _flag_value(value, bool(parameter.multiple))
+        if found:
+            settings[command] = found
     return settings
 
 
@@ -138,7 +155,7 @@ def _whole_program() -> typer.Typer:
 def _run(program: typer.Typer) -> int:
     warnings.showwarning = _show_warning
     try:
-        program()
+        program(_job_first(sys.argv[1:]))
     except SfumatoError as error:
         _complain(str(error))
         return error.exit_code
@@ -156,6 +173,20 @@ def _run(program: typer.Typer) -> int:
         _complain("Out of memory. Close other programs, or use a machine with more memory.")
         return 2
     return 0
+
+
+def _job_first(arguments: list[str]) -> list[str]:
+    """The job file belongs to the program, wherever on the line it is named.
+
+    >>> _job_first(["publish", "people.csv", "--job", "job.toml"])
+    ['--job', 'job.toml', 'publish', 'people.csv']
+    """
+    ends = arguments.index("--") if "--" in arguments else len(arguments)
+    for place, given in enumerate(arguments[:ends]):
+        if given == "--job" or given.startswith("--job="):
+            after = place + (1 if "=" in given else 2)
+            return arguments[place:after] + arguments[:place] + arguments[after:]
+    return arguments
 
 
 def _complain(message: str) -> None:

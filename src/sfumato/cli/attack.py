@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sfumato.cli.app import app
+from sfumato.cli.options import reading_flags
 from sfumato.cli.show import show_json
 from sfumato.errors import UsageError
 
@@ -16,8 +17,10 @@ if TYPE_CHECKING:
 
 
 @app.command()
+@reading_flags
 def attack(
     table: Annotated[str, typer.Argument(help="The raw table behind the release.")],
+    reading: dict[str, Any],
     release: Annotated[
         Path | None, typer.Argument(help="The release folder; the ratio attack needs none.")
     ] = None,

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from sfumato.cli.app import app
+from sfumato.cli.options import Origin, reading_flags
 from sfumato.cli.show import show_json
 from sfumato.errors import UsageError
 
 
 @app.command()
+@reading_flags
 def check(
-    table: Annotated[str, typer.Argument(help="Parquet, CSV or Arrow file; a glob takes many.")],
+    table: Origin,
+    reading: dict[str, Any],
     quasi: Annotated[str, typer.Option(help="Columns that people are known by: a,b,c")] = "",
     sensitive: Annotated[str, typer.Option(help="Sensitive columns: d,e")] = "",
     drop: Annotated[str, typer.Option(help="Columns to leave out.")] = "",

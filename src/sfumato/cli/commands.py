@@ -17,6 +17,7 @@ from sfumato.cli.options import (
     Significance,
     Threads,
     chosen_mechanism,
+    reading_flags,
     table_flags,
 )
 from sfumato.cli.show import ProgressLine, show_json
@@ -197,9 +198,11 @@ def query(
 
 
 @app.command()
+@reading_flags
 def audit(
     table: Origin,
     release: Folder,
+    reading: dict[str, Any],
     trace: Annotated[
         Path | None, typer.Option(help="Folder of the private trace, where there is one.")
     ] = None,

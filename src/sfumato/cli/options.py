@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from itertools import chain
 from pathlib import Path
@@ -17,7 +17,8 @@ from sfumato.table_options import TABLE_OPTIONS, TableOption
 Origin = Annotated[
     str,
     typer.Argument(
-        help="Parquet, CSV or Arrow file; a glob takes many. Or postgresql://host/db?table=NAME."
+        help="Parquet, CSV, Arrow, Excel, SPSS, SAS or Stata file; a glob takes many. "
+        "Or postgresql://host/db?table=NAME."
     ),
 ]
 Folder = Annotated[Path, typer.Argument(help="The release folder.")]
@@ -38,20 +39,55 @@ Threads = Annotated[int | None, typer.Option(help="Threads to use; all by defaul
 def table_flags(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the flags of every table option, where its parameter `roles` stands.
 
-    It has them there as `read` takes them; nothing where nothing was said of the table.
+    It has them there as `read` takes them; nothing where nothing was said of the table, and only
+    how it is to be read where nothing else was.
     """
-    given = inspect.signature(command, eval_str=True).parameters
-    flags = [_flag(option) for option in TABLE_OPTIONS]
-    own = [[each] if each.name != "roles" else flags for each in given.values()]
+
+    def handed(said: dict[TableOption, Any], named: dict[str, Any]) -> None:
+        told = {option for option, given in said.items() if given != option.default}
+        declares = any(not option.reads for option in told)
+        roles = {
+            option.name: option.from_flags(given)
+            for option, given in said.items()
+            if declares or option in told
+        }
+        command(**named, roles=roles)
+
+    return _with_flags(command, TABLE_OPTIONS, handed)
+
+
+def reading_flags(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the flags that say how a raw table is written, where `reading` stands.
+
+    The command gets its `table` ready to be read.
+    """
+
+    def handed(said: dict[TableOption, Any], named: dict[str, Any]) -> None:
+        given = {option.name: value for option, value in said.items() if value != option.default}
+        if given and named["table"] is not None:
+            from sfumato.table.reading import Reading
+            from sfumato.table.sources import find_source
+
+            named["table"] = find_source(named["table"], Reading.of(**given))
+        command(**named, reading=given)
+
+    return _with_flags(command, [option for option in TABLE_OPTIONS if option.reads], handed)
+
+
+def _with_flags(
+    command: Callable[..., None],
+    options: Sequence[TableOption],
+    handed: Callable[[dict[TableOption, Any], dict[str, Any]], None],
+) -> Callable[..., None]:
+    own = inspect.signature(command, eval_str=True).parameters
+    flags = [_flag(option) for option in options]
+    lists = [flags if each.name in ("roles", "reading") else [each] for each in own.values()]
     # the command line names all that it gives, so their order is only that of the help
-    listed = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in chain(*own)]
+    listed = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in chain(*lists)]
 
     @wraps(command)
     def run(**named: Any) -> None:
-        said = {option: named.pop(option.name) for option in TABLE_OPTIONS}
-        silent = all(given == option.default for option, given in said.items())
-        roles = {option.name: option.from_flags(given) for option, given in said.items()}
-        command(**named, roles={} if silent else roles)
+        handed({option: named.pop(option.name) for option in options}, named)
 
     run.__signature__ = inspect.Signature(listed)  # type: ignore[attr-defined]
     run.__annotations__ = {each.name: each.annotation for each in listed}
@@ -59,7 +95,12 @@ def table_flags(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _flag(option: TableOption) -> inspect.Parameter:
-    kinds: dict[str, Any] = {"column": str | None, "each": list[str] | None}
+    kinds: dict[str, Any] = {
+        "column": str | None,
+        "text": str | None,
+        "each": list[str] | None,
+        "switch": bool,
+    }
     return inspect.Parameter(
         option.name,
         inspect.Parameter.KEYWORD_ONLY,

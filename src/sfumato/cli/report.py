@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from sfumato.cli.app import app
-from sfumato.cli.options import Folder, Json
+from sfumato.cli.options import Folder, Json, reading_flags
 from sfumato.cli.show import ProgressLine, show_json
 
 
 @app.command()
+@reading_flags
 def report(
     release: Folder,
+    reading: dict[str, Any],
     table: Annotated[
         str | None,
         typer.Option(help="The raw table: audit and attack the release. Roles: the manifest's."),

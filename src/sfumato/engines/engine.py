@@ -24,7 +24,6 @@ from sfumato.mechanisms import CellPlan, Plan, RecordPlan
 from sfumato.profile import Cells, Profile
 from sfumato.release import record_files
 from sfumato.table import Table
-from sfumato.table.sources import Source, find_source
 
 
 @dataclass(frozen=True)
@@ -65,9 +64,9 @@ class Engine(ABC):
         self.held = ExitStack()  # what the run holds until it ends
 
     @classmethod
-    def source(cls, origin: Any) -> Source:
-        """Where the records are that a path, an address or a frame names."""
-        return find_source(origin)
+    def source(cls, origin: Any) -> Any:
+        """What `read` takes of a path, an address or a frame, so that this engine finds it."""
+        return origin
 
     def __enter__(self) -> Self:
         return self

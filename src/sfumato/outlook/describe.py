@@ -35,6 +35,7 @@ from sfumato.pages.tables import ReportTable
 from sfumato.profile import Histogram, Profile
 from sfumato.release import Release
 from sfumato.table import Table, as_table
+from sfumato.table.reading import Reading
 
 _SHOWN = 10  # most and least common values shown of a long histogram
 
@@ -66,9 +67,10 @@ def describe(
     'yes'  1      0.25
     """
     release = release_at(origin)
-    if release is not None or not (roles or guarantee or isinstance(origin, Table)):
+    declared = Reading.split(roles) or guarantee or isinstance(origin, Table)
+    if release is not None or not declared:
         if release is None:
-            return survey(origin, progress=progress)
+            return survey(origin, Reading.of(**roles), progress=progress)
         if roles or guarantee:
             raise UsageError(
                 f"{str(release.path)!r} is a release: its columns have their roles and its promise "

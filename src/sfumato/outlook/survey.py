@@ -23,6 +23,7 @@ from sfumato.outlook.survey_passes import (
     third_pass,
 )
 from sfumato.pages.tables import ReportTable
+from sfumato.table.reading import Reading
 from sfumato.table.sources import find_source
 
 MOST_COLUMNS = 1000
@@ -108,7 +109,9 @@ def _table(label: str, rows: int, columns: tuple[SurveyedColumn, ...]) -> Report
     )
 
 
-def survey(origin: Any, *, progress: Progress = no_progress) -> Survey:
+def survey(
+    origin: Any, reading: Reading | None = None, *, progress: Progress = no_progress
+) -> Survey:
     """Look at every column of a table.
 
     >>> people = pa.table({"name": ["Ann", "Bob", "Cid"], "disease": ["flu", None, "flu"]})
@@ -117,7 +120,7 @@ def survey(origin: Any, *, progress: Progress = no_progress) -> Survey:
     name 0 3 key
     disease 1 1 sensitive
     """
-    source = find_source(origin)
+    source = find_source(origin, reading)
     refuse_bombs(source)
     names = source.schema.names
     if len(names) > MOST_COLUMNS or len(set(names)) != len(names):

@@ -128,7 +128,7 @@ def _ask(source: Source, places: Sequence[int], parts: Sequence[str], progress: 
 
     aliases = [f"c{place}" for place in places]
     kinds = [source.schema.field(name).type for name in names]
-    types = [kind if _plain(kind) else pa.bool_() for kind in kinds]
+    types = [_countable(pa.nulls(0, kind)).type for kind in kinds]
     schema = pa.schema(list(zip(aliases, types, strict=True)))
     with scratch_database() as connection:
         connection.register("people", pa.RecordBatchReader.from_batches(schema, renamed()))
@@ -147,6 +147,8 @@ def _countable(array: pa.Array) -> pa.Array:
     """The values; of those that cannot be counted, only whether they are there."""
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
+    if pa.types.is_timestamp(array.type) and array.type.tz is not None:
+        return array.cast(pa.timestamp(array.type.unit))  # in UTC: DuckDB's rows need pytz else
     if _plain(array.type):
         return array
     return pc.if_else(array.is_valid(), True, pa.scalar(None, pa.bool_()))

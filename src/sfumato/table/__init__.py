@@ -14,6 +14,7 @@ from sfumato.errors import DataError, SfumatoError, UsageError
 from sfumato.shown import html_table
 from sfumato.table.bins import Bins
 from sfumato.table.hierarchy import Hierarchy
+from sfumato.table.reading import Header, Reading
 from sfumato.table.sources import Source, find_source, reading_errors
 
 Missing = Literal["refuse", "value", "drop"]
@@ -111,18 +112,39 @@ def read(
     bins: Mapping[str, str | Sequence[float]] | None = None,
     missing: Missing = "refuse",
     hierarchies: Mapping[str, str | Path] | None = None,
+    drop_rest: bool = False,
+    missing_markers: Sequence[str] | str | None = None,
+    trim: bool = False,
+    header: Header = "guess",
+    columns: Sequence[str] | str = (),
+    separator: str | None = None,
+    quote: str | None = None,
+    encoding: str | None = None,
+    sheet: str | None = None,
 ) -> Table:
     """Declare a table: where it is, and what every column is.
 
-    `origin` is a path or glob (Parquet, CSV, Arrow IPC), the address of a PostgreSQL table
-    (`postgresql://host/database?table=NAME`), or a frame (pandas, Polars, pyarrow, DuckDB). Every
-    column needs a role: undeclared columns are refused, so that nothing is published by accident.
+    `origin` is a path or glob (Parquet, CSV, Arrow IPC; workbooks, SPSS, SAS and Stata with the
+    extra `files`), the address of a PostgreSQL table (`postgresql://host/database?table=NAME`), or
+    a frame (pandas, Polars, pyarrow, DuckDB). Every column needs a role: undeclared columns are
+    refused, so that nothing is published by accident; `drop_rest` leaves them out. What follows it
+    says how a file is written, see `Reading`.
 
     >>> people = pa.table({"age": [30, 41], "disease": ["flu", "HIV"]})
     >>> read(people, quasi="age", sensitive="disease")
     <Table the given Table: quasi age; sensitive disease>
     """
-    source = find_source(origin)
+    reading = Reading.of(
+        missing_markers=missing_markers,
+        trim=trim,
+        header=header,
+        columns=columns,
+        separator=separator,
+        quote=quote,
+        encoding=encoding,
+        sheet=sheet,
+    )
+    source = find_source(origin, reading)
     names = source.schema.names
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
@@ -136,6 +158,9 @@ def read(
         "key": (key,) if key else (),
         "drop": _names(drop),
     }
+    if drop_rest:
+        named = {name for columns in roles.values() for name in columns}
+        roles["drop"] += tuple(name for name in names if name not in named)
     _check_roles(roles, names, source.label)
     published = (*roles["quasi"], *roles["sensitive"])
     kinds = _kinds(source, published, _names(numeric), _names(categorical))
@@ -229,7 +254,8 @@ def _check_roles(roles: Mapping[str, tuple[str, ...]], names: list[str], label: 
     if undeclared:
         raise DataError(
             f"{label} has columns without a role: {list_some(undeclared, most=50)}. Declare each "
-            "as quasi, sensitive, key or drop; nothing is published by accident."
+            "as quasi, sensitive, key or drop; nothing is published by accident. --drop-rest drops "
+            "them all."
         )
     lower: dict[str, str] = {}
     for name in (*roles["quasi"], *roles["sensitive"]):

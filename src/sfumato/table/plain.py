@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from sfumato.errors import DataError
+
+_EPOCH = datetime.date(1970, 1, 1)
+_FIRST_DAY = (datetime.date.min - _EPOCH).days
+_LAST_DAY = (datetime.date.max - _EPOCH).days
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
@@ -44,9 +51,25 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
 
 def normalize(batch: pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:
     """The named columns in their plain types; text may stay coded, with int32 codes."""
-    return pa.RecordBatch.from_arrays(
-        [_normal(batch.column(name)) for name in columns], names=list(columns)
-    )
+    arrays = [_normal(batch.column(name)) for name in columns]
+    for name, array in zip(columns, arrays, strict=True):
+        _require_calendar(name, array)
+    return pa.RecordBatch.from_arrays(arrays, names=list(columns))
+
+
+def _require_calendar(name: str, array: pa.Array) -> None:
+    """Dates that no calendar of this program has are refused, wherever they come from."""
+    if not pa.types.is_date(array.type) and not pa.types.is_timestamp(array.type):
+        return
+    is_date = pa.types.is_date(array.type)
+    per_day = 1 if is_date else 86_400 * {"s": 1, "ms": 10**3, "us": 10**6}[array.type.unit]
+    ends = pc.min_max(array.view(pa.int32() if is_date else pa.int64())).as_py()
+    low, high = ends["min"], ends["max"]
+    if low is not None and not (_FIRST_DAY * per_day <= low and high < (_LAST_DAY + 1) * per_day):
+        raise DataError(
+            f"Column {name!r} has dates before the year 1 or after the year 9999. Repair them, for "
+            "example as missing values, or drop the column."
+        )
 
 
 def _normal(array: pa.Array) -> pa.Array:

@@ -7,6 +7,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from sfumato.columns import list_some
 from sfumato.errors import DataError
 from sfumato.table.plain import normalize, plain_type
 from sfumato.table.postgres_address import is_address, parse_address
+from sfumato.table.reading import Reading
 
 _DICTIONARY_BYTES_PER_VALUE = 4  # a string column chunk below this is coded with few values
 
@@ -34,6 +36,67 @@ class Source(ABC):
         self, columns: Sequence[str], rows: int, threads: bool = True
     ) -> Iterator[pa.RecordBatch]:
         """The named columns in order, in batches of about `rows` records."""
+
+    def mapped(self, maps: Mapping[str, ColumnMap]) -> Source:
+        """This source with another form of some columns."""
+        return MappedSource(self, maps)
+
+
+class ColumnMap(ABC):
+    """What becomes of a column on its way in: a function of each value by itself."""
+
+    @abstractmethod
+    def type(self, kind: pa.DataType) -> pa.DataType:
+        """The type of what `apply` makes of values of this one."""
+
+    @abstractmethod
+    def apply(self, array: pa.Array) -> pa.Array:
+        """The new values; text may be coded, before and after."""
+
+
+class MappedSource(Source):
+    """Another source with other forms of some columns."""
+
+    def __init__(self, source: Source, maps: Mapping[str, ColumnMap]) -> None:
+        self._source, self._maps = source, maps
+        self.label, self.engine, self.foreign = source.label, source.engine, source.foreign
+        self.schema = mapped_schema(source.schema, maps)
+
+    def batches(
+        self, columns: Sequence[str], rows: int, threads: bool = True
+    ) -> Iterator[pa.RecordBatch]:
+        for batch in self._source.batches(columns, rows, threads):
+            yield normalize(map_batch(batch, self._maps), columns)
+
+
+def mapped_schema(schema: pa.Schema, maps: Mapping[str, ColumnMap]) -> pa.Schema:
+    """The schema of what `map_batch` makes of batches with this one."""
+    return pa.schema(
+        [pa.field(f.name, maps[f.name].type(f.type) if f.name in maps else f.type) for f in schema]
+    )
+
+
+def map_batch(batch: pa.RecordBatch, maps: Mapping[str, ColumnMap]) -> pa.RecordBatch:
+    """A batch with the columns that have a map in their new form."""
+    names = batch.schema.names
+    arrays = [
+        maps[name].apply(array) if name in maps else array
+        for name, array in zip(names, batch.columns, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, names=names)
+
+
+@dataclass(frozen=True)
+class Cleaned(ColumnMap):
+    """Texts without blanks around them, and markers as missing values."""
+
+    reading: Reading
+
+    def type(self, kind: pa.DataType) -> pa.DataType:
+        return kind
+
+    def apply(self, array: pa.Array) -> pa.Array:
+        return self.reading.clean(array)
 
 
 class ParquetSource(Source):
@@ -95,12 +158,24 @@ class StreamSource(Source):
                     yield normalize(batch.slice(start, rows), columns)
 
 
-def find_source(origin: Any) -> Source:
-    """The source behind a path, a glob, the address of a database table, or a frame."""
-    if isinstance(origin, Source):
-        return origin
+def find_source(origin: Any, reading: Reading | None = None) -> Source:
+    """The source behind a path, a glob, the address of a database table, or a frame.
+
+    `reading` is what was said of how it is written.
+    """
+    said = reading or Reading()
     if isinstance(origin, (str, Path)):
-        return _named_source(str(origin))
+        source = _named_source(str(origin), said)
+    else:
+        source = origin if isinstance(origin, Source) else _frame_source(origin)
+        said.refuse(source.label, "not a file")
+    if not said.cleans:
+        return source
+    texts = [field.name for field in source.schema if pa.types.is_string(field.type)]
+    return source.mapped(dict.fromkeys(texts, Cleaned(said)))
+
+
+def _frame_source(origin: Any) -> Source:
     if isinstance(origin, pa.RecordBatchReader):  # can be read only once, so it is kept
         origin = origin.read_all()
     if isinstance(origin, pa.RecordBatch):
@@ -148,10 +223,11 @@ def reading_errors(source: Source) -> Iterator[None]:
         raise
 
 
-def _named_source(text: str) -> Source:
+def _named_source(text: str, reading: Reading) -> Source:
     if is_address(text):
         from sfumato.table.postgres import PostgresSource
 
+        reading.refuse("A PostgreSQL table", "no file")
         return PostgresSource(parse_address(text))
     scheme = re.match(r"\s*([A-Za-z][A-Za-z0-9+.-]*)://", text)
     if scheme is not None:  # not quoted any further: a password may stand there
@@ -159,10 +235,10 @@ def _named_source(text: str) -> Source:
             f"Cannot read from a {scheme[1]}:// address. Give a path (Parquet, CSV, Arrow IPC), or "
             "postgresql://host/database?table=NAME."
         )
-    return _file_source(text)
+    return _file_source(text, reading)
 
 
-def _file_source(text: str) -> Source:
+def _file_source(text: str, reading: Reading) -> Source:
     pattern = glob.has_magic(text) and not Path(text).exists()
     found = sorted(glob.glob(text)) if pattern else [text]  # noqa: PTH207
     paths = [Path(name) for name in found]
@@ -177,14 +253,50 @@ def _file_source(text: str) -> Source:
             )
         if path.stat().st_size == 0:
             raise DataError(f"The file {str(path)!r} is empty.")
-    ending = paths[0].suffix.lower()
-    if ending in (".csv", ".tsv", ".txt"):
+    kinds = {path: _file_kind(path) for path in paths}
+    other = next((path for path in paths if kinds[path] != kinds[paths[0]]), None)
+    if other is not None:
+        raise DataError(
+            f"{text!r} matches files of several kinds: {paths[0]} is {kinds[paths[0]]}, {other} is "
+            f"{kinds[other]}. Name files of one kind."
+        )
+    kind = kinds[paths[0]]
+    if kind == "CSV":
         from sfumato.table.csv_files import CsvSource
 
-        return CsvSource(paths)
+        return CsvSource(paths, reading)
+    if kind in ("a workbook", "a statistics file"):
+        from sfumato.table.workbooks import read_statistics, read_workbook
+
+        reader = read_workbook if kind == "a workbook" else read_statistics
+        return _held_source(paths, [reader(path, reading) for path in paths])
+    reading.refuse(str(paths[0]), f"{kind} file")
+    return ParquetSource(paths) if kind == "a Parquet" else _ipc_source(paths)
+
+
+def _file_kind(path: Path) -> str:
+    from sfumato.table.workbooks import STATISTICS, WORKBOOKS
+
+    ending = path.suffix.lower()
+    if ending in (".csv", ".tsv", ".txt", ".data", ".dat"):
+        return "CSV"
     if ending in (".arrow", ".feather", ".ipc"):
-        return _ipc_source(paths)
-    return ParquetSource(paths)
+        return "an Arrow"
+    if ending in WORKBOOKS:
+        return "a workbook"
+    return "a statistics file" if ending in STATISTICS else "a Parquet"
+
+
+def _held_source(paths: Sequence[Path], tables: Sequence[pa.Table]) -> Source:
+    """Small files that were read whole."""
+    for path, table in zip(paths, tables, strict=True):
+        if table.schema.names != tables[0].schema.names:
+            raise DataError(
+                f"The files do not have the same columns: {paths[0]} has "
+                f"{list_some(tables[0].schema.names)}; {path} has {list_some(table.schema.names)}."
+            )
+    whole = pa.concat_tables(tables, promote_options="permissive")
+    return StreamSource(str(paths[0]), whole.to_reader)
 
 
 def _ipc_source(paths: list[Path]) -> Source:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from sfumato.table.plain import normalize, plain_type
-from sfumato.table.sources import Source
+from sfumato.table.sources import ColumnMap, Source, map_batch, mapped_schema
 
 
 class SparkSource(Source):
@@ -37,6 +37,25 @@ class SparkSource(Source):
             for batch in pa.ipc.open_stream(row.batch):
                 for start in range(0, batch.num_rows, rows):
                     yield normalize(named(batch.slice(start, rows), columns), columns)
+
+    def mapped(self, maps: Mapping[str, ColumnMap]) -> Source:
+        """The columns are changed where the frame is."""
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        names = self.schema.names
+        schema = mapped_schema(self.schema, maps)
+
+        def changed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                made = normalize(map_batch(named(batch, names), maps), names)
+                arrays = [
+                    array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+                    for array in made.columns
+                ]
+                yield pa.RecordBatch.from_arrays(arrays, names=names)
+
+        frame = numbered(self.frame, names).mapInArrow(changed, from_arrow_schema(schema))
+        return SparkSource(frame, self.label)
 
 
 class SchemaSource(Source):

@@ -159,10 +159,13 @@ async def choose_table(request: Request) -> Response:
     path, label = _place(services, given.get("source"))
     identifier = new_identifier()
     before = stamp(path)
-    task = {"path": str(path), "label": label}
+    reads = _options(
+        {option.name: given.get(option.name) for option in TABLE_OPTIONS if option.reads}
+    )
+    task = {"path": str(path), "label": label, "options": reads}
     seen = await unless_gone(request, services.read("look", task))
     shown = {"table": identifier, **seen}
-    kept = {"path": str(path), "label": label, "stamp": before, "shown": shown}
+    kept = {"path": str(path), "label": label, "stamp": before, "shown": shown, "options": reads}
     write_json(services.state.file("tables", identifier), kept)
     return answer(shown)
 
@@ -185,7 +188,7 @@ async def give_roles(request: Request) -> Response:
         "label": table["label"],
         "stamp": table["stamp"],
         "roles": roles,
-        "options": _options(given),
+        "options": table["options"] | _options(given),
     }
     task = {"table": declared, "out": str(out), "table_id": table["shown"]["table"]}
     shown = await unless_gone(request, services.read("profile", task))
@@ -199,6 +202,11 @@ def _options(given: dict[str, Any]) -> dict[str, Any]:
         if option.name in ROLES or option.names_files or given.get(option.name) in (None, ""):
             continue
         said = given[option.name]
+        if option.form == "switch":
+            if not isinstance(said, bool):
+                raise Refusal(400, f"{option.name!r} must be true or false.")
+            options[option.name] = said
+            continue
         if option.form == "columns":
             if not isinstance(said, list) or not all(isinstance(each, str) for each in said):
                 raise Refusal(400, f"{option.name!r} must be a list of columns.")

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from sfumato.errors import DataError, SfumatoError, UsageError
 from sfumato.table import Table, read
+from sfumato.table.reading import Reading
 from sfumato.table.sources import Source, find_source
 from sfumato.table_options import ROLES
 from sfumato.web.places import stamp
 
 
-def source_of(path: str, name: str) -> Source:
-    source = find_source(path)
+def source_of(path: str, name: str, options: Mapping[str, Any]) -> Source:
+    """The file as the steward said that it is written."""
+    told = Reading.split(options)
+    source = find_source(path, Reading.of(**{k: v for k, v in options.items() if k not in told}))
     source.label = name  # messages and reports name the table as the steward does
     return source
 
@@ -37,7 +40,9 @@ def declared(table: dict[str, Any]) -> Table:
             "others."
         )
     roles["key"] = roles["key"][0] if roles["key"] else None
-    return read(source_of(table["path"], table["label"]), **roles, **table["options"])
+    options = table["options"]
+    source = source_of(table["path"], table["label"], options)
+    return read(source, **roles, **Reading.split(options))
 
 
 def no_files(*texts: str | None) -> None:

@@ -11,7 +11,10 @@ from typing import Any
 
 from sfumato.errors import DataError, UsageError
 
-ENDINGS = (".parquet", ".csv", ".tsv", ".txt", ".arrow", ".feather", ".ipc")
+ENDINGS = (
+    *(".parquet", ".csv", ".tsv", ".txt", ".data", ".dat", ".arrow", ".feather", ".ipc"),
+    *(".xlsx", ".xls", ".ods", ".sav", ".por", ".dta", ".sas7bdat", ".xpt"),
+)
 MOST_LISTED = 2000
 
 

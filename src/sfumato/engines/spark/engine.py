@@ -61,7 +61,7 @@ class SparkEngine(Engine):
         self._sections: Sections | None = None  # known once the table was counted
 
     @classmethod
-    def source(cls, origin: Any) -> Source:
+    def source(cls, origin: Any) -> Any:
         if isinstance(origin, str | Path):
             return open_files([str(origin)], str(origin))
         return super().source(origin)

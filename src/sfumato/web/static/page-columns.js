@@ -213,6 +213,8 @@ function missingChoice(draft, keep) {
 const FLAGS = [
   ["--missing", "Here: choose under “Rows without a sensitive value”."],
   ["--bins", "Here: “More about this column”, Bins."],
+  ["--columns", "Here: “How the file is written” where you chose the table."],
+  ["--encoding", "Here: “How the file is written” where you chose the table."],
   ["--domain", "Here: “More about this column”, Stated domain."],
   ["--categorical", "Here: “More about this column”, these numbers are names."],
 ];

@@ -10,21 +10,71 @@ export async function showStart(page) {
   const state = await serverState();
   await page.usualLimits();
   const trouble = h("div", { class: "trouble" });
-  const open = (source, label) => openTable(source, label, trouble);
+  const written = {};
+  const open = (source, label) => openTable({ source, ...written }, label, trouble);
   put(
     page.view,
     h("h1", { tabindex: "-1" }, "Choose a table of people"),
     h(
       "p",
       { class: "lead" },
-      "One row per person, in Parquet, CSV or Arrow. The table stays on this machine: you will see counts of its columns, never a row.",
+      "One row per person, in Parquet, CSV, Arrow, a workbook or a file of SPSS, SAS or Stata. The table stays on this machine: you will see counts of its columns, never a row.",
     ),
     trouble,
     h("div", { class: "pair" }, browser(page, state, open), uploader(state, open)),
+    howWritten(written),
   );
 }
 
-async function openTable(source, label, trouble) {
+// what a file does not tell by itself; the names are those of the flags
+const WRITTEN = [
+  ["columns", "Names of the columns", "Where the first line is data: age,sex,ill"],
+  ["missing_markers", "Missing markers", "Texts that stand for a missing value: ?,NA"],
+  ["encoding", "Encoding", "latin-1, cp1252, utf-16 … Empty: UTF-8."],
+  ["separator", "Separator", "One character between cells. Empty: found out."],
+  ["sheet", "Sheet", "Of a workbook. Empty: the first."],
+];
+
+function howWritten(written) {
+  const fields = WRITTEN.map(([name, label, hint]) => {
+    const id = `written-${name}`;
+    const keep = (event) => {
+      const text = event.target.value.trim();
+      if (!text) delete written[name];
+      else written[name] = name === "columns" ? text.split(",") : text;
+    };
+    return h(
+      "p",
+      null,
+      h("label", { for: id }, label),
+      h("input", { id, type: "text", oninput: keep, "aria-describedby": `${id}-hint` }),
+      h("small", { id: `${id}-hint`, class: "quiet" }, hint),
+    );
+  });
+  const box = (name, given, text) =>
+    h(
+      "label",
+      { class: "check" },
+      h("input", {
+        type: "checkbox",
+        onchange: (event) => {
+          if (event.target.checked) written[name] = given;
+          else delete written[name];
+        },
+      }),
+      ` ${text}`,
+    );
+  return h(
+    "details",
+    null,
+    h("summary", null, "How the file is written, if it does not tell by itself"),
+    fields,
+    box("header", "no", "The first line is data, not names"),
+    box("trim", true, "Blanks around texts mean nothing"),
+  );
+}
+
+async function openTable(asked, label, trouble) {
   put(
     trouble,
     notice(
@@ -35,7 +85,7 @@ async function openTable(source, label, trouble) {
   );
   announce(`Counting the columns of ${label}`);
   try {
-    const table = await post("/api/tables", { source });
+    const table = await post("/api/tables", asked);
     location.hash = `#/table/${segment(table.table)}`;
   } catch (error) {
     put(trouble, problem(error));
@@ -155,7 +205,8 @@ function uploader(state, open) {
   const input = h("input", {
     type: "file",
     id: "upload",
-    accept: ".parquet,.csv,.arrow,.feather,.ipc",
+    accept:
+      ".parquet,.csv,.tsv,.txt,.data,.arrow,.feather,.ipc,.xlsx,.xls,.ods,.sav,.por,.dta,.sas7bdat,.xpt",
     onchange: () => input.files[0] && send(input.files[0]),
   });
 

@@ -1,0 +1,134 @@
+"""How a file is to be read, as far as somebody said so: what no reader should guess in silence."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Literal, get_args
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sfumato.errors import UsageError
+
+Header = Literal["guess", "yes", "no"]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What was said of a file. Every field is a table option of that name.
+
+    `header`, `columns`, `separator`, `quote` and `encoding` are of texts, `sheet` of workbooks;
+    `missing_markers` and `trim` hold for the texts of every table. `texts` are columns in which
+    007 is no number.
+
+    >>> Reading.of(missing_markers="?,NA,", trim=True).clean(pa.array([" ?", " Private ", None]))
+    <pyarrow.lib.StringArray object at ...>
+    [
+      null,
+      "Private",
+      null
+    ]
+    """
+
+    header: Header = "guess"
+    columns: tuple[str, ...] = ()
+    separator: str = ""
+    quote: str = ""
+    encoding: str = ""
+    sheet: str = ""
+    missing_markers: tuple[str, ...] = ()
+    trim: bool = False
+    texts: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.header not in get_args(Header):
+            raise UsageError(f"'header' must be guess, yes or no. Got {self.header!r} instead.")
+        if self.columns and self.header == "yes":
+            raise UsageError(
+                "'columns' names the columns of a file without names in its first line; with "
+                "header yes they stand there. Say one of the two."
+            )
+        twice = sorted({name for name in self.columns if self.columns.count(name) > 1})
+        if twice or "" in self.columns:
+            raise UsageError(
+                f"'columns' names {twice[0]!r} twice." if twice else "'columns' has an empty name."
+            )
+        if len(self.separator) > 1 or len(self.quote) > 1:
+            raise UsageError("A separator and a quote are one character each; tab is \\t.")
+        if self.encoding:
+            try:
+                codecs.lookup(self.encoding)
+            except LookupError:
+                raise UsageError(
+                    f"There is no encoding {self.encoding!r}. Common ones are utf-8, latin-1, "
+                    "cp1252 and utf-16."
+                ) from None
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        columns: Sequence[str] | str = (),
+        missing_markers: Sequence[str] | str | None = (),
+        separator: str | None = None,
+        quote: str | None = None,
+        encoding: str | None = None,
+        sheet: str | None = None,
+        **given: Any,
+    ) -> Reading:
+        """From what the options say: lists may come as texts with commas."""
+        return cls(
+            columns=_listed(columns),
+            missing_markers=_listed(missing_markers) if missing_markers is not None else (),
+            separator="\t" if separator == "\\t" else separator or "",
+            quote=quote or "",
+            encoding=encoding or "",
+            sheet=sheet or "",
+            **given,
+        )
+
+    @property
+    def cleans(self) -> bool:
+        """Whether texts are looked at one by one."""
+        return self.trim or bool(self.missing_markers)
+
+    def refuse(self, label: str, kind: str, known: Sequence[str] = ()) -> None:
+        """Refuse what has no meaning for a source of this kind, except the fields `known`."""
+        plain = Reading()
+        for field in fields(self):
+            if field.name in ("missing_markers", "trim", "texts", *known):
+                continue
+            if getattr(self, field.name) != getattr(plain, field.name):
+                raise UsageError(f"{label} is {kind}: '{field.name}' has no meaning for it.")
+
+    def clean(self, array: pa.Array) -> pa.Array:
+        """Texts without blanks around them, if they are to be trimmed; markers as missing."""
+        coded = pa.types.is_dictionary(array.type)
+        if not coded and not pa.types.is_string(array.type):
+            return array
+        texts = array.dictionary if coded else array
+        bare = pc.utf8_trim_whitespace(texts)
+        cleaned = bare if self.trim else texts
+        if self.missing_markers:
+            marked = pc.is_in(bare, value_set=pa.array(self.missing_markers, pa.string()))
+            cleaned = pc.if_else(marked, pa.scalar(None, pa.string()), cleaned)
+        # a coded text may now stand twice in its dictionary, or as a null
+        return cleaned.take(array.indices).dictionary_encode() if coded else cleaned
+
+    @classmethod
+    def split(cls, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Those of the given options that say something else than how to read."""
+        names = {field.name for field in fields(cls)}
+        return {name: value for name, value in given.items() if name not in names}
+
+
+def _listed(given: Sequence[str] | str) -> tuple[str, ...]:
+    """
+    >>> _listed("?, NA,"), _listed(""), _listed(["a", "b"])
+    (('?', 'NA', ''), (), ('a', 'b'))
+    """
+    if isinstance(given, str):
+        return tuple(part.strip() for part in given.split(",")) if given else ()
+    return tuple(given)
