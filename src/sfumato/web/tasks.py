@@ -47,10 +47,12 @@ def catalogue(*, progress: Progress) -> Any:
     return guarantee_list()
 
 
-def look(*, path: str, label: str, options: dict[str, Any], progress: Progress) -> Any:
-    """A first look at a table."""
+def look(
+    *, path: str, label: str, progress: Progress, options: dict[str, Any] | None = None
+) -> Any:
+    """A first look at a table, read as `options` say."""
     with named(path, label):
-        return survey(source_of(path, label, options), progress=progress).to_json()
+        return survey(source_of(path, label, options or {}), progress=progress).to_json()
 
 
 def profile(*, table: dict[str, Any], out: str, table_id: str, progress: Progress) -> Any:
