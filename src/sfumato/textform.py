@@ -15,6 +15,8 @@ from typing import Any, ClassVar, Self
 from sfumato.errors import UsageError
 
 _CALL = re.compile(r"^\s*([a-z][a-z0-9-]*)\s*(?:\((.*)\))?\s*$", re.DOTALL)
+# an argument ends at a comma; one in quotation marks may hold commas
+_ARGUMENT = re.compile(r"""((?:\s*[a-z_][a-z0-9_]*\s*=)?\s*(?:'[^']*'|"[^"]*")\s*|[^,]*)(?:,|$)""")
 _KEYWORD = re.compile(r"^\s*([a-z_][a-z0-9_]*)\s*=(?!=)(.*)$", re.DOTALL)
 
 
@@ -67,7 +69,7 @@ def split_call(text: str, what: str) -> tuple[str, list[str], dict[str, str]]:
     name, inside = match.group(1), match.group(2) or ""
     positional: list[str] = []
     keywords: dict[str, str] = {}
-    for part in inside.split(",") if inside.strip() else []:
+    for part in _arguments(inside) if inside.strip() else []:
         keyword = _KEYWORD.match(part)
         if keyword:
             if keyword.group(1) in keywords:
@@ -83,6 +85,15 @@ def split_call(text: str, what: str) -> tuple[str, list[str], dict[str, str]]:
         else:
             positional.append(part.strip())
     return name, positional, keywords
+
+
+def _arguments(inside: str) -> list[str]:
+    """
+    >>> _arguments("5, open='a, b'"), _arguments("1,,it's,")
+    (['5', " open='a, b'"], ['1', '', "it's", ''])
+    """
+    found = [match.group(1) for match in _ARGUMENT.finditer(f"{inside},")]
+    return found[:-1]  # the empty rest after the last comma
 
 
 class TextForm:

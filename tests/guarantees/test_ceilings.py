@@ -23,6 +23,9 @@ DISEASES = Histogram("disease", ("flu", "HIV", None), np.array([6, 1, 3]))
         "f-privacy(theta=8, floor=0.02)",
         "f-privacy(theta=2)",
         "f-privacy(limits=HIV:0.05;a%20b%3Bc:1/3;*:1)",
+        "l-diversity(5, open='Not in universe')",
+        "beta-likeness(3, open='a, b;it%27s;(missing)')",
+        "f-privacy(theta=2, floor=0.05, open='0')",
     ],
 )
 def test_text_forms_round_trip(text):

@@ -99,6 +99,10 @@ def publish(
     repeated_keys: Annotated[
         str, typer.Option(help="refuse (default) or allow several records of a person.")
     ] = "refuse",
+    left_out: Annotated[
+        str,
+        typer.Option(help="Largest share of people without a promise whose values may be shown."),
+    ] = "1/4",
     engine: Annotated[
         str | None, typer.Option(help="local (default), or spark: Parquet files, read by Spark.")
     ] = None,
@@ -134,6 +138,7 @@ def publish(
             previous=previous,
             order=order,
             repeated_keys=repeated_keys,
+            left_out=left_out,
             batch_rows=batch_rows,
             threads=threads,
             progress=line.callback,

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 
-from sfumato.columns import Value
+from sfumato.columns import Value, list_some, value_text
 from sfumato.draws import Draws
 from sfumato.engines.counting import count_cells, take_profile
 from sfumato.errors import UsageError
 from sfumato.guarantees import Guarantee
+from sfumato.guarantees.limit_rows import label
 from sfumato.mechanisms import MECHANISMS, CellPlan, Mechanism, Plan, mechanisms_for
 from sfumato.profile import Cells, Profile
 from sfumato.table import Table
+from sfumato.textform import decimal_text, rational
 
 CountCells = Callable[[str, tuple[Value, ...]], Cells]
 
@@ -38,7 +41,7 @@ def possible_mechanisms(guarantee: Guarantee, mechanism: Mechanism | None) -> li
     ['splu']
     """
     if mechanism is not None and not mechanism.keeps(guarantee):
-        able = [name for name, cls in MECHANISMS.items() if isinstance(guarantee, cls.guarantees)]
+        able = [name for name, cls in MECHANISMS.items() if cls().keeps(guarantee)]
         raise UsageError(
             f"The mechanism '{mechanism}' does not keep '{guarantee}'. "
             f"Mechanisms that do: {', '.join(able) or 'none yet'}."
@@ -97,6 +100,49 @@ def choose_plan(
                 "mechanism that draws for each record alone, such as uniform."
             )
     return min(plans, key=lambda pair: pair[1].predicted_error())
+
+
+def left_out_share(given: object) -> Fraction:
+    """The share of the people whom a promise may leave out.
+
+    >>> left_out_share("1/4")
+    Fraction(1, 4)
+    """
+    share = rational(given, "left_out")
+    if not 0 <= share <= 1:
+        raise UsageError(
+            f"'left_out' is a share of the people, from 0 to 1. Got {decimal_text(share)} instead."
+        )
+    return share
+
+
+def refuse_left_out(profile: Profile, guarantee: Guarantee, most: Fraction) -> None:
+    """Refuse a promise that leaves out more people than that, and lets their values be shown.
+
+    Values that the steward named as open do not count: that they need no protection was said.
+    """
+    if not guarantee.shows_left_out:
+        return
+    for histogram in profile.histograms.values():
+        unasked = set(guarantee.left_out(histogram)) - set(guarantee.open_codes(histogram))
+        codes = sorted(code for code in unasked if histogram.counts[code])
+        people = int(histogram.counts[codes].sum())
+        if people > most * histogram.rows:
+            named = ";".join(label(histogram.values[code]) for code in codes)
+            raise UsageError(
+                f"'{guarantee}' promises nothing about {people:,} of {histogram.rows:,} people "
+                f"({people / histogram.rows:.0%}), those with "
+                f"{list_some([value_text(histogram.values[code]) for code in codes])} in column "
+                f"{histogram.column!r}: the release may show their values as they are. Choose a "
+                "stricter promise; or say that these values need no protection, with "
+                f"open='{named}' in the promise; or allow it with "
+                f"--left-out {_up(people, histogram.rows)}."
+            )
+
+
+def _up(people: int, rows: int) -> str:
+    """A share in hundredths that so many people are not above."""
+    return decimal_text(Fraction(-(-100 * people // rows), 100))
 
 
 def refuse_unfit(mechanism: Mechanism, plan: Plan, order: str, trace: Path | None) -> None:

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
 from typing import Any, ClassVar, Self
@@ -36,6 +37,7 @@ class RunOptions:
 
     release: Path
     order: str = "shuffle"
+    left_out: Fraction = Fraction(1)  # largest share of the people about whom nothing is promised
     batch_rows: int = 1 << 17
     threads: bool = True
     progress: Progress = no_progress

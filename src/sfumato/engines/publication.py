@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sfumato.columns import value_text
 from sfumato.engines.engine import Written
 from sfumato.engines.kept_order import KEPT
 from sfumato.errors import DataError
@@ -71,17 +70,8 @@ def steward_notes(profile: Profile, guarantee: Guarantee) -> tuple[str, ...]:
     >>> steward_notes(Profile(10, {"ill": counts}), RhoPrivacy(0.2, 0.5))
     ("Column 'ill': nothing is promised about 9 of 10 people, those with 'no'.",)
     """
-    found = []
-    for histogram in profile.histograms.values():
-        codes = [code for code in guarantee.left_out(histogram) if histogram.counts[code]]
-        if codes:
-            people = int(histogram.counts[codes].sum())
-            named = ", ".join(value_text(histogram.values[code]) for code in codes)
-            found.append(
-                f"Column {histogram.column!r}: nothing is promised about {people:,} of "
-                f"{histogram.rows:,} people, those with {named}."
-            )
-    return tuple(found)
+    told = (guarantee.left_out_text(histogram) for histogram in profile.histograms.values())
+    return tuple(text for text in told if text)
 
 
 def make_manifest(

@@ -7,7 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.draws import Draws
-from sfumato.engines.choosing import choose_draws, choose_plan, refuse_unfit, with_cells
+from sfumato.engines.choosing import (
+    choose_draws,
+    choose_plan,
+    left_out_share,
+    refuse_left_out,
+    refuse_unfit,
+    with_cells,
+)
 from sfumato.engines.counting import Progress, no_progress
 from sfumato.engines.engine import Engine, RunOptions
 from sfumato.engines.local import LocalEngine
@@ -23,6 +30,7 @@ from sfumato.release import BundleWriter, FileEntry, Manifest, Release
 from sfumato.release.manifest import NAME
 from sfumato.table import Table, as_table
 
+LEFT_OUT = "1/4"  # of the people: a promise that leaves out more is refused unless it is asked for
 ENGINES: dict[str, type[Engine]] = {cls.name: cls for cls in (LocalEngine, SparkEngine)}
 
 
@@ -37,6 +45,7 @@ def publish(
     key_file: str | Path | None = None,
     order: str = "shuffle",
     repeated_keys: str = "refuse",
+    left_out: str | float = LEFT_OUT,
     batch_rows: int = 1 << 17,
     threads: int | None = None,
     progress: Progress = no_progress,
@@ -52,6 +61,8 @@ def publish(
     `engine` is "local" or "spark"; None is Spark for a Spark DataFrame, this machine otherwise.
     `seed` makes the release repeatable and therefore worthless as protection: for experiments.
     `key_file` with a key column ties every draw to the person. `order` is "shuffle" or "keep".
+    `left_out` is the largest share of the people about whom nothing may be promised while their
+    values may be shown; values that the guarantee names as open do not count.
     `trace` is a folder, private to the steward, for what an audit can follow the plan by, where the
     mechanism has that. `receipt` is a file, private too, for what repeats the draws, so that an
     audit can make the release again. `previous` is an earlier release under the same key file,
@@ -84,6 +95,7 @@ def publish(
     options = RunOptions(
         release=Path(to),
         order=order,
+        left_out=left_out_share(left_out),
         batch_rows=batch_rows,
         threads=threads is None or threads > 1,
         progress=progress,
@@ -126,7 +138,9 @@ def run(
     """Publish with these draws; what the release says of itself, and what was counted."""
     with BundleWriter(options.release) as bundle, engine(table, options) as running:
         caveats = key_caveats(table, running.repeated_keys(), repeated_keys)
-        profile = with_cells(running.profile(), guarantee, mechanism, running.cells)
+        counted = running.profile()
+        refuse_left_out(counted, guarantee, options.left_out)
+        profile = with_cells(counted, guarantee, mechanism, running.cells)
         chosen, plan = choose_plan(profile, guarantee, mechanism, draws, running.plans)
         refuse_unfit(chosen, plan, options.order, options.trace)
         written = running.write(bundle.folder, plan, profile, draws, order_draws)

@@ -35,6 +35,8 @@ class Guarantee(TextForm, ABC):
     does_not_protect: ClassVar[tuple[str, ...]]
     several_columns: ClassVar[bool] = False  # whether it can speak of several sensitive columns
     limits_belief: ClassVar[bool] = True  # whether it bounds what is believed about one person
+    # whether a release may show the values that it leaves out as they are, in buckets of their own
+    shows_left_out: ClassVar[bool] = False
 
     @abstractmethod
     def ceilings(self, histogram: Histogram) -> list[Fraction]:
@@ -61,6 +63,25 @@ class Guarantee(TextForm, ABC):
         if not self.limits_belief:
             return []
         return [code for code, ceiling in enumerate(self.ceilings(histogram)) if ceiling >= 1]
+
+    def left_out_text(self, histogram: Histogram) -> str:
+        """Whom the promise leaves out, by number and name; '' where that is nobody.
+
+        It follows from counts: for the steward, and for releases that show them anyway.
+        """
+        codes = [code for code in self.left_out(histogram) if histogram.counts[code]]
+        if not codes:
+            return ""
+        people = int(histogram.counts[codes].sum())
+        named = ", ".join(value_text(histogram.values[code]) for code in codes)
+        return (
+            f"Column {histogram.column!r}: nothing is promised about {people:,} of "
+            f"{histogram.rows:,} people, those with {named}."
+        )
+
+    def open_codes(self, histogram: Histogram) -> list[int]:
+        """Codes of the values that the steward named as needing no protection."""
+        return []
 
     @classmethod
     def usual(cls) -> Self:

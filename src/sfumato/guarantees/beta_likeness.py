@@ -10,7 +10,8 @@ from typing import ClassVar, Self
 from sfumato.errors import UsageError
 from sfumato.guarantees.base import Ceilings
 from sfumato.guarantees.ceilings import BUCKETS, CeilingGuarantee
-from sfumato.guarantees.ladders import COARSE, factors
+from sfumato.guarantees.ladders import COARSE, factors, unlimited
+from sfumato.guarantees.open_values import OpenValues
 from sfumato.guarantees.words import Extremes, Parameter, Reach, rarest_share
 from sfumato.profile import Histogram
 from sfumato.textform import decimal_text, rational
@@ -26,6 +27,7 @@ class BetaLikeness(CeilingGuarantee):
     """
 
     beta: Fraction
+    open: OpenValues | None = None
 
     name: ClassVar[str] = "beta-likeness"
     title: ClassVar[str] = "No value much likelier than it was"
@@ -54,15 +56,16 @@ class BetaLikeness(CeilingGuarantee):
                 f"Got {decimal_text(beta)} instead."
             )
         object.__setattr__(self, "beta", beta)
+        object.__setattr__(self, "open", OpenValues.of(self.open))
 
-    def ceilings(self, histogram: Histogram) -> list[Fraction]:
+    def own_ceilings(self, histogram: Histogram) -> list[Fraction]:
         return [min(Fraction(1), (1 + self.beta) * share) for share in histogram.shares]
 
     def statement(self, histogram: Histogram) -> str:
         most = f"at most {float(1 + self.beta):.4g} times its share in the table"
         return (
             f"{self.about_chances(histogram, most)}. Values whose share makes that 1 or more are "
-            "not limited."
+            f"not limited.{self.open_text()}"
         )
 
     def formula(self) -> str:
@@ -76,5 +79,5 @@ class BetaLikeness(CeilingGuarantee):
 
     @classmethod
     def ladder(cls, histogram: Histogram, ceilings: Ceilings) -> list[Self]:
-        most = float(1 / rarest_share(histogram))
-        return [cls(factor - 1) for factor in factors(most, COARSE)]
+        most, free = float(1 / rarest_share(histogram)), unlimited(ceilings)
+        return [cls(factor - 1, free) for factor in factors(most, COARSE)]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from fractions import Fraction
 from typing import ClassVar
 
 from sfumato.columns import value_text
 from sfumato.errors import InfeasibleGuarantee
 from sfumato.guarantees.base import Guarantee
+from sfumato.guarantees.open_values import OpenValues
 from sfumato.guarantees.words import NO_LINK, Reader
 from sfumato.profile import Histogram
 
@@ -15,8 +17,13 @@ BUCKETS = "in every group g and for every value x:  count of x in g / size of g 
 
 
 class CeilingGuarantee(Guarantee):
-    """A promise that says itself completely by `ceilings`."""
+    """A promise that says itself completely by `ceilings`.
 
+    Each has a field `open`: values that need no protection, and have no ceiling.
+    """
+
+    open: OpenValues | None
+    shows_left_out: ClassVar[bool] = True
     reader: ClassVar[Reader] = NO_LINK
     does_not_protect: ClassVar[tuple[str, ...]] = (
         "an adversary who knows, or learns from the release itself, how quasi columns and "
@@ -29,6 +36,26 @@ class CeilingGuarantee(Guarantee):
         "several releases of the same people: the groups that a person was in can be intersected",
     )
 
+    @abstractmethod
+    def own_ceilings(self, histogram: Histogram) -> list[Fraction]:
+        """The ceilings, were no value open."""
+
+    def ceilings(self, histogram: Histogram) -> list[Fraction]:
+        found = self.own_ceilings(histogram)
+        for code in self.open_codes(histogram):
+            found[code] = Fraction(1)
+        return found
+
+    def open_codes(self, histogram: Histogram) -> list[int]:
+        return [] if self.open is None else self.open.codes(histogram)
+
+    def open_text(self) -> str:
+        """What a statement says of open values."""
+        if self.open is None:
+            return ""
+        named = ", ".join(repr(name) for name in self.open.labels)
+        return f" Nothing is promised about values that need no protection: {named}."
+
     def require_feasible(self, histogram: Histogram) -> None:
         """Lemma 1 of the F'-privacy paper: it can be kept iff no share is above its ceiling."""
         ceilings, shares = self.ceilings(histogram), histogram.shares
@@ -37,7 +64,7 @@ class CeilingGuarantee(Guarantee):
             return
         worst = max(broken, key=lambda code: shares[code] - ceilings[code])
         nearest = self.nearest(histogram)
-        advice = f"Nearest that can be kept: '{nearest}'." if nearest else self.advice()
+        advice = f"Nearest that can be kept: '{nearest}'." if nearest else self.advice(histogram)
         raise InfeasibleGuarantee(
             f"'{self}' cannot be kept: in column {histogram.column!r} the value "
             f"{value_text(histogram.values[worst])} has a share of {float(shares[worst]):.4g}, "
@@ -51,7 +78,7 @@ class CeilingGuarantee(Guarantee):
         """The nearest promise of this kind that the histogram allows."""
         return None
 
-    def advice(self) -> str:
+    def advice(self, histogram: Histogram) -> str:
         return "Raise its limit, or publish another column."
 
     def about_chances(self, histogram: Histogram, most: str) -> str:

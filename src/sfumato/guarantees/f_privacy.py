@@ -22,6 +22,7 @@ from sfumato.guarantees.limit_rows import (
     limits_file,
     read_limit_rows,
 )
+from sfumato.guarantees.open_values import OpenValues
 from sfumato.guarantees.words import Extremes, Parameter, Reach, fraction
 from sfumato.profile import Histogram
 from sfumato.textform import decimal_text, rational
@@ -88,6 +89,7 @@ class FPrivacy(CeilingGuarantee):
     theta: Fraction | None = None
     floor: Fraction = Fraction(0)
     limits: ValueCeilings | None = None
+    open: OpenValues | None = None
 
     name: ClassVar[str] = "f-privacy"
     title: ClassVar[str] = "A ceiling for every value"
@@ -121,6 +123,7 @@ class FPrivacy(CeilingGuarantee):
             read = ValueCeilings.from_csv if text.startswith("@") else ValueCeilings.from_text
             object.__setattr__(self, "limits", read(text.removeprefix("@")))
         object.__setattr__(self, "floor", rational(self.floor, "floor"))
+        object.__setattr__(self, "open", OpenValues.of(self.open))
         if self.theta is not None:
             object.__setattr__(self, "theta", rational(self.theta, "theta"))
         if (self.theta is None) == (self.limits is None) or (self.limits and self.floor):
@@ -140,7 +143,7 @@ class FPrivacy(CeilingGuarantee):
     def from_arguments(cls, positional: list[str], keywords: dict[str, str]) -> Self:
         return super().from_arguments(*file_as_limits(cls.name, positional, keywords))
 
-    def ceilings(self, histogram: Histogram) -> list[Fraction]:
+    def own_ceilings(self, histogram: Histogram) -> list[Fraction]:
         if self.limits is None:
             assert self.theta is not None
             return [min(Fraction(1), self.theta * f + self.floor) for f in histogram.shares]
@@ -152,8 +155,10 @@ class FPrivacy(CeilingGuarantee):
     def nearest(self, histogram: Histogram) -> Guarantee | None:
         if self.theta is None:
             return None
-        needed = max(1 - self.floor / share for share in histogram.shares if share > 0)
-        return FPrivacy(theta=needed, floor=self.floor)
+        free = set(self.open_codes(histogram))
+        held = [share for k, share in enumerate(histogram.shares) if share > 0 and k not in free]
+        needed = max(1 - self.floor / share for share in held)
+        return FPrivacy(theta=needed, floor=self.floor, open=self.open)
 
     def statement(self, histogram: Histogram) -> str:
         if self.theta is not None:
@@ -162,7 +167,7 @@ class FPrivacy(CeilingGuarantee):
             )
             return (
                 f"{self.about_chances(histogram, most)}. Where that is 1 or more, nothing is "
-                "promised."
+                f"promised.{self.open_text()}"
             )
         ceilings = list(zip(histogram.values, self.ceilings(histogram), strict=True))
         limited = [f"{value_text(value)} {chance(most)}" for value, most in ceilings if most < 1]

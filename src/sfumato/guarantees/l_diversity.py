@@ -10,7 +10,8 @@ from typing import ClassVar, Self
 from sfumato.errors import UsageError
 from sfumato.guarantees.base import Ceilings, Guarantee
 from sfumato.guarantees.ceilings import BUCKETS, CeilingGuarantee
-from sfumato.guarantees.ladders import one_in, reach_by_commonest
+from sfumato.guarantees.ladders import one_in, reach_by_commonest, unlimited
+from sfumato.guarantees.open_values import OpenValues
 from sfumato.guarantees.words import Parameter, Reach
 from sfumato.profile import Histogram
 
@@ -27,6 +28,7 @@ class LDiversity(CeilingGuarantee):
     """
 
     l: int  # noqa: E741 - the promise is called after it
+    open: OpenValues | None = None
 
     name: ClassVar[str] = "l-diversity"
     title: ClassVar[str] = "No value likelier than 1 in l"
@@ -59,32 +61,46 @@ class LDiversity(CeilingGuarantee):
                 f"Got {str(self.l)!r} instead."
             )
         object.__setattr__(self, "l", value)
+        object.__setattr__(self, "open", OpenValues.of(self.open))
 
-    def ceilings(self, histogram: Histogram) -> list[Fraction]:
+    def own_ceilings(self, histogram: Histogram) -> list[Fraction]:
         return [Fraction(1, self.l)] * len(histogram.values)
 
     def nearest(self, histogram: Histogram) -> Guarantee | None:
-        most = one_in(histogram)
-        return LDiversity(most) if most >= 2 else None
+        most = one_in(histogram, self.open_codes(histogram))
+        return LDiversity(most, self.open) if most >= 2 else None
 
-    def advice(self) -> str:
+    def advice(self, histogram: Histogram) -> str:
         return (
             "One value alone has more than half of the records: no l-diversity can be kept. What "
             "can be done: recode the column before publishing, so that this value is split into "
-            "finer ones; or limit the other values only, with 'f-privacy(theta=2, floor=0.05)' or "
-            "'beta-likeness(3)', which promise nothing about a value that common."
+            "finer ones; give every value its own ceiling with f-privacy; or, if this value needs "
+            f'no protection, say so: "{self.with_commonest_open(histogram)}".'
         )
 
+    def with_commonest_open(self, histogram: Histogram) -> LDiversity:
+        """The promise for all but the commonest value, with the largest l up to its own."""
+        free = {*self.open_codes(histogram), int(histogram.counts.argmax())}
+        most = max(2, min(self.l, one_in(histogram, free)))
+        return LDiversity(most, OpenValues.of([histogram.values[code] for code in sorted(free)]))
+
     def statement(self, histogram: Histogram) -> str:
-        return f"{self.about_chances(histogram, f'a chance of at most 1 in {self.l}')}."
+        said = self.about_chances(histogram, f"a chance of at most 1 in {self.l}")
+        return f"{said}.{self.open_text()}"
 
     def formula(self) -> str:
         return f"{BUCKETS}1/{self.l}"
 
     @classmethod
     def reach(cls, histograms: Sequence[Histogram]) -> Reach:
-        return reach_by_commonest(cls, histograms)
+        found = reach_by_commonest(cls, histograms)
+        if found.allowed or len(histograms) > 1:
+            return found
+        other = cls.usual().with_commonest_open(histograms[0])
+        return Reach(False, f'{found.limit} If it needs no protection: "{other}".')
 
     @classmethod
     def ladder(cls, histogram: Histogram, ceilings: Ceilings) -> list[Self]:
-        return [cls(number) for number in range(one_in(histogram), 1, -1)]
+        free = unlimited(ceilings)
+        most = one_in(histogram, [] if free is None else free.codes(histogram))
+        return [cls(number, free) for number in range(most, 1, -1)]

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from fractions import Fraction
 
+import numpy as np
+
 from sfumato.guarantees.base import Ceilings, Guarantee
+from sfumato.guarantees.open_values import OpenValues
 from sfumato.guarantees.words import Extremes, Reach
 from sfumato.profile import Histogram
 
@@ -58,9 +61,16 @@ def largest_other(histogram: Histogram, ceilings: Ceilings) -> Fraction:
     return max((share for value, share in shares if value not in ceilings), default=Fraction(0))
 
 
-def one_in(histogram: Histogram) -> int:
-    """One record in how many, at most, may have the commonest value."""
-    return histogram.rows // max(int(histogram.counts.max(initial=0)), 1)
+def one_in(histogram: Histogram, free: Collection[int] = ()) -> int:
+    """One record in how many, at most, may have the commonest value, but for those in `free`."""
+    counts = np.delete(histogram.counts, list(free))
+    return histogram.rows // max(int(counts.max(initial=0)), 1)
+
+
+def unlimited(ceilings: Ceilings) -> OpenValues | None:
+    """The values that the steward's ceilings leave open, with a limit of 1."""
+    found = [value for value, limit in ceilings.items() if limit >= 1]
+    return OpenValues.of(found) if found else None
 
 
 def reach_by_commonest(cls: type[Guarantee], histograms: Sequence[Histogram]) -> Reach:

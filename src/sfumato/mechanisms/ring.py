@@ -159,6 +159,10 @@ class Ring(Mechanism):
     sentence: ClassVar[str] = "Shows ranges and sets in rings of different values."
     standing: ClassVar[Standing] = "baseline"
 
+    def keeps(self, guarantee: Guarantee) -> bool:
+        """Rings are of l different values, so none can be open."""
+        return isinstance(guarantee, LDiversity) and guarantee.open is None
+
     def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> RingPlan:
         assert isinstance(guarantee, LDiversity)
         histogram = one_column(profile, self.name)

@@ -103,6 +103,7 @@ def _measured(trial: Trial, say: Say) -> dict[str, Any]:
         to=trial.folder / "release",
         mechanism=mechanism,
         trace=trace,
+        left_out=1,  # a comparison is for the steward, who sees whom each candidate leaves out
     )
     seconds["publish"] = time.perf_counter() - began
     release = Release(trial.folder / "release", verify=False)

@@ -13,6 +13,7 @@ import numpy as np
 
 from sfumato.columns import list_some, value_text
 from sfumato.draws import BoolArray, Draws, IntArray, Permutation
+from sfumato.guarantees.base import Guarantee
 from sfumato.mechanisms.buckets.accuracy import (
     error_of,
     least_variances,
@@ -181,6 +182,10 @@ class BucketedPlan(RecordPlan):
         if self.association is not None:
             described["association"] = str(self.association)
         return described
+
+    def statement(self, guarantee: Guarantee, histogram: Histogram) -> str:
+        # the sensitive table shows the histogram, so the manifest may
+        return f"{guarantee.left_out_text(histogram)} {guarantee.statement(histogram)}".lstrip()
 
     def caveats(self) -> list[str]:
         found = [

@@ -183,7 +183,7 @@ class HeterogeneousGeneralization(Mechanism):
         guarantee.require_feasible(histogram)
         ceilings = tuple(guarantee.ceilings(histogram))
         promise: Promise
-        if isinstance(guarantee, LDiversity):
+        if isinstance(guarantee, LDiversity) and guarantee.open is None:
             promise = Diversity(guarantee.l)
         else:
             promise = Likeness(ceilings)
