@@ -21,9 +21,6 @@ REFUSALS = {
     "SELECT COUNT(*) FROM release, release AS b": (
         "The dialect does not support a join. A release is one table, `release`; ask it alone."
     ),
-    "SELECT COUNT(*) FROM (SELECT * FROM release)": (
-        "The dialect does not support a sub-query. Ask it as a question of its own."
-    ),
     "SELECT COUNT(*) FROM release WHERE age = (SELECT MAX(age) FROM release)": (
         "The dialect does not support a sub-query. Ask it as a question of its own."
     ),
@@ -33,9 +30,6 @@ REFUSALS = {
     ),
     "SELECT COUNT(*) FROM release WHERE EXISTS (SELECT 1 FROM release)": (
         "The dialect does not support EXISTS with a sub-query. Ask it as a question of its own."
-    ),
-    "WITH x AS (SELECT 1) SELECT COUNT(*) FROM release": (
-        "The dialect does not support WITH. Ask each part as a question of its own."
     ),
     "SELECT COUNT(*) FROM release UNION SELECT COUNT(*) FROM release": (
         "The dialect does not support UNION. Ask each SELECT as a question of its own."
@@ -69,11 +63,6 @@ REFUSALS = {
     "SELECT COUNT(*) OVER () FROM release": (
         "The dialect does not support a window function (OVER). Use GROUP BY, and compare the rows "
         "of the answer outside."
-    ),
-    "SELECT SUM(age) / COUNT(*) FROM release": (
-        "The dialect does not support arithmetic on aggregates in SELECT. Select each aggregate as "
-        "a column of its own (AVG(x) for SUM(x) / COUNT(x)), because each comes with its own error "
-        "bar."
     ),
     "SELECT SUM(COUNT(*)) FROM release": (
         "The dialect does not support an aggregate in SUM(…). Conditions on aggregates belong into "
@@ -163,9 +152,6 @@ REFUSALS = {
     "SELECT age, COUNT(*) FROM release GROUP BY ALL": (
         "The dialect does not support GROUP BY ALL. List the keys: GROUP BY a, b."
     ),
-    "SELECT age, COUNT(*) FROM release GROUP BY ROLLUP (age)": (
-        "The dialect does not support GROUP BY ROLLUP. Ask for each grouping on its own."
-    ),
     "SELECT COUNT(*) FROM release GROUP BY 3": (
         "GROUP BY 3 names no SELECT item. Write a name, or a number from 1 to 1."
     ),
@@ -181,9 +167,6 @@ REFUSALS = {
     ),
     "SELECT SUM(*) FROM release": (
         "The dialect does not support SUM(*). Only COUNT(*) may use *; name the column."
-    ),
-    "SELECT STDDEV(age) FROM release": (
-        "The dialect does not support STDDEV. Ask for AVG(x), AVG(x * x) and combine them."
     ),
     "SELECT COUNT(*) FROM release AS r WHERE b.age > 3": (
         "There is no table 'b' in this question. Write age alone, or r.age."
@@ -226,8 +209,6 @@ def test_refusals_say_what_and_what_instead(sql: str) -> None:
         ("SELECT COUNT(age ORDER BY age) FROM release", "ORDER BY inside an aggregate"),
         ("SELECT COUNT(age, age) FROM release", "COUNT with several arguments"),
         ("SELECT COUNT(*) FROM release PIVOT (COUNT(*) FOR Sex IN ('F'))", "PIVOT"),
-        ("SELECT COUNT(*) FROM release GROUP BY (age, Sex)", "a tuple"),
-        ("SELECT COUNT(*) FROM release GROUP BY GROUPING SETS ((age))", "GROUPING SETS"),
         ("SELECT COUNT(*) FROM release FOR UPDATE", "LOCKS"),
         ("VALUES (1)", "VALUES"),
     ],

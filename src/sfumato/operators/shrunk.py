@@ -188,8 +188,10 @@ class ShrunkTotals(Totals):
         low, high = np.fmin(low - unseen, value), np.fmax(high + unseen, value)
         first = self._statistics[0]
         if len(self._statistics) == 1 and first.weight == first.number and first.is_indicator:
-            most = self._most(first)
-            low, high = np.fmax(low, np.fmin(value, 0.0)), np.fmin(high, np.fmax(value, most))
+            count, slope = self.values[0], gradient[0]
+            most = np.fmax(count, self._most(first))
+            ends = (value + slope * (np.fmin(count, 0.0) - count), value + slope * (most - count))
+            low, high = np.fmax(low, np.fmin(*ends)), np.fmin(high, np.fmax(*ends))
         return low, high
 
     def _most(self, count: Statistic) -> FloatArray:

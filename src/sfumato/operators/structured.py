@@ -189,7 +189,7 @@ class DecoyEstimated(Structured):
         first, second = statistics[i], statistics[j]
         if not (first.is_indicator and second.is_indicator):
             return plain
-        low, high = forms.extremes(first.there & second.there)
+        low, high = forms.extremes(first.there | second.there)
         single = np.flatnonzero(low == high)
         # what is never negative is kept so: an estimate outside its bounds is noise
         square = self._held(forms, (first.weight, second.weight), first, bounded=i == j)

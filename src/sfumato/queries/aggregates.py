@@ -1,8 +1,8 @@
 """Aggregates: one class each, registered by being written.
 
-An aggregate names the linear statistics T_j that it needs and is a function f(T) of them, with its
-gradient. The evaluator estimates T with its covariance, so that the error bar of f follows by the
-delta method, whatever the kind of release.
+An aggregate names the linear statistics T_j that it needs and is a function f(T) of them, written
+over `Dual`s, which carry the gradient. The evaluator estimates T with its covariance, so that the
+error bar of f follows by the delta method, whatever the kind of release.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from sqlglot import exp
 from sfumato.draws import BoolArray
 from sfumato.operators.base import FloatArray
 from sfumato.queries.dialect import AGGREGATES, Node
+from sfumato.queries.duals import Dual
 from sfumato.queries.question import Term
 
 
@@ -36,60 +37,102 @@ class LinearSum:
         yield from self.filter
 
 
-@dataclass(frozen=True, eq=False)
 class Aggregate(ABC):
-    """An aggregate of `argument` over the records that satisfy every term of `filter`.
+    """A function of linear statistics.
 
-    `argument` is None for `COUNT(*)`.
+    `combine` gives it on the scale on which its error is nearly normal, and `read` takes it from
+    there to what is shown: an interval is made on the first and read off on the second.
     """
 
-    argument: Term | None
-    filter: tuple[Term, ...]
-
     name: ClassVar[str]
-    usage: ClassVar[tuple[str, ...]]  # as the dialect's list shows it
-    takes_star: ClassVar[bool] = False
-    needs_number: ClassVar[bool] = True
     of_nobody: ClassVar[float | None] = None  # over an empty group that `keys` shows
+    text: str
 
-    def __init_subclass__(cls, node: type[Node] | None = None) -> None:
-        super().__init_subclass__()
-        if node is not None:
-            AGGREGATES[node] = cls
-
-    @cached_property
-    def text(self) -> str:
-        inside = self.argument.text if self.argument else "*"
-        condition = " AND ".join(f"({term.text})" for term in self.filter)
-        return f"{self.name}({inside})" + (f" FILTER ({condition})" if condition else "")
-
+    @abstractmethod
     def terms(self) -> Iterator[Term]:
-        if self.argument is not None:
-            yield self.argument
-        yield from self.filter
-
-    def _sum_of(self, *factors: Term) -> LinearSum:
-        known = () if self.argument is None else (self.argument,)
-        return LinearSum(factors, known, self.filter)
+        """Every scalar expression inside."""
 
     @abstractmethod
     def sums(self) -> tuple[LinearSum, ...]:
         """The statistics T that it is a function of."""
 
     @abstractmethod
-    def value(self, totals: FloatArray) -> FloatArray:
-        """f(T) by row; `totals` is by (statistic, row)."""
+    def combine(self, *totals: Dual) -> Dual:
+        """f(T) by row."""
 
-    @abstractmethod
-    def gradient(self, totals: FloatArray) -> Sequence[FloatArray | float]:
-        """∂f/∂T_j by row."""
+    def read(self, found: Dual) -> Dual:
+        """From the scale of `combine` to that of the answer, increasing."""
+        return found
+
+    def ends(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The ends of an interval, read."""
+        return self.read(Dual(low)).value, self.read(Dual(high)).value
 
     def known(self, totals: FloatArray, present: BoolArray) -> BoolArray:
         """By row: whether SQL has a value and not NULL; `present` where a record could add."""
         return present
 
+    @property
+    def title(self) -> str:
+        """What the answer calls it, where the analyst does not."""
+        return self.name
 
-class Count(Aggregate, node=exp.Count):
+    def calls(self) -> Iterator[Call]:
+        """The aggregates of SQL that it consists of."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, eq=False)
+class Call(Aggregate):
+    """An aggregate of `arguments` over the records that satisfy every term of `filter`.
+
+    There are no arguments in `COUNT(*)`.
+    """
+
+    arguments: tuple[Term, ...]
+    filter: tuple[Term, ...]
+
+    usage: ClassVar[tuple[str, ...]]  # as the dialect's list shows it
+    takes: ClassVar[int] = 1  # arguments
+    takes_star: ClassVar[bool] = False
+    needs_number: ClassVar[bool] = True
+
+    def __init_subclass__(cls, node: type[Node] | Sequence[type[Node]] = ()) -> None:
+        super().__init_subclass__()
+        for each in node if isinstance(node, Sequence) else [node]:
+            AGGREGATES[each] = cls
+
+    @cached_property
+    def text(self) -> str:  # type: ignore[override]
+        inside = ", ".join(term.text for term in self.arguments) or "*"
+        condition = " AND ".join(f"({term.text})" for term in self.filter)
+        return f"{self.name}({inside})" + (f" FILTER ({condition})" if condition else "")
+
+    @property
+    def title(self) -> str:
+        columns = [term.column for term in self.arguments]
+        return "_".join([self.name, *map(str, columns)]) if all(columns) else self.name
+
+    def calls(self) -> Iterator[Call]:
+        yield self
+
+    def terms(self) -> Iterator[Term]:
+        yield from self.arguments
+        yield from self.filter
+
+    def sum_of(self, *factors: Term) -> LinearSum:
+        """Σ of the product of the factors; 1 for none."""
+        return LinearSum(factors, self.arguments, self.filter)
+
+    def powers(self) -> tuple[LinearSum, ...]:
+        """n, the sums of the arguments, and the sums of their squares and products."""
+        first = [self.sum_of(), *(self.sum_of(x) for x in self.arguments)]
+        places = range(len(self.arguments))
+        pairs = [(self.arguments[i], self.arguments[j]) for i in places for j in places if i <= j]
+        return (*first, *(self.sum_of(*pair) for pair in pairs))
+
+
+class Count(Call, node=exp.Count):
     name = "count"
     usage = ("COUNT(*)", "COUNT(x)")
     takes_star = True
@@ -97,49 +140,39 @@ class Count(Aggregate, node=exp.Count):
     of_nobody = 0.0
 
     def sums(self) -> tuple[LinearSum, ...]:
-        return (self._sum_of(),)
+        return (self.sum_of(),)
 
-    def value(self, totals: FloatArray) -> FloatArray:
-        return np.asarray(totals[0])
-
-    def gradient(self, totals: FloatArray) -> Sequence[FloatArray | float]:
-        return (1.0,)
+    def combine(self, *totals: Dual) -> Dual:
+        return totals[0]
 
     def known(self, totals: FloatArray, present: BoolArray) -> BoolArray:
         return np.ones(totals.shape[1], np.bool_)
 
 
-class Sum(Aggregate, node=exp.Sum):
+class Sum(Call, node=exp.Sum):
     name = "sum"
     usage = ("SUM(x)",)
     of_nobody = 0.0
 
     def sums(self) -> tuple[LinearSum, ...]:
-        assert self.argument is not None
-        return (self._sum_of(self.argument),)
+        return (self.sum_of(*self.arguments),)
 
-    def value(self, totals: FloatArray) -> FloatArray:
-        return np.asarray(totals[0])
-
-    def gradient(self, totals: FloatArray) -> Sequence[FloatArray | float]:
-        return (1.0,)
+    def combine(self, *totals: Dual) -> Dual:
+        return totals[0]
 
 
-class Average(Aggregate, node=exp.Avg):
+class Average(Call, node=exp.Avg):
     """R = N / D with Var R ≈ Var(N − R·D) / D²."""
 
     name = "avg"
     usage = ("AVG(x)",)
 
     def sums(self) -> tuple[LinearSum, ...]:
-        assert self.argument is not None
-        return self._sum_of(self.argument), self._sum_of()
+        return self.sum_of(*self.arguments), self.sum_of()
 
-    def value(self, totals: FloatArray) -> FloatArray:
-        return np.asarray(totals[0] / totals[1])
-
-    def gradient(self, totals: FloatArray) -> Sequence[FloatArray | float]:
-        return 1 / totals[1], -totals[0] / totals[1] ** 2
+    def combine(self, *totals: Dual) -> Dual:
+        total, number = totals
+        return total / number
 
     def known(self, totals: FloatArray, present: BoolArray) -> BoolArray:
         return np.asarray(present & (totals[1] != 0), np.bool_)

@@ -14,7 +14,7 @@ from sqlglot import exp
 from sfumato.errors import QueryError
 
 if TYPE_CHECKING:
-    from sfumato.queries.aggregates import Aggregate
+    from sfumato.queries.aggregates import Call
 
 LONGEST_SQL = 100_000  # characters; a question is written by a person
 
@@ -85,7 +85,9 @@ _FUNCTIONS = (
 SCALARS: frozenset[type[Node]] = frozenset(
     (*_LEAVES, *_CONDITIONS, *_ARITHMETIC, *_CHOICES, *_FUNCTIONS)
 )
-AGGREGATES: dict[type[Node], type[Aggregate]] = {}  # `aggregates` registers its classes here
+AGGREGATES: dict[
+    type[Node], type[Call]
+] = {}  # `aggregates` and `spreads` register their classes here
 
 _TYPES = exp.DataType.Type
 CAST_TYPES = frozenset(
@@ -142,11 +144,6 @@ _INSTEAD: dict[type[Node], tuple[str, str]] = {
         "Count by value: SELECT x, COUNT(*) FROM release GROUP BY x ORDER BY x.",
     ),
     exp.CountIf: ("COUNT_IF", "Write COUNT(*) FILTER (WHERE …)."),
-    exp.Stddev: ("STDDEV", "Ask for AVG(x), AVG(x * x) and combine them."),
-    exp.StddevSamp: ("STDDEV", "Ask for AVG(x), AVG(x * x) and combine them."),
-    exp.StddevPop: ("STDDEV", "Ask for AVG(x), AVG(x * x) and combine them."),
-    exp.Variance: ("VARIANCE", "Ask for AVG(x), AVG(x * x) and combine them."),
-    exp.VariancePop: ("VARIANCE", "Ask for AVG(x), AVG(x * x) and combine them."),
     exp.SimilarTo: ("SIMILAR TO", "Use LIKE, starts_with, contains or IN."),
     exp.RegexpLike: ("a regular expression", "Use LIKE, starts_with, contains or IN."),
     exp.Interval: ("INTERVAL", "Write the date itself: DATE '2026-11-15'."),
@@ -176,7 +173,7 @@ def refuse_node(node: Node) -> NoReturn:
     if isinstance(node, exp.Anonymous):
         refuse(f"the function {node.name}", f"Functions there are: {_FUNCTION_NAMES}.")
     if isinstance(node, exp.AggFunc):
-        usage = ", ".join(use for each in AGGREGATES.values() for use in each.usage)
+        usage = ", ".join(use for each in dict.fromkeys(AGGREGATES.values()) for use in each.usage)
         refuse(
             f"the aggregate {node.sql_name()}", f"Aggregates there are: {usage}, each with FILTER."
         )

@@ -17,6 +17,7 @@ from sfumato.operators.estimator import Estimated, Forms, Moments, Totals
 from sfumato.queries.aggregates import Aggregate
 from sfumato.queries.answer import Answer
 from sfumato.queries.classes import ByValue, Classes, different
+from sfumato.queries.duals import variables
 from sfumato.queries.grid import grid
 from sfumato.queries.question import Question
 from sfumato.queries.question_plan import Planned, QuestionPlan
@@ -45,8 +46,10 @@ def answer(release: Release, question: Question, request: Request) -> Answer:
     source = source_of(release, session)
     source.check(question, request)
     evaluation = Evaluation(source, question, request)
-    estimates = evaluation.table()
-    tables = {"estimates": estimates}
+    several = len(question.groupings) > 1
+    tables = {
+        "estimates": _by_grouping(source, question, request) if several else evaluation.table()
+    }
     if request.keys and question.keys:
         domains = grid(release, question)
         tables["filled"] = session.run(
@@ -61,6 +64,28 @@ def answer(release: Release, question: Question, request: Request) -> Answer:
     names = [output.name for output in question.outputs if output.of == "aggregate"]
     source.finish(question, table, names)
     return Answer(table, tuple(names), request.confidence, evaluation.estimator)
+
+
+def _by_grouping(source: Source, question: Question, request: Request) -> pa.Table:
+    """The estimates of every grouping, one below the other; other keys are NULL there."""
+    if request.keys:
+        raise QueryError(
+            "Empty groups cannot be shown for several groupings at once. Leave `keys` out, or ask "
+            "for each grouping by itself."
+        )
+    tables = []
+    for places in question.groupings:
+        part = replace(
+            question, keys=tuple(question.keys[place] for place in places), groupings=(places,)
+        )
+        found = Evaluation(source, part, request).table()
+        own = {f"k{number}": f"k{place}" for number, place in enumerate(places)}
+        found = found.rename_columns([own.get(name, name) for name in found.column_names])
+        for place in range(len(question.keys)):
+            if place not in places:
+                found = found.append_column(f"k{place}", pa.nulls(len(found)))
+        tables.append(found)
+    return pa.concat_tables(tables, promote_options="permissive")
 
 
 def source_of(release: Release, session: Session) -> Source:
@@ -179,12 +204,16 @@ class Evaluation:
     ) -> dict[str, pa.Array]:
         """Value, standard error and interval of an aggregate."""
         with np.errstate(all="ignore"):
-            value = aggregate.value(values)
+            found = aggregate.combine(*variables(totals.values))
+            shown = found if values is totals.values else aggregate.combine(*variables(values))
             known = aggregate.known(values, np.asarray(totals.present.all(axis=0)))
-            gradient = [np.where(known, each, 0.0) for each in aggregate.gradient(totals.values)]
-            variance = totals.variance(gradient)
-            stderr = np.sqrt(np.maximum(variance, 0.0))
-            low, high = totals.interval(value, stderr, self._request.quantile, gradient)
+            gradient = [np.where(known, slope, 0.0) for slope in found.slopes]
+            error = np.sqrt(np.maximum(totals.variance(gradient), 0.0))
+            ends = totals.interval(shown.value, error, self._request.quantile, gradient)
+            low, high = aggregate.ends(*ends)
+            (read,) = variables([shown.value])
+            answered = aggregate.read(read)
+            value, stderr = answered.value, error * np.abs(answered.slopes[0])
         if self._reconstructed:
             low = np.maximum(low, 0.0)
         named = {"": value, "_stderr": stderr, "_low": low, "_high": high}
@@ -197,6 +226,32 @@ class Evaluation:
         }
 
 
+class PartlyExact(Totals):
+    """Some statistics are counted, the others estimated: only these scatter."""
+
+    def __init__(self, counted: Exact, estimated: Totals, is_exact: Sequence[bool]) -> None:
+        self._estimated, self._is_exact = estimated, is_exact
+        parts = [iter(zip(each.values, each.present, strict=True)) for each in (estimated, counted)]
+        rows = [next(parts[exact]) for exact in is_exact]
+        self.values = np.stack([values for values, _ in rows])
+        self.present = np.stack([present for _, present in rows])
+
+    def _own(self, gradient: Sequence[FloatArray | float]) -> list[FloatArray | float]:
+        return [slope for slope, exact in zip(gradient, self._is_exact, strict=True) if not exact]
+
+    def variance(self, gradient: Sequence[FloatArray | float]) -> FloatArray:
+        return self._estimated.variance(self._own(gradient))
+
+    def interval(
+        self,
+        value: FloatArray,
+        stderr: FloatArray,
+        quantile: float,
+        gradient: Sequence[FloatArray | float],
+    ) -> tuple[FloatArray, FloatArray]:
+        return self._estimated.interval(value, stderr, quantile, self._own(gradient))
+
+
 def _totals(
     planned: Sequence[Planned],
     moments: Moments,
@@ -204,16 +259,24 @@ def _totals(
     cells: ByValue | None,
     estimated: Estimated | None,
 ) -> Totals:
-    if all(each.is_exact for each in planned):
-        by_class = [
-            (moments.total(each.weight), moments.total(each.weight.number)) for each in planned
-        ]
-        values = [forms.by_row(value[forms.pair_class]) for value, _ in by_class]
-        numbers = [forms.by_row(number[forms.pair_class]) for _, number in by_class]
-        return Exact(np.stack(values), np.stack(numbers) > 0)
+    exact = [each for each in planned if each.is_exact]
+    counted = _counted(exact, moments, forms) if exact else None
+    if len(exact) == len(planned) and counted is not None:
+        return counted
     assert cells is not None
     assert estimated is not None
-    return estimated.read(forms, [cells.statistic(each) for each in planned])
+    statistics = [cells.statistic(each) for each in planned if not each.is_exact]
+    found = estimated.read(forms, statistics)
+    if counted is None:
+        return found
+    return PartlyExact(counted, found, [each.is_exact for each in planned])
+
+
+def _counted(planned: Sequence[Planned], moments: Moments, forms: Forms) -> Exact:
+    by_class = [(moments.total(each.weight), moments.total(each.weight.number)) for each in planned]
+    values = [forms.by_row(value[forms.pair_class]) for value, _ in by_class]
+    numbers = [forms.by_row(number[forms.pair_class]) for _, number in by_class]
+    return Exact(np.stack(values), np.stack(numbers) > 0)
 
 
 def _is_number(kind: pa.DataType) -> bool:
@@ -224,12 +287,13 @@ def _check_numbers(plan: QuestionPlan, domains: Sequence[pa.Array]) -> None:
     """SUM and AVG need numbers; DuckDB knows the type of every expression."""
     schema = plan.session.schema
     arguments = {
-        aggregate.argument.text: (aggregate, aggregate.argument)
+        argument.text: (call, argument)
         for aggregate in plan.question.aggregates
-        if aggregate.argument is not None and aggregate.needs_number
+        for call in aggregate.calls()
+        for argument in call.arguments
+        if call.needs_number
         # what is a number in the file is one in DuckDB
-        if aggregate.argument.column not in schema.names
-        or not _is_number(schema.field(aggregate.argument.column).type)
+        if argument.column not in schema.names or not _is_number(schema.field(argument.column).type)
     }
     if not arguments:
         return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import combinations
 from typing import cast
 
 import sqlglot
@@ -14,13 +15,13 @@ from sfumato.columns import Column
 from sfumato.errors import QueryError
 from sfumato.queries.dialect import LONGEST_SQL, Node, filled, refuse, unwrap
 from sfumato.queries.names import Names
+from sfumato.queries.nested import flattened
 from sfumato.queries.question import Ordering, Question
 from sfumato.queries.select import Selection
 
 _EXAMPLE = "SELECT disease, COUNT(*) FROM release WHERE age > 40 GROUP BY disease"
 _FIRST_WORD = re.compile(r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?\*/|\()*([A-Za-z_]+)?", re.DOTALL)
 _CLAUSES = {
-    "with_": ("WITH", "Ask each part as a question of its own."),
     "distinct": ("SELECT DISTINCT", "Use GROUP BY with COUNT(*)."),
     "joins": ("a join", "A release is one table, `release`; ask it alone."),
     "laterals": ("a lateral join", "A release is one table, `release`; ask it alone."),
@@ -29,7 +30,8 @@ _CLAUSES = {
     "sample": ("SAMPLE", "Ask about all records; the answer costs the same."),
     "into": ("SELECT INTO", "Save the answer from outside."),
 }
-_GROUPINGS = {exp.Rollup: "ROLLUP", exp.Cube: "CUBE", exp.GroupingSets: "GROUPING SETS"}
+MOST_GROUPINGS = 64
+_LACKING = re.compile(r"Required keyword: '\w+' missing for <class '[\w.]*\.(\w+)'>")
 _KNOWN = {"kind", "expressions", "from_", "where", "group", "having", "order", "limit", "offset"}
 
 
@@ -52,6 +54,7 @@ def parse(sql: str, columns: Sequence[Column]) -> Question:
 
 
 def _question(select: exp.Select, columns: Sequence[Column]) -> Question:
+    select = flattened(select)
     for key in filled(select):
         if key in _CLAUSES:
             refuse(*_CLAUSES[key])
@@ -61,7 +64,8 @@ def _question(select: exp.Select, columns: Sequence[Column]) -> Question:
     selection = Selection(names, select.expressions)
     where = select.args.get("where")
     conjuncts = names.conjuncts(where.this, "WHERE") if where else ()
-    selection.group(_group(select.args.get("group")))
+    groupings = _groupings(select.args.get("group"))
+    selection.group([node for grouping in groupings for node in grouping])
     having = select.args.get("having")
     having_tree = selection.over_answer(having.this, aliases_first=False) if having else None
     order = _order(select.args.get("order"), selection)
@@ -69,6 +73,9 @@ def _question(select: exp.Select, columns: Sequence[Column]) -> Question:
         outputs=tuple(selection.outputs),
         where=conjuncts,
         keys=tuple(selection.keys),
+        groupings=tuple(
+            tuple(dict.fromkeys(map(selection.place_of_key, grouping))) for grouping in groupings
+        ),
         aggregates=tuple(selection.aggregates),
         having=having_tree,
         order=order,
@@ -108,9 +115,13 @@ def _reason(error: SqlglotError) -> str:
     if details:
         first = details[0]
         near = f"{first.get('start_context', '')}{first.get('highlight', '')}"[-40:].strip()
-        text = str(first.get("description", "")).rstrip(".")
+        text = _LACKING.sub(_lacking, str(first.get("description", "")).rstrip("."))
         return f"{text}, near {near!r}." if near else f"{text}."
     return str(error).splitlines()[0].rstrip(".") + "."
+
+
+def _lacking(found: re.Match[str]) -> str:
+    return f"an argument of {found.group(1)} is missing"
 
 
 def _table_name(select: exp.Select) -> str:
@@ -119,8 +130,6 @@ def _table_name(select: exp.Select) -> str:
     if source is None:
         refuse("a SELECT without FROM", f"Write for example: {_EXAMPLE}.")
     table = source.this
-    if isinstance(table, exp.Subquery):
-        refuse("a sub-query", "Ask it as a question of its own.")
     known = isinstance(table, exp.Table) and isinstance(table.this, exp.Identifier)
     if not known or table.args.get("db") or table.name.lower() != "release":
         shown = source.this.sql(dialect="duckdb", comments=False)[:60]
@@ -142,18 +151,39 @@ def _table_name(select: exp.Select) -> str:
     return cast(str, table.alias or table.name)
 
 
-def _group(group: exp.Group | None) -> list[Node]:
+def _groupings(group: exp.Group | None) -> list[list[Node]]:
+    """The keys of every grouping: one, unless there is ROLLUP, CUBE or GROUPING SETS."""
     if group is None:
-        return []
+        return [[]]
     extra = set(filled(group)) - {"expressions"}
     if extra:
         listed = ", ".join(sorted(extra)).replace("_", " ").upper()
         refuse(f"GROUP BY {listed}", "List the keys: GROUP BY a, b.")
+    found: list[list[Node]] = [[]]
     for node in group.expressions:
-        for kind, name in _GROUPINGS.items():
-            if isinstance(node, kind):
-                refuse(f"GROUP BY {name}", "Ask for each grouping on its own.")
-    return list(group.expressions)
+        found = [[*one, *other] for one in found for other in _alternatives(node)]
+        if len(found) > MOST_GROUPINGS:
+            refuse(f"more than {MOST_GROUPINGS} groupings at once", "Ask for fewer.")
+    return found
+
+
+def _alternatives(node: Node) -> list[list[Node]]:
+    """The sets of keys that one element of GROUP BY stands for."""
+    if isinstance(node, exp.Rollup):
+        keys = node.expressions
+        return [list(keys[:many]) for many in range(len(keys), -1, -1)]
+    if isinstance(node, exp.Cube):
+        keys = node.expressions
+        if 2 ** len(keys) > MOST_GROUPINGS:
+            refuse(f"more than {MOST_GROUPINGS} groupings at once", "Ask for fewer.")
+        return [
+            list(chosen) for many in range(len(keys), -1, -1) for chosen in combinations(keys, many)
+        ]
+    if isinstance(node, exp.GroupingSets):
+        return [each for inner in node.expressions for each in _alternatives(inner)]
+    if isinstance(node, exp.Tuple):
+        return [list(node.expressions)]
+    return [[node]]
 
 
 def _order(order: exp.Order | None, selection: Selection) -> tuple[Ordering, ...]:

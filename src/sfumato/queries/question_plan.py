@@ -163,7 +163,8 @@ class QuestionPlan:
             self._add(one.weight.number)
             if not one.is_exact:
                 for other in group:
-                    self._add(one.weight, other.weight)
+                    if not other.is_exact:
+                        self._add(one.weight, other.weight)
 
     def _add(self, *weights: Weight) -> None:
         product = weights[0] if len(weights) == 1 else weights[0] * weights[1]

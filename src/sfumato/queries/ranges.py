@@ -90,13 +90,13 @@ def _by_column(terms: Iterable[Term]) -> list[Term]:
 def _check(question: Question) -> None:
     """Only conditions on one quasi column, or on sensitive columns alone, can be weighed."""
     conditions = list(question.where)
-    for aggregate in question.aggregates:
-        conditions += aggregate.filter
-        if aggregate.argument is not None and aggregate.argument.quasi:
+    for call in (call for aggregate in question.aggregates for call in aggregate.calls()):
+        conditions += call.filter
+        quasi = sorted({name for term in call.arguments for name in term.quasi})
+        if quasi:
             raise QueryError(
-                f"{aggregate.text} cannot be estimated: the release shows ranges and sets of "
-                f"{', '.join(sorted(aggregate.argument.quasi))}. Ask COUNT(*) with conditions on "
-                "them."
+                f"{call.text} cannot be estimated: the release shows ranges and sets of "
+                f"{', '.join(quasi)}. Ask COUNT(*) with conditions on them."
             )
     for key in question.keys:
         if key.quasi:

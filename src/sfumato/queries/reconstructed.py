@@ -21,6 +21,7 @@ from sfumato.operators.base import FloatArray
 from sfumato.operators.estimator import Estimated, Moments
 from sfumato.operators.four_states import reconstruct, states_of
 from sfumato.operators.reconstruct import most_likely, nearest_possible
+from sfumato.queries.aggregates import Count
 from sfumato.queries.question import Question
 from sfumato.queries.question_plan import MOST_CELLS
 from sfumato.queries.sources import PerturbedSource, Source, codes_of
@@ -133,14 +134,14 @@ def _check_size(name: str, classes: int, sizes: Sequence[int]) -> None:
 def check_counts(question: Question) -> None:
     """A reconstructed table has counts and nothing else."""
     for aggregate in question.aggregates:
-        if aggregate.name != "count" or aggregate.argument is not None:
+        if not isinstance(aggregate, Count) or aggregate.arguments:
             _refuse(f"{aggregate.text}: only COUNT(*) can be made consistent", "Ask for COUNT(*)")
 
 
 def check_separable(question: Question) -> None:
     """Quasi conditions choose the groups whose histogram is made; sensitive ones read it."""
-    for aggregate in question.aggregates:
-        for term in aggregate.filter:
+    for call in (call for aggregate in question.aggregates for call in aggregate.calls()):
+        for term in call.filter:
             if term.quasi or not term.sensitive:
                 _refuse(
                     f"the FILTER {term.text}: it has to use sensitive columns alone",

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
+import sfumato.queries.spreads  # noqa: F401  registers its aggregates
 from sfumato.columns import list_some
 from sfumato.errors import QueryError
-from sfumato.queries.aggregates import Aggregate
+from sfumato.queries.aggregates import Aggregate, Call
 from sfumato.queries.dialect import (
     AGGREGATES,
-    SCALARS,
     Node,
     filled,
     is_aggregate,
@@ -20,6 +20,7 @@ from sfumato.queries.dialect import (
     scalar_parts,
     unwrap,
 )
+from sfumato.queries.formulas import Formula
 from sfumato.queries.names import Names
 from sfumato.queries.question import ANSWER, ERRORS, Output, Term
 
@@ -49,6 +50,10 @@ class Selection:
             )
         self._name_outputs(indices)
 
+    def place_of_key(self, node: Node) -> int:
+        """The number of a GROUP BY key."""
+        return self._key_texts().index(self._key(node).text)
+
     def _key_texts(self) -> list[str]:
         return [key.text for key in self.keys]
 
@@ -69,7 +74,7 @@ class Selection:
         if is_aggregate(item):
             return "aggregate", self._aggregate(item)
         if any(is_aggregate(part) for part in item.walk()):
-            self._refuse_arithmetic(item)
+            return "aggregate", self._add(Formula.of(item, self._call))
         term = self._names.term(item, "SELECT")
         if term.text in self._key_texts():
             return "key", self._key_texts().index(term.text)
@@ -79,22 +84,18 @@ class Selection:
             "or select COUNT(*), SUM or AVG."
         )
 
-    def _refuse_arithmetic(self, item: Node) -> None:
-        for part in item.walk():
-            if (
-                type(part) not in SCALARS
-                and not is_aggregate(part)
-                and not part.find_ancestor(*AGGREGATES, exp.Filter)
-            ):
-                refuse_node(part)
-        refuse(
-            "arithmetic on aggregates in SELECT",
-            "Select each aggregate as a column of its own (AVG(x) for SUM(x) / COUNT(x)), because "
-            "each comes with its own error bar.",
-        )
-
     def _aggregate(self, node: Node) -> int:
         """The number of an aggregate, which is added where it is new."""
+        return self._add(self._call(node))
+
+    def _add(self, found: Aggregate) -> int:
+        texts = [aggregate.text for aggregate in self.aggregates]
+        if found.text in texts:
+            return texts.index(found.text)
+        self.aggregates.append(found)
+        return len(texts)
+
+    def _call(self, node: Node) -> Call:
         condition: tuple[Term, ...] = ()
         call = node
         if isinstance(node, exp.Filter):
@@ -104,23 +105,18 @@ class Selection:
             refuse_node(call)
         kind = AGGREGATES[type(call)]
         name = kind.name.upper()
-        inside = unwrap(call.this) if call.this is not None else exp.Star()
-        if isinstance(inside, exp.Distinct):
-            refuse_node(inside)
-        if set(filled(call)) - {"this", "big_int"}:
-            refuse(f"{name} with several arguments", f"Write {name}(x).")
-        argument: Term | None = None
-        if isinstance(inside, exp.Star):
-            if not kind.takes_star or filled(inside):
+        given = [unwrap(each) for each in (call.this, call.args.get("expression")) if each]
+        for each in given:
+            if isinstance(each, exp.Distinct):
+                refuse_node(each)
+        starred = not given or isinstance(given[0], exp.Star)
+        if starred:
+            if not kind.takes_star or (given and filled(given[0])):
                 refuse(f"{name}(*)", "Only COUNT(*) may use *; name the column.")
-        else:
-            argument = self._names.term(inside, f"{name}(…)")
-        found = kind(argument, condition)
-        texts = [aggregate.text for aggregate in self.aggregates]
-        if found.text in texts:
-            return texts.index(found.text)
-        self.aggregates.append(found)
-        return len(texts)
+            return kind((), condition)
+        if set(filled(call)) - {"this", "expression", "big_int"} or len(given) != kind.takes:
+            refuse(f"{name} with several arguments", f"Write {kind.usage[-1]}.")
+        return kind(tuple(self._names.term(each, f"{name}(…)") for each in given), condition)
 
     def _name_outputs(self, indices: Sequence[tuple[str, int]]) -> None:
         taken: set[str] = set()
@@ -158,9 +154,7 @@ class Selection:
     def _default_name(self, item: Node, of: str, index: int) -> str:
         if of == "key":
             return item.sql(dialect="duckdb", comments=False)
-        aggregate = self.aggregates[index]
-        column = aggregate.argument.column if aggregate.argument else None
-        return f"{aggregate.name}_{column}" if column else aggregate.name
+        return self.aggregates[index].title
 
     def _position(self, node: exp.Literal, clause: str) -> int:
         number = int(node.name) if not node.is_string and node.name.isdigit() else 0

@@ -1,0 +1,157 @@
+"""Arithmetic of aggregates: shares, ratios, differences between groups, with one error bar.
+
+`COUNT(*) FILTER (WHERE x) / COUNT(*)` is itself a function of linear statistics, whose joint
+covariance the estimator knows: what the two counts have in common does not count twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from sqlglot import exp
+
+from sfumato.draws import BoolArray
+from sfumato.operators.base import FloatArray
+from sfumato.queries.aggregates import Aggregate, Call, LinearSum
+from sfumato.queries.dialect import SCALARS, Node, is_aggregate, refuse, refuse_node, unwrap
+from sfumato.queries.duals import Dual, constant
+from sfumato.queries.question import Term
+
+Compute = Callable[[Sequence[Dual]], Dual]  # from the values of the parts
+
+_REAL = frozenset({exp.DataType.Type.DOUBLE, exp.DataType.Type.FLOAT, exp.DataType.Type.DECIMAL})
+_OF_TWO: dict[type[Node], Callable[[Dual, Dual], Dual]] = {
+    exp.Add: lambda one, other: one + other,
+    exp.Sub: lambda one, other: one - other,
+    exp.Mul: lambda one, other: one * other,
+    exp.Div: lambda one, other: one / other,
+}
+_OF_ONE: dict[type[Node], Callable[[Dual], Dual]] = {
+    exp.Neg: lambda inner: -inner,
+    exp.Abs: abs,
+    exp.Exp: Dual.exp,
+    exp.Ln: Dual.log,
+    exp.Sqrt: lambda inner: inner**0.5,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Formula(Aggregate):
+    """What `compute` makes of the values of `parts`."""
+
+    text: str
+    parts: tuple[Call, ...]
+    compute: Compute
+
+    name = "formula"
+
+    @classmethod
+    def of(cls, node: Node, read: Callable[[Node], Call]) -> Formula:
+        """From an expression; `read` takes the aggregates inside."""
+        parts: list[Call] = []
+
+        def place_of(inner: Node) -> int:
+            found = read(inner)
+            texts = [part.text for part in parts]
+            if found.text not in texts:
+                parts.append(found)
+            return [part.text for part in parts].index(found.text)
+
+        compute = _compiled(node, place_of)
+        return cls(node.sql(dialect="duckdb", comments=False), tuple(parts), compute)
+
+    @property
+    def title(self) -> str:
+        return self.text
+
+    def calls(self) -> Iterator[Call]:
+        yield from self.parts
+
+    def terms(self) -> Iterator[Term]:
+        for part in self.parts:
+            yield from part.terms()
+
+    def sums(self) -> tuple[LinearSum, ...]:
+        return tuple(each for part in self.parts for each in part.sums())
+
+    def _places(self) -> Iterator[tuple[Call, slice]]:
+        """Every part, and where its statistics stand."""
+        start = 0
+        for part in self.parts:
+            many = len(part.sums())
+            yield part, slice(start, start + many)
+            start += many
+
+    def combine(self, *totals: Dual) -> Dual:
+        return self.compute(
+            [part.read(part.combine(*totals[place])) for part, place in self._places()]
+        )
+
+    def known(self, totals: FloatArray, present: BoolArray) -> BoolArray:
+        found = np.isfinite(self.combine(*map(Dual, totals)).value)
+        for part, place in self._places():
+            found &= part.known(totals[place], present)
+        return np.asarray(found, np.bool_)
+
+
+def _compiled(node: Node, place_of: Callable[[Node], int]) -> Compute:
+    """The computation that an expression over aggregates stands for."""
+    node = unwrap(node)
+    kind = type(node)
+    if is_aggregate(node):
+        place = place_of(node)
+        return lambda parts: parts[place]
+    if kind in _OF_TWO:
+        one, other = (_compiled(each, place_of) for each in (node.this, node.expression))
+        two = _OF_TWO[kind]
+        return lambda parts: two(one(parts), other(parts))
+    if kind in _OF_ONE:
+        inner, single = _compiled(node.this, place_of), _OF_ONE[kind]
+        return lambda parts: single(inner(parts))
+    if isinstance(node, exp.Literal) and not node.is_string:
+        number = float(node.name)
+        return lambda parts: constant(number, parts[0])
+    if isinstance(node, exp.Cast) and node.to.this in _REAL and not node.to.expressions:
+        return _compiled(node.this, place_of)
+    if isinstance(node, exp.Pow | exp.Round | exp.Nullif):
+        return _with_number(node, _compiled(node.this, place_of))
+    if isinstance(node, exp.Column):
+        refuse(
+            f"the column {node.name} beside aggregates",
+            "Arithmetic in SELECT takes aggregates and numbers; select the key as a column of its "
+            "own.",
+        )
+    if kind not in SCALARS:
+        refuse_node(node)
+    refuse(
+        f"{node.sql(dialect='duckdb', comments=False)[:60]!r} over aggregates",
+        "There are + - * / ^, abs, exp, ln, round, sqrt, nullif(x, 0) and numbers; compute the "
+        "rest from the answer.",
+    )
+
+
+def _with_number(node: exp.Pow | exp.Round | exp.Nullif, inner: Compute) -> Compute:
+    """x ^ number, ROUND(x, digits) and NULLIF(x, number)."""
+    given = node.args.get("decimals") if isinstance(node, exp.Round) else node.expression
+    negative = isinstance(given, exp.Neg)
+    literal = given.this if negative and given is not None else given
+    if given is None:
+        literal = exp.Literal.number(0)
+    if not isinstance(literal, exp.Literal) or literal.is_string:
+        refuse(
+            f"{node.sql(dialect='duckdb', comments=False)[:60]!r} over aggregates",
+            "Write a number as its second argument.",
+        )
+    number = -float(literal.name) if negative else float(literal.name)
+    if isinstance(node, exp.Pow):
+        return lambda parts: inner(parts) ** number
+    if isinstance(node, exp.Round):
+        return lambda parts: inner(parts).rounded(int(number))
+
+    def unless(parts: Sequence[Dual]) -> Dual:
+        found = inner(parts)
+        return Dual(np.where(found.value == number, np.nan, found.value), found.slopes)
+
+    return unless

@@ -1,0 +1,160 @@
+"""Sub-selects and WITH that only rename, filter or group, read as one SELECT over the release.
+
+`SELECT n FROM (SELECT sex, COUNT(*) AS n FROM release GROUP BY sex) WHERE n > 100` means what
+`SELECT COUNT(*) AS n FROM release GROUP BY sex HAVING COUNT(*) > 100` means. Every name of the
+outer SELECT is replaced by what the inner one calls so; conditions move to WHERE, or to HAVING
+where the inner SELECT has grouped. What cannot be read that way is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlglot import exp
+
+from sfumato.columns import list_some
+from sfumato.errors import QueryError
+from sfumato.queries.dialect import Node, filled, is_aggregate, refuse, unwrap
+
+_INNER = {"expressions", "from_", "where", "group", "having"}
+_OUTER = ("order", "limit", "offset")
+_PLACES = ("where", "group", "having", "order")
+
+
+def flattened(select: exp.Select, known: Mapping[str, exp.Select] | None = None) -> exp.Select:
+    """The one SELECT over `release` that a nested one stands for.
+
+    >>> import sqlglot
+    >>> sql = "WITH old AS (SELECT * FROM release WHERE age > 60) SELECT COUNT(*) FROM old"
+    >>> flattened(sqlglot.parse_one(sql, dialect="duckdb")).sql()
+    'SELECT COUNT(*) FROM release WHERE age > 60'
+    """
+    known = dict(known or {})
+    clause = select.args.get("with_")
+    if clause is not None:
+        if clause.args.get("recursive"):
+            refuse("WITH RECURSIVE", "Write the question without it.")
+        for each in clause.expressions:
+            if not isinstance(each.this, exp.Select) or each.args["alias"].args.get("columns"):
+                refuse("this form of WITH", "Write WITH name AS (SELECT …).")
+            known[each.alias.lower()] = flattened(each.this, known)
+        select = select.copy()
+        select.set("with_", None)
+    source = select.args.get("from_")
+    inner = None if source is None else _inner(source.this, known)
+    if source is None or inner is None:
+        return select
+    return _merged(select, inner, source.this.alias_or_name)
+
+
+def _inner(table: Node, known: Mapping[str, exp.Select]) -> exp.Select | None:
+    """The SELECT that a table is, None for the release itself."""
+    if isinstance(table, exp.Subquery):
+        if not isinstance(table.this, exp.Select):
+            refuse("this sub-query", "Write FROM (SELECT … FROM release …).")
+        return flattened(table.this, known)
+    if isinstance(table, exp.Table) and not table.args.get("db"):
+        return known.get(table.name.lower())
+    return None
+
+
+def _merged(outer: exp.Select, inner: exp.Select, name: str) -> exp.Select:
+    if outer.args.get("joins") or outer.args.get("laterals"):
+        refuse("a join", "A release is one table, `release`; ask it alone.")
+    grouped = inner.args.get("group") is not None or any(map(_aggregates, inner.expressions))
+    extra = set(filled(inner)) - _INNER - (set(_OUTER) if grouped else set())
+    if extra:
+        listed = ", ".join(sorted(extra)).strip("_").replace("_", " ").upper()
+        refuse(f"{listed} in a sub-query", "Move it to the outer SELECT, or leave it out.")
+    if grouped and (outer.args.get("group") or any(map(_aggregates, outer.expressions))):
+        refuse(
+            "an aggregate of an aggregate",
+            "A sub-query that groups can be filtered, renamed and sorted; sums over its rows have "
+            "to be computed from the answer.",
+        )
+    named = _outputs(inner)
+    result = outer.copy()
+    result.set("expressions", _selected(outer, named, name))
+    for place in _PLACES:
+        if result.args.get(place) is not None:
+            result.set(place, _replaced(result.args[place], named, name))
+    result.set("from_", inner.args["from_"].copy())
+    conditions = result.args.get("where")
+    if not grouped:
+        result.set("where", _both(inner.args.get("where"), conditions, exp.Where))
+        return result
+    if conditions is not None and any(inner.args.get(place) for place in ("limit", "offset")):
+        refuse("WHERE over a sub-query with LIMIT", "Move the LIMIT to the outer SELECT.")
+    for place in ("where", "group"):
+        result.set(place, inner.args[place].copy() if inner.args.get(place) else None)
+    result.set("having", _both(inner.args.get("having"), conditions, exp.Having))
+    for place in _OUTER:
+        if inner.args.get(place) is not None:
+            if outer.args.get(place) is not None:
+                refuse(f"{place.upper()} in a sub-query and outside", "Write it once, outside.")
+            result.set(place, inner.args[place].copy())
+    return result
+
+
+def _aggregates(node: Node) -> bool:
+    return any(is_aggregate(part) for part in node.walk())
+
+
+def _outputs(inner: exp.Select) -> dict[str, Node]:
+    """What the names of the inner SELECT stand for; empty where it selects everything."""
+    found: dict[str, Node] = {}
+    for item in inner.expressions:
+        if isinstance(item, exp.Star):
+            if len(inner.expressions) > 1 or filled(item):
+                refuse("* beside other columns in a sub-query", "Name the columns.")
+            return {}
+        if not item.alias_or_name:
+            shown = item.sql(dialect="duckdb", comments=False)[:60]
+            raise QueryError(f"{shown!r} in the sub-query has no name. Give it one with AS.")
+        found[item.alias_or_name] = unwrap(item.this if isinstance(item, exp.Alias) else item)
+    return found
+
+
+def _selected(outer: exp.Select, named: Mapping[str, Node], name: str) -> list[Node]:
+    """The outer SELECT list; its columns keep the names that they had."""
+    items: list[Node] = []
+    for item in outer.expressions:
+        if isinstance(item, exp.Star) and not filled(item) and named:
+            items += [exp.alias_(node.copy(), key, quoted=True) for key, node in named.items()]
+            continue
+        replaced = _replaced(item, named, name)
+        if isinstance(item, exp.Column) and replaced.name != item.name:
+            replaced = exp.alias_(replaced, item.name, quoted=True)
+        items.append(replaced)
+    return items
+
+
+def _replaced(node: Node, named: Mapping[str, Node], name: str) -> Node:
+    folded = {key.lower(): found for key, found in named.items()}
+
+    def replace(part: Node) -> Node:
+        if not isinstance(part, exp.Column):
+            return part
+        if part.table and part.table.lower() != name.lower():
+            raise QueryError(
+                f"There is no table {part.table!r} in this question. Write {part.name} alone."
+            )
+        if not named:
+            return exp.Column(this=part.this.copy())
+        found = named.get(part.name) or folded.get(part.name.lower())
+        if found is None:
+            raise QueryError(
+                f"The sub-query has no column {part.name!r}. Columns there are: "
+                f"{list_some(list(named), 40)}."
+            )
+        return found.copy() if isinstance(found, exp.Column) else exp.Paren(this=found.copy())
+
+    return unwrap(node.transform(replace))
+
+
+def _both(inner: Node | None, outer: Node | None, made: type[Node]) -> Node | None:
+    """Two conditions that have to hold together."""
+    conditions = [each.this.copy() for each in (inner, outer) if each is not None]
+    if not conditions:
+        return None
+    return made(this=exp.and_(*conditions) if len(conditions) > 1 else conditions[0])
