@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Hashable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -20,15 +21,13 @@ _AT_ONCE = 1 << 22  # covariances that are held at the same time
 _KEPT = 1 << 23  # covariances that are kept for the next linear form
 
 
-class BucketEstimated(Estimated):
-    """Lines show buckets; every class is fitted by itself, once for each weight."""
+class ListedEstimated(Estimated):
+    """Lines show buckets, and buckets list values: what stands beside the records of a class."""
 
-    def __init__(self, moments: Moments, fit: BucketFit, shares: csr_array) -> None:
-        self.moments, self.fit, self._shares = moments, fit, shares
-        self.values = len(fit.counts)
+    def __init__(self, moments: Moments, shares: csr_array) -> None:
+        self.moments, self._shares, self.values = moments, shares, shares.shape[1]
         self._beside: dict[tuple[Hashable, ...], FloatArray] = {}
         self._means: dict[tuple[Hashable, Hashable], FloatArray] = {}
-        self._fits: dict[tuple[Hashable, Hashable], Fitted] = {}
 
     def beside(self, *weights: Hashable) -> FloatArray:
         """o by (class, value): what stands beside the records in their buckets."""
@@ -40,6 +39,32 @@ class BucketEstimated(Estimated):
             lined = csr_array((self.moments.sums[weights], at), shape=shape)
             self._beside[weights] = np.asarray((lined @ self._shares).toarray())
         return self._beside[weights]
+
+    @abstractmethod
+    def mean(self, weight: Hashable, number: Hashable) -> FloatArray:
+        """n̂ by (class, value)."""
+
+    def histogram(self, weight: Hashable) -> FloatArray:
+        return self.mean(weight, weight)
+
+    def reached(self, forms: Forms) -> BoolArray:
+        return np.ones(forms.pairs, np.bool_)
+
+    def present(self, forms: Forms, each: Statistic) -> BoolArray:
+        """By row: whether any record could add to a statistic."""
+        number = self.moments.total(each.number)
+        known = np.repeat(number[:, None] > 0, self.values, axis=1).astype(np.float64)
+        found = summed(forms, known, each.there.astype(np.float64))
+        return np.asarray(forms.by_row(found) > 0, np.bool_)
+
+
+class BucketEstimated(ListedEstimated):
+    """Every class is fitted by itself, once for each weight."""
+
+    def __init__(self, moments: Moments, fit: BucketFit, shares: csr_array) -> None:
+        super().__init__(moments, shares)
+        self.fit = fit
+        self._fits: dict[tuple[Hashable, Hashable], Fitted] = {}
 
     def groups(self, weight: Hashable, number: Hashable, classes: IntArray) -> ShownGroups:
         total, beside = self.moments.total, self.beside
@@ -67,25 +92,11 @@ class BucketEstimated(Estimated):
                 yield classes, self.fit.fit(self.groups(weight, number, classes))
 
     def mean(self, weight: Hashable, number: Hashable) -> FloatArray:
-        """n̂ by (class, value)."""
         key = weight, number
         if key not in self._means:
             pieces = [found.mean for _, found in self.fitted(weight, number)]
             self._means[key] = np.concatenate(pieces) if pieces else np.zeros((0, self.values))
         return self._means[key]
-
-    def histogram(self, weight: Hashable) -> FloatArray:
-        return self.mean(weight, weight)
-
-    def reached(self, forms: Forms) -> BoolArray:
-        return np.ones(forms.pairs, np.bool_)
-
-    def present(self, forms: Forms, each: Statistic) -> BoolArray:
-        """By row: whether any record could add to a statistic."""
-        number = self.moments.total(each.number)
-        known = np.repeat(number[:, None] > 0, self.values, axis=1).astype(np.float64)
-        found = summed(forms, known, each.there.astype(np.float64))
-        return np.asarray(forms.by_row(found) > 0, np.bool_)
 
     def read(self, forms: Forms, statistics: Sequence[Statistic]) -> Totals:
         return BucketTotals(self, forms, statistics)

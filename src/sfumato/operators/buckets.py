@@ -71,6 +71,10 @@ class BucketOperator:
         cube = None if moments is None else moments.reshape(values, values, values)
         return cls(counts, together, cube)
 
+    @property
+    def has_many_values(self) -> bool:
+        return len(self.counts) > MOST_MOMENTS
+
     def matrix(self) -> FloatArray:
         """M; a value that no bucket holds keeps to itself."""
         return self._matrix
@@ -82,19 +86,47 @@ class BucketOperator:
         matrix[absent, absent] = 1.0
         return matrix
 
+    def met(self, shares: FloatArray) -> FloatArray:
+        """Mᵀ·shares."""
+        found = (shares / np.maximum(self.counts, 1)) @ self.together
+        return np.asarray(np.where(self.counts == 0, shares, found))
+
     @cached_property
     def inverse(self) -> FloatArray:
         """M⁻¹."""
         return np.asarray(np.linalg.inv(self.matrix()))
 
+    def scaled(self) -> FloatArray:
+        """C̃ = o^(-½)·C·o^(-½), symmetric, with M's eigenvalues."""
+        root = np.sqrt(np.maximum(self.counts, 1))
+        scaled = self.together / root
+        scaled /= root[:, None]
+        absent = self.counts == 0
+        scaled[absent, absent] = 1.0
+        return np.asarray(scaled)
+
+    def scaled_inverse(self, ridge: float) -> FloatArray:
+        """(C̃ + ridge)⁻¹ by Cholesky. Cost: values³."""
+        from scipy.linalg.lapack import dpotrf, dpotri
+
+        scaled = self.scaled()
+        places = np.arange(len(scaled))
+        scaled[places, places] += ridge
+        factor, failed = dpotrf(scaled.T, lower=0, overwrite_a=1)
+        while failed:  # rounding made it indefinite
+            ridge *= 10
+            scaled = self.scaled()
+            scaled[places, places] += ridge
+            factor, failed = dpotrf(scaled.T, lower=0, overwrite_a=1)
+        upper, _ = dpotri(factor, lower=0, overwrite_c=1)
+        for place in range(len(upper) - 1):
+            upper[place + 1 :, place] = upper[place, place + 1 :]
+        return np.asarray(upper)
+
     @cached_property
     def spectrum(self) -> tuple[FloatArray, FloatArray]:
         """Eigenvalues (ascending) and vectors of C scaled to o = 1: M's, which lie in [0, 1]."""
-        root = np.sqrt(np.maximum(self.counts, 1))
-        scaled = self.together / np.outer(root, root)
-        absent = self.counts == 0
-        scaled[absent, absent] = 1.0
-        values, vectors = np.linalg.eigh(scaled)
+        values, vectors = np.linalg.eigh(self.scaled())
         return values, vectors
 
     @cached_property

@@ -13,8 +13,7 @@ from the unbiased estimate M⁻ᵀo with its own noise, and are clipped to what 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -22,57 +21,24 @@ import numpy as np
 
 from sfumato.draws import IntArray
 from sfumato.operators.base import FloatArray
-from sfumato.operators.bucket_estimates import NOTHING, Shrunk, tied
-from sfumato.operators.bucketed import (
-    BucketEstimated,
-    BucketEstimator,
-    by_profile,
-    inside_forms,
-    summed,
-)
-from sfumato.operators.estimator import Forms, Moments, Statistic, Totals, sum_by
+from sfumato.operators.bucketed import ListedEstimated, by_profile, inside_forms, summed
+from sfumato.operators.estimator import Estimator, Forms, Moments, Statistic, Totals, sum_by
 from sfumato.operators.intervals import assisted_interval
+from sfumato.operators.pool_matrices import Partition, PoolMatrices
+from sfumato.operators.pools import AT_ONCE, PooledFit, PoolFit
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-_AT_ONCE = 1 << 22  # numbers of one kind of matrix that are held at the same time
-_OWN_SIZE = 1.0  # τ² where all counts are known and only what is summed can deviate
+Gradient = Sequence[FloatArray | float]
 
 
-@dataclass(frozen=True, eq=False)
-class PoolFit:
-    """Matrices of some pools, (pool, value, value) each, for a weight of 1.
-
-    The variance of a linear form with the vectors v_c over the classes of a pool is
-    Σ_c Σe²·v_cᵀ·first·v_c − aᵀ·second·a with a = Σ_c Σe·v_c: the second term is what the finite
-    table knows. `posterior` and `prior` have second = first / N; `noise`, that of the unbiased
-    estimate, has two matrices.
-    """
-
-    gain: FloatArray
-    posterior: FloatArray
-    prior: FloatArray
-    noise: FloatArray
-    noise_known: FloatArray
-
-    def __getitem__(self, pools: slice) -> PoolFit:
-        return PoolFit(
-            self.gain[pools],
-            self.posterior[pools],
-            self.prior[pools],
-            self.noise[pools],
-            self.noise_known[pools],
-        )
-
-
-class ShrunkEstimated(BucketEstimated):
+class ShrunkEstimated(ListedEstimated):
     """Lines show buckets; every pool is fitted once, from its counts."""
 
-    fit: Shrunk
-
-    def __init__(self, moments: Moments, fit: Shrunk, shares: csr_array) -> None:
-        super().__init__(moments, fit, shares)
+    def __init__(self, moments: Moments, fit: PooledFit, shares: csr_array) -> None:
+        super().__init__(moments, shares)
+        self.fit = fit
         self.pool = np.arange(moments.classes) if moments.pool is None else moments.pool
         self.pools = int(self.pool.max(initial=-1)) + 1
         self._order = np.argsort(self.pool, kind="stable")
@@ -81,15 +47,16 @@ class ShrunkEstimated(BucketEstimated):
 
     def pool_fits(self, number: Hashable) -> Iterator[tuple[int, IntArray, PoolFit]]:
         """Some pools at a time: the first of them, their classes, and their fit."""
-        step = max(_AT_ONCE // self.values**2, 1)
-        known = self._pool_fits.get(number)
-        if known is None and self.pools <= step:
-            known = self._pool_fits[number] = self._fit_pools(number, 0, self.pools)
+        step = max(AT_ONCE // self.fit.cost, 1)
+        if number not in self._pool_fits and self.pools <= step:
+            self._pool_fits[number] = self._fit_pools(number, 0, self.pools)
+        if number in self._pool_fits:
+            yield 0, self._order, self._pool_fits[number]
+            return
         for low in range(0, self.pools, step):
             high = min(low + step, self.pools)
             classes = self._order[self._starts[low] : self._starts[high]]
-            found = self._fit_pools(number, low, high) if known is None else known[low:high]
-            yield low, classes, found
+            yield low, classes, self._fit_pools(number, low, high)
 
     def _fit_pools(self, number: Hashable, low: int, high: int) -> PoolFit:
         classes = self._order[self._starts[low] : self._starts[high]]
@@ -97,12 +64,11 @@ class ShrunkEstimated(BucketEstimated):
         records = sum_by(place, self.moments.total(number)[classes], high - low)
         beside = np.zeros((high - low, self.values))
         np.add.at(beside, place, self.beside(number)[classes])
-        return fit_pools(self.fit, records, beside)
+        return self.fit.fit(records, beside)
 
     def residual(self, weight: Hashable, classes: IntArray) -> tuple[FloatArray, FloatArray]:
         """n₀(e) and o(e) − Mᵀn₀(e), by (class, value)."""
-        independent = self.moments.total(weight)[classes, None] * self.fit.shares
-        return independent, self.beside(weight)[classes] - independent @ self.fit.operator.matrix()
+        return self.fit.residual(self.moments.total(weight)[classes], self.beside(weight)[classes])
 
     def mean(self, weight: Hashable, number: Hashable) -> FloatArray:
         key = weight, number
@@ -110,27 +76,29 @@ class ShrunkEstimated(BucketEstimated):
             found = np.zeros((self.moments.classes, self.values))
             for low, classes, fitted in self.pool_fits(number):
                 independent, residual = self.residual(weight, classes)
-                moved = carried(residual[:, None, :], fitted.gain, self.pool[classes] - low)
-                found[classes] = independent + moved[:, 0, :]
+                found[classes] = independent + fitted.moved(residual, self.pool[classes] - low)
             self._means[key] = found
         return self._means[key]
 
     def unbiased(self, weight: Hashable) -> tuple[FloatArray, FloatArray]:
         """n₀(e) and M⁻ᵀo(e), by (class, value); along unseen directions the second is the first."""
         independent, residual = self.residual(weight, np.arange(self.moments.classes))
-        return independent, independent + residual @ self.fit.operator.seen_inverse
+        return independent, independent + self.fit.undone(residual)
 
     def read(self, forms: Forms, statistics: Sequence[Statistic]) -> Totals:
         return ShrunkTotals(self, forms, statistics)
 
 
-class ShrunkEstimator(BucketEstimator):
-    """The estimator that `Shrunk` is the heart of."""
+class ShrunkEstimator(Estimator):
+    """The estimator of one release; `shares` has the share of every value in every bucket."""
 
-    fit: Shrunk
+    def __init__(
+        self, fit: PooledFit, shares: csr_array, made: type[ShrunkEstimated] = ShrunkEstimated
+    ) -> None:
+        self.fit, self.shares, self._made = fit, shares, made
 
     def estimate(self, moments: Moments) -> ShrunkEstimated:
-        return ShrunkEstimated(moments, self.fit, self.shares)
+        return self._made(moments, self.fit, self.shares)
 
 
 class ShrunkTotals(Totals):
@@ -142,6 +110,8 @@ class ShrunkTotals(Totals):
         self._estimated, self._forms, self._statistics = estimated, forms, statistics
         self.values = self._by_row([estimated.mean(s.weight, s.number) for s in statistics])
         self.present = np.stack([estimated.present(forms, each) for each in statistics])
+        self._known: tuple[Gradient, tuple[FloatArray, FloatArray, FloatArray]] | None = None
+        self._partitions: dict[int, Partition] = {}
 
     def _by_row(self, by_class: Sequence[FloatArray]) -> FloatArray:
         linear = [
@@ -150,17 +120,15 @@ class ShrunkTotals(Totals):
         ]
         return np.stack(linear)
 
-    def variance(self, gradient: Sequence[FloatArray | float]) -> FloatArray:
-        return self._quadratic(
-            gradient, lambda fit: (fit.posterior, fit.posterior / self._estimated.fit.rows)
-        )
+    def variance(self, gradient: Gradient) -> FloatArray:
+        return self._variances(gradient)[0]
 
     def interval(
         self,
         value: FloatArray,
         stderr: FloatArray,
         quantile: float,
-        gradient: Sequence[FloatArray | float],
+        gradient: Gradient,
     ) -> tuple[FloatArray, FloatArray]:
         """For every truth, and around the value that is shown; counts within what is possible."""
         from scipy.special import ndtr
@@ -174,9 +142,7 @@ class ShrunkTotals(Totals):
             )
             for at in (self._by_row([f[0] for f in fits]), self._by_row([f[1] for f in fits]))
         )
-        rows = self._estimated.fit.rows
-        noise = self._quadratic(gradient, lambda fit: (fit.noise, fit.noise_known))
-        deviation = self._quadratic(gradient, lambda fit: (fit.prior, fit.prior / rows))
+        _, deviation, noise = self._variances(gradient)
         low, high = assisted_interval(
             unbiased,
             np.sqrt(np.maximum(noise, 0.0)),
@@ -203,131 +169,131 @@ class ShrunkTotals(Totals):
         records = self._estimated.moments.total(count.number)[forms.pair_class]
         return forms.by_row(np.minimum(held, records))
 
-    def _unseen(self, gradient: Sequence[FloatArray | float]) -> FloatArray:
+    def _unseen(self, gradient: Gradient) -> FloatArray:
         """How far along directions that no bucket tells the truth can lie from independence.
 
         |Σ_x q_x·d_x(e)| ≤ max|q|·Σ_x|d_x(e)|, and the deviations of a class add up to at most
         2·Σ|e| ≤ 2·√(records·Σe²).
         """
         forms, estimated = self._forms, self._estimated
-        blind = estimated.fit.operator.unseen
+        blind = estimated.fit.unseen()
         found = np.zeros(forms.rows)
         if blind is None:
             return found
         moments = estimated.moments
         for profile, classes, pairs in by_profile(forms, np.arange(moments.classes)):
             row = forms.row[pairs]
-            for slope, vector, each in self._vectors(gradient, profile, row):
+            inside = inside_forms(forms, profile)
+            for slope, each in self._slopes(gradient, row):
+                vector = np.where(inside, each.values[profile], 0.0)
                 reach = np.abs(vector @ blind.T).max(axis=-1)
                 squares = moments.total(each.weight, each.weight)[classes]
                 most = 2 * np.sqrt(np.maximum(moments.total(each.number)[classes] * squares, 0.0))
                 np.add.at(found, row[row >= 0], (np.abs(slope) * reach * most[:, None])[row >= 0])
         return found
 
-    def _vectors(
-        self, gradient: Sequence[FloatArray | float], profile: int, row: IntArray
-    ) -> Iterator[tuple[FloatArray, FloatArray, Statistic]]:
-        """By statistic: the slope of every pair, and h by (form, value)."""
-        inside = inside_forms(self._forms, profile)
-        for slope, each in zip(gradient, self._statistics, strict=True):
-            at = np.nan_to_num(np.broadcast_to(slope, (self._forms.rows,)))
-            yield (
-                np.where(row >= 0, at[row], 0.0),
-                np.where(inside, each.values[profile], 0.0),
-                each,
-            )
+    def _variances(self, gradient: Gradient) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Of the posterior, of the prior and of the unbiased estimate, by row; remembered."""
+        if self._known is None or self._known[0] is not gradient:
+            self._known = gradient, self._quadratics(gradient)
+        return self._known[1]
 
-    def _quadratic(
-        self,
-        gradient: Sequence[FloatArray | float],
-        matrices: Callable[[PoolFit], tuple[FloatArray, FloatArray]],
-    ) -> FloatArray:
+    def _quadratics(self, gradient: Gradient) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Σ_c Σ_jk Σe_je_k·v_jᵀ·first·v_k − aᵀ·second·a by row (see `PoolFit`)."""
         forms, estimated = self._forms, self._estimated
-        total = estimated.moments.total
-        found = np.zeros(forms.rows)
+        found = np.zeros(forms.rows), np.zeros(forms.rows), np.zeros(forms.rows)
         for low, members, fitted in estimated.pool_fits(self._statistics[0].number):
-            first, second = matrices(fitted)
             known = np.zeros((forms.rows, estimated.values)) if self._share_rows else None
-            for profile, chosen, pairs in by_profile(forms, members):
-                classes, row = members[chosen], forms.row[pairs]
-                at = estimated.pool[classes] - low
-                there = row >= 0
-                terms = list(self._vectors(gradient, profile, row))
-                whole = np.zeros((*row.shape, estimated.values))
-                square = np.zeros(row.shape)
-                for slope, vector, one in terms:
-                    half = carried(np.broadcast_to(vector, (len(at), *vector.shape)), first, at)
-                    whole += (slope * total(one.weight)[classes][:, None])[:, :, None] * vector
-                    for other_slope, other_vector, other in terms:
-                        both = total(one.weight, other.weight)[classes][:, None]
-                        square += slope * other_slope * both * (half * other_vector).sum(axis=2)
-                if known is None:
-                    square -= (carried(whole, second, at) * whole).sum(axis=2)
-                else:
-                    np.add.at(known, row[there], whole[there])
-                np.add.at(found, row[there], square[there])
+            pairs = fitted.posterior, fitted.prior, fitted.noise
+            for profile, chosen, pair in by_profile(forms, members):
+                at = estimated.pool[members[chosen]] - low
+                there = forms.row[pair] >= 0
+                for into, (first, second) in zip(found, pairs, strict=True):
+                    square = self._classes(gradient, profile, members[chosen], pair, first, at)
+                    if known is None:
+                        square -= self._classes(
+                            gradient, profile, members[chosen], pair, second, at, known=True
+                        )
+                    np.add.at(into, forms.row[pair][there], square[there])
+                if known is not None:
+                    self._add_known(known, gradient, profile, members[chosen], pair)
             if known is not None:
-                for pool in range(len(first)):
-                    rows = self._rows_of_pool(low + pool)
-                    found[rows] -= ((known[rows] @ second[pool]) * known[rows]).sum(axis=1)
+                rows = np.flatnonzero((known != 0).any(axis=1))
+                for into, (_, second) in zip(found, pairs, strict=True):
+                    into[rows] -= second.quadratic(known[rows], self._pool_of_row[rows] - low)
         return found
+
+    def _classes(
+        self,
+        gradient: Gradient,
+        profile: int,
+        classes: IntArray,
+        pairs: IntArray,
+        matrices: PoolMatrices,
+        at: IntArray,
+        *,
+        known: bool = False,
+    ) -> FloatArray:
+        """Σ_jk (Σe_je_k, or Σe_j·Σe_k)·v_jᵀ·C·v_k by (class, form)."""
+        total, row = self._estimated.moments.total, self._forms.row[pairs]
+        parts = self._partition(profile)
+        terms = list(self._slopes(gradient, row))
+        found = np.zeros(row.shape)
+        for slope, one in terms:
+            for other_slope, other in terms:
+                if known:
+                    both = total(one.weight)[classes] * total(other.weight)[classes]
+                else:
+                    both = total(one.weight, other.weight)[classes]
+                form = matrices.bilinear(parts, one.values[profile], other.values[profile], at)
+                found += slope * other_slope * both[:, None] * form
+        return found
+
+    def _slopes(self, gradient: Gradient, row: IntArray) -> Iterator[tuple[FloatArray, Statistic]]:
+        """By statistic: the slope of every pair."""
+        for slope, each in zip(gradient, self._statistics, strict=True):
+            at = np.nan_to_num(np.broadcast_to(slope, (self._forms.rows,)))
+            yield np.where(row >= 0, at[row], 0.0), each
+
+    def _partition(self, profile: int) -> Partition:
+        if profile not in self._partitions:
+            forms = self._forms
+            first, last = int(forms.first[profile]), int(forms.first[profile + 1])
+            cells = forms.cells[profile]
+            made = Partition(np.where(cells >= 0, cells - first, -1), last - first)
+            self._partitions[profile] = made
+        return self._partitions[profile]
+
+    def _add_known(
+        self,
+        known: FloatArray,
+        gradient: Gradient,
+        profile: int,
+        classes: IntArray,
+        pairs: IntArray,
+    ) -> None:
+        """Add Σe·v of these classes to their rows."""
+        row, of = self._forms.row[pairs], self._partition(profile).of
+        values = np.flatnonzero(of >= 0)
+        for slope, each in self._slopes(gradient, row):
+            added = (slope * self._estimated.moments.total(each.weight)[classes][:, None])[
+                :, of[values]
+            ] * each.values[profile][values]
+            place = row[:, of[values]]
+            there = place >= 0
+            np.add.at(
+                known, (place[there], np.broadcast_to(values, place.shape)[there]), added[there]
+            )
 
     @cached_property
     def _share_rows(self) -> bool:
         """Whether several pairs add to one row, as where mixed conditions make several classes."""
         return int((self._forms.row >= 0).sum()) > self._forms.rows
 
-    def _rows_of_pool(self, pool: int) -> IntArray:
-        order, cuts = self._rows_by_pool
-        return order[cuts[pool] : cuts[pool + 1]]
-
     @cached_property
-    def _rows_by_pool(self) -> tuple[IntArray, IntArray]:
+    def _pool_of_row(self) -> IntArray:
         forms, estimated = self._forms, self._estimated
         pool = np.zeros(forms.rows, np.int64)
         there = forms.row >= 0
         pool[forms.row[there]] = estimated.pool[forms.pair_class[there]]
-        order = np.argsort(pool, kind="stable")
-        return order, np.searchsorted(pool[order], np.arange(estimated.pools + 1))
-
-
-def carried(vectors: FloatArray, matrices: FloatArray, at: IntArray) -> FloatArray:
-    """vectors[k] @ matrices[at[k]], some at a time: many classes may share a large matrix."""
-    found = np.empty(vectors.shape)
-    step = max(_AT_ONCE // matrices[0].size, 1) if len(matrices) else 1
-    for low in range(0, len(at), step):
-        found[low : low + step] = vectors[low : low + step] @ matrices[at[low : low + step]]
-    return found
-
-
-def fit_pools(fit: Shrunk, records: FloatArray, beside: FloatArray) -> PoolFit:
-    """Fit groups of so many records, from what stands beside them."""
-    operator, shares = fit.operator, fit.shares
-    independent = records[:, None] * shares
-    residual = beside - independent @ operator.matrix()
-    free = records - records**2 / max(fit.rows, 1.0)
-    open_ = np.flatnonzero(~(free <= NOTHING * records))
-    deviation = np.full(len(records), _OWN_SIZE)
-    size = (len(records), len(shares), len(shares))
-    gain, posterior = np.zeros(size), np.zeros(size)
-    unit = np.ones(len(records))
-
-    def squares(gains: FloatArray, which: IntArray) -> FloatArray:
-        return np.asarray((residual[open_[which], None, :] @ gains)[:, 0, :] ** 2)
-
-    gain[open_], found, deviation[open_] = fit.gains(records[open_], free[open_], squares)
-    posterior[open_] = found / free[open_, None, None]
-    closed = np.flatnonzero(free <= NOTHING * records)
-    believed = deviation[:, None] * records[:, None] * shares**2 + shares
-    gain[closed], posterior[closed] = fit.posterior(believed[closed], unit[closed])
-    mean = np.maximum(independent + (residual[:, None, :] @ gain)[:, 0, :], 0.0)
-    total = mean.sum(axis=1, keepdims=True)
-    composed = np.divide(mean, total, out=np.tile(shares, (len(records), 1)), where=total > 0)
-    # records stand in slots of their value without replacement
-    held = np.maximum(fit.counts, 1.0)
-    spread = composed * fit.counts / np.maximum(held - 1, 1.0)
-    inverse = operator.seen_inverse
-    noise = inverse.T @ operator.noise(spread) @ inverse
-    known = inverse.T @ operator.noise(spread * composed / held) @ inverse
-    return PoolFit(gain, posterior, tied(believed), noise, known)
+        return pool

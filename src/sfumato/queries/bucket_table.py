@@ -7,6 +7,7 @@ import threading
 import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,7 +19,12 @@ from sfumato.draws import IntArray
 from sfumato.errors import BundleError
 from sfumato.operators.base import FloatArray
 from sfumato.operators.bucket_estimates import FITS, BucketFit
+from sfumato.operators.bucketed import BucketEstimator
 from sfumato.operators.buckets import BucketKinds, BucketOperator
+from sfumato.operators.estimator import Estimator
+from sfumato.operators.many_values import ESTIMATES, ManyValues
+from sfumato.operators.pools import FewValues, PooledFit
+from sfumato.operators.shrunk import ShrunkEstimator
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -44,6 +50,20 @@ class BucketTable:
     def fit(self, name: str) -> BucketFit:
         """One of the estimators `FITS`, by name."""
         return FITS[name](self.operator, self.counts)
+
+    @cached_property
+    def pooled(self) -> PooledFit:
+        """What all questions share."""
+        made = ManyValues if self.operator.has_many_values else FewValues
+        return made(self.operator, self.counts)
+
+    def estimator(self, name: str) -> Estimator:
+        """The estimator of that name."""
+        if self.operator.has_many_values:
+            return ShrunkEstimator(self.pooled, self.shares, ESTIMATES[name])
+        if name == "shrunk":
+            return ShrunkEstimator(self.pooled, self.shares)
+        return BucketEstimator(self.fit(name), self.shares)
 
 
 def read_bucket_table(release: BucketedRelease) -> BucketTable:

@@ -24,11 +24,9 @@ from sfumato.errors import (
 from sfumato.operators import Decoy, Operator, Parts
 from sfumato.operators.base import FloatArray
 from sfumato.operators.bucket_estimates import FITS
-from sfumato.operators.bucketed import BucketEstimator
 from sfumato.operators.estimator import Estimator, Moments
 from sfumato.operators.inverse import DenseInverse, Inverse
 from sfumato.operators.joint import JointEstimator
-from sfumato.operators.shrunk import ShrunkEstimator
 from sfumato.operators.structured import DrawnEstimator
 from sfumato.queries.bucket_table import bucket_table_of
 from sfumato.queries.statements import RecordSums, count, named
@@ -274,8 +272,7 @@ class BucketedSource(Source):
                 f"they nearly always stand together: {list_some(values, 50)}. No unbiased estimate "
                 "exists; use the estimator 'shrunk'."
             )
-        made = ShrunkEstimator if name == "shrunk" else BucketEstimator
-        return made(table.fit(name), table.shares)
+        return table.estimator(name)
 
 
 def estimator_of(inverses: Sequence[Inverse | DenseInverse]) -> Estimator:
