@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import sfumato as sf
-from sfumato.attacks import attack, attacks_for, parse_attack
+from sfumato.attacks import ATTACKS, attack, attacks_for, parse_attack
 from sfumato.attacks.definetti import learn
 from sfumato.attacks.intervals import paired_difference, wilson
 from sfumato.attacks.people import Domains, People, other_halves, pick
@@ -113,7 +113,14 @@ def test_command_line(cli: Any, release: tuple[Path, Path]) -> None:
     ran = cli("attack", *release, "--attack", "all", "--targets", "300", "--json")
     assert ran.code == 0, ran.err
     names = [outcome["attack"] for outcome in ran.json["outcomes"]]
-    assert names == ["naive-bayes", "naive-bayes(alpha=0)", "definetti", "corruption", "linkage"]
+    assert sorted(names) == [
+        "corruption",
+        "definetti",
+        "linkage",
+        "naive-bayes",
+        "naive-bayes(alpha=0)",
+        "own-record",
+    ]
     for outcome in ran.json["outcomes"]:
         assert outcome["targets"] == 300
         assert outcome["over_fresh"]["low"] <= outcome["over_fresh"]["high"]
@@ -134,7 +141,9 @@ def test_values_are_shown_only_when_asked(cli: Any, release: tuple[Path, Path]) 
 
 
 def test_wrong_attacks_are_refused(cli: Any, release: tuple[Path, Path]) -> None:
-    assert cli("attack", *release, "--attack", "telepathy").code == 2
+    refused = cli("attack", *release, "--attack", "telepathy")
+    assert refused.code == 2
+    assert all(name in refused.err for name in ATTACKS)
     assert cli("attack", *release, "--column", "age").code == 2
     assert cli("attack", *release, "--targets", "0").code == 2
 

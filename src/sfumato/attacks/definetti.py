@@ -15,7 +15,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from sfumato.attacks.people import People, common_keys, pick
+from sfumato.attacks.matching import Alike
+from sfumato.attacks.people import People, pick
 from sfumato.attacks.protocol import Attack, Guesses, Knowledge
 from sfumato.attacks.views import BucketsView
 from sfumato.draws import Draws, IntArray
@@ -52,7 +53,9 @@ class DeFinetti(Attack):
         view = knowledge.view
         assert isinstance(view, BucketsView)
         model = learn(view, knowledge.people.domains.sizes, self.rounds)
-        shares = _posterior(view, model, targets)
+        otherwise = np.tile(view.prior, (len(targets), 1))
+        alike = Alike.of(view, targets)
+        shares = alike.mean(model.record, model.value, model.chance, otherwise)
         values = pick(shares, view.prior, draws, "definetti ties")
         sure = shares[np.arange(len(shares)), values]
         return Guesses(values, sure, {"rounds": float(model.rounds)})
@@ -70,10 +73,10 @@ class Model:
 
 def learn(view: BucketsView, sizes: list[int], rounds: int) -> Model:
     """Iterate to a model. O(rounds · pairs), a pair being a record and a value of its bucket."""
-    record, cell = _pairs(view)
-    value = view.cell_value[cell]
-    share = view.cell_count[cell] / view.listed[view.cell_bucket[cell]]
-    chance = share.copy()
+    dealt = view.dealt
+    record, cell = dealt.pairs
+    value = dealt.cell_value[cell]
+    chance = dealt.cell_count[cell] / dealt.listed[dealt.cell_bucket[cell]]
     done, moved = 0, True
     while moved and done < rounds:
         done += 1
@@ -84,56 +87,6 @@ def learn(view: BucketsView, sizes: list[int], rounds: int) -> Model:
             table = counts.reshape(size, view.values)
             rule = np.log((table + 1.0) / (table.sum(axis=0) + size - 1))
             scores += rule.ravel()[flat]
-        before, chance = chance, _balanced(view, record, cell, scores)
+        before, chance = chance, dealt.scaled(record, cell, scores, _BALANCING)
         moved = bool(np.abs(chance - before).max(initial=0.0) >= _STILL)
     return Model(record, value, chance, done)
-
-
-def _pairs(view: BucketsView) -> tuple[IntArray, IntArray]:
-    """Every record with every cell of its bucket."""
-    cells = np.bincount(view.cell_bucket, minlength=len(view.listed))
-    starts = np.concatenate([[0], np.cumsum(cells)])[:-1]
-    order = np.argsort(view.cell_bucket, kind="stable")
-    width = cells[view.bucket]
-    record = np.repeat(np.arange(len(view.bucket)), width)
-    within = np.arange(len(record)) - np.repeat(np.cumsum(width) - width, width)
-    return record, order[starts[view.bucket[record]] + within]
-
-
-def _balanced(
-    view: BucketsView, record: IntArray, cell: IntArray, scores: FloatArray
-) -> FloatArray:
-    """Chances in proportion to exp(scores), one value per record, each value as it is listed.
-
-    With fakes a bucket lists more values than it has records: the listed counts are scaled.
-    """
-    records, cells = len(view.bucket), len(view.cell_count)
-    held = np.bincount(view.bucket, minlength=len(view.listed))
-    wanted = view.cell_count * (held / view.listed)[view.cell_bucket]
-    top = np.full(records, -np.inf)
-    np.maximum.at(top, record, scores)
-    weight = np.exp(scores - top[record]) * wanted[cell]
-    for _ in range(_BALANCING):
-        weight *= (wanted / np.maximum(np.bincount(cell, weight, minlength=cells), 1e-300))[cell]
-        weight /= np.maximum(np.bincount(record, weight, minlength=records), 1e-300)[record]
-    return np.asarray(weight)
-
-
-def _posterior(view: BucketsView, model: Model, targets: People) -> FloatArray:
-    """The mean over the records with the target's quasi values; the prior where there are none."""
-    found = np.tile(view.prior, (len(targets), 1))
-    if not targets.codes or not len(targets):
-        return found
-    keys, wanted = common_keys(view.codes, targets.codes)
-    size = int(max(keys.max(initial=-1), wanted.max())) + 1
-    asked, place = np.unique(wanted, return_inverse=True)
-    slot = np.full(size, -1, np.int64)
-    slot[asked] = np.arange(len(asked))
-    inside = slot[keys[model.record]]
-    used = inside >= 0
-    flat = inside[used] * view.values + model.value[used]
-    total = np.bincount(flat, model.chance[used], minlength=len(asked) * view.values)
-    chances = total.reshape(len(asked), view.values)
-    mass = chances.sum(axis=1, keepdims=True)
-    chances = np.where(mass > 0, chances / np.maximum(mass, 1e-300), view.prior[None, :])
-    return np.asarray(chances[place])

@@ -13,13 +13,12 @@ from typing import ClassVar
 
 import numpy as np
 
+from sfumato.attacks.matching import Alike, Rows
 from sfumato.attacks.people import People, common_keys, pick
 from sfumato.attacks.protocol import Attack, Guesses, Knowledge
 from sfumato.attacks.views import BucketsView, CountsView, RangesView, RecordsView
 from sfumato.draws import Draws, IntArray
 from sfumato.operators.base import FloatArray
-
-_PAIRS = 1 << 26  # targets × records that are compared at once
 
 
 @dataclass(frozen=True)
@@ -46,41 +45,28 @@ def _alike(view: RecordsView | BucketsView, targets: People) -> tuple[IntArray, 
     """How many records have the target's quasi values, and the values they make likely."""
     from scipy.sparse import csr_array
 
-    if not targets.codes:
-        matches = np.full(len(targets), 1, np.int64)
-        return matches, np.tile(view.prior, (len(targets), 1))
-    records, wanted = common_keys(view.codes, targets.codes)
-    keys = int(max(records.max(initial=-1), wanted.max(initial=-1))) + 1
-    matches = np.bincount(records, minlength=keys)
+    alike = Alike.of(view, targets)
     if isinstance(view, BucketsView):
         place, width, posterior = view.bucket, len(view.listed), view.shares
     else:
         place, width, posterior = view.shown, view.symbols, view.posterior
-    asked = np.unique(wanted)
-    standing = csr_array((np.ones(len(records)), (records, place)), shape=(keys, width))[asked]
-    found = standing @ posterior
+    used = alike.slot >= 0
+    cells = (np.ones(int(used.sum())), (alike.slot[used], place[used]))
+    found = csr_array(cells, shape=(len(alike.matches), width)) @ posterior
     dense = np.asarray(found.todense() if hasattr(found, "todense") else found, np.float64)
-    dense /= np.maximum(matches[asked][:, None], 1)
-    return matches[wanted], dense[np.searchsorted(asked, wanted)]
+    dense /= np.maximum(alike.matches[:, None], 1)
+    return alike.counts, dense[alike.place]
 
 
 def _in_ranges(view: RangesView, targets: People) -> tuple[IntArray, FloatArray]:
-    """Records whose ranges and sets hold all of the target's values, target by target."""
-    records = len(view.shown)
-    single = np.zeros((records, view.values), np.float32)
-    single[np.arange(records), view.shown] = 1.0
-    matches = np.zeros(len(targets), np.int64)
-    shares = np.zeros((len(targets), view.values))
-    step = max(1, _PAIRS // max(records, 1))
-    columns = [np.ascontiguousarray(holds.T) for holds in view.holds]
-    for start in range(0, len(targets), step):
-        fits = np.ones((len(targets.rows[start : start + step]), records), np.bool_)
-        for holds, codes in zip(columns, targets.codes, strict=True):
-            fits &= holds[codes[start : start + step]]
-        count = fits.sum(axis=1)
-        matches[start : start + step] = count
-        shares[start : start + step] = fits.astype(np.float32) @ single
-    return matches, shares / np.maximum(matches[:, None], 1)
+    """Records whose ranges and sets hold all of the target's values."""
+    rows = Rows.of(view)
+    value = view.shown[rows.first]
+    found = np.zeros((len(targets), view.values))
+    for person, row in rows.fits(view, targets.codes):
+        np.add.at(found, (person, value[row]), rows.count[row])
+    matches = found.sum(axis=1)
+    return matches.astype(np.int64), found / np.maximum(matches[:, None], 1)
 
 
 def _risks(knowledge: Knowledge, targets: People, matches: IntArray) -> dict[str, float]:

@@ -30,7 +30,7 @@ class Domains:
     def codes(self, column: int, array: pa.Array | pa.ChunkedArray) -> IntArray:
         """The code of every entry of an array of that column."""
         values = self.values[column]
-        found = pc.index_in(_plain(array).cast(values.type), value_set=values)
+        found = pc.index_in(plain(array).cast(values.type), value_set=values)
         return np.asarray(found.fill_null(len(values)).to_numpy(), np.int64)
 
 
@@ -89,7 +89,7 @@ def read_people(table: Table, column: str) -> People:
     kept = np.flatnonzero(np.min(list(coded.values()), axis=0) >= 0)
     records = records.take(pa.array(kept))
     domains = Domains(
-        table.quasi, tuple(_plain(records.column(name).unique()) for name in table.quasi)
+        table.quasi, tuple(plain(records.column(name).unique()) for name in table.quasi)
     )
     codes = [domains.codes(k, records.column(name)) for k, name in enumerate(table.quasi)]
     values = len(profile.histograms[column].values)
@@ -156,7 +156,8 @@ def pick(scores: np.ndarray, prior: np.ndarray, draws: Draws, purpose: str) -> I
     return np.asarray(np.where(tied, words >> np.uint64(1), 0).argmax(axis=1), np.int64)
 
 
-def _plain(array: pa.Array | pa.ChunkedArray) -> pa.Array:
+def plain(array: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """One array of plain values."""
     if isinstance(array, pa.ChunkedArray):
         array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
     return _decoded(array)

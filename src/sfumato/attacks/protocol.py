@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from sfumato.attacks.calibration import calibrated
 from sfumato.attacks.intervals import Interval, above_constant, paired_difference, wilson
 from sfumato.attacks.people import People
 from sfumato.attacks.views import View
@@ -40,7 +41,10 @@ class Knowledge:
 
 @dataclass(frozen=True, eq=False)
 class Guesses:
-    """A value per person, and how sure the adversary is of it; further figures of the attack."""
+    """A value per person, and how sure the adversary is of it; further figures of the attack.
+
+    The confidence need only rank people: the judge corrects it by how often it is right.
+    """
 
     values: IntArray
     confidence: FloatArray
@@ -83,7 +87,7 @@ class Outcome(Shown):
     fresh: Interval | None
     over_prior: Interval
     over_fresh: Interval | None
-    exposed: tuple[tuple[int, float], ...]  # (row, the adversary's confidence), guessed right
+    exposed: tuple[tuple[int, float], ...]  # (row, calibrated confidence), guessed right
     figures: Mapping[str, float] = field(default_factory=dict)
     note: str | None = None
 
@@ -150,7 +154,8 @@ def judge(
     """
     right = guesses.values == targets.truth
     count, trials = int(right.sum()), len(targets)
-    order = np.lexsort((targets.rows, -guesses.confidence))
+    sure = calibrated(guesses.confidence, right)
+    order = np.lexsort((targets.rows, -guesses.confidence, -sure))
     top = [k for k in order.tolist() if right[k]][:EXPOSED]
     return Outcome(
         attack=str(attack),
@@ -161,7 +166,7 @@ def judge(
         fresh=None if fresh is None else wilson(int(fresh.sum()), trials),
         over_prior=above_constant(count, trials, prior),
         over_fresh=None if fresh is None else paired_difference(right, fresh),
-        exposed=tuple((int(targets.rows[k]), float(guesses.confidence[k])) for k in top),
+        exposed=tuple((int(targets.rows[k]), float(sure[k])) for k in top),
         figures=guesses.figures,
         note=note,
     )

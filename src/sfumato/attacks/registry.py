@@ -6,13 +6,14 @@ from sfumato.attacks.corruption import Corruption
 from sfumato.attacks.definetti import DeFinetti
 from sfumato.attacks.linkage import Linkage
 from sfumato.attacks.naive_bayes import NaiveBayes
+from sfumato.attacks.own_record import OwnRecord
 from sfumato.attacks.protocol import Attack
 from sfumato.errors import UsageError
 from sfumato.release import Release
 from sfumato.textform import split_call
 
 ATTACKS: dict[str, type[Attack]] = {
-    cls.name: cls for cls in (NaiveBayes, DeFinetti, Corruption, Linkage)
+    cls.name: cls for cls in (OwnRecord, NaiveBayes, DeFinetti, Corruption, Linkage)
 }
 ALL = "all"
 
@@ -40,7 +41,7 @@ def attacks_for(kind: type[Release]) -> list[Attack]:
 
     >>> from sfumato.release import SyntheticRelease
     >>> [str(attack) for attack in attacks_for(SyntheticRelease)]
-    ['naive-bayes', 'naive-bayes(alpha=0)', 'linkage']
+    ['own-record', 'naive-bayes', 'naive-bayes(alpha=0)', 'linkage']
     """
     found = [form for cls in ATTACKS.values() for form in cls.forms()]
     return [attack for attack in found if issubclass(kind, attack.kinds)]

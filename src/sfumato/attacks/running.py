@@ -13,15 +13,19 @@ from sfumato.attacks.merged import mechanism_on_merged, merged_table
 from sfumato.attacks.people import People, other_halves, read_people
 from sfumato.attacks.protocol import Attack, Knowledge, Outcome, guess_without, judge
 from sfumato.attacks.registry import ALL, attacks_for, parse_attack
+from sfumato.attacks.shown import MATCHES, Match, see_shown
 from sfumato.attacks.views import raw_view, view_of
 from sfumato.audits.case import raw_table
 from sfumato.draws import Draws, IntArray
 from sfumato.engines.publishing import publish
 from sfumato.errors import SfumatoError, UsageError
 from sfumato.release import Release
-from sfumato.table import Table
+from sfumato.table import Table, is_number
 
 MOST_TARGETS = 10_000
+NOT_AGAIN = (
+    "What the same attack reaches without the person is not known: another tool made the records."
+)
 
 
 def attack(
@@ -33,13 +37,17 @@ def attack(
     targets: int = MOST_TARGETS,
     fresh: bool = True,
     seed: int = 0,
+    shown: Any = None,
+    match: Match = "quasi",
 ) -> list[Outcome]:
-    """Attack a release and judge the guesses by the raw table.
+    """Attack a release and judge the guesses by the raw table; per column the best attack first.
 
-    `table` is a `Table` or anything that `sfumato.read` takes; `release` None attacks the raw
-    `Table` itself, as if it had been given out. At most `targets` people, drawn at random, are
-    attacked. `fresh` False leaves out the baseline without the person, which publishes two tables
-    of the same size. The seed decides targets and ties; it protects nobody and need not.
+    `table` is a `Table` or anything that `sfumato.read` takes; `release` None attacks `shown`, a
+    table that another tool made of the `Table`, matched with it by its quasi columns or by row
+    (`sfumato.attacks.shown`), or else the raw `Table` itself, as if it had been given out. At most
+    `targets` people, drawn at random, are attacked. `fresh` False leaves out the baseline without
+    the person, which publishes two tables of the same size. The seed decides targets and ties; it
+    protects nobody and need not.
 
     >>> import pyarrow as pa
     >>> from sfumato.table import read
@@ -49,8 +57,12 @@ def attack(
     >>> print(outcome.success)
     75.0 % (95 %: 59.8 … 85.8)
     """
+    if match not in MATCHES:
+        raise UsageError(f"'match' must be one of {', '.join(MATCHES)}. Got {match!r} instead.")
     if targets < 1:
         raise UsageError(f"'targets' must be at least 1. Got {targets} instead.")
+    if release is not None and shown is not None:
+        raise UsageError("Attack a release or a shown table, not both at once.")
     if release is None:
         if not isinstance(table, Table):
             raise UsageError("To attack a raw table, declare its columns first with sfumato.read.")
@@ -67,18 +79,31 @@ def attack(
     for name in (column,) if column is not None else source.sensitive:
         draws = Draws.from_seed(seed).child(name)
         people = read_people(source, name)
-        knowledge = knowledge_of(people, opened, source)
+        if shown is None:
+            knowledge = knowledge_of(people, opened, source)
+            others = FreshReleases.of(people, opened, source, draws) if fresh else FreshReleases()
+        else:
+            people, view, note = see_shown(source, shown, match, people)
+            knowledge = Knowledge(view, people, _numeric(people, source))
+            others = FreshReleases(note=" ".join(filter(None, (NOT_AGAIN, note))))
         aim = draws.choose("targets", len(people), min(targets, len(people)))
-        others = FreshReleases.of(people, opened, source, draws) if fresh else FreshReleases()
-        outcomes += [_run(each, people, knowledge, aim, others, draws) for each in chosen]
+        found = [_run(each, people, knowledge, aim, others, draws) for each in chosen]
+        outcomes += sorted(found, key=lambda outcome: -outcome.success.value)
     return outcomes
 
 
 def knowledge_of(people: People, release: Release | None, table: Table) -> Knowledge:
     """What the adversary has to go by: the release, or the raw table where there is none."""
-    numeric = tuple(table.kinds.get(name) == "numeric" for name in people.domains.names)
     view = raw_view(people) if release is None else view_of(release, people)
-    return Knowledge(view, people, numeric)
+    return Knowledge(view, people, _numeric(people, table))
+
+
+def _numeric(people: People, table: Table) -> tuple[bool, ...]:
+    """Which quasi columns are numbers, in the table and as the people's values are coded."""
+    return tuple(
+        table.kinds.get(name) == "numeric" and is_number(values.type)
+        for name, values in zip(people.domains.names, people.domains.values, strict=True)
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,6 +15,7 @@ from sfumato.columns import Column
 from sfumato.draws import BoolArray, IntArray
 from sfumato.operators import Operator, Parts
 from sfumato.operators.base import FloatArray
+from sfumato.operators.dealt import Dealt
 from sfumato.release import BucketedRelease, GeneralizedRelease, Release
 
 
@@ -30,6 +31,7 @@ class RecordsView:
     shown: IntArray
     values: int
     operator: Operator | None = None
+    rows: IntArray | None = None  # which row of the raw table each record is, where that is known
 
     @property
     def symbols(self) -> int:
@@ -62,6 +64,16 @@ class RecordsView:
         return np.asarray(self.symbol_prior @ self.to_values)
 
     @cached_property
+    def likelihood(self) -> FloatArray:
+        """How likely a record with each value shows a symbol: shape (symbols, values)."""
+        if self.operator is None:
+            return np.eye(self.values)
+        matrix = self.operator.observed(self.counts).matrix()
+        own = self.symbol_prior[:, None] * self.to_values  # a value may be several true symbols
+        own = np.where(own.sum(axis=0) > 0, own, self.to_values)
+        return np.asarray(matrix.T @ (own / np.maximum(own.sum(axis=0), 1e-300)))
+
+    @cached_property
     def posterior(self) -> FloatArray:
         """Chance of each value for a record that shows a symbol: shape (symbols, values)."""
         if self.operator is None:
@@ -84,9 +96,16 @@ class BucketsView:
     values: int
 
     @cached_property
+    def dealt(self) -> Dealt:
+        """The buckets as evidence, their cells bucket by bucket."""
+        order = np.argsort(self.cell_bucket, kind="stable")
+        cells = (self.cell_bucket[order], self.cell_value[order], self.cell_count[order])
+        return Dealt(self.bucket, *cells, self.values)
+
+    @property
     def listed(self) -> IntArray:
         """How many values each bucket lists, fakes included."""
-        return np.bincount(self.cell_bucket, self.cell_count).astype(np.int64)
+        return self.dealt.listed
 
     @cached_property
     def shares(self) -> Any:

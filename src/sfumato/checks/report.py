@@ -121,7 +121,7 @@ class Check(Shown):
                 )
             if len(checked.posteriors) > SHOWN_VALUES:
                 lines.append(f"    and {len(checked.posteriors) - SHOWN_VALUES} more (--json)")
-        lines += [_requirement_text(held) for held in self.requirements]
+        lines += [requirement_text(held) for held in self.requirements]
         return "\n".join(lines)
 
     def _head(self) -> str:
@@ -150,7 +150,7 @@ class Check(Shown):
             parts.append(html_table(("value", "share", "largest posterior", "row"), values))
         if self.requirements:
             parts.append("<h2>Requirements</h2>")
-            held = [(_requirement_text(requirement),) for requirement in self.requirements]
+            held = [(requirement_text(requirement),) for requirement in self.requirements]
             parts.append(html_table(("",), held))
         return "".join(parts)
 
@@ -181,7 +181,12 @@ def _most_raised(checked: ColumnCheck) -> list[Posterior]:
     return sorted(checked.posteriors, key=lambda p: p.largest / p.prior, reverse=True)
 
 
-def _requirement_text(held: RequirementResult) -> str:
+def requirement_text(held: RequirementResult) -> str:
+    """One line: held or not, by how much, and where the worst case is.
+
+    >>> print(requirement_text(RequirementResult("k-anonymity(2)", "s", False, 1, 2, 7)))
+    FAILS k-anonymity(2) for 's': 1 (limit 2); row 7
+    """
     where = "" if held.row is None else f"; row {held.row:,}"
     note = f"; {held.note}" if held.note else ""
     return (

@@ -14,6 +14,7 @@ from sfumato.errors import UsageError
 
 if TYPE_CHECKING:
     from sfumato.attacks import Outcome
+    from sfumato.table import Table
 
 
 @app.command()
@@ -28,7 +29,7 @@ def attack(
         list[str] | None,
         typer.Option(
             "--attack",
-            help="naive-bayes, definetti, corruption, linkage, … or all; ratio. Repeatable.",
+            help="own-record, definetti, linkage, … or all; ratio. Repeatable.",
         ),
     ] = None,
     column: Annotated[
@@ -52,67 +53,94 @@ def attack(
     confidence: Annotated[
         float, typer.Option(help="Ratio: from which confidence on a group counts as disclosed.")
     ] = 0.8,
-    quasi: Annotated[str, typer.Option(help="Ratio without a release: quasi columns a,b,c")] = "",
-    sensitive: Annotated[str, typer.Option(help="Ratio without a release: column d")] = "",
-    drop: Annotated[str, typer.Option(help="Ratio without a release: columns left out.")] = "",
+    shown: Annotated[
+        str | None,
+        typer.Option(help="Instead of a release: a table that another tool made of the raw one."),
+    ] = None,
+    match: Annotated[
+        str,
+        typer.Option(help="Shown: people are found by their quasi columns, or row by row: row."),
+    ] = "quasi",
+    require: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A limit for every attack, e.g. 'advantage<=0.05'; exit code 4 where it fails. "
+            "Repeatable."
+        ),
+    ] = None,
+    quasi: Annotated[str, typer.Option(help="Without a release: quasi columns a,b,c")] = "",
+    sensitive: Annotated[str, typer.Option(help="Without a release: sensitive columns d,e")] = "",
+    drop: Annotated[str, typer.Option(help="Without a release: columns left out.")] = "",
     as_json: Annotated[
         bool, typer.Option("--json", help="One JSON object on standard output.")
     ] = False,
 ) -> None:
     """Attack a release: how much does it tell about people, beside what anybody could guess?"""
     from sfumato.attacks import attack as attack_release
+    from sfumato.attacks.limits import parse_limit
     from sfumato.attacks.registry import ALL, parse_attack
+    from sfumato.checks.report import requirement_text
 
     if attacks == ["ratio"]:
-        _ratio(table, release, (quasi, sensitive, drop), epsilon, confidence, as_json)
+        declared = _declared(table, release, quasi, sensitive, drop)
+        _ratio(declared, epsilon, confidence, as_json)
         return
     for text in attacks or []:
         if text != ALL:
             parse_attack(text)
-    if release is None:
-        raise UsageError("Name the release to attack after the table; only ratio needs none.")
+    limits = [parse_limit(text) for text in require or []]
+    if release is None and shown is None:
+        raise UsageError(
+            "Name the release to attack after the table, or a table that another tool made of it "
+            "with --shown; only ratio needs none."
+        )
+    declared = _declared(table, release, quasi, sensitive, drop)
     outcomes = attack_release(
-        table,
+        declared,
         release,
+        shown=shown,
+        match=match,  # type: ignore[arg-type]  # refused there, by name
         attacks=attacks or ["all"],
         column=column,
         targets=targets,
         fresh=fresh,
         seed=seed,
     )
-    values = _exposed_values(table, release, outcomes) if show else {}
+    held = [each for limit in limits for each in limit.held(outcomes)]
+    values = _exposed_values(declared, outcomes) if show else {}
     if as_json:
         found = [outcome.to_json() for outcome in outcomes]
         for described in found:
             for person in described["exposed"] if show else []:
                 person["values"] = values[person["row"]]
-        show_json({"outcomes": found})
-        return
-    for outcome in outcomes:
-        print(outcome)
-        for row, _ in outcome.exposed if show else ():
-            print(f"    row {row:,}: {', '.join(f'{k} = {v}' for k, v in values[row].items())}")
+        required = {"requirements": [each.to_json() for each in held]} if limits else {}
+        show_json({"outcomes": found, **required})
+    else:
+        for outcome in outcomes:
+            print(outcome)
+            for row, _ in outcome.exposed if show else ():
+                print(f"    row {row:,}: {', '.join(f'{k} = {v}' for k, v in values[row].items())}")
+        for each in held:
+            print(requirement_text(each))
+    if not all(each.holds for each in held):
+        raise typer.Exit(4)
 
 
-def _ratio(
-    table: str,
-    release: Path | None,
-    roles: tuple[str, str, str],
-    epsilon: float,
-    confidence: float,
-    as_json: bool,
-) -> None:
-    """Whom two differentially private answers about the raw table would disclose."""
-    from sfumato.attacks.ratio import ratio_attack
+def _declared(table: str, release: Path | None, quasi: str, sensitive: str, drop: str) -> Table:
+    """The raw table, in the roles that the release's columns have or that were stated."""
     from sfumato.audits.case import raw_table
     from sfumato.release import Release
     from sfumato.table import read
 
     if release is None:
-        quasi, sensitive, drop = roles
-        declared = read(table, quasi=quasi, sensitive=sensitive, drop=drop)
-    else:
-        declared = raw_table(table, Release(release))
+        return read(table, quasi=quasi, sensitive=sensitive, drop=drop)
+    return raw_table(table, Release(release))
+
+
+def _ratio(declared: Table, epsilon: float, confidence: float, as_json: bool) -> None:
+    """Whom two differentially private answers about the raw table would disclose."""
+    from sfumato.attacks.ratio import ratio_attack
+
     outcome = ratio_attack(declared, epsilon, confidence=confidence)
     if as_json:
         show_json({"outcomes": [outcome.to_json()]})
@@ -120,16 +148,11 @@ def _ratio(
         print(outcome)
 
 
-def _exposed_values(
-    table: str, release: Path, outcomes: list[Outcome]
-) -> dict[int, dict[str, Any]]:
+def _exposed_values(declared: Table, outcomes: list[Outcome]) -> dict[int, dict[str, Any]]:
     """The published columns of the exposed people, as the raw table has them."""
-    from sfumato.audits.case import raw_table
     from sfumato.columns import value_to_json
-    from sfumato.release import Release
 
     wanted = sorted({row for outcome in outcomes for row, _ in outcome.exposed})
-    declared = raw_table(table, Release(release))
     names = (*declared.quasi, *declared.sensitive)
     found: dict[int, dict[str, Any]] = {}
     start = 0

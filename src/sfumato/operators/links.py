@@ -1,0 +1,283 @@
+"""Links: how a sensitive value hangs together with the quasi columns, P(value | quasi).
+
+Two rules of one shape, log P(x | q) = a_x + Σ_j T_j[q_j, x] − log Z(q): naive Bayes, whose tables
+are counted, and softmax regression on the quasi values, whose tables are fitted with a ridge. What
+softmax is fitted to is what a reader sees of each record, a likelihood of every value: a true value
+(the raw table), a published one (through the release's operator), or the list of its bucket. The
+gradient is in every case (chance given what is seen) − (chance by the rule), summed by quasi value
+(methods, section 8).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.draws import IntArray
+from sfumato.operators.base import FloatArray
+
+Chances = npt.NDArray[Any]  # single precision while fitting, double elsewhere
+
+CELLS = 1 << 20  # (records, values) that softmax is fitted to at most
+RIDGES = (100.0, 30.0, 10.0, 3.0, 1.0)  # from the stiffest; the one that foresees best is kept
+_BINS = 8  # that numeric columns are cut into besides
+_HELD_OUT = 5  # every fifth unit is kept back to choose by
+_STEPS = 60  # of the quasi-Newton search, at most
+_STILL = 1e-5  # the relative gain in likelihood at which it stops
+_LEAST = 1e-30  # the smallest likelihood of a record, so that its logarithm is finite
+
+
+@dataclass(frozen=True, eq=False)
+class Links:
+    """A rule P(value | quasi); `tables[j]` has a row for every code of quasi column j.
+
+    >>> rule = Links("by hand", np.zeros(2), (np.log([[3.0, 1.0], [1.0, 1.0]]),))
+    >>> np.exp(rule.log_chances([np.array([0, 1])])).round(2).tolist()
+    [[0.75, 0.25], [0.5, 0.5]]
+    """
+
+    name: str
+    start: FloatArray
+    tables: tuple[FloatArray, ...]
+    ridge: float | None = None  # how stiff softmax was found to be best
+
+    @property
+    def values(self) -> int:
+        return len(self.start)
+
+    def scores(self, codes: Sequence[IntArray], rows: IntArray | None = None) -> FloatArray:
+        """Log chances up to a constant per record: shape (records, values)."""
+        count = len(rows) if rows is not None else len(codes[0]) if len(codes) else 0
+        found = np.tile(self.start, (count, 1))
+        for table, column in zip(self.tables, codes, strict=True):
+            found += table[column if rows is None else column[rows]]
+        return found
+
+    def log_chances(self, codes: Sequence[IntArray], rows: IntArray | None = None) -> FloatArray:
+        return log_normal(self.scores(codes, rows))
+
+    def pair_scores(
+        self, codes: Sequence[IntArray], record: IntArray, value: IntArray
+    ) -> FloatArray:
+        """Scores of single (record, value) pairs, without the whole table of them."""
+        found = self.start[value]
+        for table, column in zip(self.tables, codes, strict=True):
+            found = found + table[column[record], value]
+        return found
+
+
+def log_normal(scores: FloatArray) -> FloatArray:
+    """Scores less their log sum of exponentials, row by row."""
+    top = scores.max(axis=1, keepdims=True)
+    return np.asarray(scores - top - np.log(np.exp(scores - top).sum(axis=1, keepdims=True)))
+
+
+def count_links(
+    codes: Sequence[IntArray], sizes: Sequence[int], truth: IntArray, values: int, alpha: float = 1
+) -> Links:
+    """Naive Bayes, counted, with Laplace's correction.
+
+    >>> sex, ill = np.array([0, 0, 1, 1]), np.array([0, 0, 0, 1])
+    >>> np.exp(count_links([sex], [2], ill, 2).log_chances([sex])).round(2).tolist()
+    [[0.78, 0.22], [0.78, 0.22], [0.55, 0.45], [0.55, 0.45]]
+    """
+    counts = np.bincount(truth, minlength=values) + alpha
+    tables = []
+    for column, size in zip(codes, sizes, strict=True):
+        joint = np.bincount(column * values + truth, minlength=size * values) + alpha
+        table = joint.reshape(size, values)
+        tables.append(np.log(table / table.sum(axis=0)))
+    return Links("naive Bayes", np.log(counts / counts.sum()), tuple(tables))
+
+
+class Evidence(ABC):
+    """What is seen of records: how likely, for each value that a record might have."""
+
+    units: int  # what is independent of each other: records, or buckets
+
+    @abstractmethod
+    def of(self, chosen: IntArray) -> tuple[IntArray, Evidence]:
+        """The records of the chosen units, and what is seen of those alone."""
+
+    @abstractmethod
+    def weigh(self, chances: Chances) -> tuple[float, Chances]:
+        """The log likelihood of all that is seen under the chances of a rule, and the chances
+        given what is seen: both (records, values)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Shown(Evidence):
+    """Record r shows symbol `shown[r]`; `likelihood` has its likelihood by value in a row."""
+
+    shown: IntArray
+    likelihood: FloatArray  # (symbols, values)
+
+    @property
+    def units(self) -> int:  # type: ignore[override]
+        return len(self.shown)
+
+    def of(self, chosen: IntArray) -> tuple[IntArray, Shown]:
+        return chosen, Shown(self.shown[chosen], self.likelihood)
+
+    def weigh(self, chances: Chances) -> tuple[float, Chances]:
+        joint = chances * self.likelihood.astype(chances.dtype)[self.shown]
+        mass = np.maximum(joint.sum(axis=1, keepdims=True), _LEAST)
+        joint /= mass
+        return float(np.log(mass).sum(dtype=np.float64)), joint
+
+
+def seen_truth(truth: IntArray, values: int) -> Shown:
+    """The raw table: everybody's value is seen."""
+    return Shown(truth, np.eye(values))
+
+
+def quantile_bins(numbers: FloatArray, counts: IntArray) -> IntArray | None:
+    """A coarse column beside a numeric one: the bin of every code; None where there are few codes.
+
+    >>> quantile_bins(np.arange(20.0), np.ones(20, np.int64)).tolist()
+    [0, 0, 1, 1, 1, 2, 2, 3, 3, 3, 4, 4, 5, 5, 5, 6, 6, 7, 7, 7]
+    """
+    if len(numbers) <= _BINS:
+        return None
+    order = np.argsort(numbers, kind="stable")
+    below = np.cumsum(counts[order]) - counts[order] / 2
+    found = np.empty(len(numbers), np.int64)
+    found[order] = np.minimum(below * _BINS // max(int(counts.sum()), 1), _BINS - 1)
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """Records as rows over all quasi values, column after column, and over bins of some columns.
+
+    What is learned for a bin is added to the values in it, so bins never leave this module: they
+    let neighbouring numbers learn from each other.
+    """
+
+    matrix: Any  # sparse (records, quasi values and bins)
+    sizes: Sequence[int]
+    bins: Mapping[int, IntArray]
+
+    @classmethod
+    def of(
+        cls, codes: Sequence[IntArray], sizes: Sequence[int], bins: Mapping[int, IntArray]
+    ) -> Self:
+        """Every record has one value of every column."""
+        from scipy.sparse import csr_array
+
+        records = len(codes[0])
+        blocks = [
+            csr_array(
+                (np.ones(records, np.float32), column, np.arange(records + 1)),
+                shape=(records, size),
+            )
+            for column, size in zip(codes, sizes, strict=True)
+        ]
+        return cls.joined(blocks, bins)
+
+    @classmethod
+    def joined(cls, blocks: Sequence[Any], bins: Mapping[int, IntArray]) -> Self:
+        """One sparse block (records, values) per column, whose rows sum to 1."""
+        from scipy.sparse import csr_array, hstack
+
+        sizes = [block.shape[1] for block in blocks]
+        coarse = []
+        for column, bin_of in bins.items():
+            place = (np.arange(len(bin_of)), bin_of)
+            inside = csr_array((np.ones(len(bin_of), np.float32), place))
+            coarse.append(blocks[column] @ inside)
+        return cls(hstack([*blocks, *coarse], format="csr", dtype=np.float32), sizes, bins)
+
+    def tables(self, slopes: FloatArray) -> tuple[FloatArray, ...]:
+        """The rule's tables: what was learned for a value, and for its bin."""
+        ends = np.cumsum([*self.sizes, *(int(each.max()) + 1 for each in self.bins.values())])
+        parts = np.split(slopes, ends[:-1])
+        for (column, bin_of), learned in zip(
+            self.bins.items(), parts[len(self.sizes) :], strict=True
+        ):
+            parts[column] = parts[column] + learned[bin_of]
+        return tuple(parts[: len(self.sizes)])
+
+
+def fit_links(
+    design: Design,
+    evidence: Evidence,
+    prior: FloatArray,
+    pick: Callable[[int, int], IntArray],
+    ridges: Sequence[float] = RIDGES,
+) -> Links:
+    """Softmax regression on quasi values, fitted to what is seen of the records.
+
+    The ridge is the one under which units that were kept back are likeliest. `pick(n, k)` draws k
+    of n units in random order; so many are used that the fit stays within `CELLS`.
+    """
+    share = min(1.0, CELLS / max(design.matrix.shape[0] * len(prior), 1))
+    units = pick(evidence.units, max(int(evidence.units * share), min(evidence.units, 2)))
+    start = np.log(np.maximum(prior, _LEAST))
+    slopes = np.zeros((design.matrix.shape[1], len(prior)))
+    kept = np.arange(len(units)) % _HELD_OUT == 0
+    ridge = float(ridges[0])
+    if len(ridges) > 1 and not kept.all():
+        fit = _Fit.of(design, evidence, units[~kept])
+        test = _Fit.of(design, evidence, units[kept])
+        tried, best = slopes, -np.inf
+        for each in ridges:
+            tried = fit.climb(start, tried, each)
+            found = test.likelihood(start, tried)
+            if found <= best:
+                break
+            best, ridge, slopes = found, float(each), tried
+    slopes = _Fit.of(design, evidence, units).climb(start, slopes, ridge)
+    return Links("softmax", start, design.tables(slopes), ridge)
+
+
+@dataclass(frozen=True, eq=False)
+class _Fit:
+    """Some records, and what is seen of them."""
+
+    design: Any
+    evidence: Evidence
+
+    @classmethod
+    def of(cls, design: Design, evidence: Evidence, units: IntArray) -> Self:
+        rows, seen = evidence.of(np.sort(units))
+        return cls(design.matrix[rows], seen)
+
+    def likelihood(self, start: FloatArray, slopes: FloatArray) -> float:
+        return self.evidence.weigh(self._chances(start, slopes))[0]
+
+    def _chances(self, start: FloatArray, slopes: FloatArray) -> Chances:
+        scores = self.design @ slopes.astype(np.float32)
+        scores += start.astype(np.float32)
+        scores -= scores.max(axis=1, keepdims=True)
+        np.exp(scores, out=scores)
+        scores /= scores.sum(axis=1, keepdims=True)
+        return np.asarray(scores)
+
+    def climb(self, start: FloatArray, slopes: FloatArray, ridge: float) -> FloatArray:
+        """The slopes that maximize the log likelihood less ridge · |slopes|² / 2."""
+        from scipy.optimize import minimize
+
+        transposed = self.design.T.tocsr()
+
+        def loss(flat: FloatArray) -> tuple[float, FloatArray]:
+            table = flat.reshape(slopes.shape)
+            chances = self._chances(start, table)
+            likelihood, given = self.evidence.weigh(chances)
+            gradient = ridge * table - transposed @ (given - chances)
+            return 0.5 * ridge * float(flat @ flat) - likelihood, gradient.ravel()
+
+        options: dict[str, Any] = {"maxiter": _STEPS, "maxcor": 8, "ftol": _STILL}
+        found = minimize(
+            loss,
+            slopes.ravel(),
+            jac=True,
+            method="L-BFGS-B",
+            options=options,  # type: ignore[call-overload]
+        )
+        return np.asarray(found.x.reshape(slopes.shape))

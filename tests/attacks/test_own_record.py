@@ -1,0 +1,190 @@
+"""The strongest reader of a release; confidence that means what it says; limits; shown tables."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import sfumato as sf
+from sfumato.attacks import attack, parse_attack
+from sfumato.attacks.calibration import calibrated
+from sfumato.attacks.limits import parse_limit
+from sfumato.attacks.people import Domains, People
+from sfumato.attacks.protocol import Knowledge
+from sfumato.attacks.views import RangesView, RecordsView
+from sfumato.draws import Draws
+from sfumato.errors import DataError, UsageError
+from sfumato.operators import Uniform
+
+DATA = Path(os.environ.get("SFUMATO_DATA", Path(__file__).parents[3] / "shared" / "data"))
+
+
+def world(rows: int, seed: int) -> tuple[People, np.ndarray]:
+    """Four values that hang together with two columns, and the true chances."""
+    rng = np.random.default_rng(seed)
+    codes = [rng.integers(0, 6, rows), rng.integers(0, 5, rows), np.arange(rows)]
+    slopes = [rng.normal(size=(6, 4)), rng.normal(size=(5, 4))]
+    odds = np.exp(sum(s[c] for s, c in zip(slopes, codes, strict=False)))
+    chances = odds / odds.sum(axis=1, keepdims=True)
+    truth = (chances.cumsum(axis=1) < rng.random(rows)[:, None]).sum(axis=1)
+    values = tuple(pa.array(np.arange(int(c.max()) + 1)) for c in codes)
+    return People(np.arange(rows), Domains(("a", "b", "c"), values), codes, "s", 4, truth), chances
+
+
+def test_rule_and_record_together_reach_what_bayes_allows() -> None:
+    """Everybody is singled out and shows the truth half of the time: the best guess weighs the true
+    law with the operator. 6,000 people: two standard errors are 1.2 %."""
+    people, chances = world(6000, 1)
+    rng = np.random.default_rng(2)
+    shown = np.where(rng.random(6000) < 0.5, people.truth, rng.integers(0, 4, 6000))
+    operator = Uniform(4, 1 / 2)
+    view = RecordsView(people.codes, shown, 4, operator)
+    joint = chances * operator.matrix().T[shown]
+    best = float((joint.argmax(axis=1) == people.truth).mean())
+    knowledge = Knowledge(view, people, (False, False, False))
+    guesses = parse_attack("own-record").guess(knowledge, people, Draws.from_seed(1))
+    reached = float((guesses.values == people.truth).mean())
+    alone = float((shown == people.truth).mean())
+    assert reached == pytest.approx(best, abs=0.012)
+    assert reached > alone + 0.03
+    assert float(guesses.confidence.mean()) == pytest.approx(reached, abs=0.03)
+
+
+def test_rows_that_hold_a_person_are_shared_among_people() -> None:
+    """Two rows hold Anna, one of them holds nobody else: it is hers, whatever the values are."""
+    domains = Domains(("a",), (pa.array([0, 1, 2]),))
+    codes = [np.array([0, 1, 1, 2])]
+    people = People(np.arange(4), domains, codes, "s", 2, np.array([1, 0, 0, 0]))
+    holds = np.array([[1, 0, 0, 0], [1, 1, 0, 0], [0, 1, 1, 0], [0, 1, 1, 0]], bool)
+    view = RangesView([holds], np.array([1, 0, 0, 0]), 2)
+    knowledge = Knowledge(view, people, (False,))
+    guesses = parse_attack("own-record").guess(knowledge, people, Draws.from_seed(1))
+    assert guesses.values.tolist() == [1, 0, 0, 0]
+    assert guesses.confidence[0] > 0.9
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "promise", "least"),
+    [
+        ("partitioned", "rho-privacy(0.08, 1/3)", 0.229),
+        ("splu", "small-sum(groups=5)", 0.151),
+        ("fine-grain", "fine-rho-privacy(theta=8.5)", 0.146),
+        ("optimal", "l-diversity(5)", 0.344),
+    ],
+)
+def test_full_strength_on_census(
+    mechanism: str, promise: str, least: float, tmp_path: Path
+) -> None:
+    """What a red team reached by hand on these 20,000 people."""
+    path = DATA / "occ100k.parquet"
+    if not path.is_file():
+        pytest.skip("occ100k.parquet is not in SFUMATO_DATA")
+    table = pq.read_table(path).slice(0, 20_000)
+    *quasi, sensitive = table.schema.names
+    declared = sf.read(table, quasi=quasi, sensitive=sensitive)
+    sf.publish(declared, promise, to=tmp_path / "r", mechanism=mechanism, seed=1)
+    way = "own-record"
+    (found,) = attack(table, tmp_path / "r", attacks=way, fresh=False, targets=20_000)
+    assert found.success.value >= least
+
+
+def test_calibrated_confidence_agrees_with_success() -> None:
+    """A boaster: claims 60 to 100 % and is right half as often as that, less 30 points.
+
+    In each of ten groups of 2,000 the share of right guesses is within four standard errors (4.5 %)
+    of the mean confidence: a false alarm in 1,600.
+    """
+    rng = np.random.default_rng(9)
+    claimed = rng.uniform(0.6, 1.0, 20_000)
+    right = rng.random(20_000) < claimed - 0.5
+    sure = calibrated(claimed, right)
+    for group in np.array_split(np.argsort(sure), 10):
+        assert sure[group].mean() == pytest.approx(right[group].mean(), abs=0.045)
+    assert np.abs(claimed - right).mean() > 0.5
+    assert np.corrcoef(sure, claimed)[0, 1] > 0.9
+
+
+def test_the_confidence_of_a_boasting_attack_is_corrected(people: Any) -> None:
+    """Naive Bayes counts the same column nine times and is sure of every guess."""
+    rng = np.random.default_rng(3)
+    hint = rng.integers(0, 4, 4000)
+    truth = np.where(rng.random(4000) < 0.4, hint, rng.integers(0, 4, 4000))
+    columns = {f"q{number}": hint for number in range(9)}
+    table = pa.table({**columns, "s": truth})
+    declared = sf.read(table, quasi=list(columns), sensitive="s")
+    (found,) = attack(declared, None, attacks="naive-bayes", fresh=False)
+    assert found.success.value == pytest.approx(0.55, abs=0.04)
+    assert max(sure for _, sure in found.exposed) == pytest.approx(found.success.value, abs=0.06)
+
+
+def test_limits_exit_with_the_witness(cli: Any, people: Any, tmp_path: Path) -> None:
+    table = people(800, 3)
+    pq.write_table(table, tmp_path / "t.parquet")
+    declared = sf.read(table, quasi="age,sex,region", sensitive="disease")
+    sf.publish(declared, "l-diversity(3)", to=tmp_path / "r", mechanism="anatomy")
+    asked = ("attack", tmp_path / "t.parquet", tmp_path / "r", "--attack", "linkage", "--no-fresh")
+    kept = cli(*asked, "--require", "success<=1")
+    assert kept.code == 0
+    assert "ok    success<=1 for 'disease'" in kept.out
+    broken = cli(*asked, "--require", "success <= 1", "--require", "advantage.high<=0.001")
+    assert broken.code == 4
+    line = broken.out.splitlines()[-1]
+    assert line.startswith("FAILS advantage.high<=0.001 for 'disease': 0.")
+    assert "linkage; row " in line
+    listed = cli(*asked, "--require", "advantage<=0.001", "--json")
+    assert listed.code == 4
+    assert listed.json["requirements"][0]["holds"] is False
+    for wrong in ("telepathy<=1", "advantage>=0.1", "advantage", "advantage<=much"):
+        assert cli(*asked, "--require", wrong).code == 2
+    with pytest.raises(UsageError, match="without the person"):
+        parse_limit("over_fresh<=0.1").held(
+            attack(table, tmp_path / "r", attacks="linkage", fresh=False)
+        )
+
+
+def test_a_table_that_another_tool_made(cli: Any, people: Any, tmp_path: Path) -> None:
+    table = people(600, 3)
+    raw, other = tmp_path / "t.parquet", tmp_path / "o.parquet"
+    pq.write_table(table, raw)
+    roles = ("--quasi", "age,sex,region", "--sensitive", "disease", "--attack", "linkage", "--json")
+    ages = pa.array([f"{age // 10 * 10}s" for age in table["age"].to_pylist()])
+    place = table.schema.get_field_index("age")
+    pq.write_table(table.set_column(place, "age", ages), other)
+    by_row = cli("attack", raw, "--shown", other, "--match", "row", *roles)
+    assert by_row.code == 0, by_row.err
+    assert by_row.json["outcomes"][0]["success"]["value"] == 1.0
+    assert "another tool" in by_row.json["outcomes"][0]["note"]
+    refused = cli("attack", raw, "--shown", other, *roles)
+    assert refused.code == 2
+    assert "'age'" in refused.err
+    short = cli("attack", raw, "--shown", raw, "--match", "rows", *roles)
+    assert short.code == 2
+    pq.write_table(table.slice(0, 300), other)
+    assert cli("attack", raw, "--shown", other, "--match", "row", *roles).code == 2
+    by_quasi = cli("attack", raw, "--shown", other, *roles)
+    assert by_quasi.code == 0, by_quasi.err
+    pq.write_table(table.drop_columns(["sex"]), other)
+    lacking = cli("attack", raw, "--shown", other, *roles)
+    assert lacking.code == 2
+    assert "sex" in lacking.err
+    assert cli("attack", raw, *roles).code == 2
+
+
+def test_values_that_nobody_has_are_left_out_and_told(people: Any) -> None:
+    table = people(300, 3)
+    declared = sf.read(table, quasi="age,sex,region", sensitive="disease")
+    strange = table.set_column(
+        table.schema.get_field_index("disease"),
+        "disease",
+        pa.array(["moon"] * 5 + table["disease"].to_pylist()[5:]),
+    )
+    (found,) = attack(declared, None, shown=strange, match="row", attacks="linkage")
+    assert "5 records show a value that nobody has" in str(found.note)
+    with pytest.raises(DataError, match="no rows"):
+        attack(declared, None, shown=table.slice(0, 0), attacks="linkage")
