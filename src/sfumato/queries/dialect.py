@@ -133,16 +133,6 @@ _INSTEAD: dict[type[Node], tuple[str, str]] = {
     exp.SessionParameter: ("a parameter", "Write the value into the SQL."),
     exp.Lambda: ("a lambda", "Write the condition out."),
     exp.Kwarg: ("a named argument", "Write the arguments in their order."),
-    exp.Min: ("MIN", "Count by value: SELECT x, COUNT(*) FROM release GROUP BY x."),
-    exp.Max: ("MAX", "Count by value: SELECT x, COUNT(*) FROM release GROUP BY x."),
-    exp.Median: (
-        "MEDIAN",
-        "Count by value: SELECT x, COUNT(*) FROM release GROUP BY x ORDER BY x.",
-    ),
-    exp.Quantile: (
-        "QUANTILE",
-        "Count by value: SELECT x, COUNT(*) FROM release GROUP BY x ORDER BY x.",
-    ),
     exp.CountIf: ("COUNT_IF", "Write COUNT(*) FILTER (WHERE …)."),
     exp.SimilarTo: ("SIMILAR TO", "Use LIKE, starts_with, contains or IN."),
     exp.RegexpLike: ("a regular expression", "Use LIKE, starts_with, contains or IN."),

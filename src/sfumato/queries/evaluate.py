@@ -19,6 +19,7 @@ from sfumato.queries.answer import Answer
 from sfumato.queries.classes import ByValue, Classes, different
 from sfumato.queries.duals import variables
 from sfumato.queries.grid import grid
+from sfumato.queries.ordered import Ordered, add_ordered
 from sfumato.queries.question import Question
 from sfumato.queries.question_plan import Planned, QuestionPlan
 from sfumato.queries.ranges import GeneralizedSource
@@ -48,7 +49,9 @@ def answer(release: Release, question: Question, request: Request) -> Answer:
     evaluation = Evaluation(source, question, request)
     several = len(question.groupings) > 1
     tables = {
-        "estimates": _by_grouping(source, question, request) if several else evaluation.table()
+        "estimates": _by_grouping(source, question, request)
+        if several
+        else _estimates(source, question, request)
     }
     if request.keys and question.keys:
         domains = grid(release, question)
@@ -66,6 +69,17 @@ def answer(release: Release, question: Question, request: Request) -> Answer:
     return Answer(table, tuple(names), request.confidence, evaluation.estimator)
 
 
+def _estimates(source: Source, question: Question, request: Request) -> pa.Table:
+    """Keys and estimates of one grouping."""
+
+    def evaluate(asked: Question) -> pa.Table:
+        return Evaluation(source, asked, request).table()
+
+    if any(isinstance(aggregate, Ordered) for aggregate in question.aggregates):
+        return add_ordered(question, source, evaluate, request.quantile)
+    return evaluate(question)
+
+
 def _by_grouping(source: Source, question: Question, request: Request) -> pa.Table:
     """The estimates of every grouping, one below the other; other keys are NULL there."""
     if request.keys:
@@ -78,7 +92,7 @@ def _by_grouping(source: Source, question: Question, request: Request) -> pa.Tab
         part = replace(
             question, keys=tuple(question.keys[place] for place in places), groupings=(places,)
         )
-        found = Evaluation(source, part, request).table()
+        found = _estimates(source, part, request)
         own = {f"k{number}": f"k{place}" for number, place in enumerate(places)}
         found = found.rename_columns([own.get(name, name) for name in found.column_names])
         for place in range(len(question.keys)):

@@ -9,7 +9,7 @@ from sqlglot import exp
 import sfumato.queries.spreads  # noqa: F401  registers its aggregates
 from sfumato.columns import list_some
 from sfumato.errors import QueryError
-from sfumato.queries.aggregates import Aggregate, Call
+from sfumato.queries.aggregates import Aggregate, Call, Count
 from sfumato.queries.dialect import (
     AGGREGATES,
     Node,
@@ -22,6 +22,7 @@ from sfumato.queries.dialect import (
 )
 from sfumato.queries.formulas import Formula
 from sfumato.queries.names import Names
+from sfumato.queries.ordered import Different, Ordered
 from sfumato.queries.question import ANSWER, ERRORS, Output, Term
 
 
@@ -104,7 +105,11 @@ class Selection:
         if type(call) not in AGGREGATES:
             refuse_node(call)
         kind = AGGREGATES[type(call)]
+        if isinstance(call.this, exp.Distinct) and kind is Count:
+            return self._different(call.this, condition)
         name = kind.name.upper()
+        if issubclass(kind, Ordered) and kind.takes_parameter:
+            return self._quantile(kind, call, condition)
         given = [unwrap(each) for each in (call.this, call.args.get("expression")) if each]
         for each in given:
             if isinstance(each, exp.Distinct):
@@ -117,6 +122,20 @@ class Selection:
         if set(filled(call)) - {"this", "expression", "big_int"} or len(given) != kind.takes:
             refuse(f"{name} with several arguments", f"Write {kind.usage[-1]}.")
         return kind(tuple(self._names.term(each, f"{name}(…)") for each in given), condition)
+
+    def _different(self, node: exp.Distinct, condition: tuple[Term, ...]) -> Call:
+        if len(node.expressions) != 1:
+            refuse("COUNT(DISTINCT a, b)", "Write COUNT(DISTINCT x) with one expression.")
+        return Different((self._names.term(node.expressions[0], "COUNT(DISTINCT …)"),), condition)
+
+    def _quantile(self, kind: type[Ordered], call: Node, condition: tuple[Term, ...]) -> Call:
+        share = call.args.get("expression") or call.args.get("quantile")
+        number = float(share.name) if isinstance(share, exp.Literal) and share.is_number else -1.0
+        if not 0 <= number <= 1:
+            refuse(
+                f"{kind.name.upper()} without a share between 0 and 1", f"Write {kind.usage[0]}."
+            )
+        return kind((self._names.term(call.this, f"{kind.name.upper()}(…)"),), condition, number)
 
     def _name_outputs(self, indices: Sequence[tuple[str, int]]) -> None:
         taken: set[str] = set()
