@@ -28,7 +28,7 @@ from sfumato.release import Release, manifest_schema
 
 # feasible on `contract_table`: 12 values, the commonest below 15 %
 EXAMPLES: dict[str, tuple[str, ...]] = {
-    "rho-privacy": ("rho-privacy(0.2, 0.5)", "rho-privacy(1/6, rho2=0.6)"),
+    "rho-privacy": ("rho-privacy(0.2, 0.5, reader=shares)", "rho-privacy(1/6, rho2=0.6)"),
     "fine-rho-privacy": ("fine-rho-privacy(theta=4)",),
     "small-sum": ("small-sum(groups=4)",),
     "f-privacy": ("f-privacy(theta=4)",),

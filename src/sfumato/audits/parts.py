@@ -16,7 +16,8 @@ from sfumato.draws import IntArray
 from sfumato.engines.tracing import TRACE
 from sfumato.errors import DataError
 from sfumato.guarantees import RhoPrivacy
-from sfumato.mechanisms.partitioned import PartitionedPerturbation, cut_table
+from sfumato.guarantees.rho import SHARES_READER
+from sfumato.mechanisms.partitioned import PartitionedPerturbation, SubTables, cut_table
 from sfumato.operators import Parts
 from sfumato.scratch import scratch_database
 
@@ -26,7 +27,8 @@ def check_parts(case: AuditCase) -> Iterator[Finding]:
 
     Counts by (part, true value) come from the private trace or, without one, from planning the
     raw histogram again: the plan is a function of it. The posterior of a covered value within a
-    part, its share there times the largest rise of its odds, must not exceed rho2.
+    part, for who reads all its records, must not exceed rho2; in releases that do not say
+    `reader=shares`, which 0.1.0 wrote, for who reads one of them.
     """
     for index, (column, operator) in enumerate(case.release.operators.items()):
         if not isinstance(operator, Parts):
@@ -117,18 +119,17 @@ def _posterior(
 ) -> Finding:
     histogram = case.profile.histograms[column]
     uncovered = set(promise.left_out(histogram))
+    cut = SubTables(histogram, quotas, operator, (), coupled=promise.reader == SHARES_READER)
     worst, witness = Fraction(0), ""
-    for number, part in enumerate(operator.parts):
-        size = int(quotas[number].sum())
-        for code, gain in zip(part.codes, part.operator.odds_gains(), strict=True):
-            count = int(quotas[number, code])
-            if code in uncovered or count == 0:
-                continue
-            proved = gain is None or count == size
-            odds = None if proved or gain is None else gain * Fraction(count, size - count)
-            posterior = Fraction(1) if odds is None else odds / (1 + odds)
-            if posterior > worst:
-                worst, witness = posterior, f"{value_text(histogram.values[code])} in part {number}"
+    symbols = zip(operator.symbol_parts, operator.symbol_codes, cut.rises(), strict=True)
+    for number, code, rise in symbols:
+        size, count = int(quotas[number].sum()), int(quotas[number, code])
+        if code in uncovered or count == 0:
+            continue
+        odds = None if rise is None or count == size else rise * Fraction(count, size - count)
+        posterior = Fraction(1) if odds is None else odds / (1 + odds)
+        if posterior > worst:
+            worst, witness = posterior, f"{value_text(histogram.values[code])} in part {number}"
     return Finding.limited(
         catalogue.PART_POSTERIOR,
         float(worst),

@@ -150,6 +150,8 @@ def publish(
         from sfumato.release.merges import write_merges
 
         write_merges(publication.manifest, merges)
+    if publication.offer:
+        typer.echo(f"sfumato: {publication.offer}", err=True)
     if as_json:
         show_json(publication.to_json())
     else:

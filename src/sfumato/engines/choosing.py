@@ -11,7 +11,7 @@ from pathlib import Path
 from sfumato.columns import Value, list_some, value_text
 from sfumato.draws import Draws
 from sfumato.engines.counting import count_cells, take_profile
-from sfumato.errors import UsageError
+from sfumato.errors import InfeasibleGuarantee, UsageError
 from sfumato.guarantees import Guarantee
 from sfumato.guarantees.limit_rows import label
 from sfumato.mechanisms import MECHANISMS, CellPlan, Mechanism, Plan, mechanisms_for
@@ -83,7 +83,8 @@ def choose_plan(
     """
     possible = possible_mechanisms(guarantee, mechanism)
     named = " and ".join(str(each) for each in possible)
-    plans = [(each, each.plan(profile, guarantee, draws.child("plan"))) for each in possible]
+    planning = draws.child("plan")
+    plans = [(each, each.plan(profile, each.promised(guarantee), planning)) for each in possible]
     plans = [(each, plan) for each, plan in plans if isinstance(plan, runs)]
     if not plans:
         raise UsageError(
@@ -143,6 +144,45 @@ def refuse_left_out(profile: Profile, guarantee: Guarantee, most: Fraction) -> N
 def _up(people: int, rows: int) -> str:
     """A share in hundredths that so many people are not above."""
     return decimal_text(Fraction(-(-100 * people // rows), 100))
+
+
+def weaker_offer(profile: Profile, guarantee: Guarantee, plan: Plan, draws: Draws) -> str:
+    """What would be gained by holding against fewer readers than the guarantee does; "" if nothing.
+
+    For who named no mechanism: those that hold against fewer are never chosen without a word.
+
+    >>> import numpy as np
+    >>> from sfumato.guarantees import RhoPrivacy
+    >>> from sfumato.mechanisms.uniform import UniformPerturbation
+    >>> from sfumato.profile import Histogram
+    >>> counts = Histogram("job", tuple(range(40)), np.arange(4000, 0, -100))
+    >>> profile, draws = Profile(counts.rows, {"job": counts}), Draws.from_seed(1)
+    >>> asked = RhoPrivacy("0.05", "0.2")
+    >>> plan = UniformPerturbation().plan(profile, asked, draws)
+    >>> weaker_offer(profile, asked, plan, draws)[-104:-52]
+    "14 % under 'rho-privacy(0.05, 0.2, reader=shares)', "
+    """
+    usual = {mechanism.name for mechanism in mechanisms_for(guarantee)}
+    best, least = None, plan.predicted_error()
+    for mechanism in (each for cls in MECHANISMS.values() for each in cls.candidates()):
+        if mechanism.name in usual or not mechanism.keeps(guarantee):
+            continue
+        promised = mechanism.promised(guarantee)
+        try:
+            other = mechanism.plan(profile, promised, draws.child("offer"))
+        except InfeasibleGuarantee:
+            continue
+        fits = draws.origin != "key-file" or other.draws_for_people
+        if fits and other.predicted_error() < least:
+            best, least = promised, other.predicted_error()
+    if best is None:
+        return ""
+    return (
+        "A value's count is expected to be off by "
+        f"{100 * plan.predicted_error():.0f} % of the mean count under '{guarantee}', which holds "
+        f"against {guarantee.against()}, and by {100 * least:.0f} % under '{best}', against "
+        f"{best.against()}."
+    )
 
 
 def refuse_unfit(mechanism: Mechanism, plan: Plan, order: str, trace: Path | None) -> None:

@@ -24,6 +24,7 @@ class Publication(Shown):
     """What `publish` did: where the release is and what it holds.
 
     `notes` follow from exact counts: they are for the steward and stand nowhere in the release.
+    Nor does `offer`: what a promise to fewer readers would gain, where there is such a promise.
     """
 
     release: Path
@@ -31,6 +32,7 @@ class Publication(Shown):
     rows: int
     seconds: float
     notes: tuple[str, ...] = ()
+    offer: str = ""
 
     def __str__(self) -> str:
         manifest = self.manifest
@@ -56,6 +58,7 @@ class Publication(Shown):
             "withheld": self.manifest.withheld,
             "seconds": round(self.seconds, 3),
             "notes": list(self.notes),
+            "offer": self.offer,
             "plan": self.manifest.plan,
         }
 

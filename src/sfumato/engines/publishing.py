@@ -13,6 +13,7 @@ from sfumato.engines.choosing import (
     left_out_share,
     refuse_left_out,
     refuse_unfit,
+    weaker_offer,
     with_cells,
 )
 from sfumato.engines.counting import Progress, no_progress
@@ -24,7 +25,7 @@ from sfumato.engines.republishing import as_before
 from sfumato.engines.spark.engine import SparkEngine
 from sfumato.errors import UsageError
 from sfumato.guarantees import Guarantee, parse_guarantee
-from sfumato.mechanisms import Mechanism, given_mechanism, parse_mechanism
+from sfumato.mechanisms import Mechanism, Plan, given_mechanism, parse_mechanism
 from sfumato.profile import Profile
 from sfumato.release import BundleWriter, FileEntry, Manifest, Release
 from sfumato.release.manifest import NAME
@@ -103,7 +104,7 @@ def publish(
     )
     place = engine or table.source.engine
     with receipt_file(receipt, Path(to)) as kept:
-        manifest, profile = run(
+        manifest, profile, plan = run(
             ENGINES[place], table, promised, named, draws, order_draws, options, repeated_keys
         )
         if kept is not None:
@@ -122,7 +123,9 @@ def publish(
                 )
             )
     notes = steward_notes(profile, promised)
-    return Publication(Path(to), manifest, profile.rows, time.perf_counter() - began, notes)
+    seconds = time.perf_counter() - began
+    offer = "" if named is not None else weaker_offer(profile, promised, plan, draws)
+    return Publication(Path(to), manifest, profile.rows, seconds, notes, offer)
 
 
 def run(
@@ -134,8 +137,8 @@ def run(
     order_draws: Draws,
     options: RunOptions,
     repeated_keys: str,
-) -> tuple[Manifest, Profile]:
-    """Publish with these draws; what the release says of itself, and what was counted."""
+) -> tuple[Manifest, Profile, Plan]:
+    """Publish with these draws: what the release says, what was counted, what was planned."""
     with BundleWriter(options.release) as bundle, engine(table, options) as running:
         caveats = key_caveats(table, running.repeated_keys(), repeated_keys)
         counted = running.profile()
@@ -147,7 +150,7 @@ def run(
         manifest = make_manifest(
             table,
             profile,
-            guarantee,
+            chosen.promised(guarantee),
             chosen,
             plan,
             written,
@@ -155,7 +158,7 @@ def run(
             randomness=draws.origin,
             caveats=caveats,
         )
-        return bundle.finish(manifest), profile
+        return bundle.finish(manifest), profile, plan
 
 
 def repeat(receipt: Receipt, table: Table, release: Release, to: Path) -> Manifest:
@@ -170,7 +173,7 @@ def repeat(receipt: Receipt, table: Table, release: Release, to: Path) -> Manife
     options = RunOptions(release=to, order=receipt.order)
     draws, order_draws = receipt.draws, receipt.order_draws
     engine = ENGINES[receipt.engine]
-    manifest, _ = run(
+    manifest, *_ = run(
         engine, table, guarantee, mechanism, draws, order_draws, options, receipt.repeated_keys
     )
     return manifest

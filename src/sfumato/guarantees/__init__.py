@@ -36,7 +36,7 @@ def parse_guarantee(text: str | Guarantee) -> Guarantee:
     """Read a guarantee from its text form; one that is read already stays as it is.
 
     >>> parse_guarantee("rho-privacy(1/13, 1/6)")
-    RhoPrivacy(rho1=Fraction(1, 13), rho2=Fraction(1, 6))
+    RhoPrivacy(rho1=Fraction(1, 13), rho2=Fraction(1, 6), reader='anybody')
     """
     if isinstance(text, Guarantee):
         return text

@@ -31,7 +31,7 @@ class Guarantee(TextForm, ABC):
     title: ClassVar[str]  # a headline
     sentence: ClassVar[str]  # the promise in one sentence, for somebody who chooses
     parameters: ClassVar[tuple[Parameter, ...]]
-    reader: ClassVar[Reader]
+    holds_against: ClassVar[Reader]
     does_not_protect: ClassVar[tuple[str, ...]]
     several_columns: ClassVar[bool] = False  # whether it can speak of several sensitive columns
     limits_belief: ClassVar[bool] = True  # whether it bounds what is believed about one person
@@ -82,6 +82,15 @@ class Guarantee(TextForm, ABC):
     def open_codes(self, histogram: Histogram) -> list[int]:
         """Codes of the values that the steward named as needing no protection."""
         return []
+
+    def against(self) -> Reader:
+        """Whom this promise holds against; less where its parameters say so."""
+        return self.holds_against
+
+    def kept_against(self, reader: Reader | None) -> Self:
+        """The promise that a mechanism makes which holds against that reader, None being anybody
+        whom the guarantee can hold against."""
+        return self
 
     @classmethod
     def usual(cls) -> Self:

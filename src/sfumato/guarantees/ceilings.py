@@ -24,7 +24,7 @@ class CeilingGuarantee(Guarantee):
 
     open: OpenValues | None
     shows_left_out: ClassVar[bool] = True
-    reader: ClassVar[Reader] = NO_LINK
+    holds_against: ClassVar[Reader] = NO_LINK
     does_not_protect: ClassVar[tuple[str, ...]] = (
         "an adversary who knows, or learns from the release itself, how quasi columns and "
         "sensitive values hang together (negative associations, the deFinetti attack): the ceiling "

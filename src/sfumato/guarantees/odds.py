@@ -23,7 +23,7 @@ LIMIT_BITS = 6  # significant binary digits of γ − 1 that planning sees where
 class OddsGuarantee(Guarantee):
     """A promise that says itself completely by `odds_limits`."""
 
-    reader: ClassVar[Reader] = ANYBODY
+    holds_against: ClassVar[Reader] = ANYBODY
     several_columns: ClassVar[bool] = True
 
     @abstractmethod

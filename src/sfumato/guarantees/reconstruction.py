@@ -62,7 +62,7 @@ class ReconstructionPrivacy(Guarantee):
             "A larger retention perturbs fewer records, but fewer of them can be used.",
         ),
     )
-    reader: ClassVar[Reader] = GROUPS
+    holds_against: ClassVar[Reader] = GROUPS
     limits_belief: ClassVar[bool] = False
     does_not_protect: ClassVar[tuple[str, ...]] = (
         "what holds for larger groups of people, reconstructed over several quasi values on "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar, Self
 
@@ -13,9 +13,11 @@ from sfumato.errors import InfeasibleGuarantee, UsageError
 from sfumato.guarantees.base import Ceilings, require_two_values, set_fractions
 from sfumato.guarantees.ladders import just_above, up_to_one
 from sfumato.guarantees.odds import OddsGuarantee
-from sfumato.guarantees.words import Extremes, Parameter, Reach, fraction
+from sfumato.guarantees.words import SHARES_ONLY, Extremes, Parameter, Reach, Reader, fraction
 from sfumato.profile import Histogram
 from sfumato.textform import decimal_text
+
+ANY_READER, SHARES_READER = "anybody", "shares"
 
 
 @dataclass(frozen=True)
@@ -23,7 +25,8 @@ class RhoPrivacy(OddsGuarantee):
     """A value that a person had with chance at most `rho1` has chance at most `rho2` afterwards.
 
     (Perturbation thesis, Definition 1, promised as "at most": errata T1.) Values more common than
-    `rho1` are not covered.
+    `rho1` are not covered. `reader` is "anybody", whatever they knew before; "shares" is content
+    with whoever knows of a person no more than how common each value is.
 
     >>> RhoPrivacy("1/13", "1/6").gamma
     Fraction(12, 5)
@@ -36,6 +39,7 @@ class RhoPrivacy(OddsGuarantee):
 
     rho1: Fraction
     rho2: Fraction
+    reader: str = ANY_READER
 
     name: ClassVar[str] = "rho-privacy"
     title: ClassVar[str] = "Who was unlikely before stays unlikely after"
@@ -70,11 +74,26 @@ class RhoPrivacy(OddsGuarantee):
 
     def __post_init__(self) -> None:
         set_fractions(self, "rho1", "rho2")
+        if self.reader not in (ANY_READER, SHARES_READER):
+            raise UsageError(
+                f"The 'reader' parameter of {self.name} must be {ANY_READER} or {SHARES_READER}. "
+                f"Got {self.reader!r} instead."
+            )
         if self.rho1 >= self.rho2:
             raise UsageError(
                 f"{self.name} needs rho1 < rho2 (chance before, chance after). "
                 f"Got rho1 = {decimal_text(self.rho1)}, rho2 = {decimal_text(self.rho2)}."
             )
+
+    def against(self) -> Reader:
+        return self.holds_against if self.reader == ANY_READER else SHARES_ONLY
+
+    def kept_against(self, reader: Reader | None) -> Self:
+        """
+        >>> str(RhoPrivacy("1/13", "1/6").kept_against(SHARES_ONLY))
+        'rho-privacy(1/13, 1/6, reader=shares)'
+        """
+        return replace(self, reader=SHARES_READER if reader == SHARES_ONLY else ANY_READER)
 
     @property
     def gamma(self) -> Fraction:
@@ -114,11 +133,11 @@ class RhoPrivacy(OddsGuarantee):
     def _reaching(self, share: Fraction) -> RhoPrivacy | None:
         """The nearest promise that covers a value of this share; none where everybody has it."""
         if share < self.rho2:
-            return RhoPrivacy(share, self.rho2)
+            return replace(self, rho1=share)
         if share >= 1:
             return None
         odds = self.gamma * share / (1 - share)  # the same amplification, so the same operator
-        return RhoPrivacy(share, odds / (1 + odds))
+        return replace(self, rho1=share, rho2=odds / (1 + odds))
 
     def statement(self, histogram: Histogram) -> str:
         text = (

@@ -61,7 +61,7 @@ class SmallSum(Guarantee):
             "value may make it impossible.",
         ),
     )
-    reader: ClassVar[Reader] = SUMS
+    holds_against: ClassVar[Reader] = SUMS
     several_columns: ClassVar[bool] = True
     limits_belief: ClassVar[bool] = False
     does_not_protect: ClassVar[tuple[str, ...]] = (

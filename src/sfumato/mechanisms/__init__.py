@@ -65,9 +65,14 @@ def given_mechanism(text: str | Mechanism | None) -> Mechanism | None:
 
 
 def mechanisms_for(guarantee: Guarantee) -> list[Mechanism]:
-    """The mechanisms, in the forms that `publish` chooses from, that can keep a guarantee."""
+    """The mechanisms, in the forms that `publish` chooses from, that can keep a guarantee.
+
+    One that holds against fewer readers than the guarantee is for must be asked for.
+    """
+    least = guarantee.against().strength
     able = [cls for cls in MECHANISMS.values() if isinstance(guarantee, cls.guarantees)]
-    return [mechanism for cls in able for mechanism in cls.candidates()]
+    offered = [mechanism for cls in able for mechanism in cls.candidates()]
+    return [each for each in offered if each.promised(guarantee).against().strength >= least]
 
 
 def mechanisms_on_request(guarantee: Guarantee) -> list[Mechanism]:

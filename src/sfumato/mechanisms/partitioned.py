@@ -12,18 +12,18 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from sfumato.columns import list_some, value_text
-from sfumato.draws import BoolArray, Draws, IntArray, Permutation
+from sfumato.draws import Draws, IntArray, Permutation
 from sfumato.errors import UsageError
 from sfumato.guarantees.base import Guarantee
-from sfumato.guarantees.rho import RhoPrivacy
+from sfumato.guarantees.rho import SHARES_READER, RhoPrivacy
 from sfumato.guarantees.words import SHARES_ONLY, Reader
 from sfumato.mechanisms.described import predicted_table
-from sfumato.mechanisms.fine_grain import best_for_counts
 from sfumato.mechanisms.partitioning import balanced_groups, best_merging, reverse_cuthill_mckee
-from sfumato.mechanisms.partitioning.merge import part_gamma
+from sfumato.mechanisms.partitioning.coupling import FAILURE, posterior_odds
+from sfumato.mechanisms.partitioning.part import PartCounts
 from sfumato.mechanisms.perturbed import within
 from sfumato.mechanisms.protocol import Batch, Mechanism, PlanTable, Published, RecordPlan
-from sfumato.operators import FineGrain, Part, Parts, Uniform
+from sfumato.operators import Part, Parts
 from sfumato.profile import Histogram, Profile
 
 INSIDE = ("uniform", "fine-grain")
@@ -33,14 +33,16 @@ INSIDE = ("uniform", "fine-grain")
 class SubTables:
     """How one sensitive column is cut: counts by (part, value), operators, and their limits.
 
-    `limits` hold, for every symbol (part, value), how much its odds may rise within the part.
+    `limits` hold, for every symbol (part, value), how much its odds may rise within the part: by
+    its own record or, where the promise is `coupled`, by all records of the part.
     """
 
     histogram: Histogram
     quotas: IntArray
     operator: Parts
     limits: Sequence[Fraction | None]
-    bound: float
+    bound: float = math.inf
+    coupled: bool = False
 
     @property
     def symbol_counts(self) -> IntArray:
@@ -70,6 +72,19 @@ class SubTables:
         while (behind := place >= ends[cut]).any():  # a run may span a few cuts
             cut += behind
         return np.asarray(symbols[cut])
+
+    def rises(self) -> list[Fraction | None]:
+        """By how much the odds of every symbol rise, as `limits` count it."""
+        if not self.coupled:
+            return list(self.operator.odds_gains())
+        found = list[Fraction | None]()
+        for quota, part in zip(self.quotas, self.operator.parts, strict=True):
+            counts = quota[list(part.codes)]
+            odds = posterior_odds(counts, part.operator.retentions, self.operator.values)
+            with np.errstate(invalid="ignore"):
+                rises = odds * (counts.sum() - counts) / counts
+            found += [Fraction(rise) if math.isfinite(rise) else None for rise in rises.tolist()]
+        return found
 
     def total_variance(self) -> float:
         """Σ_x Var(n̂_x): the parts are independent, so their variances add up."""
@@ -130,9 +145,14 @@ class PartitionedPlan(RecordPlan):
         text = (
             f"Column {histogram.column!r}: whoever knows of a person no more than how common each "
             f"value is gives a value with a share of at most {float(guarantee.rho1):.4g} a chance "
-            f"of at most {float(guarantee.rho2):.4g} after seeing the release."
+            f"of at most {float(guarantee.rho2):.4g} after seeing the release"
         )
-        return text + guarantee.uncovered_text()
+        if self.columns[histogram.column].coupled:
+            text += (
+                ", all other records and the exact shares included; at most one release in "
+                f"{round(1 / FAILURE):,} is drawn so oddly that it may be more"
+            )
+        return f"{text}.{guarantee.uncovered_text()}"
 
     def caveats(self) -> list[str]:
         sentences = []
@@ -170,8 +190,7 @@ class PartitionedPlan(RecordPlan):
             assert bool((cut.quotas >= 0).all()), column
             assert bool((cut.quotas.sum(axis=0) == cut.histogram.counts).all()), column
             assert bool((cut.symbol_counts > 0).all()), column
-            gains = cut.operator.odds_gains()
-            for symbol, (gain, limit) in enumerate(zip(gains, cut.limits, strict=True)):
+            for symbol, (gain, limit) in enumerate(zip(cut.rises(), cut.limits, strict=True)):
                 assert within(gain, limit), (column, symbol, gain, limit)
 
 
@@ -196,7 +215,8 @@ def _tables(column: str, cut: SubTables) -> list[PlanTable]:
     return [
         PlanTable(
             "Sub-tables",
-            f"{column}: {len(operator.parts)} parts, error bound {cut.bound:.4g}",
+            f"{column}: {len(operator.parts)} parts"
+            + ("" if cut.coupled else f", error bound {cut.bound:.4g}"),
             ("part", "records", "values", "amplification", "least retention", "largest"),
             rows,
         ),
@@ -215,7 +235,10 @@ class PartitionedPerturbation(Mechanism):
     """Split the table into sub-tables with few values and perturb each in its own domain.
 
     Every sub-table i keeps (ρ₁ᵢ, ρ₂) with ρ₁ᵢ the largest share of a covered value in it
-    (Equations 8 and 9). `inside` says what perturbs a sub-table: "uniform" (the thesis) or
+    (Equations 8 and 9), so the promise is for readers who know the shares: `publish` says
+    `reader=shares` and holds its sub-tables to what all their records tell together
+    (`partitioning.coupling`). A promise without that is planned as in the thesis, from a
+    person's own record alone. `inside` says what perturbs a sub-table: "uniform" (the thesis) or
     "fine-grain", where each covered value x has the limit of its own share in the sub-table and
     uncovered values have none; the better of the two is taken in each sub-table.
 
@@ -235,7 +258,7 @@ class PartitionedPerturbation(Mechanism):
     sentence: ClassVar[str] = (
         "Splits the table into parts with few values each and perturbs inside a part."
     )
-    reader: ClassVar[Reader | None] = SHARES_ONLY
+    holds_against: ClassVar[Reader | None] = SHARES_ONLY
 
     @classmethod
     def candidates(cls) -> list[Self]:
@@ -258,40 +281,33 @@ class PartitionedPerturbation(Mechanism):
 
 
 def cut_table(histogram: Histogram, guarantee: RhoPrivacy, inside: str) -> SubTables:
-    """Balance, arrange, merge; then an operator for every sub-table."""
+    """Balance, arrange, merge; then an operator for every sub-table.
+
+    A promise to readers of whole sub-tables also tries the thesis's cut and no cut: what they cost
+    is known only when their operators are.
+    """
     protected = np.ones(len(histogram.values), np.bool_)
     protected[guarantee.left_out(histogram)] = False
     groups = balanced_groups(histogram.counts, protected)
     orders = [range(len(groups)), reverse_cuthill_mckee(groups)]
-    merging = best_merging(groups, protected, guarantee.rho2, orders)
-    assert merging.parts, "the whole table is always a feasible sub-table"
-    quotas = np.array([groups[list(part)].sum(axis=0) for part in merging.parts], np.int64)
-    parts, limits = [], list[Fraction | None]()
-    for quota in quotas:
-        codes = np.flatnonzero(quota)
-        operator, allowed = _part_operator(quota[codes], protected[codes], guarantee.rho2, inside)
-        parts.append(Part(tuple(codes.tolist()), operator))
-        limits += allowed
-    whole = Parts(len(histogram.values), tuple(parts))
-    return SubTables(histogram, quotas, whole, limits, merging.bound)
+    thesis = best_merging(groups, protected, guarantee.rho2, orders)
+    assert thesis.parts, "the whole table is always a feasible sub-table"
 
+    def filled(merged: Sequence[Sequence[int]], coupled: bool) -> SubTables:
+        quotas = np.array([groups[list(part)].sum(axis=0) for part in merged], np.int64)
+        symbols = int(np.count_nonzero(quotas)) if coupled else None
+        parts, limits = [], list[Fraction | None]()
+        for quota in quotas:
+            codes = np.flatnonzero(quota)
+            content = PartCounts(quota[codes], protected[codes], guarantee.rho2, symbols)
+            operator, allowed = content.best_operator(inside)
+            parts.append(Part(tuple(codes.tolist()), operator))
+            limits += allowed
+        whole = Parts(len(histogram.values), tuple(parts))
+        return SubTables(histogram, quotas, whole, limits, thesis.bound, coupled)
 
-def _part_operator(
-    counts: IntArray, protected: BoolArray, rho2: Fraction, inside: str
-) -> tuple[Uniform | FineGrain, list[Fraction | None]]:
-    """A sub-table's operator and its limits, one per value."""
-    size = int(counts.sum())
-    gamma = part_gamma(int(counts[protected].max()), size, rho2)
-    uniform = Uniform.for_amplification(len(counts), gamma)
-    same = [gamma if covered else None for covered in protected]
-    if inside == "uniform":
-        return uniform, same
-    own = [
-        part_gamma(int(count), size, rho2) if covered else None
-        for count, covered in zip(counts, protected, strict=True)
-    ]
-    floats = counts.astype(np.float64)
-    fine = best_for_counts(own, floats)
-    if fine.variances(floats).sum() < uniform.variances(floats).sum():
-        return fine, own
-    return uniform, same
+    if guarantee.reader != SHARES_READER:
+        return filled(thesis.parts, coupled=False)
+    ours = best_merging(groups, protected, guarantee.rho2, orders, coupled=True)
+    cuts = dict.fromkeys((ours.parts, thesis.parts, (tuple(range(len(groups))),)))
+    return min((filled(cut, coupled=True) for cut in cuts), key=SubTables.total_variance)

@@ -178,7 +178,9 @@ class Mechanism(TextForm, ABC):
     sentence: ClassVar[str]  # what it does, for somebody who chooses
     guarantees: ClassVar[tuple[type[Guarantee], ...]]  # those that it can keep at all
     standing: ClassVar[Standing] = "offered"
-    reader: ClassVar[Reader | None] = None  # whom its promises hold against, where that is less
+    holds_against: ClassVar[Reader | None] = (
+        None  # whom its promises hold against, where that is less
+    )
     needs_cells: ClassVar[bool] = False  # whether `plan` looks at the profile's cells
     # whether the people of a value are dealt to its places whatever else is known of them
     deals_blindly: ClassVar[bool] = True
@@ -196,6 +198,10 @@ class Mechanism(TextForm, ABC):
     def keeps(self, guarantee: Guarantee) -> bool:
         """Whether this mechanism can promise that guarantee at all."""
         return isinstance(guarantee, self.guarantees)
+
+    def promised(self, guarantee: Guarantee) -> Guarantee:
+        """What this mechanism promises where it is asked for that guarantee."""
+        return guarantee.kept_against(self.holds_against)
 
     @abstractmethod
     def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> Plan:

@@ -40,7 +40,7 @@ def _told(cls: type[Guarantee]) -> dict[str, Any]:
             }
             for name, mechanism in (offered | others).items()
         ],
-        "holds_against": str(cls.reader),
+        "holds_against": str(cls.holds_against),
         "does_not_protect": list(cls.does_not_protect),
     }
 

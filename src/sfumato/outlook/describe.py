@@ -86,6 +86,7 @@ def describe(
     guarantee, mechanism = parse_guarantee(guarantee), given_mechanism(mechanism)
     profile = with_cells(profile, guarantee, mechanism, partial(count_cells, table))
     mechanism, plan = choose_plan(profile, guarantee, mechanism, Draws.system())
+    guarantee = mechanism.promised(guarantee)
     notes = [plan.statement(guarantee, histogram) for histogram in profile.histograms.values()]
     notes += steward_notes(profile, guarantee)
     notes.append("Does not protect against: " + "; ".join(guarantee.does_not_protect) + ".")

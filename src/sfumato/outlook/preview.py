@@ -101,6 +101,7 @@ def preview(
     quick = plan is not None
     if plan is None:
         chosen, plan = choose_plan(profile, guarantee, mechanism, Draws.system())
+    guarantee = chosen.promised(guarantee)
     values: list[PreviewedValue] = []
     errors: list[tuple[str, int, float | None]] = []
     for column, histogram in profile.histograms.items():

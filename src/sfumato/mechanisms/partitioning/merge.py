@@ -10,6 +10,7 @@ from fractions import Fraction
 import numpy as np
 
 from sfumato.draws import BoolArray, IntArray
+from sfumato.mechanisms.partitioning.coupling import coupled_variance
 from sfumato.operators.base import FloatArray
 
 DELTA = 0.05
@@ -36,15 +37,31 @@ def error_bound(size: int, values: int, gamma: float, delta: float = DELTA) -> f
 
 
 def best_merging(
-    groups: IntArray, protected: BoolArray, rho2: Fraction, orders: Sequence[Sequence[int]]
+    groups: IntArray,
+    protected: BoolArray,
+    rho2: Fraction,
+    orders: Sequence[Sequence[int]],
+    *,
+    coupled: bool = False,
 ) -> Merging:
-    """The best cut of the best of the given orders (T8); all groups together always compete."""
+    """The best cut of the best of the given orders (T8); all groups together always compete.
+
+    `coupled` minimizes the total variance instead of the thesis's bound, and counts with what the
+    records of a sub-table tell about one another: small ones have less retention left.
+    """
     return min(
-        (_cut(groups, protected, rho2, order) for order in orders), key=lambda found: found.bound
+        (_cut(groups, protected, rho2, order, coupled) for order in orders),
+        key=lambda found: found.bound,
     )
 
 
-def _cut(groups: IntArray, protected: BoolArray, rho2: Fraction, order: Sequence[int]) -> Merging:
+def _cut(
+    groups: IntArray,
+    protected: BoolArray,
+    rho2: Fraction,
+    order: Sequence[int],
+    coupled: bool,
+) -> Merging:
     """Dynamic programming over t groups: O(t·h) for h non-empty (group, value) pairs.
 
     All sub-tables that start at one group are scored at once, from statistics that only grow with
@@ -60,7 +77,11 @@ def _cut(groups: IntArray, protected: BoolArray, rho2: Fraction, order: Sequence
     for first in range(t):
         values, commonest = pairs.statistics(first)
         size = sizes[first + 1 :] - sizes[first]
-        cost = best[first] + size / sizes[-1] * _bounds(size, values, commonest, rho2)
+        excess = _excess(size, commonest, rho2)
+        if coupled:
+            cost = best[first] + coupled_variance(size, values, excess)
+        else:
+            cost = best[first] + size / sizes[-1] * _bounds(size, values, excess)
         better = np.flatnonzero(cost < best[first + 1 :])
         best[first + 1 + better] = cost[better]
         came_from[first + 1 + better] = first
@@ -116,14 +137,19 @@ class _Pairs:
         self.left_behind[self.value[here]] += self.amount[here]
 
 
-def _bounds(size: IntArray, values: IntArray, commonest: IntArray, rho2: Fraction) -> FloatArray:
-    """`error_bound` for many sub-tables; infinite where γ ≤ 1, decided in exact arithmetic (T9)."""
+def _excess(size: IntArray, commonest: IntArray, rho2: Fraction) -> FloatArray:
+    """γ − 1 of many sub-tables, its sign decided in exact arithmetic (T9)."""
     above, below = rho2.numerator, rho2.denominator
     # γ − 1 = (ρ₂·|T| − c)/(c·(1 − ρ₂)) for c records of the commonest covered value
     exact = object if below * int(size.max()) >= 1 << 62 else np.int64
     room = above * size.astype(exact) - below * commonest.astype(exact)
     with np.errstate(divide="ignore"):
-        excess = room.astype(np.float64) / (commonest * float(below - above))
+        return np.asarray(room.astype(np.float64) / (commonest * float(below - above)))
+
+
+def _bounds(size: IntArray, values: IntArray, excess: FloatArray) -> FloatArray:
+    """`error_bound` for many sub-tables; infinite where γ ≤ 1 (T9)."""
+    with np.errstate(divide="ignore"):
         bound = 2 * math.sqrt(math.log(2 / DELTA)) / np.sqrt(size) * (values / excess + 1)
     return np.where(excess > 0, bound, math.inf)
 

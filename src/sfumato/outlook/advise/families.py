@@ -54,7 +54,7 @@ def families(
             found += _by_reader(guarantees, cells=cells)
         else:
             limit = reach_of(cls, [histogram]).limit
-            found.append(Family(name, (), (), cls.reader, impossible=limit))
+            found.append(Family(name, (), (), cls.holds_against, impossible=limit))
     return sorted(found, key=lambda family: -family.against.strength)
 
 
@@ -63,12 +63,13 @@ def _by_reader(guarantees: Sequence[Guarantee], *, cells: bool) -> list[Family]:
     by_reader: dict[Reader, list[Mechanism]] = {}
     for mechanism in [mechanism for cls in MECHANISMS.values() for mechanism in cls.advised()]:
         if mechanism.keeps(first) and (cells or not mechanism.needs_cells):
-            by_reader.setdefault(mechanism.reader or first.reader, []).append(mechanism)
+            by_reader.setdefault(mechanism.promised(first).against(), []).append(mechanism)
     found = []
     for reader, mechanisms in by_reader.items():
         names = dict.fromkeys(mechanism.name for mechanism in mechanisms)
-        own = "" if reader == first.reader else f" by {' and '.join(names)}"
-        found.append(Family(f"{first.name}{own}", guarantees, tuple(mechanisms), reader))
+        own = "" if reader == first.against() else f" by {' and '.join(names)}"
+        kept = [mechanisms[0].promised(guarantee) for guarantee in guarantees]
+        found.append(Family(f"{first.name}{own}", kept, tuple(mechanisms), reader))
     return found
 
 

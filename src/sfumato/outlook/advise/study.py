@@ -107,7 +107,9 @@ class Study:
             draws = Draws.from_seed(self.seed).child("advice")
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", WeakPromiseWarning)
-                plan = mechanism.plan(self.profile_for(mechanism), guarantee, draws)
+                plan = mechanism.plan(
+                    self.profile_for(mechanism), mechanism.promised(guarantee), draws
+                )
             while len(self._plans) >= _PLANS:
                 del self._plans[next(iter(self._plans))]
             self._plans[key] = plan

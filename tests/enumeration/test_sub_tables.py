@@ -1,0 +1,179 @@
+"""`partitioned` keeps its sentence for who knows the shares and reads the whole sub-table."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from scipy.stats import binom
+
+import sfumato as sf
+from sfumato.audits.findings import Result
+from sfumato.errors import InfeasibleGuarantee
+from sfumato.guarantees import RhoPrivacy
+from sfumato.mechanisms import partitioned
+from sfumato.mechanisms.partitioned import INSIDE, SubTables, cut_table
+from sfumato.mechanisms.partitioning import coupling
+from sfumato.mechanisms.partitioning.coupling import posterior_odds
+from sfumato.profile import Histogram
+from tests.enumeration.sub_tables import SubTable, sampled_posteriors
+
+THESIS = [12, 8, 6, 5, 4, 3, 1, 1, 1, 1]
+SHARES = [round(1000 * 0.96**k) + 40 for k in range(50)]  # as CENSUS occupations: 4 % to 0.7 %
+
+
+def cut_of(counts: list[int], promise: RhoPrivacy, inside: str = "uniform") -> SubTables:
+    histogram = Histogram("s", tuple(range(len(counts))), np.array(counts, np.int64))
+    promise.require_feasible(histogram)
+    return cut_table(histogram, promise, inside)
+
+
+def worst(cut: SubTables, promise: RhoPrivacy, most: int = 12) -> float:
+    """The largest posterior of a covered value over all that small sub-tables can show."""
+    uncovered, found = set(promise.left_out(cut.histogram)), 0.0
+    for quota, part in zip(cut.quotas, cut.operator.parts, strict=True):
+        if quota.sum() > most:
+            continue
+        table = SubTable(quota[list(part.codes)].tolist(), part.operator.matrix())
+        covered = [place for place, code in enumerate(part.codes) if code not in uncovered]
+        for _, _, _, posterior in table.posteriors():
+            found = max(found, float(posterior[covered].max()))
+    return found
+
+
+def test_the_thesis_example_breaks_its_sentence_and_ours_does_not() -> None:
+    """Six records, one of each value: 720 assignments."""
+    plain, kept = RhoPrivacy("1/3", "2/3"), RhoPrivacy("1/3", "2/3", reader="shares")
+    assert worst(cut_of(THESIS, plain), plain) == pytest.approx(0.932, abs=5e-4)
+    cut = cut_of(THESIS, kept)
+    assert worst(cut, kept) <= 2 / 3
+    # a cut into the same parts would do as well; planning chose what small parts cost least in
+    six = SubTable([1] * 6, np.full((6, 6), (1 - 0.3) / 6) + 0.3 * np.eye(6))
+    odds = posterior_odds(np.ones(6, np.int64), np.full(6, 0.3), 6)
+    seen = max(float(posterior.max()) for *_, posterior in six.posteriors())
+    assert seen <= odds[0] / (1 + odds[0])
+
+
+tables = st.lists(st.integers(1, 4), min_size=2, max_size=4).filter(lambda c: 4 <= sum(c) <= 8)
+promises = st.tuples(st.integers(25, 50), st.integers(51, 90)).map(
+    lambda pair: RhoPrivacy(Fraction(pair[0], 100), Fraction(pair[1], 100), reader="shares")
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(tables, promises, st.sampled_from(INSIDE))
+def test_no_small_table_exceeds_rho2(counts, promise, inside) -> None:
+    try:
+        cut = cut_of(counts, promise, inside)
+    except InfeasibleGuarantee:
+        assume(False)
+    assert worst(cut, promise) <= float(promise.rho2) * (1 + 1e-9)
+    rises = zip(cut.rises(), cut.limits, strict=True)
+    assert all(limit is None or rise <= limit for rise, limit in rises)
+
+
+@pytest.mark.parametrize("kept", [(0.3, 0.3), (0.3, 0.15), (0.1, 0.3)])
+@pytest.mark.parametrize("failure", [0.3, 1e-6])
+def test_the_sharp_bound_fails_as_seldom_as_it_says(monkeypatch, kept, failure: float) -> None:
+    """Two values, 20,000 records: every posterior of every shown histogram, exactly."""
+    monkeypatch.setattr(coupling, "FAILURE", failure)
+    counts, p = np.array([12_000, 8_000]), np.array(kept)
+    matrix = np.diag(p) + ((1 - p) / 2)[:, None]
+    bound = posterior_odds(counts, p, 2)
+    own = counts * (1 + p) / (counts * (1 - p))[::-1]
+    always = own * (1 + p[::-1]) / (1 - p)
+    assert (bound < 0.9 * always).all()  # the sharp bound, not the one that always holds
+
+    def law(a: int, b: int) -> np.ndarray:
+        """The chance that so many are shown as the first value."""
+        first, second = (
+            binom.pmf(np.arange(n + 1), n, shown)
+            for n, shown in zip((a, b), matrix[:, 0], strict=True)
+        )
+        return np.convolve(first, second)
+
+    chances, without = law(12_000, 8_000), [law(11_999, 8_000), law(12_000, 7_999)]
+    over = np.zeros(20_001, bool)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for y in (0, 1):
+            # 19,999 others show one fewer of y than all do
+            seen = [np.append(0, w) if y == 0 else np.append(w, 0) for w in without]
+            odds = counts[0] * matrix[0, y] * seen[0] / (counts[1] * matrix[1, y] * seen[1])
+            for each, limit in ((odds, bound[0]), (1 / odds, bound[1])):
+                over |= each > limit * (1 + 1e-9)
+    assert chances[over].sum() <= failure
+
+
+@pytest.mark.parametrize(
+    ("people", "inside"), [(100, "uniform"), (1000, "uniform"), (1000, "fine-grain")]
+)
+def test_sampled_posteriors_of_a_census(people: int, inside: str) -> None:
+    """No record of a seeded release above rho2 = 1/3, beyond the noise of sampling (1 %)."""
+    promise = RhoPrivacy("0.08", "1/3", reader="shares")
+    generator = np.random.default_rng(people)
+    counts = np.array(SHARES) * people // sum(SHARES)
+    counts[: people - counts.sum()] += 1
+    cut = cut_of(counts[counts > 0].tolist(), promise, inside)
+    highest = 0.0
+    for quota, part in zip(cut.quotas, cut.operator.parts, strict=True):
+        inner, matrix = quota[list(part.codes)], part.operator.matrix()
+        true = np.repeat(np.arange(len(inner)), inner)
+        draws = generator.random(len(true))[:, None]
+        shown = (draws > np.cumsum(matrix, axis=1)[true][:, :-1]).sum(axis=1)
+        posterior = sampled_posteriors(inner, matrix, shown, 3000, generator)
+        highest = max(highest, float(np.nanmax(posterior)))
+    assert 0.15 < highest <= float(promise.rho2) * 1.01
+
+
+def test_publishing_by_sub_tables_says_for_which_reader(tmp_path, cli) -> None:
+    """Named, it is used and says `reader=shares`; unnamed it is only offered."""
+    table = pa.table({"q": ["a", "b"] * 10_000, "s": np.repeat(np.arange(40), 500)})
+    pq.write_table(table, tmp_path / "t.parquet")
+    common = [str(tmp_path / "t.parquet"), "--quasi", "q", "--sensitive", "s"]
+
+    def published(guarantee: str, name: str, *more: str) -> tuple[sf.Manifest, str]:
+        out = str(tmp_path / name)
+        done = cli("publish", *common, "--guarantee", guarantee, "--out", out, *more)
+        assert done.code == 0, done.err
+        return sf.open(out).manifest, done.err
+
+    plain, told = published("rho-privacy(0.05, 0.2)", "plain")
+    assert (plain.guarantee, plain.mechanism) == ("rho-privacy(0.05, 0.2)", "uniform")
+    assert "'rho-privacy(0.05, 0.2, reader=shares)', against whoever knows only how" in told
+    shares, told = published("rho-privacy(0.05, 0.2, reader=shares)", "shares")
+    assert shares.mechanism.startswith("partitioned")
+    assert "reader=shares" not in told
+    named, told = published("rho-privacy(0.05, 0.2)", "named", "--mechanism", "partitioned")
+    assert named.guarantee == "rho-privacy(0.05, 0.2, reader=shares)"
+    assert "reader=shares" not in told
+    assert "all other records and the exact shares included" in named.statement[0]
+    assert cli("audit", *common[:1], tmp_path / "named").code == 0
+
+
+def test_the_audit_refuses_sub_tables_of_the_thesis_under_the_new_sentence(tmp_path) -> None:
+    """A plan that forgot the other records, with a trace, so that only posteriors can tell."""
+    table = sf.read(
+        pa.table({"q": ["a", "b"] * 500, "s": np.repeat(np.arange(20), 50)}),
+        quasi="q",
+        sensitive="s",
+    )
+    asked, plain = "rho-privacy(0.1, 1/3)", RhoPrivacy("0.1", "1/3")
+    for name, forgetful in (("kept", False), ("forgot", True)):
+        with pytest.MonkeyPatch.context() as patch:
+            if forgetful:
+                patch.setattr(partitioned, "cut_table", lambda h, _, i: cut_table(h, plain, i))
+            sf.publish(
+                table,
+                asked,
+                to=tmp_path / name,
+                mechanism="partitioned",
+                trace=tmp_path / f"{name} trace",
+            )
+        audit = sf.audit(table, tmp_path / name, trace=tmp_path / f"{name} trace")
+        failed = [each.check.name for each in audit.findings if each.result is Result.FAILS]
+        assert failed == (["part-posterior"] if forgetful else [])
