@@ -46,10 +46,11 @@ CASES = {
 def planned(table: sf.Table, mechanism: str, promise: str) -> tuple[Plan, Profile]:
     profile = take_profile(table)
     way = parse_mechanism(mechanism)
+    promised = way.promised(sf.parse_guarantee(promise))
     if way.needs_cells:
         (histogram,) = profile.histograms.values()
         profile = replace(profile, cells=count_cells(table, histogram.column, histogram.values))
-    return way.plan(profile, sf.parse_guarantee(promise), Draws.from_seed(1)), profile
+    return way.plan(profile, promised, Draws.from_seed(1)), profile
 
 
 @pytest.mark.filterwarnings("ignore::sfumato.errors.WeakPromiseWarning")

@@ -79,7 +79,8 @@ def mechanisms_on_request(guarantee: Guarantee) -> list[Mechanism]:
     """The other mechanisms that can keep it, as they stand: run only when they are named."""
     offered = {mechanism.name for mechanism in mechanisms_for(guarantee)}
     able = [cls for cls in MECHANISMS.values() if isinstance(guarantee, cls.guarantees)]
-    return [cls() for cls in able if cls.name not in offered]
+    others = [cls for cls in able if cls.name not in offered]
+    return [each for cls in others for each in cls.candidates() or [cls()]]
 
 
 __all__ = [

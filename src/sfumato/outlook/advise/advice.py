@@ -214,10 +214,16 @@ class Cost(Shown):
         """What the promise lets anybody believe, in a sentence."""
         if self.ceiling >= 1:
             return "It limits no belief about one person's value."
+        weaker = [
+            f" '{line.mechanism}' keeps it against fewer: {promised.against()}."
+            for line in self.lines
+            if (promised := line.mechanism.promised(self.guarantee)).against().strength
+            < self.guarantee.against().strength
+        ]
         return (
             f"Anybody may believe at most {self.ceiling:.3g} about a person's own value, on "
             "average over the people."
-        )
+        ) + "".join(weaker)
 
     def table(self) -> ReportTable:
         rows: list[tuple[Cell, ...]] = [
