@@ -117,6 +117,7 @@ def test_command_line(cli: Any, release: tuple[Path, Path]) -> None:
         "corruption",
         "definetti",
         "linkage",
+        "linked",
         "naive-bayes",
         "naive-bayes(alpha=0)",
         "own-record",

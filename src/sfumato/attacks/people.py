@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from sfumato.draws import Draws, IntArray, Positions
 from sfumato.engines.coding import SensitiveCoder
 from sfumato.engines.counting import take_profile
+from sfumato.profile import Histogram
 from sfumato.table import Table
 
 Codes = list[IntArray]  # one array per quasi column, in the order of the columns
@@ -45,6 +46,7 @@ class People:
     values: int  # how many values the sensitive column has
     truth: IntArray
     records: pa.Table | None = None  # what was read, to publish it again
+    histogram: Histogram | None = None  # of the sensitive column, over its domain
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -63,6 +65,7 @@ class People:
             self.values,
             self.truth[chosen],
             None if self.records is None else self.records.take(pa.array(chosen)),
+            self.histogram,
         )
 
 
@@ -92,8 +95,9 @@ def read_people(table: Table, column: str) -> People:
         table.quasi, tuple(plain(records.column(name).unique()) for name in table.quasi)
     )
     codes = [domains.codes(k, records.column(name)) for k, name in enumerate(table.quasi)]
-    values = len(profile.histograms[column].values)
-    return People(kept, domains, codes, column, values, coded[column][kept], records)
+    histogram = profile.histograms[column]
+    truth = coded[column][kept]
+    return People(kept, domains, codes, column, len(histogram.values), truth, records, histogram)
 
 
 def common_keys(first: Codes, second: Codes) -> tuple[IntArray, IntArray]:

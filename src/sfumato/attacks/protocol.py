@@ -8,7 +8,7 @@ attack on a release of a fresh table without those people.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
@@ -37,6 +37,7 @@ class Knowledge:
     view: View
     people: People
     numeric: tuple[bool, ...] = ()  # which quasi columns are numeric
+    ceilings: FloatArray | None = None  # per value, what the promise allows at most
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +50,7 @@ class Guesses:
     values: IntArray
     confidence: FloatArray
     figures: Mapping[str, float] = field(default_factory=dict)
+    besides: Callable[[], Mapping[str, IntArray]] = dict  # guesses to compare with, when asked
 
 
 class Attack(TextForm, ABC):
@@ -90,6 +92,8 @@ class Outcome(Shown):
     exposed: tuple[tuple[int, float], ...]  # (row, calibrated confidence), guessed right
     figures: Mapping[str, float] = field(default_factory=dict)
     note: str | None = None
+    besides: Mapping[str, Interval] = field(default_factory=dict)  # right guesses in other ways
+    singled_out: Interval | None = None  # of people whose quasi columns nobody shares
 
     @property
     def advantage(self) -> Interval:
@@ -107,15 +111,18 @@ class Outcome(Shown):
             "over_fresh": None if self.over_fresh is None else self.over_fresh.to_json(),
             "advantage": self.advantage.to_json(),
             "exposed": [{"row": row, "confidence": sure} for row, sure in self.exposed],
+            "singled_out": None if self.singled_out is None else self.singled_out.to_json(),
+            "besides": {name: share.to_json() for name, share in self.besides.items()},
             "figures": dict(self.figures),
             "note": self.note,
         }
 
     def rows(self) -> list[tuple[str, str]]:
-        lines = [
-            ("right guesses", str(self.success)),
-            ("best guess without any release", f"{100 * self.prior:.1f} %"),
-        ]
+        lines = [("right guesses", str(self.success))]
+        if self.singled_out is not None:
+            lines.append(("right for people singled out", str(self.singled_out)))
+        lines += [(name, str(share)) for name, share in self.besides.items()]
+        lines.append(("best guess without any release", f"{100 * self.prior:.1f} %"))
         if self.fresh is not None and self.over_fresh is not None:
             lines.append(("the same attack without the person", str(self.fresh)))
             lines.append(("advantage from the person's own record", str(self.over_fresh)))
@@ -144,8 +151,10 @@ def judge(
     guesses: Guesses,
     fresh: BoolArray | None,
     note: str | None = None,
+    single: BoolArray | None = None,
 ) -> Outcome:
-    """Compare guesses with the truth; `fresh` says for whom the attack without them was right.
+    """Compare guesses with the truth; `fresh` says for whom the attack without them was right,
+    `single` whom their quasi columns single out.
 
     The intervals take the targets as drawn from a population: their truths are independent, the
     rules that guess them are given. How a rule learned from one more release would differ, because
@@ -169,6 +178,13 @@ def judge(
         exposed=tuple((int(targets.rows[k]), float(sure[k])) for k in top),
         figures=guesses.figures,
         note=note,
+        besides={
+            name: wilson(int((values == targets.truth).sum()), trials)
+            for name, values in guesses.besides().items()
+        },
+        singled_out=wilson(int(right[single].sum()), int(single.sum()))
+        if single is not None and single.any()
+        else None,
     )
 
 

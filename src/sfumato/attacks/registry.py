@@ -5,6 +5,7 @@ from __future__ import annotations
 from sfumato.attacks.corruption import Corruption
 from sfumato.attacks.definetti import DeFinetti
 from sfumato.attacks.linkage import Linkage
+from sfumato.attacks.linked import Linked
 from sfumato.attacks.naive_bayes import NaiveBayes
 from sfumato.attacks.own_record import OwnRecord
 from sfumato.attacks.protocol import Attack
@@ -13,7 +14,7 @@ from sfumato.release import Release
 from sfumato.textform import split_call
 
 ATTACKS: dict[str, type[Attack]] = {
-    cls.name: cls for cls in (OwnRecord, NaiveBayes, DeFinetti, Corruption, Linkage)
+    cls.name: cls for cls in (OwnRecord, Linked, NaiveBayes, DeFinetti, Corruption, Linkage)
 }
 ALL = "all"
 
@@ -41,7 +42,7 @@ def attacks_for(kind: type[Release]) -> list[Attack]:
 
     >>> from sfumato.release import SyntheticRelease
     >>> [str(attack) for attack in attacks_for(SyntheticRelease)]
-    ['own-record', 'naive-bayes', 'naive-bayes(alpha=0)', 'linkage']
+    ['own-record', 'linked', 'naive-bayes', 'naive-bayes(alpha=0)', 'linkage']
     """
     found = [form for cls in ATTACKS.values() for form in cls.forms()]
     return [attack for attack in found if issubclass(kind, attack.kinds)]

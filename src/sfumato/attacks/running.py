@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
+
 from sfumato.attacks.merged import mechanism_on_merged, merged_table
-from sfumato.attacks.people import People, other_halves, read_people
+from sfumato.attacks.people import People, common_keys, other_halves, read_people
 from sfumato.attacks.protocol import Attack, Knowledge, Outcome, guess_without, judge
 from sfumato.attacks.registry import ALL, attacks_for, parse_attack
 from sfumato.attacks.shown import MATCHES, Match, see_shown
@@ -19,6 +21,8 @@ from sfumato.audits.case import raw_table
 from sfumato.draws import Draws, IntArray
 from sfumato.engines.publishing import publish
 from sfumato.errors import SfumatoError, UsageError
+from sfumato.guarantees import parse_guarantee
+from sfumato.operators.base import FloatArray
 from sfumato.release import Release
 from sfumato.table import Table, is_number
 
@@ -95,7 +99,16 @@ def attack(
 def knowledge_of(people: People, release: Release | None, table: Table) -> Knowledge:
     """What the adversary has to go by: the release, or the raw table where there is none."""
     view = raw_view(people) if release is None else view_of(release, people)
-    return Knowledge(view, people, _numeric(people, table))
+    ceilings = None if release is None else _ceilings(release, people)
+    return Knowledge(view, people, _numeric(people, table), ceilings)
+
+
+def _ceilings(release: Release, people: People) -> FloatArray | None:
+    """What the release's promise allows a reader to believe, per value."""
+    if people.histogram is None:
+        return None
+    promised = parse_guarantee(release.manifest.guarantee).ceilings(people.histogram)
+    return np.array([float(ceiling) for ceiling in promised])
 
 
 def _numeric(people: People, table: Table) -> tuple[bool, ...]:
@@ -156,7 +169,11 @@ def _run(
     right = None
     if others.half is not None:
         right = guess_without(attack, targets, others.half[aim], others.known, own)
-    return judge(attack, targets, people.prior, guesses, right, others.note)
+    everybody, wanted = (
+        common_keys(people.codes, targets.codes) if people.codes else (None, np.empty(0, int))
+    )
+    single = None if everybody is None else np.bincount(everybody)[wanted] == 1
+    return judge(attack, targets, people.prior, guesses, right, others.note, single)
 
 
 def _chosen(attacks: str | Attack | Sequence[str | Attack], kind: type[Release]) -> list[Attack]:

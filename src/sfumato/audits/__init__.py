@@ -20,6 +20,7 @@ from sfumato.audits.common import (
 from sfumato.audits.dealing import check_dealing
 from sfumato.audits.findings import Finding, Result, Verdict
 from sfumato.audits.generalized import check_generalized
+from sfumato.audits.links import check_links
 from sfumato.audits.order import check_order
 from sfumato.audits.parts import check_parts
 from sfumato.audits.perturbed import check_amplification, check_fit
@@ -61,7 +62,7 @@ CHECKS: dict[type[Release] | type[Guarantee], list[Look]] = {
         check_parts,
     ],
     GeneralizedRelease: [check_generalized],
-    BucketedRelease: [check_quasi_columns, check_order, check_dealing, check_buckets],
+    BucketedRelease: [check_quasi_columns, check_order, check_dealing, check_buckets, check_links],
     SyntheticRelease: [check_quasi_columns, check_order, check_resampled, check_agreement],
     SmallSum: [
         check_group_size,

@@ -109,6 +109,10 @@ BUCKET_HISTOGRAM = Check("bucket-histogram", "histogram", _DIFFERENCES)
 MEMBERS = Check("members", "members", _DIFFERENCES)
 ROOM = Check("room", "room", _DIFFERENCES)
 CEILINGS = Check("ceilings", "values of {column} above their ceiling", _DIFFERENCES, judges=True)
+LINKED = Check(
+    "linked",
+    "people whose {column} a reader who knows the table's links believes beyond twice its ceiling",
+)
 DEALING = Check("dealing", "people dealt to buckets by anything but their value", _CHANCE)
 POSTERIOR = Check("posterior", "largest posterior of {about}", judges=True)
 

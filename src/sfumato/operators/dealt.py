@@ -42,12 +42,12 @@ class Pairs:
         np.maximum.at(found, self.record, self.chance)
         return found
 
-    def of(self, record_value: IntArray) -> FloatArray:
-        """The chance of one value per record."""
-        found = np.zeros(len(record_value))
-        hit = self.value == record_value[self.record]
-        np.add.at(found, self.record[hit], self.chance[hit])
-        return found
+    def summed(self) -> Pairs:
+        """Every pair once: a value that a bucket lists twice comes in two pairs."""
+        values = int(self.value.max(initial=0)) + 1
+        keys, place = np.unique(self.record * values + self.value, return_inverse=True)
+        chance = np.bincount(place, self.chance).astype(np.float64)
+        return Pairs(keys // values, keys % values, chance)
 
 
 @dataclass(frozen=True, eq=False)

@@ -86,13 +86,19 @@ def count_links(
     >>> np.exp(count_links([sex], [2], ill, 2).log_chances([sex])).round(2).tolist()
     [[0.78, 0.22], [0.78, 0.22], [0.55, 0.45], [0.55, 0.45]]
     """
-    counts = np.bincount(truth, minlength=values) + alpha
-    tables = []
-    for column, size in zip(codes, sizes, strict=True):
-        joint = np.bincount(column * values + truth, minlength=size * values) + alpha
-        table = joint.reshape(size, values)
-        tables.append(np.log(table / table.sum(axis=0)))
-    return Links("naive Bayes", np.log(counts / counts.sum()), tuple(tables))
+    tables = [
+        np.bincount(column * values + truth, minlength=size * values).reshape(size, values)
+        for column, size in zip(codes, sizes, strict=True)
+    ]
+    return links_of_counts(np.bincount(truth, minlength=values), tables, alpha)
+
+
+def links_of_counts(counts: IntArray, tables: Sequence[IntArray], alpha: float = 1) -> Links:
+    """Naive Bayes from counts by value, and by (quasi value, value) per quasi column."""
+    smooth = [table + alpha for table in tables]
+    rules = tuple(np.log(table / table.sum(axis=0)) for table in smooth)
+    start = counts + alpha
+    return Links("naive Bayes", np.log(start / start.sum()), rules)
 
 
 class Evidence(ABC):
@@ -234,6 +240,44 @@ def fit_links(
             best, ridge, slopes = found, float(each), tried
     slopes = _Fit.of(design, evidence, units).climb(start, slopes, ridge)
     return Links("softmax", start, design.tables(slopes), ridge)
+
+
+def know_links(
+    codes: Sequence[IntArray],
+    sizes: Sequence[int],
+    bins: Mapping[int, IntArray],
+    truth: IntArray,
+    values: int,
+    pick: Callable[[int, int], IntArray],
+) -> Links:
+    """The raw table's own links: naive Bayes or softmax, whichever makes people who were kept back
+    likelier, then learned from everybody."""
+    everybody = np.sort(pick(len(truth), len(truth)))
+    order = pick(len(truth), len(truth))
+    kept, rest = np.sort(order[::_HELD_OUT]), np.setdiff1d(everybody, order[::_HELD_OUT])
+    if not len(rest):
+        return count_links(codes, sizes, truth, values)
+
+    def learned(rows: IntArray, ridges: Sequence[float]) -> Links:
+        inside = [column[rows] for column in codes]
+        prior = (np.bincount(truth[rows], minlength=values) + 1) / (len(rows) + values)
+        design = Design.of(inside, sizes, bins)
+        return fit_links(design, seen_truth(truth[rows], values), prior, pick, ridges)
+
+    counted = count_links([column[rest] for column in codes], sizes, truth[rest], values)
+    fitted = learned(rest, RIDGES)
+    if foreseen(fitted, codes, truth, kept) <= foreseen(counted, codes, truth, kept):
+        return count_links(codes, sizes, truth, values)
+    return learned(everybody, (fitted.ridge or RIDGES[0],))
+
+
+def foreseen(rule: Links, codes: Sequence[IntArray], truth: IntArray, rows: IntArray) -> float:
+    """The log likelihood of some people's true values under a rule."""
+    step = max(1, CELLS // rule.values)
+    return sum(
+        float(rule.log_chances(codes, some)[np.arange(len(some)), truth[some]].sum())
+        for some in (rows[start : start + step] for start in range(0, len(rows), step))
+    )
 
 
 @dataclass(frozen=True, eq=False)
