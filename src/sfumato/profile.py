@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
+import numpy.typing as npt
 
 from sfumato.columns import Value
 from sfumato.draws import IntArray
+
+SmallArray = npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,9 +60,40 @@ class Cells:
 
 
 @dataclass(frozen=True, eq=False)
+class ColumnBins:
+    """A quasi column in few bins: numbers by `edges`, other values one by one.
+
+    Bin i of numbers reaches from edge i − 1 to below edge i, a missing one stands in bin 0; bin i
+    of values is `values[i]`, as JSON has it, and the bin after the last everything else.
+    """
+
+    column: str
+    edges: tuple[float, ...] = ()
+    values: tuple[Value, ...] | None = None
+
+    @property
+    def number(self) -> int:
+        return len(self.edges) + 1 if self.values is None else len(self.values) + 1
+
+
+@dataclass(frozen=True, eq=False)
+class BinnedCounts:
+    """Counts by (bins of quasi columns, sensitive value), non-empty ones only.
+
+    `codes[c][i]` is the bin of column c in cell i, `values` and `counts` are by cell.
+    """
+
+    columns: tuple[ColumnBins, ...]
+    codes: tuple[SmallArray, ...]
+    values: IntArray
+    counts: IntArray
+
+
+@dataclass(frozen=True, eq=False)
 class Profile:
     """What a mechanism may look at."""
 
     rows: int
     histograms: Mapping[str, Histogram]
     cells: Cells | None = None
+    binned: BinnedCounts | None = None

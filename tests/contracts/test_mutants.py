@@ -63,6 +63,7 @@ RELEASES = {
     "multi-size": "f-privacy(theta=2)",
     "optimal": "beta-likeness(1)",
     "optimal(fakes=1)": "l-diversity(3)",
+    "local(min=300, columns=age;sex)": "l-diversity(3)",
 }
 GENERALIZED = {
     "heterogeneous": "l-diversity(3)",
@@ -70,7 +71,8 @@ GENERALIZED = {
     "burel": "beta-likeness(1)",
 }
 PERTURBED = ("uniform", "fine-grain", "general", "partitioned", "splu", "resample")
-BUCKETED = ("anatomy", "two-size", "multi-size", "optimal", "optimal(fakes=1)")
+LOCAL = "local(min=300, columns=age;sex)"
+BUCKETED = ("anatomy", "two-size", "multi-size", "optimal", "optimal(fakes=1)", LOCAL)
 
 
 @dataclass

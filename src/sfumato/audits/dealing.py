@@ -20,6 +20,7 @@ from sfumato.audits.order import PARTS, ranks_within
 from sfumato.chances import DEAL_ALARM, matching_exponents, rank_exponents
 from sfumato.columns import value_text
 from sfumato.draws import IntArray
+from sfumato.release import BucketedRelease
 from sfumato.row_order import Look, Told
 
 MOST_PAIRS = 20_000_000  # of people in the same bucket that are compared
@@ -47,6 +48,12 @@ def _looks(case: AuditCase) -> Iterator[Look]:
     code, bucket = rows.values(case, column), rows.bucket
     if bucket is None or len(code) < 2:
         return
+    values = len(case.profile.histograms[column].values)
+    release = case.release
+    if isinstance(release, BucketedRelease) and release.tree is not None:
+        # the people of a value are dealt within their block
+        block = np.searchsorted(release.first_buckets, bucket, side="right") - 1
+        code = block * values + code
     texts = [value_text(value) for value in case.profile.histograms[column].values]
     along = _along(code, bucket)
     alone = rows.owner[rows.alone]
@@ -67,7 +74,7 @@ def _looks(case: AuditCase) -> Iterator[Look]:
 
         def told(k: int, pairs: IntArray = pairs, name: str = name, marked=marked) -> str:  # type: ignore[no-untyped-def]
             value, which = divmod(int(pairs[k]), len(marked))
-            return f"bucket numbers of {texts[value]} with {marked[which]} in {name!r}"
+            return f"bucket numbers of {texts[value % len(texts)]} with {marked[which]} in {name!r}"
 
         yield rank_exponents(counts, means), told
 

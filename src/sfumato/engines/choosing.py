@@ -2,24 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial
 from pathlib import Path
+from typing import Protocol
 
 from sfumato.columns import Value, list_some, value_text
 from sfumato.draws import Draws
+from sfumato.engines.binning import count_binned
 from sfumato.engines.counting import count_cells, take_profile
 from sfumato.errors import InfeasibleGuarantee, UsageError
 from sfumato.guarantees import Guarantee
 from sfumato.guarantees.limit_rows import label
 from sfumato.mechanisms import MECHANISMS, CellPlan, Mechanism, Plan, mechanisms_for
-from sfumato.profile import Cells, Profile
+from sfumato.profile import BinnedCounts, Cells, Profile
 from sfumato.table import Table
 from sfumato.textform import decimal_text, rational
 
-CountCells = Callable[[str, tuple[Value, ...]], Cells]
+
+class Counts(Protocol):
+    """Who counts groups of people by one sensitive column with this domain: an engine."""
+
+    def cells(self, column: str, values: tuple[Value, ...]) -> Cells: ...
+
+    def binned(self, column: str, values: tuple[Value, ...]) -> BinnedCounts: ...
+
+
+@dataclass(frozen=True)
+class TableCounts:
+    """Counts taken on this machine."""
+
+    table: Table
+
+    def cells(self, column: str, values: tuple[Value, ...]) -> Cells:
+        return count_cells(self.table, column, values)
+
+    def binned(self, column: str, values: tuple[Value, ...]) -> BinnedCounts:
+        return count_binned(self.table, column, values)
 
 
 def choose_draws(table: Table, seed: int | None, key_file: str | Path | None) -> Draws:
@@ -52,21 +71,24 @@ def possible_mechanisms(guarantee: Guarantee, mechanism: Mechanism | None) -> li
     return found
 
 
-def with_cells(
-    profile: Profile, guarantee: Guarantee, mechanism: Mechanism | None, count: CountCells
+def with_counts(
+    profile: Profile, guarantee: Guarantee, mechanism: Mechanism | None, counts: Counts
 ) -> Profile:
-    """The profile with its cells, where a mechanism in question looks at them."""
+    """The profile with its cells or bins, where a mechanism in question looks at them."""
     possible = possible_mechanisms(guarantee, mechanism)
-    if not any(each.needs_cells for each in possible) or len(profile.histograms) != 1:
+    if len(profile.histograms) != 1:
         return profile
     (histogram,) = profile.histograms.values()
-    return replace(profile, cells=count(histogram.column, histogram.values))
+    if profile.cells is None and any(each.needs_cells for each in possible):
+        profile = replace(profile, cells=counts.cells(histogram.column, histogram.values))
+    if profile.binned is None and any(each.needs_bins for each in possible):
+        profile = replace(profile, binned=counts.binned(histogram.column, histogram.values))
+    return profile
 
 
 def profile_for(table: Table, guarantee: Guarantee, mechanism: Mechanism | None = None) -> Profile:
     """The counts of a table that planning needs, taken on this machine."""
-    count = partial(count_cells, table)
-    return with_cells(take_profile(table), guarantee, mechanism, count)
+    return with_counts(take_profile(table), guarantee, mechanism, TableCounts(table))
 
 
 def choose_plan(

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from sfumato.columns import Column, Value
 from sfumato.draws import Draws
+from sfumato.engines.binning import count_binned
 from sfumato.engines.compact import CompactRows
 from sfumato.engines.counting import Progress, no_progress
 from sfumato.engines.from_cells import CellStream
@@ -22,7 +23,7 @@ from sfumato.engines.order import KeptOrder, Order, ShuffledOrder
 from sfumato.engines.stream import RowStream
 from sfumato.engines.writing import RecordWriter
 from sfumato.mechanisms import CellPlan, Plan, RecordPlan
-from sfumato.profile import Cells, Profile
+from sfumato.profile import BinnedCounts, Cells, Profile
 from sfumato.release import record_files
 from sfumato.table import Table
 
@@ -92,6 +93,10 @@ class Engine(ABC):
     @abstractmethod
     def cells(self, column: str, values: tuple[Value, ...]) -> Cells:
         """Counts by all quasi columns and one sensitive column with this domain."""
+
+    def binned(self, column: str, values: tuple[Value, ...]) -> BinnedCounts:
+        """Counts by bins of all quasi columns and one sensitive column with this domain."""
+        return count_binned(self.table, column, values)
 
     @abstractmethod
     def apply(

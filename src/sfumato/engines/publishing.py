@@ -14,7 +14,7 @@ from sfumato.engines.choosing import (
     refuse_left_out,
     refuse_unfit,
     weaker_offer,
-    with_cells,
+    with_counts,
 )
 from sfumato.engines.counting import Progress, no_progress
 from sfumato.engines.engine import Engine, RunOptions
@@ -143,7 +143,7 @@ def run(
         caveats = key_caveats(table, running.repeated_keys(), repeated_keys)
         counted = running.profile()
         refuse_left_out(counted, guarantee, options.left_out)
-        profile = with_cells(counted, guarantee, mechanism, running.cells)
+        profile = with_counts(counted, guarantee, mechanism, running)
         chosen, plan = choose_plan(profile, guarantee, mechanism, draws, running.plans)
         refuse_unfit(chosen, plan, options.order, options.trace)
         written = running.write(bundle.folder, plan, profile, draws, order_draws)

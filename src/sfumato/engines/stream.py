@@ -40,8 +40,8 @@ class StreamSection:
     """A run of the stream, as the first pass counted it.
 
     `start` is its first position; `before` and `counts` are, per sensitive column, the counts of
-    every value before it and in it. Ranks and draws follow from these, so sections can be published
-    apart from one another, in any order, and again.
+    every value (with blocks, of every block and value) before it and in it. Ranks and draws follow
+    from these, so sections can be published apart from one another, in any order, and again.
     """
 
     start: int
@@ -50,8 +50,8 @@ class StreamSection:
     counts: Mapping[str, IntArray]
 
     @staticmethod
-    def whole(profile: Profile) -> StreamSection:
-        counts = {column: h.counts for column, h in profile.histograms.items()}
+    def whole(profile: Profile, plan: RecordPlan) -> StreamSection:
+        counts = plan.ranked(profile)
         before = {column: np.zeros_like(count) for column, count in counts.items()}
         return StreamSection(0, profile.rows, before, counts)
 
@@ -78,7 +78,7 @@ class RecordStream(RowStream):
             column: SensitiveCoder(table, column, histogram.values)
             for column, histogram in profile.histograms.items()
         }
-        self._section = StreamSection.whole(profile) if section is None else section
+        self._section = StreamSection.whole(profile, plan) if section is None else section
         self._left = {column: counts.copy() for column, counts in self._section.counts.items()}
         self._seen = {column: counts.copy() for column, counts in self._section.before.items()}
 
@@ -90,7 +90,9 @@ class RecordStream(RowStream):
         for batch in table.batches([str(c) for c in columns], self.batch_rows, self.threads):
             batch = drop_missing(table, batch)
             codes = {c: coder(batch.column(c)) for c, coder in self._coders.items()}
-            self._check_counts(codes)
+            blocks = None if plan.tree is None else plan.tree.numbers(batch)
+            ranked = {c: self._in_blocks(code, blocks, c) for c, code in codes.items()}
+            self._check_counts(ranked)
             addresses: dict[str, Address] = dict.fromkeys(codes, Positions(start, batch.num_rows))
             if by_person:
                 for column, code in codes.items():
@@ -99,8 +101,8 @@ class RecordStream(RowStream):
                     addresses[column] = self.draws.persons(column, keys)
             ranks = {}
             if plan.needs_rank:
-                ranks = {c: ranks_in_value(code, self._seen[c]) for c, code in codes.items()}
-            given = Batch(codes, ranks, addresses)
+                ranks = {c: ranks_in_value(code, self._seen[c]) for c, code in ranked.items()}
+            given = Batch(codes, ranks, addresses, blocks)
             outcome = plan.apply(given, self.draws)
             if self.tracing is not None:
                 self.tracing.add(given, outcome, plan.trace(given))
@@ -127,6 +129,13 @@ class RecordStream(RowStream):
             )
         if not self.rows.quasi:
             self.rows.quasi = [quasi_column(table, n, batch.column(n).type) for n in table.quasi]
+
+    def _in_blocks(self, codes: IntArray, blocks: IntArray | None, column: str) -> IntArray:
+        """Codes of (block, value); what the domain lacks stays below 0."""
+        if blocks is None:
+            return codes
+        values = len(self.profile.histograms[column].values)
+        return np.where(codes < 0, -1, blocks * values + codes)
 
     def _check_counts(self, codes: Mapping[str, IntArray]) -> None:
         """The plan fits the counted values: a table that shows others now is not published."""

@@ -6,6 +6,7 @@ from sfumato.errors import UsageError
 from sfumato.guarantees.base import Guarantee
 from sfumato.mechanisms.buckets import (
     AnatomyBuckets,
+    LocalBuckets,
     MultiSizeBuckets,
     OptimalBuckets,
     TwoSizeBuckets,
@@ -35,6 +36,7 @@ MECHANISMS: dict[str, type[Mechanism]] = {
         DecoyValues,
         SamplingPerturbingScaling,
         OptimalBuckets,
+        LocalBuckets,
         MultiSizeBuckets,
         TwoSizeBuckets,
         AnatomyBuckets,

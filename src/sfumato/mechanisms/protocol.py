@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 
+from sfumato.blocks import BlockTree
 from sfumato.columns import Value
 from sfumato.draws import Address, BoolArray, Draws, IntArray
 from sfumato.guarantees.base import Guarantee
@@ -28,12 +29,14 @@ class Batch:
 
     `codes` index each sensitive column's domain; `ranks` count earlier records of the stream with
     the same value of that column (present when the plan has `needs_rank`); `addresses` are where
-    the records' draws come from, per sensitive column: stream positions, or people.
+    the records' draws come from, per sensitive column: stream positions, or people. Where the plan
+    has a `tree`, `blocks` are the records' blocks, and ranks count within them.
     """
 
     codes: Mapping[str, IntArray]
     ranks: Mapping[str, IntArray]
     addresses: Mapping[str, Address]
+    blocks: IntArray | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,6 +109,15 @@ class RecordPlan(Plan):
     """A plan that publishes every record by itself, without memory of the others."""
 
     needs_rank: ClassVar[bool] = False
+
+    @property
+    def tree(self) -> BlockTree | None:
+        """The blocks that it deals within, if any."""
+        return None
+
+    def ranked(self, profile: Profile) -> Mapping[str, IntArray]:
+        """By sensitive column, how many records have each value; with a tree, block by block."""
+        return {column: histogram.counts for column, histogram in profile.histograms.items()}
 
     @property
     def draws_for_people(self) -> bool:
@@ -182,6 +194,7 @@ class Mechanism(TextForm, ABC):
         None  # whom its promises hold against, where that is less
     )
     needs_cells: ClassVar[bool] = False  # whether `plan` looks at the profile's cells
+    needs_bins: ClassVar[bool] = False  # whether `plan` looks at its binned counts
     # whether the people of a value are dealt to its places whatever else is known of them
     deals_blindly: ClassVar[bool] = True
 

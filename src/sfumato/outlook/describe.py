@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +10,9 @@ import numpy as np
 
 from sfumato.columns import value_text
 from sfumato.draws import Draws
-from sfumato.engines.choosing import choose_plan, with_cells
+from sfumato.engines.choosing import TableCounts, choose_plan, with_counts
 from sfumato.engines.counting import (
     Progress,
-    count_cells,
     drop_missing,
     no_progress,
     take_profile,
@@ -84,7 +82,7 @@ def describe(
     if guarantee is None:
         return Description(profile.rows, [*tables, _allowed(profile)], [])
     guarantee, mechanism = parse_guarantee(guarantee), given_mechanism(mechanism)
-    profile = with_cells(profile, guarantee, mechanism, partial(count_cells, table))
+    profile = with_counts(profile, guarantee, mechanism, TableCounts(table))
     mechanism, plan = choose_plan(profile, guarantee, mechanism, Draws.system())
     guarantee = mechanism.promised(guarantee)
     notes = [plan.statement(guarantee, histogram) for histogram in profile.histograms.values()]

@@ -83,7 +83,7 @@ def preview(
 ) -> Preview:
     """What `publish` would promise and cost; nothing is published, the table is not read.
 
-    The profile has its cells where a mechanism looks at them (`engines.choosing.with_cells`).
+    The profile has its cells where a mechanism looks at them (`engines.choosing.with_counts`).
     Raises `InfeasibleGuarantee`, as `publish` would. Some milliseconds: where planning takes
     longer, from a sketch of the plan (`quick`), unless `exact`.
 
@@ -95,7 +95,9 @@ def preview(
     """
     guarantee, mechanism = parse_guarantee(guarantee), given_mechanism(mechanism)
     chosen, *others = possible_mechanisms(guarantee, mechanism)
-    if profile.cells is None and any(each.needs_cells for each in (chosen, *others)):
+    possible = (chosen, *others)
+    lacking = profile.cells is None and any(each.needs_cells for each in possible)
+    if lacking or (profile.binned is None and any(each.needs_bins for each in possible)):
         raise UsageError(f"{chosen} looks at groups of people: count them first.")
     plan = None if others or exact else sketched(profile, guarantee, chosen)
     quick = plan is not None

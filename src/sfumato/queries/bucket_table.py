@@ -22,6 +22,7 @@ from sfumato.operators.bucket_estimates import FITS, BucketFit
 from sfumato.operators.bucketed import BucketEstimator
 from sfumato.operators.buckets import BucketKinds, BucketOperator
 from sfumato.operators.estimator import Estimator
+from sfumato.operators.local import BlockTable, LocalEstimator
 from sfumato.operators.many_values import ESTIMATES, ManyValues
 from sfumato.operators.pools import FewValues, PooledFit
 from sfumato.operators.shrunk import ShrunkEstimator
@@ -46,6 +47,7 @@ class BucketTable:
     shares: csr_array
     operator: BucketOperator
     counts: FloatArray  # of real records, by value
+    blocks: BlockTable | None = None  # where people were mixed block by block
 
     def fit(self, name: str) -> BucketFit:
         """One of the estimators `FITS`, by name."""
@@ -59,6 +61,8 @@ class BucketTable:
 
     def estimator(self, name: str) -> Estimator:
         """The estimator of that name."""
+        if self.blocks is not None:
+            return LocalEstimator(self.blocks, self.shares, name)
         if self.operator.has_many_values:
             return ShrunkEstimator(self.pooled, self.shares, ESTIMATES[name])
         if name == "shrunk":
@@ -98,7 +102,13 @@ def read_bucket_table(release: BucketedRelease) -> BucketTable:
     operator = BucketOperator.of(_kinds(starts, lengths, codes, counts), len(domain))
     stated = release.histogram
     real = operator.counts if stated is None else np.array(stated, np.float64)
-    return BucketTable(column, domain, shares, operator, real)
+    blocks = None
+    if release.tree is not None:
+        held = csr_array((counts.astype(np.float64), (buckets, codes)), shape=shape)
+        told = release.block_histograms
+        exact = None if told is None else np.array(told, np.float64)
+        blocks = BlockTable.of(held, np.array(release.first_buckets), exact)
+    return BucketTable(column, domain, shares, operator, real, blocks)
 
 
 def _ascending(buckets: Numbers, codes: Numbers) -> bool:

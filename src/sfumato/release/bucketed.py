@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any, ClassVar
 
+import numpy as np
 import pyarrow as pa
 
+from sfumato.blocks import BlockTree
 from sfumato.columns import Column, Values, list_some
 from sfumato.errors import BundleError
 from sfumato.release.plans import is_whole, whole_number
@@ -40,6 +43,21 @@ class BucketedRelease(Release):
         return self._sizes
 
     @property
+    def tree(self) -> BlockTree | None:
+        """The blocks that people were mixed within; None where all were mixed with all."""
+        return self._tree
+
+    @property
+    def first_buckets(self) -> tuple[int, ...]:
+        """The first bucket of every block: buckets are numbered block by block."""
+        return self._first
+
+    @property
+    def block_histograms(self) -> tuple[tuple[int, ...], ...] | None:
+        """True counts by block and code, where they are stated because fakes hide them."""
+        return self._block_histograms
+
+    @property
     def discloses_histogram(self) -> bool:
         return not self._fakes
 
@@ -71,6 +89,21 @@ class BucketedRelease(Release):
 
     def _compare_with_plan(self) -> None:
         self._in_database(self._compare_buckets)
+        if self._tree is not None:
+            self._compare_blocks(self._tree)
+
+    def _compare_blocks(self, tree: BlockTree) -> None:
+        """Every record is in a bucket of its own block."""
+        strangers = 0
+        for _, batch in self._batches([*tree.columns, "bucket"]):
+            buckets = np.asarray(batch.column("bucket").to_numpy(zero_copy_only=False), np.int64)
+            held = np.searchsorted(np.array(self._first), buckets, side="right") - 1
+            strangers += int((held != tree.numbers(batch)).sum())
+        if strangers:
+            raise BundleError(
+                f"{strangers:,} records of {self.where} are in a bucket of another block than "
+                "their own. Fetch it again."
+            )
 
     def _compare_buckets(self, connection: Any) -> None:
         """Every record is in a bucket that lists values, each at least once."""
@@ -96,6 +129,11 @@ class BucketedRelease(Release):
         self._fakes = whole_number(self.plan, "fakes", self.where, default=0)
         self._sizes = self._read_sizes(self.plan.get("sizes", []))
         self._histogram = self._read_histogram(self.plan.get("histogram"))
+        self._tree: BlockTree | None = None
+        self._first: tuple[int, ...] = (0,)
+        self._block_histograms: tuple[tuple[int, ...], ...] | None = None
+        if "blocks" in self.plan:
+            self._read_blocks(self.plan["blocks"])
 
     def _read_sizes(self, stated: Any) -> tuple[tuple[int, int], ...]:
         if not isinstance(stated, list) or not all(
@@ -111,12 +149,51 @@ class BucketedRelease(Release):
     def _read_histogram(self, stated: Any) -> tuple[int, ...] | None:
         if not self._fakes:
             return None
-        domain = self.listed_column.domain
-        assert isinstance(domain, Values)
-        listed = stated if isinstance(stated, list) else []
-        if not all(map(is_whole, listed)) or len(listed) != len(domain) or sum(listed) != self.rows:
+        listed = self._counts(stated)
+        if listed is None or sum(listed) != self.rows:
             raise BundleError(
                 f"{self.where} has fake values, but its plan states no histogram of its "
                 f"{self.rows:,} records."
             )
-        return tuple(listed)
+        return listed
+
+    def _counts(self, stated: Any) -> tuple[int, ...] | None:
+        """A count for every value of the domain, where it is that."""
+        domain = self.listed_column.domain
+        assert isinstance(domain, Values)
+        listed = stated if isinstance(stated, list) else []
+        fits = len(listed) == len(domain) and all(map(is_whole, listed))
+        return tuple(listed) if fits else None
+
+    def _read_blocks(self, stated: Any) -> None:
+        kinds = {column.name: column.kind for column in self.quasi}
+        try:
+            tree, told = BlockTree.from_json(stated)
+        except ValueError as error:
+            raise BundleError(f"The plan of {self.where} has 'blocks', but {error}.") from None
+        self._tree = tree
+        for cut in tree.cuts:
+            if cut is not None and (
+                cut.column not in kinds
+                or (cut.below is not None and kinds[cut.column] != "numeric")
+            ):
+                raise BundleError(
+                    f"The plan of {self.where} cuts blocks by {cut}, which no quasi column has."
+                )
+        sizes = [each["buckets"] for each in told if is_whole(each.get("buckets"), 1)]
+        listed = whole_number(self.plan, "buckets", self.where, default=0)
+        if len(sizes) != len(told) or sum(sizes) != listed:
+            raise BundleError(
+                f"The blocks in the plan of {self.where} do not say how many of its {listed:,} "
+                "buckets each of them has."
+            )
+        self._first = tuple(itertools.accumulate([0, *sizes[:-1]]))
+        if self._fakes:
+            counts = [self._counts(each.get("histogram")) for each in told]
+            whole = [tuple(map(sum, zip(*counts, strict=True)))] if None not in counts else []
+            if whole != [self._histogram]:
+                raise BundleError(
+                    f"{self.where} has fake values, but its plan does not state the histogram of "
+                    "every block."
+                )
+            self._block_histograms = tuple(each for each in counts if each is not None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -157,17 +157,6 @@ class PerturbedRelease(Release):
             raise BundleError(
                 f"A part in {path.name} of {self.where} has no {what} in the manifest."
             )
-
-    def _batches(self, names: Sequence[str]) -> Iterator[tuple[Path, pa.RecordBatch]]:
-        import pyarrow.parquet as pq
-
-        for path in self.records:
-            try:
-                with pq.ParquetFile(path) as file:
-                    for batch in file.iter_batches(columns=list(names)):
-                        yield path, batch
-            except (pa.ArrowException, OSError):
-                raise BundleError(f"Cannot read {path.name} of {self.where}.") from None
 
     def _read_merges(self, stated: Any) -> dict[str, tuple[Merged, ...]]:
         quasi = {column.name for column in self.quasi}

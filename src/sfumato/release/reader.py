@@ -7,7 +7,7 @@ kinds differently dispatches on these classes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -257,6 +257,17 @@ class Release:
     def _known_names(self, table: str) -> set[str]:
         """The columns that a table of this kind may have."""
         return {column.name for column in self.columns}
+
+    def _batches(self, names: Sequence[str]) -> Iterator[tuple[Path, pa.RecordBatch]]:
+        import pyarrow.parquet as pq
+
+        for path in self.records:
+            try:
+                with pq.ParquetFile(path) as file:
+                    for batch in file.iter_batches(columns=list(names)):
+                        yield path, batch
+            except (pa.ArrowException, OSError):
+                raise BundleError(f"Cannot read {path.name} of {self.where}.") from None
 
     def _in_database(self, compare: Callable[[Any], None]) -> None:
         """Look at the files with a DuckDB; what it cannot read is a `BundleError` too.

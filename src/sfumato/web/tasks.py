@@ -7,14 +7,15 @@ JSON: no infinities, no paths, no raw records.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from sfumato.columns import value_to_json
-from sfumato.engines.choosing import with_cells
-from sfumato.engines.counting import Progress, count_cells, take_profile
+from sfumato.columns import Value, value_to_json
+from sfumato.engines.choosing import TableCounts, with_counts
+from sfumato.engines.counting import Progress, take_profile
 from sfumato.engines.publishing import publish
 from sfumato.errors import DataError, InfeasibleGuarantee
 from sfumato.guarantees import parse_guarantee
@@ -23,7 +24,7 @@ from sfumato.mechanisms import given_mechanism
 from sfumato.outlook.catalogue import allowed_guarantees, guarantee_list
 from sfumato.outlook.preview import preview
 from sfumato.outlook.survey import survey
-from sfumato.profile import Cells, Histogram, Profile
+from sfumato.profile import BinnedCounts, Cells, Histogram, Profile
 from sfumato.queries import OpenedRelease, open_release
 from sfumato.release import Release
 from sfumato.web.declared import declared, named, no_files, source_of
@@ -114,10 +115,8 @@ def predict(
     no_files(guarantee, mechanism)
     promise, named = parse_guarantee(guarantee), given_mechanism(mechanism)
     counted = _kept_profile(file)
-    if counted.cells is None:
-        # groups of people are counted when a promise asks for them first
-        counted = with_cells(counted, promise, named, lambda *_: _cells(file))
-        _profiles[file] = counted
+    # groups of people are counted when a promise asks for them first
+    counted = _profiles[file] = with_counts(counted, promise, named, _KeptCounts(file))
     try:
         return plain(preview(counted, promise, named, exact=exact).to_json())
     except InfeasibleGuarantee as error:
@@ -146,11 +145,24 @@ def _kept_profile(file: str) -> Profile:
     return _profiles[file]
 
 
-def _cells(file: str) -> Cells:
+@dataclass(frozen=True)
+class _KeptCounts:
     """By the table's own values: those of the kept profile are what JSON made of them."""
-    table = declared(read_json(Path(file))["declared"])
-    (histogram,) = take_profile(table).histograms.values()
-    return count_cells(table, histogram.column, histogram.values)
+
+    file: str
+
+    def _counts(self) -> tuple[TableCounts, Histogram]:
+        table = declared(read_json(Path(self.file))["declared"])
+        (histogram,) = take_profile(table).histograms.values()
+        return TableCounts(table), histogram
+
+    def cells(self, column: str, values: tuple[Value, ...]) -> Cells:
+        counts, own = self._counts()
+        return counts.cells(own.column, own.values)
+
+    def binned(self, column: str, values: tuple[Value, ...]) -> BinnedCounts:
+        counts, own = self._counts()
+        return counts.binned(own.column, own.values)
 
 
 def make_release(

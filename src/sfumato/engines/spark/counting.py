@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,10 @@ import pyarrow.compute as pc
 
 from sfumato.columns import Value
 from sfumato.draws import IntArray
+from sfumato.engines.binning import Packer, add_batch, bins_of, reduced, tallies
 from sfumato.engines.coding import (
     MOST_VALUES,
+    SensitiveCoder,
     ValueCounter,
     bin_codes,
     sensitive_domain,
@@ -22,11 +25,13 @@ from sfumato.engines.coding import (
 from sfumato.engines.counting import quasi_codes
 from sfumato.engines.stream import StreamSection
 from sfumato.errors import DataError
-from sfumato.profile import Cells, Histogram, Profile
+from sfumato.mechanisms import RecordPlan
+from sfumato.profile import BinnedCounts, Cells, Histogram, Profile
+from sfumato.scratch import scratch_database
 from sfumato.table import Table
 from sfumato.table.bins import Bins
 from sfumato.table.plain import normalize
-from sfumato.table.spark import numbered, quoted
+from sfumato.table.spark import SchemaSource, named, numbered, quoted
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,14 +55,94 @@ class Sections:
     profile: Profile
     columns: Mapping[str, PartitionCounts]
 
+    blocks: int = 1  # how many times the values are counted: once in each block
+
     def section(self, number: int) -> StreamSection:
         before, here = {}, {}
         for column, counted in self.columns.items():
-            values = len(self.profile.histograms[column].values)
+            values = len(self.profile.histograms[column].values) * self.blocks
             before[column] = counted.of(counted.partitions < number, values)
             here[column] = counted.of(counted.partitions == number, values)
         first = next(iter(self.columns))
         return StreamSection(int(before[first].sum()), int(here[first].sum()), before, here)
+
+
+def count_blocks(
+    table: Table, frame: Any, plan: RecordPlan, profile: Profile
+) -> dict[str, PartitionCounts]:
+    """How often each partition has each value in each block: what ranks in blocks begin with."""
+    from pyspark.sql import functions
+
+    assert plan.tree is not None
+    tree, found = plan.tree, {}
+    for column, histogram in profile.histograms.items():
+        columns = [*table.quasi, column]
+        coder = SensitiveCoder(table, column, histogram.values)
+        many = len(histogram.values)
+
+        def place(
+            batches: Iterator[pa.RecordBatch],
+            columns: Sequence[str] = columns,
+            coder: SensitiveCoder = coder,
+            column: str = column,
+            many: int = many,
+        ) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                plain = normalize(named(batch, columns), columns)
+                code = tree.numbers(plain) * many + coder(plain.column(column))
+                yield pa.RecordBatch.from_arrays([pa.array(code, pa.int64())], names=["code"])
+
+        chosen = numbered(whole_records(table, frame, columns), columns)
+        counted = (
+            chosen.mapInArrow(place, "code long")
+            .groupBy("code", functions.spark_partition_id().alias("partition"))
+            .agg(functions.count("*").alias("count"))
+            .toArrow()
+        )
+        found[column] = PartitionCounts(
+            *(
+                np.asarray(counted.column(name).to_numpy(), np.int64)
+                for name in ("partition", "code", "count")
+            )
+        )
+    return found
+
+
+def count_binned(table: Table, frame: Any, column: str, values: tuple[Value, ...]) -> BinnedCounts:
+    """Counts by bins of all quasi columns and one sensitive column; the driver holds the cells."""
+    from pyspark.sql import functions
+
+    columns = [*table.quasi, column]
+    described = replace(table, source=SchemaSource(table.label, table.source.schema))
+    chosen = numbered(whole_records(table, frame, columns), columns)
+
+    def tally(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        found = tallies(described)
+        for batch in batches:
+            add_batch(found, normalize(named(batch, columns), columns))
+        yield pa.RecordBatch.from_arrays([pa.array([pickle.dumps(found)])], names=["found"])
+
+    whole = tallies(table)
+    for row in chosen.mapInArrow(tally, "found binary").toLocalIterator():
+        for name, tallied in pickle.loads(row.found).items():
+            whole[name].learn(tallied)
+    packer = Packer(described, column, values, bins_of(whole))
+
+    def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield packer(normalize(named(batch, columns), columns))
+
+    shape = ", ".join(f"{name} long" for name in packer.schema.names)
+    cells = (
+        chosen.mapInArrow(pack, shape)
+        .groupBy(packer.schema.names)
+        .agg(functions.count("*").alias("n"))
+        .toArrow()
+    )
+    connection = scratch_database()
+    connection.register("counted", cells)
+    connection.execute("CREATE TABLE cells AS SELECT * FROM counted")
+    return reduced(connection, packer)
 
 
 def whole_records(table: Table, frame: Any, columns: Sequence[str]) -> Any:

@@ -28,6 +28,8 @@ from sfumato.engines.spark import worker
 from sfumato.engines.spark.counting import (
     Sections,
     check_keys,
+    count_binned,
+    count_blocks,
     count_cells,
     take_profile,
     whole_records,
@@ -37,7 +39,7 @@ from sfumato.engines.spark.session import job_settings, open_files, spark_errors
 from sfumato.engines.stream import changed
 from sfumato.errors import UsageError
 from sfumato.mechanisms import RecordPlan
-from sfumato.profile import Cells, Profile
+from sfumato.profile import BinnedCounts, Cells, Profile
 from sfumato.table import Table
 from sfumato.table.sources import ParquetSource, Source
 from sfumato.table.spark import SchemaSource, SparkSource, numbered
@@ -87,16 +89,23 @@ class SparkEngine(Engine):
     def cells(self, column: str, values: tuple[Value, ...]) -> Cells:
         return count_cells(self.table, self._frame, column, values)
 
+    def binned(self, column: str, values: tuple[Value, ...]) -> BinnedCounts:
+        return count_binned(self.table, self._frame, column, values)
+
     def apply(
         self, folder: Path, plan: RecordPlan, profile: Profile, draws: Draws, order_draws: Draws
     ) -> tuple[CompactRows, int]:
         assert self._sections is not None
+        sections = self._sections
+        if plan.tree is not None:  # ranks are counted in blocks, which planning has made
+            columns = count_blocks(self.table, self._frame, plan, profile)
+            sections = Sections(profile, columns, plan.tree.blocks)
         described = SchemaSource(self.table.label, self.table.source.schema)
         work = worker.Work(
             replace(self.table, source=described),
             profile,
             plan,
-            self._sections,
+            sections,
             draws,
             order_draws,
             pile_count(profile.rows - plan.withheld),

@@ -5,6 +5,7 @@ often every sensitive value stands in it (F'-privacy paper, Section 3).
 """
 
 from sfumato.mechanisms.buckets.fakes import certainty
+from sfumato.mechanisms.buckets.local import LocalBuckets, LocalPlan
 from sfumato.mechanisms.buckets.plan import BucketedPlan
 from sfumato.mechanisms.buckets.ways import (
     AnatomyBuckets,
@@ -17,6 +18,8 @@ from sfumato.mechanisms.buckets.ways import (
 __all__ = [
     "AnatomyBuckets",
     "BucketedPlan",
+    "LocalBuckets",
+    "LocalPlan",
     "MultiSizeBuckets",
     "OptimalBuckets",
     "TwoSizeBuckets",

@@ -32,23 +32,28 @@ from sfumato.operators.buckets import BucketOperator
 
 
 def error_of(
-    variances: FloatArray, counts: IntArray | FloatArray, weights: FloatArray | None = None
+    variances: FloatArray,
+    counts: IntArray | FloatArray,
+    weights: FloatArray | None = None,
+    deviation: float | None = None,
 ) -> float:
-    """√(m·Σ_x V_x·o_x²/(V_x + o_x²))/N: what `publish` compares mechanisms by.
+    """√(m·Σ_x V_x·P_x/(V_x + P_x))/N: what `publish` compares mechanisms by.
 
-    A value with a weight stands for so many others like it.
+    P_x, how far an estimate is believed to lie from the value's share, squared, is o_x², or
+    o_x + deviation·o_x². A value with a weight stands for so many others like it.
 
     >>> round(error_of(np.array([100.0, np.inf]), np.array([90, 10])), 3)
     0.199
     """
-    squares = counts.astype(np.float64) ** 2
+    held = counts.astype(np.float64)
+    believed = held**2 if deviation is None else held + deviation * held**2
     kept = np.where(np.isfinite(variances), variances, 1.0)
     shrunk = np.divide(
-        kept * squares, kept + squares, out=np.zeros(len(squares)), where=squares > 0
+        kept * believed, kept + believed, out=np.zeros(len(held)), where=believed > 0
     )
-    each = np.ones(len(squares)) if weights is None else weights
-    total = float(each @ np.where(np.isfinite(variances), shrunk, squares))
-    return math.sqrt(float(each.sum()) * total) / max(float(each @ counts), 1.0)
+    each = np.ones(len(held)) if weights is None else weights
+    total = float(each @ np.where(np.isfinite(variances), shrunk, believed))
+    return math.sqrt(float(each.sum()) * total) / max(float(each @ held), 1.0)
 
 
 def least_variances(counts: IntArray, limits: Limits) -> FloatArray:

@@ -166,7 +166,7 @@ class BucketedPlan(RecordPlan):
             "mean_squared_error": round(float(mean_squared_error(self.setting)), 6),
             "fakes": self.fake_values,
         }
-        condition = self._told[1]
+        condition = self.condition
         described["condition"] = round(condition, 3) if math.isfinite(condition) else None
         if self.bound is not None:
             found = loss(self.setting)
@@ -249,6 +249,15 @@ class BucketedPlan(RecordPlan):
         return (Part(self.setting[0].size, self.buckets),)
 
     @property
+    def variances(self) -> FloatArray:
+        """Of the counts of all values, for as many records as the table has, drawn anew."""
+        return self._told[0]
+
+    @property
+    def condition(self) -> float:
+        return self._told[1]
+
+    @property
     def confused(self) -> IntArray:
         """Codes of the values that the buckets cannot tell apart, or hardly can."""
         return self._told[2]
@@ -264,7 +273,7 @@ class BucketedPlan(RecordPlan):
 
     def predicted_error(self) -> float:
         """√(m·Σ Var(n̂_x))/N, for as many records as the table has, drawn anew (see `accuracy`)."""
-        return error_of(self._told[0], self.histogram.counts)
+        return error_of(self.variances, self.histogram.counts)
 
     def check(self) -> None:
         """Every bucket within its ceilings, exactly; every slot used once."""

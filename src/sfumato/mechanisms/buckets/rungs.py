@@ -63,10 +63,20 @@ def settings_for_answers(
     >>> settings_for_answers(np.full(10, 100), Limits((F(1, 5),) * 10), 1000, most=2)
     [(Part(size=5, buckets=200),), (Part(size=10, buckets=100),)]
     """
+    found = foreseen_settings(counts, limits, largest)
+    ordered = sorted(found, key=lambda setting: (found[setting][1], len(setting)))
+    apart = [setting for setting in ordered if not found[setting][0]]
+    return list(dict.fromkeys([*ordered[:most], *apart[: max(1, most // 2)]]))
+
+
+def foreseen_settings(
+    counts: IntArray, limits: Limits, largest: int, deviation: float | None = None
+) -> dict[Setting, tuple[bool, float]]:
+    """Of every ladder: whether values are confused, and the error that is foreseen."""
     rows, needed = int(counts.sum()), limits.needed_size(counts)
     top = min(largest, rows)
     if needed > top:
-        return []
+        return {}
     sample = _Sample.of(counts, limits)
     sizes = _sizes(sample.limits, needed, top)
     rooms = dict(zip(sizes.tolist(), sample.limits.table(sizes), strict=True))
@@ -82,11 +92,9 @@ def settings_for_answers(
         allowed = np.stack([rooms[part.size] for part in rungs])
         told = told_by_parts(rungs, shares, sample.counts, allowed, sample.weights)
         variances = variances_of(sample.counts, told, sample.weights)
-        error = error_of(variances, sample.counts, sample.weights)
+        error = error_of(variances, sample.counts, sample.weights, deviation)
         found[setting] = (bool((told < NEARLY_SINGULAR).any()), error)
-    ordered = sorted(found, key=lambda setting: (found[setting][1], len(setting)))
-    apart = [setting for setting in ordered if not found[setting][0]]
-    return list(dict.fromkeys([*ordered[:most], *apart[: max(1, most // 2)]]))
+    return found
 
 
 def _sizes(limits: Limits, needed: int, top: int) -> IntArray:

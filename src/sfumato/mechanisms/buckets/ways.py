@@ -38,8 +38,6 @@ from sfumato.textform import rational
 
 USUAL_LARGEST = 50  # M' of the paper, Table 4
 USUAL_ASSOCIATION = Fraction(1, 10)
-_BLOCKS = 4096  # over all parts: more would not fit the cache
-_FEWEST_BLOCKS = 128
 _FEW_VALUES = 300  # filling and comparing several settings takes a second or two
 _CLARITY = 1.25  # so much more error is worth telling all values apart
 OBJECTIVES = ("error", "loss")
@@ -73,6 +71,9 @@ class BucketMechanism(Mechanism):
     association: Fraction | None = None
 
     guarantees: ClassVar[tuple[type[Guarantee], ...]] = (CeilingGuarantee,)
+    # into so many pieces all parts together are mixed, and each part at least: more would not fit
+    # the cache
+    mixing: ClassVar[tuple[int, int]] = (4096, 128)
 
     def __post_init__(self) -> None:
         for parameter, least in (("max_size", 1), ("fakes", 0)):
@@ -111,7 +112,7 @@ class BucketMechanism(Mechanism):
         self, choice: Choice, histogram: Histogram, limits: Limits, draws: Draws
     ) -> BucketedPlan:
         check_parts(choice.setting, choice.shares, histogram.counts, limits)
-        rows = max(histogram.rows, 1)
+        rows, (most, fewest) = max(histogram.rows, 1), self.mixing
         fillings: list[Filling] = []
         for number, (part, counts) in enumerate(zip(choice.setting, choice.shares, strict=True)):
             fillings.append(
@@ -121,7 +122,7 @@ class BucketMechanism(Mechanism):
                     buckets=part.buckets,
                     limits=limits.table([part.size])[0],
                     draws=draws.child(f"part {number}"),
-                    blocks=max(_FEWEST_BLOCKS, _BLOCKS * part.records // rows),
+                    blocks=max(fewest, most * part.records // rows),
                     gathered=True,
                 )
             )

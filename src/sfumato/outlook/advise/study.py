@@ -11,6 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from sfumato.draws import Draws
+from sfumato.engines.binning import count_binned
 from sfumato.engines.counting import Progress, count_cells, no_progress, take_profile
 from sfumato.errors import (
     DataError,
@@ -90,7 +91,14 @@ class Study:
         own = self.histogram
         return replace(self.profile, cells=count_cells(self.table, own.column, own.values))
 
+    @cached_property
+    def _with_bins(self) -> Profile:
+        own = self.histogram
+        return replace(self.profile, binned=count_binned(self.table, own.column, own.values))
+
     def profile_for(self, mechanism: Mechanism) -> Profile:
+        if mechanism.needs_bins:
+            return self._with_bins
         return self._with_cells if mechanism.needs_cells else self.profile
 
     @cached_property

@@ -1,0 +1,347 @@
+"""Local buckets: people are mixed with people like them only (methods, section 7).
+
+A tree of cuts on quasi columns makes blocks (`tree`); inside each, buckets are planned and mixed as
+everywhere else, under the ceilings of the whole table. So the ceilings hold in every bucket, just
+as without blocks. Two things change. A block wholly inside a condition is counted exactly, so
+answers are sharper; and inside a block quasi columns say little about the value, so whoever knows
+how they hang together learns less.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from sfumato.blocks import BlockTree
+from sfumato.columns import list_some
+from sfumato.draws import BoolArray, Draws, IntArray
+from sfumato.errors import InfeasibleGuarantee, UsageError
+from sfumato.guarantees.base import Guarantee
+from sfumato.mechanisms.buckets.plan import BucketedPlan
+from sfumato.mechanisms.buckets.rungs import foreseen_settings
+from sfumato.mechanisms.buckets.settings import Limits, Setting, setting_of
+from sfumato.mechanisms.buckets.spread import spread_evenly
+from sfumato.mechanisms.buckets.tree import Node, Room, grow
+from sfumato.mechanisms.buckets.usual import UsualConditions
+from sfumato.mechanisms.buckets.ways import (
+    BucketMechanism,
+    Choice,
+    Found,
+    OptimalBuckets,
+    only_histogram,
+)
+from sfumato.mechanisms.protocol import Batch, Published, Standing
+from sfumato.operators.base import FloatArray
+from sfumato.operators.buckets import BucketKinds
+from sfumato.profile import BinnedCounts, Histogram, Profile
+from sfumato.textform import rational
+
+USUAL_LEAST = 500
+USUAL_SLACK = Fraction(17, 20)
+MOST_BLOCKS = 1000
+_DEVIATION = 0.025  # P = o + this·o²: a tenth of the people, whose counts are half off (τ² = 1/4)
+_TRIED = 4  # settings of a block, until one can be filled
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """The people of a block: codes of the values they have, and their buckets."""
+
+    codes: IntArray
+    plan: BucketedPlan
+
+
+@dataclass(frozen=True, eq=False)
+class LocalPlan(BucketedPlan):
+    """Buckets block by block; bucket numbers follow the blocks of the tree."""
+
+    cuts: BlockTree = field(default_factory=BlockTree)
+    blocks: tuple[Block, ...] = ()
+    foreseen: float = 0.0  # the error of usual counts
+
+    def __post_init__(self) -> None:
+        buckets = [block.plan.buckets for block in self.blocks]
+        object.__setattr__(self, "_first", np.concatenate([[0], np.cumsum(buckets)]))
+
+    @property
+    def tree(self) -> BlockTree:
+        return self.cuts
+
+    @property
+    def fake_values(self) -> int:
+        return self.blocks[0].plan.fake_values
+
+    @cached_property
+    def block_counts(self) -> IntArray:
+        """Records by (block, value)."""
+        found = np.zeros((len(self.blocks), len(self.histogram.values)), np.int64)
+        for row, block in zip(found, self.blocks, strict=True):
+            row[block.codes] = block.plan.histogram.counts
+        return found
+
+    def ranked(self, profile: Profile) -> Mapping[str, IntArray]:
+        return {self.histogram.column: self.block_counts.reshape(-1)}
+
+    # -- records -------------------------------------------------------------------------------
+
+    def apply(self, batch: Batch, draws: Draws) -> Published:
+        column = self.histogram.column
+        blocks = batch.blocks if batch.blocks is not None else np.empty(0, np.int64)
+        found = self.bucket_in(blocks, batch.codes[column], batch.ranks[column])
+        return Published({}, {"bucket": found})
+
+    def bucket_in(self, blocks: IntArray, codes: IntArray, ranks: IntArray) -> IntArray:
+        """The bucket of every (block, value, rank). About 1 µs a record with 1,000 blocks."""
+        bucket = np.empty(len(codes), np.int64)
+        order = np.argsort(blocks.astype(np.uint16), kind="stable")
+        cuts = np.searchsorted(blocks[order], np.arange(len(self.blocks) + 1))
+        place = np.zeros(len(self.histogram.values), np.int64)
+        for number, block in enumerate(self.blocks):
+            chosen = order[cuts[number] : cuts[number + 1]]
+            if len(chosen):
+                place[block.codes] = np.arange(len(block.codes))
+                inside = block.plan.bucket_of(place[codes[chosen]], ranks[chosen])
+                bucket[chosen] = inside + self._first[number]
+        return bucket
+
+    # -- what is published besides -------------------------------------------------------------
+
+    def contents(self) -> Iterator[tuple[int, BucketKinds]]:
+        return self._lifted(block.plan.contents() for block in self.blocks)
+
+    def listed(self, barred: BoolArray | None = None) -> Iterator[tuple[int, BucketKinds]]:
+        return self._lifted(block.plan.listed() for block in self.blocks)
+
+    def _lifted(
+        self, runs: Iterator[Iterator[tuple[int, BucketKinds]]]
+    ) -> Iterator[tuple[int, BucketKinds]]:
+        """Runs of buckets of the blocks, with the table's numbers and codes."""
+        for first, block, own in zip(self._first, self.blocks, runs, strict=False):
+            for begin, kinds in own:
+                values = block.codes[kinds.values]
+                yield int(first) + begin, dataclasses.replace(kinds, values=values)
+
+    def public(self) -> dict[str, Any]:
+        described = super().public()
+        described.pop("gap", None)
+        told = []
+        for block, counts in zip(self.blocks, self.block_counts, strict=True):
+            told.append({"buckets": block.plan.buckets})
+            if self.fake_values:
+                told[-1]["histogram"] = counts.tolist()
+        if self.fake_values:
+            described["histogram"] = self.histogram.counts.tolist()
+        return {**described, "blocks": self.cuts.to_json(told)}
+
+    def statement(self, guarantee: Guarantee, histogram: Histogram) -> str:
+        return (
+            f"{guarantee.statement(histogram)} People are mixed inside {len(self.blocks)} blocks "
+            f"only, which are cut by {list_some(self.cuts.columns)}: the ceiling holds for whoever "
+            "knows links that do not go beyond the blocks, too."
+        )
+
+    # -- what it is worth ----------------------------------------------------------------------
+
+    @cached_property
+    def _told(self) -> tuple[FloatArray, float, IntArray]:
+        """Variances add up; values count as confused where they are for most who have them."""
+        variances = np.zeros(len(self.histogram.values))
+        confused = np.zeros(len(variances), np.int64)
+        for block in self.blocks:
+            variances[block.codes] += block.plan.variances
+            lost = block.plan.confused
+            confused[block.codes[lost]] += block.plan.histogram.counts[lost]
+        worst = max(block.plan.condition for block in self.blocks)
+        return variances, worst, np.flatnonzero(2 * confused > self.histogram.counts)
+
+    def predicted_error(self) -> float:
+        """As foreseen for buckets over the whole table, times what usual conditions save."""
+        return self.foreseen
+
+    def check(self) -> None:
+        assert bool((self.block_counts.sum(axis=0) == self.histogram.counts).all())
+        for block in self.blocks:
+            block.plan.check()
+            held = [self.limits.ceilings[code] for code in block.codes]
+            assert list(block.plan.limits.ceilings) == held, "a block has ceilings of its own"
+
+
+@dataclass(frozen=True)
+class LocalBuckets(BucketMechanism):
+    """Blocks of at least `min` people, or a thousandth of the table, cut by `columns` or by all.
+
+    Of every value a block has at most `slack` times what its ceiling allows. `columns` are divided
+    by semicolons.
+
+    >>> str(LocalBuckets(min="800", columns="age;sex"))
+    'local(min=800, columns=age;sex)'
+    """
+
+    min: int = USUAL_LEAST
+    slack: Fraction = USUAL_SLACK
+    columns: str = ""
+
+    name: ClassVar[str] = "local"
+    sentence: ClassVar[str] = (
+        "Shows records in buckets that mix people with people like them only: answers are sharper, "
+        "and whoever knows how the columns hang together learns less."
+    )
+    standing: ClassVar[Standing] = "on request"
+    needs_bins: ClassVar[bool] = True
+    mixing: ClassVar[tuple[int, int]] = (256, 32)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        text = str(self.min)
+        if not (text.isascii() and text.isdigit() and int(text) >= 1):
+            raise UsageError(
+                f"The 'min' parameter of {self.name} must be a whole number of at least 1. "
+                f"Got {text!r} instead."
+            )
+        object.__setattr__(self, "min", int(text))
+        slack = rational(self.slack, "slack")
+        if not 0 < slack <= 1:
+            raise UsageError(
+                f"The 'slack' parameter of {self.name} must be above 0 and at most 1. "
+                f"Got {str(self.slack)!r} instead."
+            )
+        object.__setattr__(self, "slack", slack)
+        if self.association is not None:
+            raise UsageError(
+                f"The mechanism {self.name} has fakes, but none that resist association: inside a "
+                f"block there is little to conclude from. Leave it out, or use {OptimalBuckets()}."
+            )
+
+    def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> BucketedPlan:
+        """Cut as far as it is foreseen to help; where no cut does, all people are one block."""
+        histogram = only_histogram(profile)
+        guarantee.require_feasible(histogram)
+        limits = Limits(tuple(guarantee.ceilings(histogram)), distinct=self.fakes > 0)
+        if profile.binned is None:
+            raise UsageError(f"{self} looks at groups of people: count them first.")
+        usual = UsualConditions.of(profile.binned)
+        root = self._grown(profile.binned, limits, histogram)
+        everybody = usual.shares(root.cells)
+
+        def cost(node: Node) -> float:
+            error = self._foreseen(node, histogram, limits, _DEVIATION)
+            people, values = int(node.counts.sum()), int((node.counts > 0).sum())
+            return usual.weight(node.cells, everybody) * (error * people) ** 2 / max(values, 1)
+
+        alone = cost(root)
+        root, best = pruned(root, cost)
+        if root.sides is not None:
+            root, blocks = self._blocks(root, histogram, limits, guarantee, draws)
+        if root.sides is None:
+            return OptimalBuckets(self.max_size, self.fakes).plan(profile, guarantee, draws)
+        return LocalPlan(
+            histogram,
+            limits,
+            _together([block.plan.setting for block in blocks]),
+            (),
+            draws.permutation("slots", np.empty(0, np.int64)),
+            cuts=root.tree(),
+            blocks=tuple(blocks),
+            foreseen=self._foreseen(root, histogram, limits) * math.sqrt(best / alone),
+        )
+
+    def _grown(self, binned: BinnedCounts, limits: Limits, histogram: Histogram) -> Node:
+        named = tuple(name.strip() for name in self.columns.split(";") if name.strip())
+        known = [bins.column for bins in binned.columns]
+        if strangers := [name for name in named if name not in known]:
+            raise UsageError(
+                f"The 'columns' parameter of {self.name} names {list_some(strangers)}. Quasi "
+                f"columns that can be cut: {list_some(known) or 'none'}."
+            )
+        least = max(self.min, histogram.rows // MOST_BLOCKS)
+        room = Room(Limits(limits.ceilings), self.slack, least)
+        return grow(binned, len(histogram.values), room, named)
+
+    def _block_largest(self, histogram: Histogram, limits: Limits) -> int:
+        some = self.max_size or self.fakes
+        return self._largest(histogram, limits) if some else histogram.rows
+
+    def _foreseen(
+        self, node: Node, histogram: Histogram, limits: Limits, deviation: float | None = None
+    ) -> float:
+        """The error that the best buckets over these people are foreseen to have."""
+        own, (_, part) = _some(limits, node.counts > 0), _part(histogram, node.counts)
+        largest = self._block_largest(part, own)
+        found = foreseen_settings(part.counts, own, largest, deviation) if largest > 0 else {}
+        return min((error for _, error in found.values()), default=np.inf)
+
+    def _blocks(
+        self,
+        node: Node,
+        histogram: Histogram,
+        limits: Limits,
+        guarantee: Guarantee,
+        draws: Draws,
+        path: str = "",
+    ) -> tuple[Node, list[Block]]:
+        """The blocks of a branch, planned; where one cannot be, the branch is one block."""
+        if node.sides is not None:
+            try:
+                first, before = self._blocks(
+                    node.sides[0], histogram, limits, guarantee, draws, path + "0"
+                )
+                second, after = self._blocks(
+                    node.sides[1], histogram, limits, guarantee, draws, path + "1"
+                )
+                return dataclasses.replace(node, sides=(first, second)), before + after
+            except InfeasibleGuarantee:
+                node = Node(node.cells, node.counts)
+        codes, part = _part(histogram, node.counts)
+        own = _some(limits, node.counts > 0)
+        choice = self._choice(part, own, guarantee)
+        return node, [Block(codes, self._filled(choice, part, own, draws.child(f"block {path}")))]
+
+    def _choice(self, histogram: Histogram, limits: Limits, guarantee: Guarantee) -> Choice:
+        """The best foreseen setting that can be filled."""
+        largest = self._block_largest(histogram, limits)
+        found = foreseen_settings(histogram.counts, limits, largest) if largest > 0 else {}
+        for setting in sorted(found, key=lambda each: (found[each][1], len(each)))[:_TRIED]:
+            shares = spread_evenly(setting, histogram.counts, limits)
+            if shares is not None:
+                return Choice(setting, shares)
+        return self._choices(histogram, limits, guarantee)[0]
+
+    def _setting(self, counts: IntArray, limits: Limits, max_size: int) -> Found | None:
+        return OptimalBuckets()._setting(counts, limits, max_size)
+
+
+def pruned(node: Node, cost: Callable[[Node], float]) -> tuple[Node, float]:
+    """The tree without cuts that cost more than they save, and what it costs."""
+    alone = cost(node)
+    if node.sides is None:
+        return node, alone
+    (first, one), (second, other) = (pruned(side, cost) for side in node.sides)
+    if alone <= one + other:
+        return Node(node.cells, node.counts), alone
+    return dataclasses.replace(node, sides=(first, second)), one + other
+
+
+def _part(histogram: Histogram, counts: IntArray) -> tuple[IntArray, Histogram]:
+    """The codes of the values that some people have, and their histogram."""
+    codes = np.flatnonzero(counts)
+    values = tuple(histogram.values[code] for code in codes)
+    return codes, Histogram(histogram.column, values, counts[codes])
+
+
+def _some(limits: Limits, present: BoolArray) -> Limits:
+    ceilings = tuple(limits.ceilings[code] for code in np.flatnonzero(present))
+    return Limits(ceilings, limits.distinct)
+
+
+def _together(settings: list[Setting]) -> Setting:
+    buckets: dict[int, int] = {}
+    for part in (part for setting in settings for part in setting):
+        buckets[part.size] = buckets.get(part.size, 0) + part.buckets
+    return setting_of(buckets.keys(), buckets.values())

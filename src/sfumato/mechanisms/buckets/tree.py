@@ -1,0 +1,185 @@
+"""Growing a tree of cuts: blocks of people who are alike, each with room under the ceilings.
+
+A node is cut where the cut tells most about the sensitive column (n times the mutual information of
+side and value), as long as both sides have `least` people and room: of every value at most `slack`
+times what the table's ceiling allows. At the ceiling itself a value would stand in every bucket of
+the block, and values that always stand together cannot be told apart (methods, section 7).
+
+Room is judged on counts rounded to tens, so that near the limit nine people in ten cannot decide a
+cut by being in the table or not; that the ceiling itself holds is judged on the counts as they are.
+All of it is in integers; only which of the possible cuts tells most is decided in floats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+
+from sfumato.blocks import BlockTree, Cut
+from sfumato.draws import BoolArray, IntArray
+from sfumato.mechanisms.buckets.settings import Limits
+from sfumato.operators.base import FloatArray
+from sfumato.profile import BinnedCounts, ColumnBins
+
+ROUNDED = 10  # people: counts are rounded to multiples before room is judged
+_GROUPED = 4  # passes of putting values of a column in order
+
+
+@dataclass(frozen=True, eq=False)
+class Room:
+    """Which counts leave room: c_x ≤ slack·f'_x·n for rounded counts, c_x ≤ f'_x·n for all."""
+
+    limits: Limits
+    slack: Fraction
+    least: int
+
+    @cached_property
+    def _tight(self) -> Limits:
+        return Limits(tuple(min(self.slack * c, Fraction(1)) for c in self.limits.ceilings))
+
+    def left(self, counts: IntArray) -> BoolArray:
+        """By row of counts.
+
+        >>> room = Room(Limits((Fraction(1, 2),) * 3), Fraction(17, 20), 100)
+        >>> room.left(np.array([[104, 100, 46], [110, 90, 50], [20, 20, 20]])).tolist()
+        [True, False, False]
+        """
+        people = counts.sum(axis=1)
+        rounded = _rounded(counts)
+        tight = self._tight.table(_rounded(people))
+        return np.asarray(
+            (people >= self.least)
+            & (rounded <= tight).all(axis=1)
+            & (counts <= self.limits.table(people)).all(axis=1)
+        )
+
+
+def _rounded(counts: IntArray) -> IntArray:
+    return (counts + ROUNDED // 2) // ROUNDED * ROUNDED
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    """People of one branch: the cells they stand in, and their counts by value."""
+
+    cells: IntArray
+    counts: IntArray
+    cut: Cut | None = None
+    sides: tuple[Node, Node] | None = None
+
+    def nodes(self) -> Iterator[Node]:
+        """This one and all below, first sides before second."""
+        yield self
+        for side in self.sides or ():
+            yield from side.nodes()
+
+    def blocks(self) -> Iterator[Node]:
+        return (node for node in self.nodes() if node.sides is None)
+
+    def tree(self) -> BlockTree:
+        return BlockTree(tuple(node.cut for node in self.nodes()))
+
+
+def grow(binned: BinnedCounts, values: int, room: Room, columns: tuple[str, ...] = ()) -> Node:
+    """The tree of all people, cut as far as there is room; `columns` are those to cut, or all.
+
+    O(cells · columns · depth), and O(bins · values) per node and column.
+    """
+    chosen = [n for n, bins in enumerate(binned.columns) if not columns or bins.column in columns]
+    counts = np.bincount(binned.values, binned.counts, minlength=values).astype(np.int64)
+    return _grown(binned, np.arange(len(binned.counts)), counts, room, chosen)
+
+
+def _grown(
+    binned: BinnedCounts, cells: IntArray, counts: IntArray, room: Room, columns: list[int]
+) -> Node:
+    best, where = 0.0, None
+    if int(counts.sum()) >= 2 * room.least:
+        for column in columns:
+            bins = binned.columns[column]
+            codes = binned.codes[column][cells].astype(np.int64)
+            joint = _joint(codes, binned.values[cells], binned.counts[cells], bins, len(counts))
+            told, first = _best_cut(bins, joint, room)
+            if told > best:
+                best, where = told, (column, first, codes)
+    if where is None:
+        return Node(cells, counts)
+    column, first, codes = where
+    inside = first[codes]
+    own = np.bincount(
+        binned.values[cells[inside]], binned.counts[cells[inside]], minlength=len(counts)
+    ).astype(np.int64)
+    return Node(
+        cells,
+        counts,
+        _cut(binned.columns[column], first),
+        (
+            _grown(binned, cells[inside], own, room, columns),
+            _grown(binned, cells[~inside], counts - own, room, columns),
+        ),
+    )
+
+
+def _joint(
+    codes: IntArray, values: IntArray, counts: IntArray, bins: ColumnBins, many: int
+) -> IntArray:
+    """Counts by (bin, value)."""
+    found = np.bincount(codes * many + values, counts, minlength=bins.number * many)
+    return found.astype(np.int64).reshape(bins.number, many)  # exact: sums below 2⁵³
+
+
+def _best_cut(bins: ColumnBins, joint: IntArray, room: Room) -> tuple[float, BoolArray]:
+    """What the best possible cut of a column tells, and which bins go to its first side."""
+    order = np.arange(len(joint)) if bins.values is None else _line(joint)
+    below = np.cumsum(joint[order], axis=0)[:-1]
+    above = joint.sum(axis=0) - below
+    possible = room.left(below) & room.left(above)
+    nothing = np.zeros(len(joint), np.bool_)
+    if not possible.any():
+        return 0.0, nothing
+    told = _entropy(joint.sum(axis=0)[None, :]) - _entropy(below) - _entropy(above)
+    place = int(np.argmax(np.where(possible, told, -np.inf)))
+    first = nothing.copy()
+    first[order[: place + 1]] = True
+    # what the bins do not name goes to the second side
+    if bins.values is not None and first[-1]:
+        first = ~first
+    return float(told[place]), first
+
+
+def _entropy(counts: IntArray) -> FloatArray:
+    """n times the entropy, by row."""
+    held, people = counts.astype(np.float64), counts.sum(axis=1).astype(np.float64)
+    return np.asarray(_times_log(people) - _times_log(held).sum(axis=1))
+
+
+def _times_log(counts: FloatArray) -> FloatArray:
+    return np.asarray(counts * np.log(np.maximum(counts, 1.0)))
+
+
+def _line(joint: IntArray) -> IntArray:
+    """Values of a column in the order of what goes with them, along the main direction.
+
+    With two sensitive values, neighbours in this line make the best groups (Breiman); with more,
+    nearly (Coppersmith, Hong and Hosking 1999).
+    """
+    people = joint.sum(axis=1)
+    shares = joint / np.maximum(people, 1)[:, None]
+    away = (shares - joint.sum(axis=0) / max(int(people.sum()), 1)) * np.sqrt(people)[:, None]
+    _, vectors = np.linalg.eigh(away @ away.T)
+    along = vectors[:, -1] / np.sqrt(np.maximum(people, 1))
+    if along[int(np.argmax(np.abs(along)))] < 0:
+        along = -along
+    return np.argsort(np.where(people > 0, along, np.inf), kind="stable")
+
+
+def _cut(bins: ColumnBins, first: BoolArray) -> Cut:
+    if bins.values is None:
+        edge = bins.edges[int(first.sum()) - 1]
+        return Cut(bins.column, below=int(edge) if edge.is_integer() else edge)
+    named = np.flatnonzero(first).tolist()
+    return Cut(bins.column, values=tuple(bins.values[n] for n in named))

@@ -1,0 +1,461 @@
+"""The default estimator of buckets that were mixed block by block (methods, section 7).
+
+Blocks are public, and records reach slots within their block, so a release is a sum of small ones.
+Of block k are known its N_k records, the counts D_k of its values and C_k[x, y] = Σ_g c_x·c_y/|g|.
+Let the share a_k of it be in a group, f_k = a_k(1 − a_k), and let the group show o_k. If it were
+drawn from the block at random, its counts would be n_k = a_k·D_k on average, with the covariance
+f_k(D_k − D_kD_kᵀ/N_k). Groups are not: they deviate by f_k·D_k·δ, with one δ_x ~ N(0, τ²) for all
+blocks, because what goes with being in the group goes with it everywhere. Slots are random, so
+
+    r = Σ_k (o_k − a_k·D_k)  has the mean G·δ and the covariance G,  G = Σ_k f_k(C_k − D_kD_kᵀ/N_k),
+    E[n | δ, o] = Σ_k o_k + (F − E)·δ,  Cov = F − E,   F = Σ_k f_k·D_k,  E = Σ_k f_k·C_k.
+
+δ is estimated from r, τ² by maximum likelihood, from all blocks together. With one block and
+τ² = ∞ this is the inverse; a block that a group holds whole has f_k = 0 and is known exactly. The
+answer is what the buckets show, and what they are known to hide of δ. For sums of e over the group
+all is the same with f_k = (Σe² − (Σe)²/N_k)/N_k and a δ of their own.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sfumato.draws import BoolArray, IntArray
+from sfumato.operators.base import FloatArray
+from sfumato.operators.bucketed import inside_forms, summed
+from sfumato.operators.estimator import (
+    Estimated,
+    Estimator,
+    Forms,
+    Moments,
+    Statistic,
+    Totals,
+)
+from sfumato.operators.intervals import assisted_interval
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+_AT_ONCE = 1 << 22  # numbers of one kind of matrix that are held at the same time
+_ROUNDS = 30
+_SETTLED = 1e-3
+_TOLD = 1e-9  # of the largest eigenvalue: directions with less tell nothing
+
+
+@dataclass(frozen=True, eq=False)
+class BlockTable:
+    """All blocks: `first` bucket, real records, and by value what is listed and shown on average.
+
+    `together` has a row for each block: C_k, flat. With fake values among the listed ones, D and C
+    are scaled to the real records, and `shown` is what the shares of the real ones would show.
+    """
+
+    first: IntArray
+    rows: FloatArray  # N_k
+    counts: FloatArray  # real records by (block, value)
+    listed: FloatArray  # D_k
+    shown: FloatArray  # Mᵀ·counts
+    together: csr_array
+
+    @classmethod
+    def of(cls, held: csr_array, first: IntArray, counts: FloatArray | None) -> BlockTable:
+        """From the buckets (buckets by values) and the first bucket of every block.
+
+        `counts` are those of real records; None where nothing else is listed.
+
+        >>> from scipy.sparse import csr_array
+        >>> held = csr_array(np.array([[1, 1, 0], [1, 0, 1], [0, 2, 2]]))
+        >>> table = BlockTable.of(held, np.array([0, 2]), None)
+        >>> table.rows.tolist(), table.together.toarray()[1].reshape(3, 3).tolist()
+        ([4.0, 4.0], [[0.0, 0.0, 0.0], [0.0, 1.0, 1.0], [0.0, 1.0, 1.0]])
+        """
+        from scipy.sparse import csr_array, vstack
+
+        values, ends = held.shape[1], [*first[1:].tolist(), held.shape[0]]
+        listed, rows, shown, flat = [], [], [], []
+        for number, (low, high) in enumerate(zip(first.tolist(), ends, strict=True)):
+            inside = csr_array(held[low:high].astype(np.float64))
+            share = csr_array(inside / np.maximum(inside.sum(axis=1), 1.0)[:, None])
+            whole = np.asarray(inside.sum(axis=0))
+            real = whole if counts is None else counts[number]
+            scale = float(real.sum()) / max(float(whole.sum()), 1.0)
+            met = csr_array(inside.T @ share)
+            shown.append(met @ (real / np.maximum(whole, 1.0)))
+            listed.append(whole * scale)
+            rows.append(max(float(real.sum()), 1.0))
+            flat.append(csr_array(met * scale).reshape((1, values * values)))
+        every = np.stack(listed) if counts is None else counts
+        return cls(
+            first, np.array(rows), every, np.stack(listed), np.stack(shown), csr_array(vstack(flat))
+        )
+
+    def summed(self, weights: Any) -> tuple[FloatArray, FloatArray]:
+        """Σ_k weight_k·D_k and Σ_k weight_k·C_k, by row of the weights (rows by blocks)."""
+        values = self.listed.shape[1]
+        together = (weights @ self.together).toarray()
+        return np.asarray(weights @ self.listed), together.reshape(-1, values, values)
+
+    def products(self, weights: Any) -> FloatArray:
+        """Σ_k weight_k·D_kD_kᵀ/N_k, by row of the weights."""
+        weighed = (weights * (1 / self.rows)).tocsr()
+        found = []
+        for low, high in itertools.pairwise(weighed.indptr.tolist()):
+            inside = self.listed[weighed.indices[low:high]]
+            found.append(inside.T @ (weighed.data[low:high, None] * inside))
+        return np.stack(found) if found else np.zeros((0, *2 * self.listed.shape[1:]))
+
+
+class LocalEstimator(Estimator):
+    """`shares` has the share of every value in every bucket, buckets by number.
+
+    `shrunk` believes of δ what it can know, `inverse` takes G⁺r as it is, `uniform` takes δ as 0.
+    """
+
+    def __init__(self, table: BlockTable, shares: csr_array, name: str = "shrunk") -> None:
+        self.table, self.shares, self.name = table, shares, name
+
+    def estimate(self, moments: Moments) -> LocalEstimated:
+        return LocalEstimated(moments, self.table, self.shares, self.name)
+
+
+@dataclass(frozen=True, eq=False)
+class Deviations:
+    """δ of some groups along the eigenvectors of G: what is shown, believed and known of it."""
+
+    hidden: FloatArray  # F − E by (group, value, value)
+    vectors: FloatArray  # (group, value, direction)
+    known: FloatArray  # Γ by (group, direction)
+    shown: FloatArray  # Vᵀr
+    spread: FloatArray  # τ² by group
+
+    def moved(self) -> dict[str, FloatArray]:
+        """(F − E)·δ by (group, value), for every estimator by name."""
+        along = {"shrunk": self.shown * self.left, "inverse": self.shown * self.noise}
+        return {
+            name: _applied(self.hidden, _applied(self.vectors, each))
+            for name, each in along.items()
+        }
+
+    @property
+    def left(self) -> FloatArray:
+        """The variances of δ that are left, by (group, direction)."""
+        return np.asarray(self.spread[:, None] / (1 + self.spread[:, None] * self.known))
+
+    @property
+    def noise(self) -> FloatArray:
+        """Those of G⁺r."""
+        told = self.known > _TOLD * self.known.max(axis=1, initial=0.0)[:, None]
+        return np.divide(1.0, self.known, out=np.zeros_like(self.known), where=told)
+
+    @property
+    def prior(self) -> FloatArray:
+        return np.broadcast_to(self.spread[:, None], self.known.shape)
+
+    def quadratics(self, group: IntArray, forms: FloatArray) -> FloatArray:
+        """For linear forms u by (pair, value): uᵀ(F − E)u, and that with δ left, noise and prior.
+
+        The variance of an estimate is the first, and one of the others; shape (4, pairs).
+        """
+        turned = _applied(self.hidden[group], forms)
+        along = (turned[:, None, :] @ self.vectors[group])[:, 0, :] ** 2
+        return np.stack(
+            [
+                (turned * forms).sum(axis=1),
+                *(
+                    (along * each[group]).sum(axis=1)
+                    for each in (self.left, self.noise, self.prior)
+                ),
+            ]
+        )
+
+
+class LocalEstimated(Estimated):
+    """Lines show buckets, and buckets are in blocks; every class has a δ for every weight."""
+
+    def __init__(self, moments: Moments, table: BlockTable, shares: csr_array, name: str) -> None:
+        self.moments, self.table, self._shares, self.name = moments, table, shares, name
+        self.values = shares.shape[1]
+        self._block = np.searchsorted(table.first, moments.shown[0], side="right") - 1
+        self._sums: dict[tuple[Hashable, ...], Any] = {}
+        self._found: dict[Hashable, dict[str, FloatArray]] = {}
+        self._fits: dict[Hashable, Deviations] = {}
+
+    def by_block(self, *weights: Hashable) -> Any:
+        """Σ e by (class, block), over N: sparse."""
+        from scipy.sparse import csr_array
+
+        if weights not in self._sums:
+            shape = (self.moments.classes, len(self.table.rows))
+            at = self.moments.of, self._block
+            summed_up = csr_array((self.moments.sums[weights], at), shape=shape)
+            self._sums[weights] = csr_array(summed_up * (1 / self.table.rows))
+        return self._sums[weights]
+
+    def loose(self, one: Hashable, other: Hashable) -> Any:
+        """f for two weights, (Σde − ΣdΣe/N)/N by (class, block); never below 0 for d = e."""
+        found = self.by_block(one, other) - self.by_block(one) * self.by_block(other)
+        if one == other:
+            found.data = np.maximum(found.data, 0.0)
+        return found
+
+    @cached_property
+    def _lined(self) -> dict[Hashable, tuple[FloatArray, FloatArray]]:
+        return {}
+
+    def shown(self, weight: Hashable) -> tuple[FloatArray, FloatArray]:
+        """By (class, value): Σ_k o_k + n₀ − Mᵀn₀, and r. The two differ by n₀; fakes blur it."""
+        from scipy.sparse import csr_array
+
+        if weight not in self._lined:
+            at = self.moments.of, self.moments.shown[0]
+            shape = (self.moments.classes, self._shares.shape[0])
+            lined = csr_array((self.moments.sums[(weight,)], at), shape=shape)
+            parts = self.by_block(weight)
+            residual = (lined @ self._shares).toarray() - parts @ self.table.shown
+            self._lined[weight] = parts @ self.table.counts + residual, residual
+        return self._lined[weight]
+
+    def fits(self, weight: Hashable) -> Iterator[tuple[IntArray, Deviations]]:
+        """Some classes at a time, with their δ."""
+        step = max(_AT_ONCE // self.values**2, 1)
+        classes = np.arange(self.moments.classes)
+        if len(classes) <= step:
+            if weight not in self._fits:
+                self._fits[weight] = self.fitted(self.loose(weight, weight), self.shown(weight)[1])
+            yield classes, self._fits[weight]
+            return
+        loose = self.loose(weight, weight)
+        for low in range(0, len(classes), step):
+            some = classes[low : low + step]
+            yield some, self.fitted(loose[some], self.shown(weight)[1][some])
+
+    def fitted(self, loose: Any, residual: FloatArray) -> Deviations:
+        """δ of groups with these f (groups by blocks) and these r."""
+        listed, together = self.table.summed(loose)
+        diagonal = np.arange(self.values)
+        hidden = -together
+        hidden[:, diagonal, diagonal] += listed
+        told = together - self.table.products(loose)
+        known, vectors = np.linalg.eigh(told)
+        known = np.maximum(known, 0.0)
+        along = (residual[:, None, :] @ vectors)[:, 0, :]
+        return Deviations(hidden, vectors, known, along, likeliest(known, along))
+
+    def estimated(self, weight: Hashable) -> dict[str, FloatArray]:
+        """Σ e by (class, value), for every estimator by name."""
+        if weight not in self._found:
+            start = self.shown(weight)[0]
+            found = {name: start.copy() for name in ("shrunk", "inverse", "uniform")}
+            for classes, deviations in self.fits(weight):
+                for name, moved in deviations.moved().items():
+                    found[name][classes] += moved
+            self._found[weight] = found
+        return self._found[weight]
+
+    def histogram(self, weight: Hashable) -> FloatArray:
+        return self.estimated(weight)[self.name]
+
+    @cached_property
+    def possible(self) -> FloatArray:
+        """By (class, value): how many records of the class's blocks have the value."""
+        there = self.by_block(*next(iter(self.moments.sums))).copy()
+        there.data[:] = 1.0
+        return np.asarray(there @ self.table.counts)
+
+    def reached(self, forms: Forms) -> BoolArray:
+        every = np.ones(forms.cells.shape)
+        return np.asarray(summed(forms, self.possible, every) > 0, np.bool_)
+
+    def present(self, forms: Forms, each: Statistic) -> BoolArray:
+        number = self.moments.total(each.number)
+        known = np.repeat(number[:, None] > 0, self.values, axis=1).astype(np.float64)
+        found = summed(forms, known, each.there.astype(np.float64))
+        return np.asarray(forms.by_row(found) > 0, np.bool_)
+
+    def read(self, forms: Forms, statistics: Sequence[Statistic]) -> Totals:
+        return LocalTotals(self, forms, statistics)
+
+
+class LocalTotals(Totals):
+    """Linear forms of the estimates. Classes of one row add up, and so do their variances."""
+
+    def __init__(
+        self, estimated: LocalEstimated, forms: Forms, statistics: Sequence[Statistic]
+    ) -> None:
+        self._estimated, self._forms, self._statistics = estimated, forms, statistics
+        self.values = self._by_row(estimated.name)
+        self.present = np.stack([estimated.present(forms, each) for each in statistics])
+        self._known: dict[bytes, FloatArray] = {}
+
+    def _by_row(self, name: str) -> FloatArray:
+        """What the estimator of that name has, by (statistic, row)."""
+        forms, estimated = self._forms, self._estimated.estimated
+        linear = [
+            forms.by_row(summed(forms, estimated(each.weight)[name], each.values))
+            for each in self._statistics
+        ]
+        return np.stack(linear)
+
+    def _beyond(self, name: str, gradient: Sequence[FloatArray | float]) -> FloatArray:
+        """How far another estimator's Σ_j gradient_j·T̂_j lies from this one's."""
+        steps = zip(gradient, self._by_row(name), self.values, strict=True)
+        return np.asarray(sum(slope * (found - own) for slope, found, own in steps))
+
+    def variance(self, gradient: Sequence[FloatArray | float]) -> FloatArray:
+        chance, left, noise, _ = self._quadratics(gradient)
+        if self._estimated.name == "inverse":
+            return np.asarray(chance + noise)
+        # the distance of `uniform` from what is believed belongs to its error bar
+        pulled = self._estimated.name == "uniform"
+        pull = self._beyond("shrunk", gradient) ** 2 if pulled else 0.0
+        return np.asarray(chance + left + pull)
+
+    def interval(
+        self,
+        value: FloatArray,
+        stderr: FloatArray,
+        quantile: float,
+        gradient: Sequence[FloatArray | float],
+    ) -> tuple[FloatArray, FloatArray]:
+        """For every δ, and around the value that is shown; counts within what is possible."""
+        from scipy.special import ndtr
+
+        if self._estimated.name != "shrunk":
+            return super().interval(value, stderr, quantile, gradient)
+        chance, _, noise, prior = self._quadratics(gradient)
+        low, high = assisted_interval(
+            value + self._beyond("inverse", gradient),
+            np.sqrt(np.maximum(chance + noise, 0.0)),
+            value + self._beyond("uniform", gradient),
+            np.sqrt(np.maximum(prior, 0.0)),
+            2 * float(ndtr(quantile)) - 1,
+        )
+        low, high = np.fmin(low, value), np.fmax(high, value)
+        first = self._statistics[0]
+        if len(self._statistics) == 1 and first.weight == first.number and first.is_indicator:
+            most = self._most(first)
+            low, high = np.fmax(low, np.fmin(value, 0.0)), np.fmin(high, np.fmax(value, most))
+        return low, high
+
+    def _most(self, count: Statistic) -> FloatArray:
+        """How many records a row can count at the most: of its classes, and of its values."""
+        forms, estimated = self._forms, self._estimated
+        held = summed(forms, estimated.possible, count.values)
+        records = estimated.moments.total(count.number)[forms.pair_class]
+        return forms.by_row(np.minimum(held, records))
+
+    def _quadratics(self, gradient: Sequence[FloatArray | float]) -> FloatArray:
+        """`Deviations.quadratics` of Σ_j gradient_j·T̂_j by row.
+
+        Statistics with the same weight are one linear form of one estimate. Those with the same
+        values are one sum of Σ_j gradient_j·e_j, whose δ is fitted anew. Of others the worst is
+        taken: that their errors add up.
+        """
+        slopes = [
+            np.nan_to_num(np.broadcast_to(slope, (self._forms.rows,))).astype(np.float64)
+            for slope in gradient
+        ]
+        key = b"".join(slope.tobytes() for slope in slopes)
+        if key not in self._known:
+            self._known[key] = self._forms_of(slopes)
+        return self._known[key]
+
+    def _forms_of(self, slopes: Sequence[FloatArray]) -> FloatArray:
+        first, *others = self._statistics
+        if all(each.weight == first.weight for each in others):
+            return self._of_values(slopes, self._statistics)
+        if all(np.array_equal(each.values, first.values) for each in others):
+            return self._of_weights(slopes)
+        alone = [
+            self._of_values([slope], [each])
+            for slope, each in zip(slopes, self._statistics, strict=True)
+        ]
+        return np.asarray(sum(np.sqrt(np.maximum(found, 0.0)) for found in alone) ** 2)
+
+    def _of_values(
+        self, slopes: Sequence[FloatArray], statistics: Sequence[Statistic]
+    ) -> FloatArray:
+        forms = self._forms
+        found = np.zeros((4, forms.pairs))
+        for classes, deviations in self._estimated.fits(statistics[0].weight):
+            for pairs, group in self._pairs_of(classes):
+                whole = sum(
+                    self._at(slope, pairs)[:, None] * self._form(each, pairs)
+                    for slope, each in zip(slopes, statistics, strict=True)
+                )
+                found[:, pairs] = deviations.quadratics(group, np.asarray(whole))
+        return np.stack([forms.by_row(each) for each in found])
+
+    def _of_weights(self, slopes: Sequence[FloatArray]) -> FloatArray:
+        from scipy.sparse import csr_array
+
+        forms, estimated, statistics = self._forms, self._estimated, self._statistics
+        found = np.zeros((4, forms.pairs))
+        step = max(_AT_ONCE // estimated.values**2, 1)
+        for low in range(0, forms.pairs, step):
+            pairs = np.arange(low, min(low + step, forms.pairs))
+            classes = forms.pair_class[pairs]
+            at = [self._at(slope, pairs) for slope in slopes]
+            loose = csr_array((len(pairs), len(estimated.table.rows)))
+            residual = np.zeros((len(pairs), estimated.values))
+            for slope, one in zip(at, statistics, strict=True):
+                residual += slope[:, None] * estimated.shown(one.weight)[1][classes]
+                for other_slope, other in zip(at, statistics, strict=True):
+                    part = estimated.loose(one.weight, other.weight)[classes]
+                    loose = loose + csr_array(part * (slope * other_slope)[:, None])
+            loose.data = np.maximum(loose.data, 0.0)
+            deviations = estimated.fitted(loose, residual)
+            form = self._form(statistics[0], pairs)
+            found[:, pairs] = deviations.quadratics(np.arange(len(pairs)), form)
+        return np.stack([forms.by_row(each) for each in found])
+
+    def _at(self, slope: FloatArray, pairs: IntArray) -> FloatArray:
+        row = self._forms.row[pairs]
+        return np.where(row >= 0, slope[row], 0.0)
+
+    def _form(self, each: Statistic, pairs: IntArray) -> FloatArray:
+        """h by (pair, value)."""
+        forms = self._forms
+        profile = forms.profile[forms.pair_class[pairs]]
+        inside = inside_forms(forms, profile, forms.pair_form[pairs])
+        return np.where(inside, each.values[profile], 0.0)
+
+    def _pairs_of(self, classes: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
+        """Pairs of some classes, and the place of their class among these, some at a time."""
+        many = np.diff(self._forms.starts)[classes]
+        place = np.repeat(np.arange(len(classes)), many)
+        within = np.arange(len(place)) - np.repeat(np.cumsum(many) - many, many)
+        pairs = self._forms.starts[classes][place] + within
+        step = max(_AT_ONCE // self._estimated.values**2, 1)
+        for low in range(0, len(pairs), step):
+            yield pairs[low : low + step], place[low : low + step]
+
+
+def _applied(matrices: FloatArray, vectors: FloatArray) -> FloatArray:
+    """matrices[k] @ vectors[k]."""
+    return np.asarray((matrices @ vectors[:, :, None])[:, :, 0])
+
+
+def likeliest(known: FloatArray, shown: FloatArray) -> FloatArray:
+    """τ² by row, from shown ~ N(0, Γ + τ²Γ²): Fisher's scoring of the likelihood."""
+    told = known > _TOLD * known.max(axis=1, initial=0.0)[:, None]
+    excess = np.divide(shown**2, known, out=np.zeros_like(known), where=told) - 1
+    spread = np.zeros(len(known))
+    for _ in range(_ROUNDS):
+        weigh = np.where(told, known / (1 + spread[:, None] * known) ** 2, 0.0)
+        below = (weigh * known).sum(axis=1)
+        renewed = np.divide(
+            (weigh * excess).sum(axis=1), below, out=np.zeros(len(known)), where=below > 0
+        )
+        renewed = np.maximum(renewed, 0.0)
+        settled = np.abs(renewed - spread) <= _SETTLED * np.maximum(renewed, 1e-12)
+        spread = renewed
+        if settled.all():
+            break
+    return spread

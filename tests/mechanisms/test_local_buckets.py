@@ -1,0 +1,314 @@
+"""Local buckets: blocks follow from quasi values, every bucket keeps the table's ceilings."""
+
+from __future__ import annotations
+
+import dataclasses
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import sfumato as sf
+from sfumato.blocks import BlockTree, Cut
+from sfumato.draws import Draws
+from sfumato.engines import binning
+from sfumato.engines.choosing import profile_for
+from sfumato.engines.stream import ranks_in_value
+from sfumato.errors import InfeasibleGuarantee, UsageError
+from sfumato.guarantees import parse_guarantee
+from sfumato.mechanisms import parse_mechanism
+from sfumato.mechanisms.buckets import BucketedPlan, LocalPlan, OptimalBuckets
+from sfumato.mechanisms.buckets.settings import Limits
+from sfumato.mechanisms.buckets.tree import Room
+from sfumato.profile import Profile
+
+CITIES = ("Ulm", "Rom", "Oslo", None)
+
+
+def people(rows: int, seed: int, values: int = 8, link: float = 1.0) -> pa.Table:
+    """Who is older or lives elsewhere has other values, more or less."""
+    rng = np.random.default_rng(seed)
+    age = rng.integers(18, 80, rows)
+    city = rng.integers(0, 4, rows)
+    score = np.exp(link * rng.normal(size=(values, 2)) @ np.stack([age / 30 - 1.5, city - 1.5]))
+    chance = (score / score.sum(axis=0)).T
+    held = (chance.cumsum(axis=1) < rng.random(rows)[:, None]).sum(axis=1)
+    return pa.table(
+        {
+            "age": pa.array(age, mask=rng.random(rows) < 0.02),
+            "city": pa.array([CITIES[c] for c in city]),
+            "ill": pa.array([f"d{v}" for v in np.minimum(held, values - 1)]),
+        }
+    )
+
+
+def planned(table: pa.Table, promise: str, way: str, seed: int = 1) -> tuple[BucketedPlan, Profile]:
+    declared = sf.read(table, quasi=["age", "city"], sensitive="ill")
+    guarantee, mechanism = parse_guarantee(promise), parse_mechanism(way)
+    profile = profile_for(declared, guarantee, mechanism)
+    plan = mechanism.plan(profile, guarantee, Draws.from_seed(seed))
+    assert isinstance(plan, BucketedPlan)
+    return plan, profile
+
+
+def dealt(plan: LocalPlan, table: pa.Table) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Block, code and bucket of every record."""
+    values = list(plan.histogram.values)
+    code = np.array([values.index(v) for v in table["ill"].to_pylist()])
+    block = plan.tree.numbers(table)
+    seen = np.zeros(plan.tree.blocks * len(values), np.int64)
+    ranks = ranks_in_value(block * len(values) + code, seen)
+    return block, code, plan.bucket_in(block, code, ranks)
+
+
+# -- blocks ------------------------------------------------------------------------------------
+
+
+def walk(cuts: list[Cut | None], person: dict[str, object]) -> int:
+    """The block of one person by walking down, block numbers counted on the way: a naive twin."""
+
+    def below(place: int) -> int:  # how many entries the branch at this place has
+        return 1 if cuts[place] is None else 1 + below(place + 1) + below(second(place))
+
+    def second(place: int) -> int:
+        return place + 1 + below(place + 1)
+
+    place = 0
+    while (cut := cuts[place]) is not None:
+        value = person[cut.column]
+        if cut.below is not None:
+            first = value is None or value != value or value < cut.below
+        else:
+            first = value in cut.values
+        place = place + 1 if first else second(place)
+    return sum(cut is None for cut in cuts[:place])
+
+
+@st.composite
+def trees(draw: st.DrawFn, depth: int = 4) -> list[Cut | None]:
+    if depth == 0 or draw(st.booleans()):
+        return [None]
+    if draw(st.booleans()):
+        cut = Cut("age", below=draw(st.sampled_from([20, 33, 47.5, 60])))
+    else:
+        cut = Cut("city", values=tuple(draw(st.sets(st.sampled_from(CITIES), min_size=1))))
+    return [cut, *draw(trees(depth=depth - 1)), *draw(trees(depth=depth - 1))]
+
+
+@settings(max_examples=60, deadline=None)
+@given(trees(), st.lists(st.tuples(st.none() | st.integers(15, 65), st.sampled_from(CITIES))))
+def test_numbers_are_what_walking_down_the_tree_finds(
+    cuts: list[Cut | None], persons: list[tuple[int | None, str | None]]
+) -> None:
+    tree = BlockTree(tuple(cuts))
+    table = pa.table(
+        {
+            "age": pa.array([age for age, _ in persons], pa.float64()),
+            "city": pa.array([city for _, city in persons], pa.string()),
+        }
+    )
+    expected = [walk(cuts, {"age": age, "city": city}) for age, city in persons]
+    assert tree.numbers(table).tolist() == expected
+    coded = table.set_column(1, "city", table["city"].dictionary_encode())
+    assert tree.numbers(coded).tolist() == expected
+    assert BlockTree.from_json(tree.to_json([{}] * tree.blocks))[0] == tree
+
+
+@pytest.mark.parametrize(
+    "stated",
+    [
+        "tree",
+        [],
+        [{}, {}],
+        [{"column": "age", "below": 3}, {}],
+        [{"column": "age", "below": "3"}, {}, {}],
+        [{"column": "age", "below": True}, {}, {}],
+        [{"column": "age", "below": float("inf")}, {}, {}],
+        [{"column": "age", "below": 3, "values": [1]}, {}, {}],
+        [{"column": "age", "values": []}, {}, {}],
+        [{"column": "age", "values": [[1]]}, {}, {}],
+        [{"column": 3, "below": 3}, {}, {}],
+        [{}, {"column": "age", "below": 3}, {}],
+        [{"column": "a", "below": 3}, {}, {"column": "a", "values": [1]}, {}, {}],
+    ],
+)
+def test_what_is_no_tree_is_refused(stated: object) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        BlockTree.from_json(stated)
+
+
+# -- bins --------------------------------------------------------------------------------------
+
+
+def test_bins_do_not_depend_on_the_order_of_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(binning, "_FINE", 64)
+    rng = np.random.default_rng(3)
+    numbers = np.concatenate([rng.normal(0, 1e6, 3000), rng.normal(0, 1e-3, 3000), [-np.inf, 0.0]])
+    found = set()
+    for _ in range(4):
+        rng.shuffle(numbers)
+        one, other = binning.NumberTally(), binning.NumberTally()
+        for low in range(0, len(numbers), 500):
+            (one if low % 1000 else other).add(numbers[low : low + 500])
+        one.learn(other)
+        found.add(one.edges())
+        assert len(one.keys) <= 64
+        assert int(one.counts.sum()) == len(numbers)
+    assert len(found) == 1
+    edges = np.array(found.pop())
+    assert bool((np.diff(edges) > 0).all())
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.floats(allow_nan=False), min_size=2, max_size=30))
+def test_few_numbers_are_told_apart_exactly(numbers: list[float]) -> None:
+    tally = binning.NumberTally()
+    tally.add(np.array(numbers))
+    finite = sorted({n + 0.0 for n in numbers})[1:]
+    assert tally.edges() == tuple(n for n in finite if abs(n) < float("inf"))
+
+
+def test_too_many_cells_leave_out_the_columns_that_tell_least(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rng = np.random.default_rng(5)
+    rows = 4000
+    told = rng.integers(0, 6, rows)
+    table = {f"q{n:02}": rng.integers(0, 5, rows) for n in range(12)}
+    table["q07"] = np.where(rng.random(rows) < 0.8, told, 0)
+    table["s"] = told
+    declared = sf.read(pa.table(table), quasi=[n for n in table if n != "s"], sensitive="s")
+    monkeypatch.setattr(binning, "MOST_CELLS", 400)
+    binned = binning.count_binned(declared, "s", tuple(range(6)))
+    assert "q07" in [bins.column for bins in binned.columns]
+    assert len(binned.columns) < 12
+    assert len(binned.counts) <= 400
+    assert int(binned.counts.sum()) == rows
+
+
+# -- ceilings ----------------------------------------------------------------------------------
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.integers(120, 400),
+    st.integers(0, 10**6),
+    st.integers(4, 9),
+    st.sampled_from(["l-diversity(2)", "l-diversity(3)", "beta-likeness(2)", "f-privacy(theta=3)"]),
+    st.sampled_from(["min=40", "min=60, slack=1", "min=40, slack=0.6, columns=age"]),
+)
+def test_ceilings_hold_in_every_bucket_and_nobody_is_left_out(
+    rows: int, seed: int, values: int, promise: str, given_way: str
+) -> None:
+    table = people(rows, seed, values)
+    try:
+        plan, profile = planned(table, promise, f"local({given_way})", seed)
+    except InfeasibleGuarantee:
+        with pytest.raises(InfeasibleGuarantee):
+            planned(table, promise, "optimal", seed)
+        return
+    plan.check()
+    if not isinstance(plan, LocalPlan):
+        return
+    block, code, bucket = dealt(plan, table)
+    many = len(plan.histogram.values)
+    assert np.array_equal(
+        np.bincount(block * many + code, minlength=plan.block_counts.size),
+        plan.block_counts.reshape(-1),
+    )
+    held = np.zeros((plan.buckets, many), np.int64)
+    np.add.at(held, (bucket, code), 1)
+    listed = np.zeros_like(held)
+    for first, kinds in plan.listed():
+        starts = first + np.cumsum(kinds.times) - kinds.times
+        for kind, value, count in zip(kinds.kinds, kinds.values, kinds.counts, strict=True):
+            listed[starts[kind] : starts[kind] + kinds.times[kind], value] = count
+    assert np.array_equal(held, listed)
+    ceilings = parse_guarantee(promise).ceilings(profile.histograms["ill"])
+    for counts in held:
+        size = int(counts.sum())
+        assert size > 0
+        assert all(Fraction(int(n), size) <= c for n, c in zip(counts, ceilings, strict=True))
+    # the number of a bucket tells its block
+    first = np.concatenate([[0], np.cumsum([b.plan.buckets for b in plan.blocks])])
+    assert bool(((bucket >= first[block]) & (bucket < first[block + 1])).all())
+
+
+def test_room_is_judged_on_rounded_counts_and_the_ceiling_on_true_ones() -> None:
+    room = Room(Limits((Fraction(1, 2),) * 3), Fraction(17, 20), 10)
+    # one person more or less does not matter, where rounding hides it
+    assert room.left(np.array([[84, 60, 56], [80, 62, 58]])).tolist() == [True, True]
+    assert room.left(np.array([[86, 58, 56]])).tolist() == [False]
+    # rounded it would fit, but the ceiling itself would break
+    tight = Room(Limits((Fraction(1, 50), Fraction(1), Fraction(1))), Fraction(1), 10)
+    assert tight.left(np.array([[4, 50, 46], [2, 50, 48]])).tolist() == [False, True]
+
+
+def test_blocks_are_cut_and_no_smaller_than_asked() -> None:
+    table = people(4000, 4, link=0.5)
+    plan, profile = planned(table, "l-diversity(3)", "local(min=150)")
+    assert isinstance(plan, LocalPlan)
+    assert plan.tree.blocks > 3
+    assert int(plan.block_counts.sum(axis=1).min()) >= 150
+    only, _ = planned(table, "l-diversity(3)", "local(min=150, columns=city)")
+    assert isinstance(only, LocalPlan)
+    assert only.tree.columns == ("city",)
+    whole = OptimalBuckets().plan(profile, parse_guarantee("l-diversity(3)"), Draws.from_seed(1))
+    assert plan.predicted_error() < whole.predicted_error()
+
+
+def test_without_use_nothing_is_cut() -> None:
+    """300 people make no two blocks of 500: the plan is that of `optimal`."""
+    plan, _ = planned(people(300, 4), "l-diversity(3)", "local")
+    whole, _ = planned(people(300, 4), "l-diversity(3)", "optimal")
+    assert not isinstance(plan, LocalPlan)
+    assert plan.public() == whole.public()
+
+
+def test_fakes_are_values_of_the_block_that_nobody_in_the_bucket_has() -> None:
+    table = people(3000, 6, values=9, link=0.3)
+    plan, _ = planned(table, "l-diversity(3)", "local(min=300, fakes=1)")
+    assert isinstance(plan, LocalPlan)
+    _, code, bucket = dealt(plan, table)
+    held = np.zeros((plan.buckets, len(plan.histogram.values)), np.int64)
+    np.add.at(held, (bucket, code), 1)
+    for first, kinds in plan.listed():
+        for kind in range(len(kinds.times)):
+            values = kinds.values[kinds.kinds == kind]
+            real = np.flatnonzero(held[first + kind])
+            assert set(real) < set(values.tolist())
+            assert len(values) == int(held[first + kind].sum()) + 1
+    assert sum(sum(each["histogram"]) for each in plan.public()["blocks"] if "buckets" in each) == (
+        3000
+    )
+
+
+@pytest.mark.parametrize(
+    ("way", "message"),
+    [
+        ("local(min=0)", "'min' parameter of local must be a whole number of at least 1"),
+        ("local(min=many)", "'min' parameter of local"),
+        ("local(slack=1.2)", "'slack' parameter of local must be above 0 and at most 1"),
+        ("local(slack=0)", "'slack' parameter"),
+        ("local(fakes=1, association=0.1)", "none that resist association"),
+    ],
+)
+def test_parameters_are_checked(way: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        parse_mechanism(way)
+
+
+def test_columns_that_cannot_be_cut_are_named() -> None:
+    with pytest.raises(UsageError, match=r"names town\. Quasi columns that can be cut: age, city"):
+        planned(people(300, 1), "l-diversity(2)", "local(columns=town;age)")
+
+
+def test_profiles_without_bins_say_so() -> None:
+    plan, profile = planned(people(300, 4), "l-diversity(3)", "local")
+    bare = dataclasses.replace(profile, binned=None)
+    with pytest.raises(UsageError, match="count them first"):
+        parse_mechanism("local").plan(bare, parse_guarantee("l-diversity(3)"), Draws.from_seed(1))
+    assert plan.histogram.rows == 300
