@@ -196,13 +196,8 @@ def _published(
         sensitive=table.sensitive,
         key=PERSON,
         numeric=[name for name, kind in table.kinds.items() if kind == "numeric"],
-        categorical=[
-            name
-            for name, kind in table.kinds.items()
-            if kind == "categorical" and name not in table.bins
-        ],
+        categorical=[name for name, kind in table.kinds.items() if kind == "categorical"],
         domain=_domain(table),
-        bins={name: bins.edges for name, bins in table.bins.items()},
         missing=table.missing,
     )
     key = folder / "steward.key"
@@ -221,7 +216,6 @@ def _domain(table: Table) -> dict[str, list[Any]]:
     return {
         column: [value for value in histogram.values if value is not None]
         for column, histogram in take_profile(table).histograms.items()
-        if column not in table.bins
     }
 
 

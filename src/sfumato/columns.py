@@ -7,6 +7,7 @@ import decimal
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal
 
 Role = Literal["quasi", "sensitive"]
@@ -43,6 +44,7 @@ class Column:
     type: str
     domain: Values | Range | None  # None: too many different values to list
     bins: tuple[float, ...] | None = None  # the edges, where a numeric column was binned
+    recode: str = ""  # how the steward made it from the raw column
 
     def to_json(self) -> dict[str, Any]:
         described: dict[str, Any] = {
@@ -61,6 +63,8 @@ class Column:
             }
         if self.bins is not None:
             described["bins"] = [value_to_json(edge) for edge in self.bins]
+        if self.recode:
+            described["recode"] = self.recode
         return described
 
     @staticmethod
@@ -76,8 +80,34 @@ class Column:
         edges = described.get("bins")
         bins = None if edges is None else tuple(float(edge) for edge in edges)
         return Column(
-            described["name"], described["role"], described["kind"], described["type"], domain, bins
+            described["name"],
+            described["role"],
+            described["kind"],
+            described["type"],
+            domain,
+            bins,
+            described.get("recode", ""),
         )
+
+
+def bin_labels(edges: Sequence[float]) -> tuple[str, ...]:
+    """How the bins between ascending edges are written.
+
+    >>> bin_labels((0.0, 100.0, math.inf))
+    ('[0, 100)', '[100, inf)')
+    """
+    pairs = list(pairwise(edges))
+    closed = [")"] * (len(pairs) - 1) + ["]"]
+    return tuple(
+        f"{'(' if math.isinf(low) else '['}{edge_text(low)}, {edge_text(high)}"
+        f"{')' if math.isinf(high) else bracket}"
+        for (low, high), bracket in zip(pairs, closed, strict=True)
+    )
+
+
+def edge_text(edge: float) -> str:
+    """The edge of a bin; two edges never look alike: their bins would be one value."""
+    return str(int(edge)) if edge.is_integer() and abs(edge) < 1e15 else repr(edge)
 
 
 def value_to_json(value: Value) -> Value:

@@ -74,6 +74,11 @@ TABLE_OPTIONS = (
     TableOption("domain", "each", "Stated domain: age=16..93 or sex=F,M. Repeatable."),
     TableOption("bins", "each", "Bins: cost=0,100,1000. Repeatable."),
     TableOption(
+        "recode",
+        "each",
+        "A coarser form: age=bins(0, 18, 65, inf), icd=prefix(3) then rare(20). Repeatable.",
+    ),
+    TableOption(
         "missing",
         "choice",
         "Rows without a sensitive value: refuse, value (of its own), drop.",

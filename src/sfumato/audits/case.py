@@ -19,7 +19,7 @@ from sfumato.private import keep_private
 from sfumato.profile import Profile
 from sfumato.release import Release, scan
 from sfumato.scratch import scratch_database
-from sfumato.table import Missing, Table, read
+from sfumato.table import Bins, Missing, Table, read
 from sfumato.table.sources import find_source
 
 if TYPE_CHECKING:
@@ -125,13 +125,17 @@ def raw_table(origin: Any, release: Release) -> Table:
         sensitive=[column.name for column in by_role["sensitive"]],
         drop=[name for name in source.schema.names if name not in published],
         numeric=numeric,
-        categorical=[c.name for c in release.columns if c.kind == "categorical" and not c.bins],
+        categorical=[c.name for c in release.columns if c.kind == "categorical"],
         domain={
             column.name: [v for v in release.domain(column.name).to_pylist() if v is not None]
             for column in by_role["sensitive"]
             if column.bins is None
         },
-        bins={column.name: column.bins for column in by_role["sensitive"] if column.bins},
+        recode={
+            column.name: column.recode or str(Bins(column.bins or ()))
+            for column in release.columns
+            if column.recode or column.bins
+        },
         missing=missing,
     )
 

@@ -27,6 +27,7 @@ from sfumato.errors import InfeasibleGuarantee
 from sfumato.release import FileEntry, Manifest, Release, record_files
 from sfumato.release.manifest import NAME
 from sfumato.table import Table
+from sfumato.table.sources import find_source
 from sfumato.version import __version__
 
 _WORDS = ("statement", "does_not_protect", "caveats")
@@ -39,7 +40,7 @@ def declared_again(origin: Any, receipt: Receipt) -> Table:
     """The table as it was declared, on the engine that published it."""
     if isinstance(origin, Table):
         return origin
-    return receipt.declare(ENGINES[receipt.engine].source(origin))
+    return receipt.declare(find_source(ENGINES[receipt.engine].source(origin)))
 
 
 def check_replay(case: AuditCase, receipt: Receipt) -> Iterator[Finding]:

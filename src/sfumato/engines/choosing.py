@@ -14,7 +14,7 @@ from sfumato.engines.counting import count_cells, take_profile
 from sfumato.errors import InfeasibleGuarantee, UsageError
 from sfumato.guarantees import Guarantee
 from sfumato.guarantees.limit_rows import label
-from sfumato.mechanisms import MECHANISMS, CellPlan, Mechanism, Plan, mechanisms_for
+from sfumato.mechanisms import MECHANISMS, CellPlan, Mechanism, Plan, TablePlan, mechanisms_for
 from sfumato.profile import BinnedCounts, Cells, Profile
 from sfumato.table import Table
 from sfumato.textform import decimal_text, rational
@@ -207,8 +207,21 @@ def weaker_offer(profile: Profile, guarantee: Guarantee, plan: Plan, draws: Draw
     )
 
 
-def refuse_unfit(mechanism: Mechanism, plan: Plan, order: str, trace: Path | None) -> None:
-    """A plan that makes new rows has neither their order nor a trace of them."""
+def refuse_unfit(
+    table: Table, mechanism: Mechanism, plan: Plan, order: str, trace: Path | None
+) -> None:
+    """What was asked for and this plan cannot do must not be passed over in silence.
+
+    A plan that makes new rows has neither their order nor a trace of them; one that publishes quasi
+    values as they are has no use for hierarchies.
+    """
+    if table.hierarchies and not isinstance(plan, TablePlan):
+        column = next(iter(table.hierarchies))
+        raise UsageError(
+            f"A hierarchy is given for column {column!r}, but '{mechanism}' publishes quasi values "
+            f"as they are. Publish a level of it with --recode '{column}=groups(@FILE, level=1)', "
+            "choose --mechanism heterogeneous, or leave --hierarchy out."
+        )
     if isinstance(plan, CellPlan) and order == "keep":
         raise UsageError(f"'{mechanism}' makes new rows, so there is no order to keep.")
     if isinstance(plan, CellPlan) and trace is not None:

@@ -10,10 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sfumato.columns import Range, Value, Values, value_to_json
-from sfumato.draws import BoolArray, IntArray
+from sfumato.draws import IntArray
 from sfumato.errors import DataError
 from sfumato.table import Table
-from sfumato.table.bins import Bins
 
 MOST_VALUES = 100_000  # a sensitive column with more different values needs bins
 _LOOKUP_SPAN = 1 << 20  # integers within such a span are coded by a plain table
@@ -24,13 +23,9 @@ class ValueCounter:
 
     def __init__(self, table: Table, column: str) -> None:
         self.column, self.label = column, table.label
-        self.bins: Bins | None = table.bins.get(column)
         self.counts: dict[Value, int] = {}
 
     def add(self, array: pa.Array) -> None:
-        if self.bins is not None:
-            self._add_binned(self.bins, array)
-            return
         array = without_nan(array)
         if pa.types.is_dictionary(array.type):
             values = array.dictionary.to_pylist()
@@ -58,46 +53,24 @@ class ValueCounter:
                 "values. Give it bins (--bins COLUMN=0,100,1000), or coarsen it first."
             )
 
-    def _add_binned(self, bins: Bins, array: pa.Array) -> None:
-        codes, absent = bin_codes(bins, array)
-        missing = int(absent.sum())
-        self.check_outside(int((codes < 0).sum()) - missing)
-        for code, count in enumerate(np.bincount(codes[codes >= 0]).tolist()):
-            if count:
-                label = bins.labels[code]
-                self.counts[label] = self.counts.get(label, 0) + count
-        if missing:
-            self.counts[None] = self.counts.get(None, 0) + missing
-
-    def check_outside(self, outside: int) -> None:
-        """Refuse numbers that no bin takes."""
-        if outside:
-            raise DataError(
-                f"Column {self.column!r} of {self.label} has {outside:,} values outside its bins. "
-                "Widen them; -inf and inf are allowed as edges."
-            )
-
 
 def sensitive_domain(table: Table, column: str, counts: Mapping[Value, int]) -> tuple[Value, ...]:
     """The ordered domain of a sensitive column: what is stated, else what occurs; missing last."""
     occurring = [value for value in counts if value is not None]
-    if column in table.bins:
-        values: tuple[Value, ...] = table.bins[column].labels
+    stated = table.domains.get(column)
+    if isinstance(stated, Range):
+        values = _range_values(table, column, stated)
+    elif isinstance(stated, Values):
+        values = stated.values
     else:
-        stated = table.domains.get(column)
-        if isinstance(stated, Range):
-            values = _range_values(table, column, stated)
-        elif isinstance(stated, Values):
-            values = stated.values
-        else:
-            values = tuple(sorted(occurring))
-        strangers = set(occurring) - set(values)
-        if strangers:
-            rows = sum(counts[value] for value in strangers)
-            raise DataError(
-                f"Column {column!r} of {table.label} has {rows:,} rows with values outside the "
-                "stated domain. State them too, or drop the rows."
-            )
+        values = tuple(sorted(occurring))
+    strangers = set(occurring) - set(values)
+    if strangers:
+        rows = sum(counts[value] for value in strangers)
+        raise DataError(
+            f"Column {column!r} of {table.label} has {rows:,} rows with values outside the stated "
+            "domain. State them too, or drop the rows."
+        )
     missing = counts.get(None, 0)
     if missing and table.missing == "refuse":
         raise DataError(
@@ -120,21 +93,15 @@ def _range_values(table: Table, column: str, stated: Range) -> tuple[Value, ...]
 class ArrivalCoder:
     """Codes of one sensitive column in the order of arrival, before its domain is known.
 
-    >>> from sfumato.table import read
-    >>> table = read(pa.table({"a": [1], "s": ["x"]}), quasi="a", sensitive="s")
-    >>> coder = ArrivalCoder(table, "s")
+    >>> coder = ArrivalCoder()
     >>> coder(pa.array(["b", None, "a", "b"])).tolist(), coder(pa.array(["a"])).tolist()
     ([0, 1, 2, 0], [2])
     """
 
-    def __init__(self, table: Table, column: str) -> None:
-        self.bins = table.bins.get(column)
+    def __init__(self) -> None:
         self.known: dict[Value, int] = {}
 
     def __call__(self, array: pa.Array) -> IntArray:
-        if self.bins is not None:
-            codes, _ = bin_codes(self.bins, array)
-            array = pa.array([None, *self.bins.labels]).take(pa.array(codes + 1))
         coded = without_nan(array)
         if not pa.types.is_dictionary(coded.type):
             coded = coded.dictionary_encode()
@@ -151,27 +118,22 @@ class SensitiveCoder:
     """
 
     def __init__(self, table: Table, column: str, values: tuple[Value, ...]) -> None:
-        self.bins = table.bins.get(column)
         self.missing = len(values) - 1 if values and values[-1] is None else -1
         present = [value for value in values if value is not None]
         self._dictionary: pa.Array | None = None
         self._mapping: IntArray = np.empty(0, np.int64)
         self._lookup: IntArray | None = None
-        if self.bins is None:
-            kind = table.type_of(column)
-            self._values = pa.array(present, kind)
-            if pa.types.is_integer(kind) and present and max(present) - min(present) < _LOOKUP_SPAN:
-                low = min(present)
-                self._low = low
-                # one place more, for every number outside
-                self._lookup = np.full(max(present) - low + 2, -1, np.int64)
-                self._lookup[[value - low for value in present]] = np.arange(len(present))
+        kind = table.type_of(column)
+        self._values = pa.array(present, kind)
+        if pa.types.is_integer(kind) and present and max(present) - min(present) < _LOOKUP_SPAN:
+            low = min(present)
+            self._low = low
+            # one place more, for every number outside
+            self._lookup = np.full(max(present) - low + 2, -1, np.int64)
+            self._lookup[[value - low for value in present]] = np.arange(len(present))
 
     def __call__(self, array: pa.Array) -> IntArray:
-        if self.bins is not None:
-            codes, absent = bin_codes(self.bins, array)
-            codes[absent] = self.missing
-        elif pa.types.is_dictionary(array.type):
+        if pa.types.is_dictionary(array.type):
             if self._dictionary is None or not self._dictionary.equals(array.dictionary):
                 self._dictionary = array.dictionary
                 found = pc.index_in(array.dictionary, value_set=self._values)
@@ -183,7 +145,7 @@ class SensitiveCoder:
                 if array.null_count
                 else (array.indices)
             )
-            codes = self._mapping[indices.to_numpy()]
+            codes: IntArray = self._mapping[indices.to_numpy()]
         elif self._lookup is not None:
             numbers = (array.fill_null(self._low) if array.null_count else array).to_numpy()
             # modulo 2**64, so that a number below the lowest lies far outside as well
@@ -199,15 +161,6 @@ class SensitiveCoder:
             if array.null_count:
                 codes[array.is_null().to_numpy(zero_copy_only=False)] = self.missing
         return codes
-
-
-def bin_codes(bins: Bins, array: pa.Array) -> tuple[IntArray, BoolArray]:
-    """Bin codes with −1 for missing or outside, and which are missing (null or NaN)."""
-    numbers = pc.cast(array, pa.float64(), safe=False).fill_null(float("nan")).to_numpy()
-    absent = np.isnan(numbers)
-    codes = bins.codes(numbers)
-    codes[absent] = -1
-    return codes, absent
 
 
 def without_nan(array: pa.Array) -> pa.Array:

@@ -63,7 +63,7 @@ class CompactRows:
         return side
 
     def _sensitive_values(self, codes: pa.Array, name: str) -> pa.Array:
-        values = pa.array(self.profile.histograms[name].values, sensitive_type(self.table, name))
+        values = pa.array(self.profile.histograms[name].values, self.table.type_of(name))
         missing = values.null_count  # null, where it is a value, is the last one
         if missing:
             codes = pa.compute.if_else(
@@ -87,21 +87,9 @@ class CompactRows:
 def sensitive_columns(table: Table, profile: Profile) -> tuple[Column, ...]:
     """What the manifest says of the sensitive columns."""
     return tuple(
-        Column(
-            name,
-            "sensitive",
-            "categorical" if name in table.bins else table.kinds[name],
-            str(sensitive_type(table, name)),
-            Values(histogram.values),
-            table.bins[name].edges if name in table.bins else None,
-        )
+        table.column(name, "sensitive", Values(histogram.values))
         for name, histogram in profile.histograms.items()
     )
-
-
-def sensitive_type(table: Table, name: str) -> pa.DataType:
-    """The type in which a sensitive column is published: the labels of bins are texts."""
-    return pa.string() if name in table.bins else table.type_of(name)
 
 
 def single_chunk(table: pa.Table, name: str) -> pa.Array:

@@ -23,7 +23,7 @@ class TableOrder:
 
     def __init__(self, table: Table) -> None:
         self.table = table
-        self._columns = {name: (ArrivalCoder(table, name), OrderTest()) for name in table.sensitive}
+        self._columns = {name: (ArrivalCoder(), OrderTest()) for name in table.sensitive}
 
     def add(self, batch: pa.RecordBatch) -> None:
         for name, (coder, test) in self._columns.items():

@@ -145,7 +145,7 @@ def run(
         refuse_left_out(counted, guarantee, options.left_out)
         profile = with_counts(counted, guarantee, mechanism, running)
         chosen, plan = choose_plan(profile, guarantee, mechanism, draws, running.plans)
-        refuse_unfit(chosen, plan, options.order, options.trace)
+        refuse_unfit(table, chosen, plan, options.order, options.trace)
         written = running.write(bundle.folder, plan, profile, draws, order_draws)
         manifest = make_manifest(
             table,

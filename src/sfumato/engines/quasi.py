@@ -38,6 +38,7 @@ class QuasiColumn(ABC):
 
     def __init__(self, table: Table, name: str) -> None:
         self.name, self.label = name, table.label
+        self._table = table
         self.kind: Kind = table.kinds[name]
         self.type = table.type_of(name)
         self.stated = table.domains.get(name)
@@ -70,7 +71,10 @@ class QuasiColumn(ABC):
             domain = replace(self.stated, missing=True)
         elif self.missing and isinstance(self.stated, Values):
             domain = Values((*self.stated.values, None))
-        return Column(self.name, "quasi", self.kind, str(self.type), domain)
+        described = self._table.column(self.name, "quasi", domain)
+        # merged values are texts of their own, no bins any more
+        bins = described.bins if self.stated is not None else None
+        return replace(described, kind=self.kind, type=str(self.type), bins=bins)
 
     def check_stated(self) -> None:
         """Refuse values outside a stated domain."""

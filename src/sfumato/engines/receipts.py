@@ -15,12 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sfumato.columns import Column, Kind, Range, Role, Values
+from sfumato.columns import Column, Range, Role, Values
 from sfumato.draws import Draws
 from sfumato.errors import DataError, UsageError
 from sfumato.private import create_private, outside_release, read_private
 from sfumato.release import typed_values
-from sfumato.table import Bins, Hierarchy, Table
+from sfumato.table import Hierarchy, Table
+from sfumato.table.recodes import parse_recode
 from sfumato.version import __version__
 
 FORMAT = 1
@@ -105,6 +106,11 @@ class Receipt:
                 "table that was published?"
             )
         columns = [Column.from_json(described) for described in self.table["columns"]]
+        recodes = {}
+        for column in columns:
+            if column.recode:
+                steps = parse_recode(column.recode)
+                source, recodes[column.name] = steps.apply(source, column.name)
         domains: dict[str, Values | Range] = {}
         for column in columns:
             domain = column.domain
@@ -121,7 +127,7 @@ class Receipt:
             key=self.table["key"],
             kinds={column.name: column.kind for column in columns},
             domains=domains,
-            bins={column.name: Bins(column.bins) for column in columns if column.bins},
+            recodes=recodes,
             missing=self.table["missing"],
             hierarchies={name: Hierarchy.of(lines) for name, lines in hierarchies.items()},
         )
@@ -131,11 +137,7 @@ def describe_table(table: Table) -> dict[str, Any]:
     """What was declared about a table: all that is needed to declare it again."""
 
     def column(name: str, role: Role) -> dict[str, Any]:
-        kind: Kind = table.kinds[name]
-        bins = table.bins[name].edges if name in table.bins else None
-        return Column(
-            name, role, kind, str(table.type_of(name)), table.domains.get(name), bins
-        ).to_json()
+        return table.column(name, role, table.domains.get(name)).to_json()
 
     return {
         "key": table.key,

@@ -47,15 +47,15 @@ def as_before(
     for column in release.columns:
         if column.role != "sensitive" or column.name not in table.sensitive:
             continue
-        edges = table.bins[column.name].edges if column.name in table.bins else None
-        if edges != column.bins:
+        now = table.column(column.name, "sensitive", None)
+        if now.bins != column.bins or (column.recode and now.recode != column.recode):
             raise UsageError(
-                f"Column {column.name!r} has other bins than in {place!r}. Give the same ones to "
-                "publish as before."
+                f"Column {column.name!r} is recoded otherwise than in {place!r}. Give the same "
+                "bins or recode to publish as before."
             )
         values = tuple(release.domain(column.name).to_pylist())
         listed = tuple(value for value in values if value is not None)
-        if edges is None:
+        if now.bins is None:
             stated = pinned.setdefault(column.name, Values(listed))
             if _listed(stated) != listed:
                 raise UsageError(

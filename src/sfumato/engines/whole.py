@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from sfumato.columns import Column, Range, Values
 from sfumato.draws import Draws, IntArray
 from sfumato.engines.coding import SensitiveCoder
-from sfumato.engines.compact import sensitive_columns, sensitive_type
+from sfumato.engines.compact import sensitive_columns
 from sfumato.engines.counting import drop_missing
 from sfumato.engines.engine import RunOptions, Written
 from sfumato.engines.order import ROW_GROUP
@@ -114,13 +114,7 @@ class WholeTable:
                 shown = values.take(pa.array(np.unique(cover.codes)))
                 domain = Values(tuple(shown.to_pylist()))
             described.append(
-                Column(
-                    axis.name,
-                    "quasi",
-                    self.table.kinds[axis.name],
-                    str(self.table.type_of(axis.name)),
-                    self.table.domains.get(axis.name, domain),
-                )
+                self.table.column(axis.name, "quasi", self.table.domains.get(axis.name, domain))
             )
         return (*described, *sensitive_columns(self.table, self.profile))
 
@@ -139,7 +133,7 @@ class WholeTable:
             arrays[axis.name] = pa.ListArray.from_arrays(
                 pa.array(starts.astype(np.int32)), domain.take(pa.array(cover.codes[places]))
             )
-        kind = sensitive_type(self.table, self.sensitive)
+        kind = self.table.type_of(self.sensitive)
         values = pa.array(self.profile.histograms[self.sensitive].values, kind)
         arrays[self.sensitive] = values.take(pa.array(self.codes[made.source[rows]]))
         return pa.table(arrays)

@@ -10,6 +10,7 @@ from sfumato.columns import Column, list_some
 from sfumato.errors import QueryError
 from sfumato.queries.dialect import Node, check_scalar, refuse, unwrap
 from sfumato.queries.question import Term
+from sfumato.queries.recoded import as_bins
 
 
 class Names:
@@ -17,6 +18,7 @@ class Names:
 
     def __init__(self, columns: Sequence[Column], table: str) -> None:
         self._roles = {column.name: column.role for column in columns}
+        self._columns = {column.name: column for column in columns}
         self._table = table
 
     def find(self, name: str) -> str | None:
@@ -67,7 +69,7 @@ class Names:
                 return exp.column(name, quoted=True)
             return part
 
-        tree = inner.transform(resolve)
+        tree = as_bins(inner.transform(resolve), self._columns)
         quasi = frozenset(name for name in used if self._roles[name] == "quasi")
         return Term(tree, quasi, frozenset(used) - quasi)
 

@@ -17,6 +17,7 @@ from sfumato.queries.dialect import LONGEST_SQL, Node, filled, refuse, unwrap
 from sfumato.queries.names import Names
 from sfumato.queries.nested import flattened
 from sfumato.queries.question import Ordering, Question
+from sfumato.queries.recoded import in_order
 from sfumato.queries.select import Selection
 
 _EXAMPLE = "SELECT disease, COUNT(*) FROM release WHERE age > 40 GROUP BY disease"
@@ -79,6 +80,7 @@ def _question(select: exp.Select, columns: Sequence[Column]) -> Question:
         aggregates=tuple(selection.aggregates),
         having=having_tree,
         order=order,
+        bins=in_order(selection.keys, {column.name: column for column in columns}),
         limit=_number(select.args.get("limit"), "LIMIT"),
         offset=_number(select.args.get("offset"), "OFFSET"),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
@@ -81,6 +81,7 @@ class Question:
     aggregates: tuple[Aggregate, ...]
     having: exp.Expr | None
     order: tuple[Ordering, ...]
+    bins: Mapping[int, tuple[str, ...]]  # keys that are binned columns, with their bins in order
     limit: int | None
     offset: int | None
 

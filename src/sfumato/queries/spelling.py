@@ -15,6 +15,7 @@ from sfumato.columns import Column, Values, list_some, value_text
 from sfumato.errors import QueryError
 from sfumato.queries.dialect import Node, unwrap
 from sfumato.queries.question import Question
+from sfumato.queries.recoded import check_recoded
 
 _EQUALITIES = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ)
 _ORDERINGS = (exp.GT, exp.GTE, exp.LT, exp.LTE)
@@ -37,6 +38,7 @@ def check_spelling(question: Question, columns: Sequence[Column]) -> None:
         for name, literal, equal in _compared(term.tree):
             if name in named:
                 _check_type(named[name], literal)
+                check_recoded(named[name], literal)
                 if equal and literal.is_string:
                     _check_value(named[name], literal.name)
 
@@ -91,10 +93,11 @@ def _check_value(column: Column, text: str) -> None:
     if text not in dict.fromkeys(column.domain.values):
         values = [value for value in column.domain.values if isinstance(value, str)]
         near = nearest(text, values)
+        recoded = f" The column was recoded: {column.recode[:80]}." if column.recode else ""
         meant = f" Did you mean {value_text(near)}?" if near is not None else ""
         raise QueryError(
             f"Column {column.name!r} has no value {value_text(text)}.{meant} Values there are: "
-            f"{_listed(column)}. LIKE takes any text."
+            f"{_listed(column)}. LIKE takes any text.{recoded}"
         )
 
 

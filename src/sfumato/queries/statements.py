@@ -15,6 +15,7 @@ from sqlglot import exp
 
 from sfumato.queries.dialect import Node, sql_text
 from sfumato.queries.question import ANSWER, ERRORS, Question, Term
+from sfumato.queries.recoded import ranked
 from sfumato.release.records import glob_escaped, scan
 
 # Parts of these are evaluated only when a condition chose them, so that they may guard a CAST:
@@ -239,12 +240,18 @@ def answer(question: Question, source: str) -> exp.Select:
     if question.having is not None:
         tree.set("where", exp.Where(this=question.having.copy()))
     order = [
-        exp.Ordered(this=each.tree.copy(), desc=each.descending, nulls_first=each.nulls_first)
+        exp.Ordered(
+            this=ranked(each.tree.copy(), question.bins),
+            desc=each.descending,
+            nulls_first=each.nulls_first,
+        )
         for each in question.order
     ]
     # the same question has the same answer in the same order, whatever the threads do
     order += [
-        exp.Ordered(this=column(ANSWER, f"k{place}"), desc=False, nulls_first=False)
+        exp.Ordered(
+            this=ranked(column(ANSWER, f"k{place}"), question.bins), desc=False, nulls_first=False
+        )
         for place in range(len(question.keys))
     ]
     if order:

@@ -9,12 +9,14 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from sfumato.columns import Kind, Range, Values, list_some
+from sfumato.columns import Column, Kind, Range, Role, Values, list_some
 from sfumato.errors import DataError, SfumatoError, UsageError
 from sfumato.shown import html_table
-from sfumato.table.bins import Bins
+from sfumato.table.bins import Bins, is_number
 from sfumato.table.hierarchy import Hierarchy
 from sfumato.table.reading import Header, Reading
+from sfumato.table.recode import Recodes
+from sfumato.table.recodes import parse_recode
 from sfumato.table.sources import Source, find_source, reading_errors
 
 Missing = Literal["refuse", "value", "drop"]
@@ -34,7 +36,7 @@ class Table:
     drop: tuple[str, ...] = ()
     kinds: Mapping[str, Kind] = field(default_factory=dict)
     domains: Mapping[str, Values | Range] = field(default_factory=dict)
-    bins: Mapping[str, Bins] = field(default_factory=dict)
+    recodes: Mapping[str, Recodes] = field(default_factory=dict)
     missing: Missing = "refuse"
     hierarchies: Mapping[str, Hierarchy] = field(default_factory=dict)
 
@@ -55,6 +57,20 @@ class Table:
 
     def type_of(self, column: str) -> pa.DataType:
         return self.source.schema.field(column).type
+
+    def column(self, name: str, role: Role, domain: Values | Range | None) -> Column:
+        """What a manifest says of a column with this domain."""
+        recodes = self.recodes.get(name)
+        last = recodes.steps[-1] if recodes else None
+        return Column(
+            name,
+            role,
+            self.kinds[name],
+            str(self.type_of(name)),
+            domain,
+            last.edges if isinstance(last, Bins) else None,
+            str(recodes or ""),
+        )
 
     def batches(
         self, columns: Sequence[str], rows: int = 1 << 17, threads: bool = True
@@ -110,6 +126,7 @@ def read(
     categorical: Sequence[str] | str = (),
     domain: Mapping[str, str | Sequence[Any]] | None = None,
     bins: Mapping[str, str | Sequence[float]] | None = None,
+    recode: Mapping[str, str | Recodes] | None = None,
     missing: Missing = "refuse",
     hierarchies: Mapping[str, str | Path] | None = None,
     drop_rest: bool = False,
@@ -134,6 +151,7 @@ def read(
     >>> read(people, quasi="age", sensitive="disease")
     <Table the given Table: quasi age; sensitive disease>
     """
+    wanted = _wanted(bins or {}, recode or {})
     reading = Reading.of(
         missing_markers=missing_markers,
         trim=trim,
@@ -143,6 +161,7 @@ def read(
         quote=quote,
         encoding=encoding,
         sheet=sheet,
+        texts=tuple(column for column, recodes in wanted.items() if recodes.needs_text),
     )
     source = find_source(origin, reading)
     names = source.schema.names
@@ -163,23 +182,19 @@ def read(
         roles["drop"] += tuple(name for name in names if name not in named)
     _check_roles(roles, names, source.label)
     published = (*roles["quasi"], *roles["sensitive"])
+    source, steps = _recoded(source, wanted, published)
     kinds = _kinds(source, published, _names(numeric), _names(categorical))
-    cut = {column: Bins.parse(edges) for column, edges in (bins or {}).items()}
-    for column in cut:
-        if column not in roles["sensitive"]:
-            raise UsageError(f"Bins are for sensitive columns; {column!r} is not one.")
-        if not is_number(source.schema.field(column).type):
-            raise DataError(
-                f"Column {column!r} of {source.label} is {source.schema.field(column).type}, "
-                "not numeric: it cannot be binned."
-            )
     stated = {
         column: _domain(column, text, published, kinds, source)
         for column, text in (domain or {}).items()
     }
-    both = sorted(set(cut) & set(stated))
-    if both:
-        raise UsageError(f"Column {both[0]!r} has bins and a domain; the bins are its domain.")
+    for column, recodes in steps.items():
+        if (values := recodes.steps[-1].domain) is not None:
+            if column in stated:
+                raise UsageError(
+                    f"Column {column!r} has bins and a domain; the bins are its domain."
+                )
+            stated[column] = Values(values)
     if missing not in ("refuse", "value", "drop"):
         raise UsageError(f"'missing' must be refuse, value or drop. Got {missing!r} instead.")
     return Table(
@@ -190,7 +205,7 @@ def read(
         drop=roles["drop"],
         kinds=kinds,
         domains=stated,
-        bins=cut,
+        recodes=steps,
         missing=missing,
         hierarchies={
             column: _hierarchy(column, path, roles["quasi"], kinds)
@@ -199,18 +214,36 @@ def read(
     )
 
 
+def _wanted(
+    bins: Mapping[str, str | Sequence[float]], recode: Mapping[str, str | Recodes]
+) -> dict[str, Recodes]:
+    """Every recode that was asked for; bins are one."""
+    both = sorted(set(bins) & set(recode))
+    if both:
+        raise UsageError(f"Column {both[0]!r} has bins and a recode. Write one recode for both.")
+    found = {column: Recodes((Bins.parse(edges),)) for column, edges in bins.items()}
+    for column, text in recode.items():
+        found[column] = parse_recode(text) if isinstance(text, str) else text
+    return found
+
+
+def _recoded(
+    source: Source, wanted: Mapping[str, Recodes], published: tuple[str, ...]
+) -> tuple[Source, dict[str, Recodes]]:
+    done = {}
+    for column, recodes in wanted.items():
+        if column not in published:
+            raise UsageError(f"A recode is given for {column!r}, which is not published.")
+        source, done[column] = recodes.apply(source, column)
+    return source, done
+
+
 def _hierarchy(
     column: str, path: str | Path, quasi: tuple[str, ...], kinds: Mapping[str, Kind]
 ) -> Hierarchy:
     if column not in quasi or kinds[column] != "categorical":
         raise UsageError(f"Hierarchies are for categorical quasi columns; {column!r} is not one.")
     return Hierarchy.read(path)
-
-
-def is_number(kind: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
-    )
 
 
 def _publishable(kind: pa.DataType) -> bool:

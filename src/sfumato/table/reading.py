@@ -76,7 +76,7 @@ class Reading:
         quote: str | None = None,
         encoding: str | None = None,
         sheet: str | None = None,
-        **given: Any,
+        **given: Any,  # header, trim and texts, as they are
     ) -> Reading:
         """From what the options say: lists may come as texts with commas."""
         return cls(

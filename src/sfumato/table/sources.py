@@ -79,10 +79,13 @@ def mapped_schema(schema: pa.Schema, maps: Mapping[str, ColumnMap]) -> pa.Schema
 def map_batch(batch: pa.RecordBatch, maps: Mapping[str, ColumnMap]) -> pa.RecordBatch:
     """A batch with the columns that have a map in their new form."""
     names = batch.schema.names
-    arrays = [
-        maps[name].apply(array) if name in maps else array
-        for name, array in zip(names, batch.columns, strict=True)
-    ]
+    arrays = list(batch.columns)
+    for place, name in enumerate(names):
+        if name in maps:
+            try:
+                arrays[place] = maps[name].apply(arrays[place])
+            except DataError as error:  # a map does not know which column it is given
+                raise DataError(f"Column {name!r} {error}") from None
     return pa.RecordBatch.from_arrays(arrays, names=names)
 
 

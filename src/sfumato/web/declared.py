@@ -41,6 +41,7 @@ def declared(table: dict[str, Any]) -> Table:
         )
     roles["key"] = roles["key"][0] if roles["key"] else None
     options = table["options"]
+    no_files(*options.get("recode", {}).values())
     source = source_of(table["path"], table["label"], options)
     return read(source, **roles, **Reading.split(options))
 
@@ -49,8 +50,8 @@ def no_files(*texts: str | None) -> None:
     """A promise's text may name a file with @: not here, where texts come from a page."""
     if any(text and "@" in text for text in texts):
         raise UsageError(
-            "A promise on this page cannot read a file (@…). Write the limits themselves, for "
-            "example f-privacy(limits=HIV:0.05;*:1)."
+            "A text on this page cannot read a file (@…). Write what the file says, for example "
+            "f-privacy(limits=HIV:0.05;*:1) or groups(flu:airways;*:other)."
         )
 
 

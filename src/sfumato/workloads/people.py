@@ -122,7 +122,7 @@ def people_of(table: Table) -> People:
     }
     sensitive = {}
     for name, histogram in profile.histograms.items():
-        kind = pa.string() if name in table.bins else _plain(table.type_of(name))
+        kind = _plain(table.type_of(name))
         domain = pa.array(histogram.values, kind)
         codes = np.concatenate(pieces[name])
         sensitive[name] = CodedColumn(name, table.kinds[name], domain, codes)

@@ -18,7 +18,6 @@ from sfumato.engines.coding import (
     MOST_VALUES,
     SensitiveCoder,
     ValueCounter,
-    bin_codes,
     sensitive_domain,
     without_nan,
 )
@@ -29,7 +28,6 @@ from sfumato.mechanisms import RecordPlan
 from sfumato.profile import BinnedCounts, Cells, Histogram, Profile
 from sfumato.scratch import scratch_database
 from sfumato.table import Table
-from sfumato.table.bins import Bins
 from sfumato.table.plain import normalize
 from sfumato.table.spark import SchemaSource, named, numbered, quoted
 
@@ -166,7 +164,6 @@ def take_profile(table: Table, frame: Any) -> tuple[Profile, Sections]:
         counter = ValueCounter(table, column)
         for value, _, counts in found:
             counter.counts[value] = counter.counts.get(value, 0) + int(counts.sum())
-        counter.check_outside(counter.counts.pop(_OUTSIDE, 0))
         counter.check_number()
         if not counter.counts:
             raise DataError(_no_rows(table, frame))
@@ -186,17 +183,12 @@ def take_profile(table: Table, frame: Any) -> tuple[Profile, Sections]:
     return profile, Sections(profile, partitions)
 
 
-_OUTSIDE = ("outside its bins",)  # stands for a value that no bin takes; no column holds tuples
-
-
 def _count_values(table: Table, frame: Any, column: str) -> list[tuple[Value, IntArray, IntArray]]:
     """For each value of the only column: the partitions that hold it, and how often."""
     from pyspark.sql import functions
 
-    bins = table.bins.get(column)
     counted = (
-        (frame if bins is None else _binned(frame, table, [column]))
-        .select(functions.col(quoted(column)).alias("value"))
+        frame.select(functions.col(quoted(column)).alias("value"))
         .groupBy("value", functions.spark_partition_id().alias("partition"))
         .agg(functions.count("*").alias("count"))
         .groupBy("value")
@@ -212,42 +204,12 @@ def _count_values(table: Table, frame: Any, column: str) -> list[tuple[Value, In
     lists = [batch.column(1), batch.column(2)]
     return [
         (
-            value if bins is None else _label(bins, value),
+            value,
             np.asarray(lists[0][place].values.to_numpy(), np.int64),
             np.asarray(lists[1][place].values.to_numpy(), np.int64),
         )
         for place, value in enumerate(without_nan(values).to_pylist())
     ]
-
-
-def _label(bins: Bins, code: int | None) -> Value:
-    if code is None:
-        return None
-    return bins.labels[code] if code >= 0 else _OUTSIDE
-
-
-def _binned(frame: Any, table: Table, columns: Sequence[str]) -> Any:
-    """The columns, binned ones as codes: by the very function that the second pass uses."""
-    from pyspark.sql.types import IntegerType, StructField, StructType
-
-    cuts = [table.bins.get(column) for column in columns]
-    kinds = [IntegerType() if c in table.bins else frame.schema[c].dataType for c in columns]
-    fields = [StructField(column, kind) for column, kind in zip(columns, kinds, strict=True)]
-
-    def code(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            arrays = [
-                array if bins is None else _bin_array(bins, array)
-                for bins, array in zip(cuts, batch.columns, strict=True)
-            ]
-            yield pa.RecordBatch.from_arrays(arrays, names=list(columns))
-
-    return numbered(frame, columns).mapInArrow(code, StructType(fields))
-
-
-def _bin_array(bins: Bins, array: pa.Array) -> pa.Array:
-    codes, absent = bin_codes(bins, array)
-    return pa.array(codes, pa.int32(), mask=absent)
 
 
 def _no_rows(table: Table, frame: Any) -> str:
@@ -282,8 +244,6 @@ def count_cells(table: Table, frame: Any, column: str, values: tuple[Value, ...]
 
     columns = [*table.quasi, column]
     chosen = whole_records(table, frame, columns)
-    if column in table.bins:
-        chosen = _binned(chosen, table, columns)
     counted = (
         chosen.groupBy([quoted(name) for name in columns])
         .agg(functions.count("*").alias("number of records"))
@@ -306,12 +266,9 @@ def count_cells(table: Table, frame: Any, column: str, values: tuple[Value, ...]
             )
         key = key * len(domain) + quasi_codes(array, domain)
         domains.append(domain)
-    bins = table.bins.get(column)
     shown = without_nan(plain.column(column)).to_pylist()
     code = {value: place for place, value in enumerate(values)}
-    sensitive = np.array(
-        [code[value if bins is None else _label(bins, value)] for value in shown], np.int64
-    )
+    sensitive = np.array([code[value] for value in shown], np.int64)
     order = np.lexsort((sensitive, key))
     return Cells(
         table.quasi,

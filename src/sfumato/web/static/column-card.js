@@ -96,7 +96,12 @@ export function columnCard(column, place, draft, changed) {
         "Stated domain",
         "Known from elsewhere, wider than what occurs: 0..120 or F,M,X. Empty: what occurs.",
       ),
-      field("bins", "Bins", "For a sensitive column of numbers: 0,100,1000,inf."),
+      field("bins", "Bins", "For a column of numbers: 0,100,1000,inf."),
+      field(
+        "recode",
+        "Coarser form",
+        "round(5), top(90), year, month, prefix(3), rare(20), groups(a:x;b:x;*:other); steps follow one another with “then”.",
+      ),
       h(
         "label",
         { class: "check" },

@@ -147,9 +147,9 @@ function readDraft(id, found) {
   } catch {
     // an unreadable draft is none
   }
-  draft ??= { roles: {}, missing: "refuse", bins: {}, domain: {}, categorical: {} };
+  draft ??= { roles: {}, missing: "refuse", bins: {}, recode: {}, domain: {}, categorical: {} };
   // a Map in all but name: a column may be called "__proto__"
-  for (const part of ["roles", "bins", "domain", "categorical"]) {
+  for (const part of ["roles", "bins", "recode", "domain", "categorical"]) {
     const known = Object.create(null);
     for (const column of found.columns) {
       if (Object.hasOwn(draft[part] ?? {}, column.name))
@@ -164,14 +164,14 @@ function request(draft) {
   const filled = (texts) =>
     Object.fromEntries(Object.entries(texts).filter(([, text]) => text.trim()));
   const asked = { roles: draft.roles, missing: draft.missing };
-  const sensitive = Object.entries(filled(draft.bins)).filter(
-    ([name]) => draft.roles[name] === "sensitive",
-  );
-  const domain = Object.entries(filled(draft.domain)).filter(([name]) =>
-    ["quasi", "sensitive"].includes(draft.roles[name]),
-  );
+  const published = (texts) =>
+    Object.entries(filled(texts)).filter(([name]) =>
+      ["quasi", "sensitive"].includes(draft.roles[name]),
+    );
+  const [bins, recode, domain] = [draft.bins, draft.recode, draft.domain].map(published);
   const categorical = Object.keys(draft.categorical).filter((name) => draft.categorical[name]);
-  if (sensitive.length) asked.bins = Object.fromEntries(sensitive);
+  if (bins.length) asked.bins = Object.fromEntries(bins);
+  if (recode.length) asked.recode = Object.fromEntries(recode);
   if (domain.length) asked.domain = Object.fromEntries(domain);
   if (categorical.length) asked.categorical = categorical;
   return asked;
@@ -213,6 +213,7 @@ function missingChoice(draft, keep) {
 const FLAGS = [
   ["--missing", "Here: choose under “Rows without a sensitive value”."],
   ["--bins", "Here: “More about this column”, Bins."],
+  ["--recode", "Here: “More about this column”, Coarser form."],
   ["--columns", "Here: “How the file is written” where you chose the table."],
   ["--encoding", "Here: “How the file is written” where you chose the table."],
   ["--domain", "Here: “More about this column”, Stated domain."],

@@ -1,0 +1,220 @@
+"""Recodes: what they make of values, and that everything after the table knows only that."""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import sfumato as sf
+from sfumato.errors import DataError, QueryError, UsageError
+from sfumato.table.recodes import RECODES, parse_recode
+from sfumato.table.sources import find_source
+
+
+def recoded(values: Any, text: str) -> list[Any]:
+    source, _ = parse_recode(text).apply(find_source(pa.table({"c": values})), "c")
+    found = pa.chunked_array(
+        [batch.column(0) for batch in source.batches(["c"], 3)]
+    ).combine_chunks()
+    plain = found.dictionary_decode() if pa.types.is_dictionary(found.type) else found
+    assert plain.type == source.schema.field("c").type
+    return list(plain.to_pylist())
+
+
+DAY = datetime.date(2026, 11, 15)
+GOLDEN = [
+    ([0, 17, 18, None, 90], "bins(0, 18, inf)", ["[0, 18)"] * 2 + ["[18, inf)", None, "[18, inf)"]),
+    ([2.5, -2.5, 7.4, None], "round(5)", [5.0, 0.0, 5.0, None]),
+    ([1, 2, 3, -1, -3], "round(0.5)", [1.0, 2.0, 3.0, -1.0, -3.0]),
+    ([2**62 + 3, -(2**62) - 3], "round(10)", [2**62 + 6, -(2**62) - 6]),
+    ([1, 95, None], "top(90)", [1, 90, None]),
+    ([1, 95, None], "bottom(18.5)", [18.5, 95.0, None]),
+    ([float("nan"), 1.0], "top(0.5)", [None, 0.5]),
+    ([DAY, None], "year", [2026, None]),
+    ([datetime.datetime(5, 2, 3)], "month", ["0005-02"]),
+    (["428.0", "V2", None], "prefix(3)", ["428", "V2", None]),
+    ([10115, 80331], "prefix(2)", ["10", "80"]),
+    (["a", "b", "c"], "groups(a:x;b:x;*:rest)", ["x", "x", "rest"]),
+    (["a"] * 4 + ["b", "c"], "rare(2)", ["a"] * 4 + ["other"] * 2),
+    (["a"] * 4 + ["b"] * 3 + ["c"], "rare(2, other=else)", ["a"] * 4 + ["else"] * 4),
+    # 250 alone would show how few it is: 428 joins it
+    (["4280", "4281", "250"] * 2, "prefix(3) then rare(3)", ["other"] * 6),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("values", "text", "expected"), GOLDEN)
+def test_what_becomes_of_values(values: list[Any], text: str, expected: list[Any]) -> None:
+    found = recoded(values, text)
+    assert [None if isinstance(v, float) and math.isnan(v) else v for v in found] == expected
+    if all(isinstance(value, str | None) for value in values):
+        coded = pa.array(values).dictionary_encode()
+        assert recoded(coded, text) == expected
+
+
+@given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=20), st.integers(1, 10**6))
+def test_rounding_is_exact(numbers: list[int], step: int) -> None:
+    inside = [n for n in numbers if abs(n) < 2**63 - 2 * step] or [0]
+    expected = [(2 * n + step) // (2 * step) for n in inside]
+    assert recoded(pa.array(inside, pa.int64()), f"round({step})") == [e * step for e in expected]
+
+
+@given(
+    st.dictionaries(st.text("abcdef", min_size=1, max_size=2), st.integers(1, 9), min_size=1),
+    st.integers(2, 9),
+)
+def test_no_merged_value_is_rarer_than_said(counts: dict[str, int], people: int) -> None:
+    values = [value for value, count in counts.items() for _ in range(count)]
+    found = recoded(values, f"rare({people}, other=!)")
+    shown = {value: found.count(value) for value in found}
+    alone = set(shown) == {"!"}  # everybody together may be fewer
+    assert alone or min(shown.values()) >= people
+    assert all(shown[v] == counts[v] for v in shown if v != "!")  # nobody else was touched
+
+
+@pytest.mark.parametrize("name", RECODES)
+def test_text_forms_are_read_back(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "groups.csv"
+    path.write_text('"a, (b); c:d","x,y",z\n*,rest,all\n', encoding="utf-8")
+    text = RECODES[name].example.replace("@file.csv", f"@{path}")
+    read = parse_recode(text)
+    assert parse_recode(str(read)) == read
+    assert "@" not in str(read)  # a manifest must not name a file
+    if name == "groups":
+        assert recoded(["a, (b); c:d", "q"], str(read)) == ["x,y", "rest"]
+        assert recoded(["a, (b); c:d", "q"], text.replace("level=1", "level=2")) == ["z", "all"]
+
+
+def people(rows: int = 4000) -> pa.Table:
+    draw = np.random.default_rng(5)
+    age = draw.integers(18, 97, rows)
+    return pa.table(
+        {
+            "age": age,
+            "income": draw.integers(0, 100, rows),
+            "since": pa.array(draw.integers(0, 700, rows).astype("int32")).cast(pa.date32()),
+            "zip": [f"0{n}" for n in draw.integers(1000, 1099, rows)],
+            "icd": [f"{n / 10:.1f}" for n in draw.integers(1000, 1060, rows)],
+        }
+    )
+
+
+RECODE = {
+    "age": "top(90) then bins(18, 30, 60, 90)",
+    "income": "top(80) then round(10)",
+    "since": "month",
+    "zip": "prefix(4)",
+    "icd": "prefix(3) then rare(50)",
+}
+ROLES: dict[str, Any] = {"quasi": ["age", "income", "since", "zip"], "sensitive": "icd"}
+
+
+@pytest.mark.parametrize("guarantee", ["l-diversity(3)", "rho-privacy(0.3, 0.6)"])
+def test_a_release_knows_only_recoded_values(tmp_path: Path, guarantee: str) -> None:
+    table = people()
+    done = sf.publish(
+        table, guarantee, to=tmp_path / "r", recode=RECODE, receipt=tmp_path / "q", **ROLES
+    )
+    assert {c.name: c.recode for c in done.manifest.columns} == RECODE
+    release = sf.open(tmp_path / "r")
+    ages = table.column("age").to_numpy()
+
+    def count(condition: str) -> float:
+        return float(release.sql(f"SELECT COUNT(*) FROM release WHERE {condition}").value)
+
+    assert count("age >= 30") == (ages >= 30).sum()
+    assert count("60 > age") == (ages < 60).sum()
+    assert count("age BETWEEN 30 AND 90") == (ages >= 30).sum()
+    assert count("NOT age >= 100") == 4000
+    assert count("since >= '1971-01'") > 0
+    assert count("zip = '0105'") > 0
+    for asked, told in [
+        ("age >= 40", "40 would cut one in two. Ask >= or < at one of the edges 18, 30, 60, 90"),
+        ("age > 30", "would cut one in two"),
+        ("income > 90", r"recoded \(top\(80\) then round\(10\)\) and holds numbers from 0 to 80"),
+        ("zip = '01052'", "Did you mean '0105'.* The column was recoded: prefix\\(4\\)"),
+    ]:  # fmt: skip
+        with pytest.raises(QueryError, match=told):
+            count(asked)
+    groups = release.sql("SELECT age, COUNT(*) FROM release GROUP BY age ORDER BY age DESC")
+    assert [row["age"] for row in groups.to_json()["rows"]] == ["[60, 90]", "[30, 60)", "[18, 30)"]
+    assert sf.audit(table, tmp_path / "r").holds is True
+    assert sf.audit(table, tmp_path / "r", receipt=tmp_path / "q").holds is True
+
+
+def test_bins_sort_by_number(tmp_path: Path) -> None:
+    costs = pa.table({"x": [0] * 500, "cost": [5 * n % 2500 for n in range(500)]})
+    sf.publish(
+        costs, "l-diversity(2)", to=tmp_path / "r", quasi="x", sensitive="cost",
+        recode={"cost": "bins(0, 50, 1000, 2000, 2500)"},
+    )  # fmt: skip
+    asked = sf.open(tmp_path / "r").sql("SELECT cost, COUNT(*) FROM release GROUP BY cost")
+    labels = ["[0, 50)", "[50, 1000)", "[1000, 2000)", "[2000, 2500]"]
+    assert [row["cost"] for row in asked.to_json()["rows"]] == labels
+    told = sf.open(tmp_path / "r").sql("SELECT COUNT(*) FROM release WHERE cost >= 1000")
+    assert told.value == pytest.approx(300, abs=4 * told.to_json()["rows"][0]["count_stderr"] + 1)
+
+
+def test_leading_zeros_of_codes_in_csv(tmp_path: Path) -> None:
+    path = tmp_path / "people.csv"
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows(
+            [["zip", "ill"], *([f"0{n}", "ab"[n % 2]] for n in range(100, 200))]
+        )
+    table = sf.read(path, quasi="zip", sensitive="ill", recode={"zip": "prefix(2)"})
+    (batch,) = table.batches(["zip"])
+    assert set(batch.column(0).to_pylist()) == {"01"}
+
+
+def test_spark_recodes_where_the_frame_is(tmp_path: Path, spark: Any) -> None:
+    table = people(600)
+    frame = spark.createDataFrame(table.to_pandas())
+    sf.publish(frame, "l-diversity(3)", to=tmp_path / "r", recode=RECODE, **ROLES)
+    manifest = json.loads((tmp_path / "r" / "manifest.json").read_text())
+    assert {c["name"]: c["recode"] for c in manifest["columns"]} == RECODE
+    local = sf.publish(table, "l-diversity(3)", to=tmp_path / "l", recode=RECODE, **ROLES)
+    files = sorted((tmp_path / "r").glob("records*/*.parquet")) or [tmp_path / "r/records.parquet"]
+    told = pa.concat_tables(pq.read_table(f) for f in files)
+    ours = pq.read_table(tmp_path / "l" / "records.parquet")
+    for name in ROLES["quasi"]:
+        assert sorted(map(str, told.column(name).to_pylist())) == sorted(
+            map(str, ours.column(name).to_pylist())
+        )
+    assert local.manifest.rows == manifest["rows"]
+    assert sf.audit(table, tmp_path / "r").holds is True
+
+
+def test_a_hierarchy_that_nobody_uses_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "zips.csv"
+    zips = sorted(set(people().column("zip").to_pylist()))
+    path.write_text("\n".join(f"{code},{code[:4]},0" for code in zips))
+    roles: dict[str, Any] = {"quasi": ["zip"], "sensitive": "icd", "drop_rest": True}
+    with pytest.raises(UsageError, match=r"--recode 'zip=groups\(@FILE, level=1\)'"):
+        sf.publish(
+            people(), "l-diversity(3)", to=tmp_path / "r", mechanism="optimal",
+            hierarchies={"zip": path}, **roles,
+        )  # fmt: skip
+    sf.publish(
+        people(), "l-diversity(3)", to=tmp_path / "r", mechanism="optimal",
+        recode={"zip": f"groups(@{path}, level=1)"}, **roles,
+    )  # fmt: skip
+    asked = sf.open(tmp_path / "r").sql("SELECT zip, COUNT(*) FROM release GROUP BY zip")
+    assert {row["zip"] for row in asked.to_json()["rows"]} == {code[:4] for code in zips}
+
+
+def test_groups_that_lack_a_value_say_how_many_not_which(tmp_path: Path) -> None:
+    table = sf.read(
+        people(50), quasi=[], sensitive="icd", drop_rest=True, recode={"icd": "groups(a:b)"}
+    )
+    with pytest.raises(DataError, match=r"Column 'icd' has values without a group, in 50 of 50"):
+        list(table.batches(["icd"]))
