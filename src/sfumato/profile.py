@@ -91,9 +91,10 @@ class BinnedCounts:
 
 @dataclass(frozen=True, eq=False)
 class Profile:
-    """What a mechanism may look at."""
+    """What a mechanism may look at. `dropped` rows, without a sensitive value, are not counted."""
 
     rows: int
     histograms: Mapping[str, Histogram]
     cells: Cells | None = None
     binned: BinnedCounts | None = None
+    dropped: int = 0

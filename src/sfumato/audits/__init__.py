@@ -35,6 +35,7 @@ from sfumato.audits.small_sum import (
     check_published_counts,
     check_traced_groups,
 )
+from sfumato.engines.exposure import exposure_of
 from sfumato.engines.receipts import Receipt
 from sfumato.errors import UsageError
 from sfumato.guarantees import Guarantee, ReconstructionPrivacy, SmallSum
@@ -126,7 +127,7 @@ def audit(
     found += _unjudged(case, found)
     if before is not None:
         found += check_previous(case, before)
-    return Verdict(tuple(found), _tested(case, before))
+    return Verdict(tuple(found), _tested(case, before), exposure_of(opened, case.profile))
 
 
 def _replayed(table: Any, release: Release, receipt: Receipt) -> Verdict:
@@ -140,7 +141,7 @@ def _replayed(table: Any, release: Release, receipt: Receipt) -> Verdict:
         f"{manifest.guarantee} of {names}, {manifest.rows:,} records, each made again from the "
         "receipt and compared"
     )
-    return Verdict(tuple(found), tested)
+    return Verdict(tuple(found), tested, exposure_of(release, case.profile))
 
 
 def _tested(case: AuditCase, before: Before | None) -> str:

@@ -208,6 +208,15 @@ def _posteriors(case: AuditCase, connection: Any) -> Iterator[Finding]:
     told = case.release.discloses_histogram or isinstance(case.guarantee, LDiversity)
     for code in order:
         share, bucket, count, size = largest[code]
+        if ceilings[code] >= 1:
+            yield Finding.told(
+                catalogue.POSTERIOR,
+                share,
+                column=histogram.column,
+                about=value_text(histogram.values[code]),
+                witness=f"bucket {bucket}: {count} of {size}",
+            )
+            continue
         yield Finding.limited(
             catalogue.POSTERIOR,
             share,

@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 from sfumato.audits.catalogue import Check, Disclosure
+from sfumato.engines.exposure import Exposure
 from sfumato.shown import Shown, html_paragraphs, html_table
 
 Figure = float | int | Fraction | str
@@ -171,7 +172,8 @@ class Finding:
 class Verdict(Shown):
     """All findings of an audit. It holds where every check was made and none failed.
 
-    `tested` says what was looked at, for the headline.
+    `tested` says what was looked at, for the headline; `exposure` what a release that keeps its
+    promise shows of people all the same.
 
     >>> from sfumato.audits.catalogue import ROWS
     >>> print(Verdict((Finding.limited(ROWS, 10, Direction.EXACTLY, 10),), "l-diversity(2) of s"))
@@ -181,6 +183,7 @@ class Verdict(Shown):
 
     findings: tuple[Finding, ...]
     tested: str
+    exposure: Exposure | None = None
 
     @property
     def holds(self) -> bool | None:
@@ -210,6 +213,7 @@ class Verdict(Shown):
             "headline": self.headline,
             "tested": self.tested,
             "findings": [f.to_json() for f in self.findings],
+            "exposure": None if self.exposure is None else self.exposure.to_json(),
         }
 
     def __str__(self) -> str:
@@ -223,7 +227,11 @@ class Verdict(Shown):
                 failed = sum(finding.holds is False for finding in left)
                 said = f", {failed:,} of which fail" if failed else ""
                 lines.append(f"      and {len(left):,} more of the same check{said} (--json)")
-        return "\n".join([self.headline, *(f"  {line}" for line in lines)])
+        lines = [self.headline, *(f"  {line}" for line in lines)]
+        if self.exposure is not None:
+            lines += ["What it shows of people all the same:"]
+            lines += [f"  {line}" for line in str(self.exposure).splitlines()]
+        return "\n".join(lines)
 
     def _repr_html_(self) -> str:
         rows = [
@@ -231,7 +239,8 @@ class Verdict(Shown):
             for f in self.findings
         ]
         head = ("", "check", "measured", "limit", "where")
-        return html_paragraphs([self.headline]) + html_table(head, rows)
+        exposed = [] if self.exposure is None else str(self.exposure).splitlines()
+        return html_paragraphs([self.headline]) + html_table(head, rows) + html_paragraphs(exposed)
 
 
 def joined(holds: Iterable[bool | None]) -> bool | None:

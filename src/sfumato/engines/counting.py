@@ -57,7 +57,7 @@ def take_profile(
         values = sensitive_domain(table, column, counter.counts)
         counts = np.array([counter.counts.get(value, 0) for value in values], np.int64)
         histograms[column] = Histogram(column, values, counts)
-    return Profile(whole, histograms)
+    return Profile(whole, histograms, dropped=rows - whole)
 
 
 def drop_missing(table: Table, batch: pa.RecordBatch) -> pa.RecordBatch:

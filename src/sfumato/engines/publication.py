@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.engines.engine import Written
+from sfumato.engines.exposure import Exposure
 from sfumato.engines.kept_order import KEPT
 from sfumato.errors import DataError
 from sfumato.guarantees import Guarantee
@@ -23,14 +24,16 @@ from sfumato.version import __version__
 class Publication(Shown):
     """What `publish` did: where the release is and what it holds.
 
-    `notes` follow from exact counts: they are for the steward and stand nowhere in the release.
-    Nor does `offer`: what a promise to fewer readers would gain, where there is such a promise.
+    `rows` are those of the table. `notes` and `exposure` follow from exact counts: they are for the
+    steward and stand nowhere in the release. Nor does `offer`: what a promise to fewer readers
+    would gain, where there is such a promise.
     """
 
     release: Path
     manifest: Manifest
     rows: int
     seconds: float
+    exposure: Exposure
     notes: tuple[str, ...] = ()
     offer: str = ""
 
@@ -42,9 +45,12 @@ class Publication(Shown):
             f"  mechanism  {manifest.mechanism}",
             *(f"  {sentence}" for sentence in (*manifest.statement, *manifest.caveats)),
         ]
-        if self.notes:
-            lines.append("For your eyes only, the release does not say it:")
-            lines += [f"  {sentence}" for sentence in self.notes]
+        said = "".join(manifest.statement)
+        told = [note for note in self.notes if note not in said]
+        told += self.exposure.lines(promised=False)
+        if told:
+            lines.append("For your eyes only, from the counts of the table:")
+            lines += [f"  {sentence}" for sentence in told]
         return "\n".join(lines)
 
     def to_json(self) -> dict[str, Any]:
@@ -57,6 +63,7 @@ class Publication(Shown):
             "rows_published": self.manifest.rows,
             "withheld": self.manifest.withheld,
             "seconds": round(self.seconds, 3),
+            "exposure": self.exposure.to_json(),
             "notes": list(self.notes),
             "offer": self.offer,
             "plan": self.manifest.plan,

@@ -18,6 +18,7 @@ from sfumato.engines.choosing import (
 )
 from sfumato.engines.counting import Progress, no_progress
 from sfumato.engines.engine import Engine, RunOptions
+from sfumato.engines.exposure import exposure_of
 from sfumato.engines.local import LocalEngine
 from sfumato.engines.publication import Publication, key_caveats, make_manifest, steward_notes
 from sfumato.engines.receipts import Receipt, describe_table, receipt_file
@@ -122,10 +123,16 @@ def publish(
                     table=describe_table(table),
                 )
             )
-    notes = steward_notes(profile, promised)
     seconds = time.perf_counter() - began
-    offer = "" if named is not None else weaker_offer(profile, promised, plan, draws)
-    return Publication(Path(to), manifest, profile.rows, seconds, notes, offer)
+    return Publication(
+        Path(to),
+        manifest,
+        profile.rows + profile.dropped,
+        seconds,
+        exposure_of(Release(to, verify=False), profile),
+        steward_notes(profile, promised),
+        "" if named is not None else weaker_offer(profile, promised, plan, draws),
+    )
 
 
 def run(

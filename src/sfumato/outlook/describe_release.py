@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sfumato.columns import Range, Values, list_some, value_text
+from sfumato.engines.exposure import exposure_of
 from sfumato.outlook.description import Description
 from sfumato.pages.tables import ReportTable
 from sfumato.release import Release
@@ -34,12 +35,18 @@ def describe_release(release: Release) -> Description:
             ("randomness", manifest.randomness),
         ],
     )
+    exposed = ReportTable(
+        "Exposure",
+        "what it shows of people, told from the release alone",
+        ("",),
+        [(line,) for line in str(exposure_of(release)).splitlines()],
+    )
     notes = [
         *manifest.statement,
         *manifest.caveats,
         "Does not protect against: " + "; ".join(manifest.does_not_protect) + ".",
     ]
-    return Description(manifest.rows, [columns, facts], notes)
+    return Description(manifest.rows, [columns, facts, exposed], notes)
 
 
 def domain_text(domain: Values | Range | None, most: int = 0) -> str:

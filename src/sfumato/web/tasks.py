@@ -192,7 +192,7 @@ def make_release(
             "statement": list(manifest.statement),
             "does_not_protect": list(manifest.does_not_protect),
             "caveats": list(manifest.caveats),
-            "notes": list(made.notes),
+            "notes": [*made.notes, *made.exposure.lines(promised=False)],
             "columns": [
                 {
                     "name": column.name,

@@ -179,7 +179,9 @@ def take_profile(table: Table, frame: Any) -> tuple[Profile, Sections]:
     rows = {histogram.rows for histogram in histograms.values()}
     if len(rows) > 1:
         raise DataError(f"{table.label} changed while it was being counted. Use a fixed copy.")
-    profile = Profile(rows.pop(), histograms)
+    whole = rows.pop()
+    dropped = frame.count() - whole if table.missing == "drop" else 0
+    profile = Profile(whole, histograms, dropped=dropped)
     return profile, Sections(profile, partitions)
 
 

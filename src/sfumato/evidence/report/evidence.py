@@ -17,6 +17,7 @@ from sfumato.audits import Finding, audit
 from sfumato.audits.case import raw_table
 from sfumato.audits.findings import joined
 from sfumato.engines.counting import Progress
+from sfumato.engines.exposure import Exposure, exposure_of
 from sfumato.errors import InfeasibleGuarantee, SfumatoError
 from sfumato.evidence.compare.accuracy import EDGES, measure_accuracy
 from sfumato.evidence.report.discreet import (
@@ -80,6 +81,7 @@ class Evidence:
     release: Release
     formula: str
     expected: tuple[ExpectedErrors | str, ...]
+    exposure: Exposure  # told from the release alone
     findings: tuple[Finding, ...] | None = None
     headline: str | None = None
     attacks: tuple[ShownAttack, ...] | None = None
@@ -117,6 +119,7 @@ class Evidence:
                 "does_not_protect": list(manifest.does_not_protect),
                 "caveats": list(manifest.caveats),
             },
+            "exposure": self.exposure.to_json(),
             "randomness": {"origin": manifest.randomness, "policy": SEEDS[manifest.randomness]},
             "predicted": [_expected_json(each) for each in self.expected],
             "audit": None
@@ -150,6 +153,7 @@ def collect(
     steps = 1 if table is None else 4
     progress("reading the release", 0, steps)
     expected = tuple(expected_errors(release, column) for column in sensitive)
+    exposed = exposure_of(release)
     versions = {
         "sfumato, when published": manifest.sfumato,
         "sfumato, for this report": __version__,
@@ -158,7 +162,7 @@ def collect(
     }
     if table is None:
         progress("done", steps, steps)
-        return Evidence(release, promise.formula(), expected, versions=versions)
+        return Evidence(release, promise.formula(), expected, exposed, versions=versions)
     declared = raw_table(table, release)
     problems: list[str] = []
     progress("auditing", 1, steps)
@@ -177,6 +181,7 @@ def collect(
         release,
         promise.formula(),
         expected,
+        exposed,
         findings,
         verdict.headline,
         None if outcomes is None else tuple(shown_attack(each) for each in outcomes),

@@ -42,6 +42,7 @@ def report_page(evidence: Evidence) -> Page:
         f"{manifest.rows:,} records, published under {manifest.guarantee} by {manifest.mechanism}.",
         [
             _promise(evidence),
+            _exposure(evidence),
             _published(evidence),
             _audit(evidence),
             _attacks(evidence),
@@ -85,6 +86,16 @@ def _promise(evidence: Evidence) -> Section:
         Bullets(manifest.does_not_protect),
     ]
     return Section("The promise", blocks)
+
+
+def _exposure(evidence: Evidence) -> Section:
+    return Section(
+        "What it shows of people all the same",
+        [
+            Paragraph("Told from the release alone, as anybody can who has it."),
+            Bullets(tuple(str(evidence.exposure).splitlines())),
+        ],
+    )
 
 
 def _published(evidence: Evidence) -> Section:

@@ -1,0 +1,204 @@
+"""How exposed the people of a release are: numbers that a steward should see before giving it out.
+
+Told from the release alone, or with the counts of the table behind it. Where a number cannot be
+known, it is None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from sfumato.columns import Column
+from sfumato.draws import IntArray
+from sfumato.errors import SfumatoError
+from sfumato.guarantees import parse_guarantee
+from sfumato.operators import Parts
+from sfumato.profile import Histogram, Profile
+from sfumato.release import BucketedRelease, GeneralizedRelease, Release, scan
+from sfumato.scratch import scratch_database
+from sfumato.shown import Shown
+
+FEW = 5  # people: a value that fewer have may name them
+_COUNTED = 1_000_000  # rows whose quasi columns are compared; of more, a part chosen by hash
+
+
+@dataclass(frozen=True)
+class ColumnExposure:
+    """Of one sensitive column: people whose value the release shows as it is, people about whom
+    nothing is promised, and values that fewer than `FEW` people have."""
+
+    column: str
+    shown_as_it_is: int | None
+    without_promise: int | None
+    rare_values: int | None
+
+
+@dataclass(frozen=True, repr=False)
+class Exposure(Shown):
+    """The numbers of a release. `alone` counts rows that nobody shares all quasi values with;
+    `alone_exact` says whether all rows were compared. `dropped` rows had no sensitive value.
+
+    >>> column = ColumnExposure("ill", 3, 4, 1)
+    >>> print(Exposure(10, 0, 2, 1, 6, True, (column,)))
+    3 of 10 people are shown with their value of 'ill' as it is.
+    Nothing is promised about the value of 'ill' of 4 people.
+    1 value of 'ill' is held by fewer than 5 people.
+    The smallest bucket has 1 record.
+    6 rows are alone with their quasi values.
+    2 rows without a sensitive value were dropped.
+    """
+
+    rows: int
+    withheld: int
+    dropped: int | None
+    smallest_bucket: int | None
+    alone: int | None
+    alone_exact: bool
+    columns: tuple[ColumnExposure, ...]
+
+    def lines(self, *, promised: bool = True) -> Iterator[str]:
+        """A sentence for everything that is not 0, the worst first.
+
+        `promised` says whether those without a promise are among it.
+        """
+        for each in self.columns:
+            if each.shown_as_it_is:
+                yield (
+                    f"{each.shown_as_it_is:,} of {self.rows:,} people are shown with their value "
+                    f"of {each.column!r} as it is."
+                )
+            if each.without_promise and promised:
+                yield (
+                    f"Nothing is promised about the value of {each.column!r} of "
+                    f"{each.without_promise:,} people."
+                )
+            if each.rare_values:
+                held = "value" if each.rare_values == 1 else "values"
+                are = "is" if each.rare_values == 1 else "are"
+                yield (
+                    f"{each.rare_values:,} {held} of {each.column!r} {are} held by fewer than "
+                    f"{FEW} people."
+                )
+        if self.smallest_bucket is not None:
+            yield f"The smallest bucket has {_rows(self.smallest_bucket, 'record')}."
+        if self.alone:
+            about = "" if self.alone_exact else "About "
+            are = "is" if self.alone == 1 else "are"
+            yield f"{about}{_rows(self.alone)} {are} alone with their quasi values."
+        if self.withheld:
+            yield f"{_rows(self.withheld)} {'was' if self.withheld == 1 else 'were'} withheld."
+        if self.dropped:
+            were = "was" if self.dropped == 1 else "were"
+            yield f"{_rows(self.dropped)} without a sensitive value {were} dropped."
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines()) or "Nobody is exposed more than the promise says."
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def _rows(number: int, what: str = "row") -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def exposure_of(release: Release, profile: Profile | None = None) -> Exposure:
+    """What a release shows of its people; `profile` has the counts of the table behind it.
+
+    Cost: one pass over the quasi columns, and one over the list of the buckets.
+    """
+    smallest = None
+    with scratch_database() as connection:
+        if isinstance(release, BucketedRelease):
+            listed = scan([release.file("sensitive")])
+            # every bucket lists so many fakes besides its records
+            found = connection.sql(
+                f"SELECT min(n) FROM (SELECT sum(count) AS n FROM {listed} GROUP BY bucket)"
+            ).fetchall()[0][0]
+            smallest = None if found is None else int(found) - release.fakes
+        alone, every = _alone(release, connection)
+        columns = tuple(_column(release, each, profile, connection) for each in release.sensitive)
+    manifest = release.manifest
+    dropped = 0 if manifest.missing != "drop" else None if profile is None else profile.dropped
+    return Exposure(release.rows, manifest.withheld, dropped, smallest, alone, every == 1, columns)
+
+
+def _alone(release: Release, connection: Any) -> tuple[int | None, int]:
+    """Rows with quasi values of their own, and one in how many of the hashes was looked at."""
+    if not release.shows_quasi_exactly or not release.quasi:
+        return None, 1
+    names = ", ".join('"' + column.name.replace('"', '""') + '"' for column in release.quasi)
+    every = -(-release.rows // _COUNTED)
+    found = connection.sql(
+        f"SELECT count(*) FROM (SELECT hash({names}) AS h FROM {scan(release.records)} "
+        f"WHERE h % {every} = 0 GROUP BY h HAVING count(*) = 1)"
+    ).fetchall()[0][0]
+    return int(found) * every, every
+
+
+def _column(
+    release: Release, column: Column, profile: Profile | None, connection: Any
+) -> ColumnExposure:
+    name = column.name
+    values = tuple(release.domain(name).to_pylist())
+    counts = _counts(release, column, connection)
+    if profile is not None:
+        histogram: Histogram | None = profile.histograms[name]
+    else:
+        histogram = None if counts is None else Histogram(name, values, counts)
+    without = rare = None
+    if histogram is not None:
+        with suppress(SfumatoError):  # a promise that nobody here knows, or not of this column
+            left_out = parse_guarantee(release.manifest.guarantee).left_out(histogram)
+            without = int(histogram.counts[left_out].sum())
+        rare = int(((histogram.counts > 0) & (histogram.counts < FEW)).sum())
+    return ColumnExposure(name, _shown_as_it_is(release, name, connection), without, rare)
+
+
+def _counts(release: Release, column: Column, connection: Any) -> IntArray | None:
+    """How many people have each value, where the release tells it."""
+    if isinstance(release, BucketedRelease) and release.histogram is not None:
+        return np.array(release.histogram, np.int64)
+    if not release.discloses_histogram:
+        return None
+    name = '"' + column.name.replace('"', '""') + '"'
+    bucketed = isinstance(release, BucketedRelease)
+    source = [release.file("sensitive")] if bucketed else release.records
+    number = "sum(count)" if bucketed else "count(*)"
+    found = connection.sql(
+        f"SELECT {name}, {number} AS n FROM {scan(source)} GROUP BY {name}"
+    ).to_arrow_table()
+    codes = release.shown_codes(found.select([column.name]), column.name)
+    counts = np.zeros(len(release.domain(column.name)), np.int64)
+    counts[codes] = found.column("n").to_numpy()
+    return counts
+
+
+def _shown_as_it_is(release: Release, name: str, connection: Any) -> int | None:
+    """People in buckets of one value, or in parts of one value."""
+    if isinstance(release, GeneralizedRelease):
+        return None  # values stand there as they are; whose they are, is what is hidden
+    if isinstance(release, BucketedRelease):
+        if release.fakes:
+            return 0
+        found = connection.sql(
+            f"SELECT coalesce(sum(n), 0) FROM (SELECT sum(count) AS n FROM "
+            f"{scan([release.file('sensitive')])} GROUP BY bucket HAVING count(*) = 1)"
+        ).fetchall()[0][0]
+        return int(found)
+    operator, part = release.operators.get(name), release.part_column(name)
+    if not isinstance(operator, Parts) or part is None:
+        return 0
+    single = [number for number, each in enumerate(operator.parts) if len(each.codes) == 1]
+    if not single:
+        return 0
+    quoted = '"' + part.replace('"', '""') + '"'
+    found = connection.sql(
+        f"SELECT count(*) FROM {scan(release.records)} WHERE {quoted} IN ({str(single)[1:-1]})"
+    ).fetchall()[0][0]
+    return int(found)
