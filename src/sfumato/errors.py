@@ -46,3 +46,7 @@ class SingularOperator(QueryError):
 
 class WeakPromiseWarning(UserWarning):
     """Something makes a release protect less, or answer worse, than its reader may expect."""
+
+
+class LeftoverWarning(UserWarning):
+    """A run that was killed had left something behind, which is gone now."""

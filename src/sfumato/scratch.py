@@ -1,36 +1,130 @@
-"""A DuckDB for passing counts, whose spilled data never lie where somebody may look.
+"""Folders and databases for passing data, which never stay where somebody may look.
 
-By itself DuckDB spills into `.tmp` of the current folder and leaves it there when it is killed.
-Raw values must not stay behind in a place that the steward does not watch.
+Raw values must not lie about in a place that the steward does not watch: DuckDB by itself spills
+into `.tmp` of the current folder, and leaves it there when it is killed. Every such folder is made
+here, readable by its owner alone, and goes away with what it serves. It is locked as long as its
+process lives, so that the next run knows the folders of killed ones and removes them.
 """
 
 from __future__ import annotations
 
+import fcntl
+import os
 import shutil
 import tempfile
+import warnings
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+from sfumato.errors import LeftoverWarning
 
 if TYPE_CHECKING:
     import duckdb
 
 MEMORY_LIMIT = "512MB"
+PREFIX = "sfumato-scratch-"
+_held: dict[Path, int] = {}  # the folders of this process, and the locks on them
+
+
+def scratch_folder(owner: object) -> Path:
+    """A private folder that goes away with its owner."""
+    folder = _made()
+    weakref.finalize(owner, _removed, folder)
+    return folder
+
+
+@contextmanager
+def scratch_space() -> Iterator[Path]:
+    """A private folder for as long as the block runs."""
+    folder = _made()
+    try:
+        yield folder
+    finally:
+        _removed(folder)
 
 
 def scratch_database(threads: int | None = None) -> duckdb.DuckDBPyConnection:
-    """An in-memory database under a memory limit that spills into a private folder.
-
-    The folder, readable by its owner alone, goes away with the connection.
-    """
+    """An in-memory database under a memory limit that spills into a private folder."""
     import duckdb
 
-    folder = tempfile.mkdtemp(prefix="sfumato-")
-    connection = duckdb.connect(
-        config={
-            "memory_limit": MEMORY_LIMIT,
-            "temp_directory": folder,
-            **({} if threads is None else {"threads": threads}),
-        }
-    )
-    weakref.finalize(connection, shutil.rmtree, folder, ignore_errors=True)
+    folder = _made()
+    try:
+        connection = duckdb.connect(
+            config={
+                "memory_limit": MEMORY_LIMIT,
+                "temp_directory": str(folder),
+                **({} if threads is None else {"threads": threads}),
+            }
+        )
+    except BaseException:
+        _removed(folder)
+        raise
+    weakref.finalize(connection, _removed, folder)
     return connection
+
+
+def remove_all() -> None:
+    """Remove every folder of this process at once: it is about to end."""
+    for folder in list(_held):
+        _removed(folder)
+
+
+def _made() -> Path:
+    if not _held:
+        sweep()
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=PREFIX))
+        lock = _locked(folder)
+        if lock is not None:
+            _held[folder] = lock
+            return folder
+
+
+def _locked(folder: Path) -> int | None:
+    """A descriptor that holds the folder; None where another process has it, or took it away."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.fstat(descriptor).st_ino == folder.stat().st_ino:
+            return descriptor
+    except OSError:
+        pass
+    os.close(descriptor)
+    return None
+
+
+def _removed(folder: Path) -> None:
+    lock = _held.pop(folder, None)
+    shutil.rmtree(folder, ignore_errors=True)
+    if lock is not None:
+        with suppress(OSError):
+            os.close(lock)
+
+
+def sweep() -> int:
+    """Remove the folders of killed runs, and say so; how many there were."""
+    found = 0
+    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        try:
+            ours = not folder.is_symlink() and folder.stat().st_uid == os.getuid()
+        except OSError:
+            continue
+        lock = _locked(folder) if ours and folder not in _held else None
+        if lock is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+            os.close(lock)
+            found += 1
+    if found:
+        warnings.warn(
+            f"A run that was killed had left {found} folder{'s' * (found > 1)} with raw data in "
+            f"{tempfile.gettempdir()}: removed.",
+            LeftoverWarning,
+            stacklevel=4,
+        )
+    return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from sfumato.errors import SfumatoError, UsageError
 from sfumato.guarantees import parse_guarantee
 from sfumato.operators.base import FloatArray
 from sfumato.release import Release
+from sfumato.scratch import scratch_space
 from sfumato.table import Table, is_number
 
 MOST_TARGETS = 10_000
@@ -147,9 +147,9 @@ def _fresh_knowledge(
         return knowledge_of(people, None, table)
     manifest = release.manifest
     again = raw_table(people.records, release)
-    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+    with scratch_space() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what it warns of was said when the release was made
-        to = Path(folder) / "release"
+        to = folder / "release"
         mechanism = mechanism_on_merged(manifest.mechanism)
         publish(again, manifest.guarantee, to=to, mechanism=mechanism, seed=number, left_out=1)
         return knowledge_of(people, Release(to, verify=False), table)

@@ -7,7 +7,6 @@ differs, in any column, in content or in place, is found, whatever the kind of r
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +25,7 @@ from sfumato.engines.receipts import Receipt
 from sfumato.errors import InfeasibleGuarantee
 from sfumato.release import FileEntry, Manifest, Release, record_files
 from sfumato.release.manifest import NAME
+from sfumato.scratch import scratch_space
 from sfumato.table import Table
 from sfumato.table.sources import find_source
 from sfumato.version import __version__
@@ -46,8 +46,8 @@ def declared_again(origin: Any, receipt: Receipt) -> Table:
 def check_replay(case: AuditCase, receipt: Receipt) -> Iterator[Finding]:
     """Publish again and compare. Costs what publishing costs, and a reading of both files."""
     release = case.release
-    with tempfile.TemporaryDirectory(prefix="sfumato-", ignore_cleanup_errors=True) as folder:
-        again = Path(folder) / "release"
+    with scratch_space() as folder:
+        again = folder / "release"
         try:
             manifest = repeat(receipt, case.table, release, again)
         except InfeasibleGuarantee as error:

@@ -12,5 +12,5 @@ def main() -> None:
     except KeyboardInterrupt:  # while the program was still being loaded
         import sys
 
-        sys.stderr.write("sfumato: Stopped. Nothing was left behind.\n")
+        sys.stderr.write("sfumato: Stopped by SIGINT. Nothing was left behind.\n")
         sys.exit(130)

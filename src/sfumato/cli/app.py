@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import sys
 import tomllib
 import warnings
@@ -12,6 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
+from sfumato.cli import stopping
 from sfumato.errors import SfumatoError, UsageError
 from sfumato.table_options import TABLE_OPTIONS
 from sfumato.version import __version__
@@ -154,6 +156,7 @@ def _whole_program() -> typer.Typer:
 
 def _run(program: typer.Typer) -> int:
     warnings.showwarning = _show_warning
+    stopping.watch()
     try:
         program(_job_first(sys.argv[1:]))
     except SfumatoError as error:
@@ -162,8 +165,11 @@ def _run(program: typer.Typer) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    except stopping.Stopped as stopped:
+        _complain(stopping.message(stopped.number))
+        return 128 + stopped.number
     except KeyboardInterrupt:
-        _complain("Stopped. Nothing was left behind.")
+        _complain(stopping.message(signal.SIGINT))
         return 130
     except OSError as error:
         where = f" {str(error.filename)!r}" if error.filename else ""

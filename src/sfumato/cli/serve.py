@@ -47,10 +47,12 @@ def serve(
         raise UsageError(
             f"The page needs {' and '.join(missing)}. Install them with: pip install 'sfumato[web]'"
         )
+    from sfumato.cli import stopping
     from sfumato.web.app import Settings
     from sfumato.web.server import check_host, listen, memory_of_machine
     from sfumato.web.server import serve as run
 
+    stopping.leave()  # the server has handlers of its own
     memory = size(memory_limit, "--memory-limit") if memory_limit else memory_of_machine() // 2
     settings = Settings(
         state=state or usual_state(),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 import threading
 import weakref
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -17,6 +15,7 @@ from sqlglot import exp
 from sfumato.errors import QueryError
 from sfumato.queries.dialect import Node, sql_text
 from sfumato.queries.statements import RecordSums, named, select, settings, view_of_records
+from sfumato.scratch import scratch_folder
 
 if TYPE_CHECKING:
     import duckdb
@@ -38,10 +37,8 @@ def locked_database(
     """
     import duckdb
 
-    spill = tempfile.mkdtemp(prefix="sfumato-")
     connection = duckdb.connect(":memory:")
-    # the folder must go even if the set-up below fails
-    weakref.finalize(connection, shutil.rmtree, spill, ignore_errors=True)
+    spill = str(scratch_folder(connection))
     connection.execute(";".join(settings(paths, spill, MEMORY_LIMIT, threads)))
     connection.execute(view_of_records(paths, list(names.values())))
     return connection

@@ -7,15 +7,25 @@ import errno
 import fcntl
 import os
 import shutil
+import warnings
+import weakref
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from sfumato.errors import BundleError, DataError
+from sfumato.errors import BundleError, DataError, LeftoverWarning
 from sfumato.release.manifest import NAME, UNFINISHED, FileEntry, Manifest
 from sfumato.release.reader import Release
 from sfumato.release.records import FOLDER, number_parts
+
+_writing: weakref.WeakSet[BundleWriter] = weakref.WeakSet()
+
+
+def remove_unfinished() -> None:
+    """Remove what this process has not finished: it is about to end."""
+    for writer in list(_writing):
+        writer.leave()
 
 
 class BundleWriter:
@@ -30,6 +40,7 @@ class BundleWriter:
         self.place = Path(place)
         self.folder = self.place.parent / f".{self.place.name}{UNFINISHED}"
         self._lock: int | None = None
+        _writing.add(self)
         self._made: list[Path] = []  # folders above the place that were not there before
 
     def __enter__(self) -> Self:
@@ -42,11 +53,16 @@ class BundleWriter:
             self._made = [path for path in (above, *above.parents) if not path.exists()]
             self.folder.mkdir(parents=True, exist_ok=True)
             self._lock = _locked(self.folder)
-            self._clear()
+            if self._clear():
+                warnings.warn(
+                    f"A run that was killed had left a part of {str(self.place)!r}: removed.",
+                    LeftoverWarning,
+                    stacklevel=2,
+                )
         except BlockingIOError:
             raise DataError(f"Another run is publishing to {str(self.place)!r} just now.") from None
         except OSError as error:
-            self._leave()
+            self.leave()
             raise unwritable(self.place, error) from None
         return self
 
@@ -56,7 +72,7 @@ class BundleWriter:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._leave()
+        self.leave()
         if isinstance(error, OSError):
             raise unwritable(self.place, error) from None
 
@@ -97,7 +113,7 @@ class BundleWriter:
                 f"Nothing was published, because the release could not be opened again: {error}"
             ) from None
 
-    def _leave(self) -> None:
+    def leave(self) -> None:
         """Remove what this run made, unless the release has appeared."""
         if self._lock is not None:
             shutil.rmtree(self.folder, ignore_errors=True)
@@ -107,12 +123,15 @@ class BundleWriter:
             with contextlib.suppress(OSError):  # somebody else may use it by now
                 path.rmdir()
 
-    def _clear(self) -> None:
-        for path in self.folder.iterdir():
+    def _clear(self) -> bool:
+        """Remove what is there; whether there was anything."""
+        paths = list(self.folder.iterdir())
+        for path in paths:
             if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path)
             else:
                 path.unlink()
+        return bool(paths)
 
 
 def unwritable(place: Path, error: OSError) -> DataError:

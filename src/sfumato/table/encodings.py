@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import codecs
 import shutil
-import tempfile
-import weakref
 from pathlib import Path
 
 from sfumato.errors import DataError
+from sfumato.scratch import scratch_folder
 
 _CHUNK = 1 << 20
 _MARKS = ((codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
@@ -27,9 +26,7 @@ def as_utf8(path: Path, encoding: str, owner: object) -> Path:
     if codecs.lookup(wanted).name == "utf-8":
         _require_utf8(path)
         return path
-    folder = tempfile.mkdtemp(prefix="sfumato-")
-    weakref.finalize(owner, shutil.rmtree, folder, ignore_errors=True)
-    copy = Path(folder) / "table.csv"
+    copy = scratch_folder(owner) / "table.csv"
     try:
         with (
             path.open(encoding=wanted, newline="") as source,
