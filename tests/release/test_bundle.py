@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import sfumato as sf
-from sfumato.errors import BundleError, DataError
+from sfumato.errors import BundleError, DataError, LeftoverWarning
 from sfumato.release import BundleWriter, Manifest, Release
 from sfumato.release.bundle import UNFINISHED
 
@@ -151,7 +151,8 @@ def test_leftovers_of_a_dead_run_are_removed(tmp_path: Path, people: Any, leftov
     keep = tmp_path / "precious"
     keep.touch()
     table = sf.read(people(100), quasi="age,sex,region", sensitive="disease")
-    sf.publish(table, "rho-privacy(0.3, 0.6)", to=tmp_path / "release", mechanism="uniform")
+    with pytest.warns(LeftoverWarning, match="had left a part of"):
+        sf.publish(table, "rho-privacy(0.3, 0.6)", to=tmp_path / "release", mechanism="uniform")
     assert leftovers(tmp_path) == [
         "precious", "release", "release/manifest.json", "release/records.parquet",
     ]  # fmt: skip
