@@ -26,6 +26,14 @@ SHARES = (0.24, 0.2, 0.16, 0.12, 0.1, 0.08, 0.06, 0.04)
 STARTED_ONCE = ("spark", "postgres", "site")  # servers that a whole run shares
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Fitted models are kept in a folder of this run."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SFUMATO_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What tests share is made once: `--dist loadgroup` keeps its users in one process."""
     for item in items:

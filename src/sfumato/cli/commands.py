@@ -190,14 +190,16 @@ def query(
     """Ask SQL of a release and get answers with error bars."""
     from sfumato.queries import open_release
 
-    answer = open_release(release, engine=engine).sql(
-        sql,
-        confidence=confidence,
-        keys=keys,
-        consistent=consistent,
-        estimator=estimator,
-        threads=threads,
-    )
+    with ProgressLine("halves") as line:
+        answer = open_release(release, engine=engine).sql(
+            sql,
+            confidence=confidence,
+            keys=keys,
+            consistent=consistent,
+            estimator=estimator,
+            threads=threads,
+            progress=line.callback,
+        )
     if as_json:
         show_json(answer.to_json())
     else:

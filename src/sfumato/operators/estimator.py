@@ -33,7 +33,8 @@ class Moments:
     `sums[(e,)]` is Σ e over the records of a line, `sums[(d, e)]` is Σ d·e. Where groups were
     sampled and copied back to their size, `copies` published records stand for one draw, and
     `sampled` says whether the draw was from a sample. Classes with the same `pool` differ only in
-    what a mixed expression needs of them; None means that no two do.
+    what a mixed expression needs of them; None means that no two do. `quasi` has the codes of quasi
+    columns, for estimators that look at them.
 
     >>> counts = Moments.of_counts(np.array([[3.0, 0.0, 2.0]]), "n")
     >>> counts.shown[0].tolist(), counts.total("n").tolist()
@@ -47,6 +48,7 @@ class Moments:
     copies: FloatArray | None = None
     sampled: BoolArray | None = None
     pool: IntArray | None = None
+    quasi: tuple[IntArray, ...] | None = None
 
     @classmethod
     def of_counts(cls, counts: FloatArray, weight: Hashable) -> Moments:
@@ -164,6 +166,14 @@ class Totals(ABC):
     @abstractmethod
     def variance(self, gradient: Sequence[FloatArray | float]) -> FloatArray:
         """Var(Σ_j gradient_j·T̂_j) by row: with the gradient of f at T̂, that of f(T̂)."""
+
+    def unbiased(self) -> FloatArray:
+        """Unbiased estimates by (statistic, row), as far as there are any."""
+        return self.values
+
+    def noise(self, gradient: Sequence[FloatArray | float]) -> FloatArray:
+        """Var(Σ_j gradient_j·U_j) by row, U being `unbiased`."""
+        return self.variance(gradient)
 
     def interval(
         self,

@@ -28,7 +28,8 @@ RIDGES = (100.0, 30.0, 10.0, 3.0, 1.0)  # from the stiffest; the one that forese
 _BINS = 8  # that numeric columns are cut into besides
 _HELD_OUT = 5  # every fifth unit is kept back to choose by
 _STEPS = 60  # of the quasi-Newton search, at most
-_STILL = 1e-5  # the relative gain in likelihood at which it stops
+STILL = 1e-5  # the relative gain in likelihood at which it stops
+_TOLD = 0.2  # of what a true value would tell, by a shown one; it only sets the search's scale
 _LEAST = 1e-30  # the smallest likelihood of a record, so that its logarithm is finite
 
 
@@ -216,13 +217,15 @@ def fit_links(
     prior: FloatArray,
     pick: Callable[[int, int], IntArray],
     ridges: Sequence[float] = RIDGES,
+    cells: int = CELLS,
+    still: float = STILL,
 ) -> Links:
     """Softmax regression on quasi values, fitted to what is seen of the records.
 
     The ridge is the one under which units that were kept back are likeliest. `pick(n, k)` draws k
-    of n units in random order; so many are used that the fit stays within `CELLS`.
+    of n units in random order; so many are used that the fit stays within `cells`.
     """
-    share = min(1.0, CELLS / max(design.matrix.shape[0] * len(prior), 1))
+    share = min(1.0, cells / max(design.matrix.shape[0] * len(prior), 1))
     units = pick(evidence.units, max(int(evidence.units * share), min(evidence.units, 2)))
     start = np.log(np.maximum(prior, _LEAST))
     slopes = np.zeros((design.matrix.shape[1], len(prior)))
@@ -233,12 +236,12 @@ def fit_links(
         test = _Fit.of(design, evidence, units[kept])
         tried, best = slopes, -np.inf
         for each in ridges:
-            tried = fit.climb(start, tried, each)
+            tried = fit.climb(start, tried, each, still)
             found = test.likelihood(start, tried)
             if found <= best:
                 break
             best, ridge, slopes = found, float(each), tried
-    slopes = _Fit.of(design, evidence, units).climb(start, slopes, ridge)
+    slopes = _Fit.of(design, evidence, units).climb(start, slopes, ridge, still)
     return Links("softmax", start, design.tables(slopes), ridge)
 
 
@@ -303,25 +306,30 @@ class _Fit:
         scores /= scores.sum(axis=1, keepdims=True)
         return np.asarray(scores)
 
-    def climb(self, start: FloatArray, slopes: FloatArray, ridge: float) -> FloatArray:
+    def climb(
+        self, start: FloatArray, slopes: FloatArray, ridge: float, still: float = STILL
+    ) -> FloatArray:
         """The slopes that maximize the log likelihood less ridge · |slopes|² / 2."""
         from scipy.optimize import minimize
 
         transposed = self.design.T.tocsr()
+        # in units in which every slope is about as uncertain, the search needs few steps
+        records = np.asarray(self.design.power(2).sum(axis=0), np.float64)
+        unit = 1 / np.sqrt(ridge + _TOLD * np.outer(records, np.exp(start)))
 
         def loss(flat: FloatArray) -> tuple[float, FloatArray]:
-            table = flat.reshape(slopes.shape)
+            table = flat.reshape(slopes.shape) * unit
             chances = self._chances(start, table)
             likelihood, given = self.evidence.weigh(chances)
-            gradient = ridge * table - transposed @ (given - chances)
-            return 0.5 * ridge * float(flat @ flat) - likelihood, gradient.ravel()
+            gradient = (ridge * table - transposed @ (given - chances)) * unit
+            return 0.5 * ridge * float((table**2).sum()) - likelihood, gradient.ravel()
 
-        options: dict[str, Any] = {"maxiter": _STEPS, "maxcor": 8, "ftol": _STILL}
+        options: dict[str, Any] = {"maxiter": _STEPS, "maxcor": 8, "ftol": still}
         found = minimize(
             loss,
-            slopes.ravel(),
+            (slopes / unit).ravel(),
             jac=True,
             method="L-BFGS-B",
             options=options,  # type: ignore[call-overload]
         )
-        return np.asarray(found.x.reshape(slopes.shape))
+        return np.asarray(found.x.reshape(slopes.shape) * unit)

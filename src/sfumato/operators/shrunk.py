@@ -123,6 +123,13 @@ class ShrunkTotals(Totals):
     def variance(self, gradient: Gradient) -> FloatArray:
         return self._variances(gradient)[0]
 
+    def unbiased(self) -> FloatArray:
+        return self._by_row([self._estimated.unbiased(s.weight)[1] for s in self._statistics])
+
+    def noise(self, gradient: Gradient) -> FloatArray:
+        """What no bucket tells counts as noise, as wide as the ignorance."""
+        return np.maximum(self._variances(gradient)[2], 0.0) + self._unseen(gradient) ** 2
+
     def interval(
         self,
         value: FloatArray,

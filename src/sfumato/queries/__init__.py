@@ -6,6 +6,8 @@ the engine sums the records, numpy estimates. Nothing in here can see a raw tabl
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from sfumato.errors import QueryError, UsageError
@@ -26,12 +28,13 @@ def ask(
     estimator: str | None = None,
     threads: int | None = None,
     engine: Any = None,
+    progress: Callable[[str, int, int], None] | None = None,
 ) -> Answer:
     """Answer `sql` from a release alone.
 
     `confidence` is that of the intervals; `keys` shows the empty groups as well; `consistent`
     makes counts non-negative and lets them add up; `estimator` None is the kind's default;
-    `engine` is "local", "spark" or a Spark session.
+    `engine` is "local", "spark" or a Spark session; `progress` is told of a model that is fitted.
     """
     from sfumato.queries.evaluate import answer
     from sfumato.queries.parse import parse
@@ -50,6 +53,8 @@ def ask(
     question = parse(sql, release.columns)
     check_spelling(question, release.columns)
     request = Request(confidence, keys, consistent, estimator, threads, find_engine(engine))
+    if progress is not None:
+        request = replace(request, progress=progress)
     try:
         return answer(release, question, request)
     except RecursionError:

@@ -19,6 +19,7 @@ from sfumato.queries.answer import Answer
 from sfumato.queries.classes import ByValue, Classes, different
 from sfumato.queries.duals import variables
 from sfumato.queries.grid import grid
+from sfumato.queries.modelled import with_model
 from sfumato.queries.ordered import Ordered, add_ordered
 from sfumato.queries.question import Question
 from sfumato.queries.question_plan import Planned, QuestionPlan
@@ -36,6 +37,7 @@ from sfumato.queries.statements import answer_columns
 from sfumato.queries.statements import grid as grid_statement
 from sfumato.release import GeneralizedRelease, Release
 
+MODEL = "model"
 RECONSTRUCTIONS = ("em", "consistent", "paper")
 _NUMBERS = re.compile(r"BOOLEAN|U?(TINY|SMALL|BIG|HUGE)INT|U?INTEGER|FLOAT|DOUBLE|DECIMAL\(.*\)")
 _SOURCES: dict[type[Release], type[Source]] = {**SOURCES, GeneralizedRelease: GeneralizedSource}
@@ -46,6 +48,10 @@ def answer(release: Release, question: Question, request: Request) -> Answer:
     session = session_of(release, request.threads, request.engine)
     source = source_of(release, session)
     source.check(question, request)
+    if request.estimator == MODEL:
+        modelled = with_model(source, question, request)
+        request = replace(request, estimator=None) if modelled is None else request
+        source = modelled or source
     evaluation = Evaluation(source, question, request)
     several = len(question.groupings) > 1
     tables = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ class OpenedRelease(Release):
         consistent: bool = False,
         estimator: str | None = None,
         threads: int | None = None,
+        progress: Callable[[str, int, int], None] | None = None,
     ) -> Answer:
         """Answer `sql` from this release alone: see `sfumato.queries.ask`."""
         from sfumato.queries import ask
@@ -39,6 +41,7 @@ class OpenedRelease(Release):
             estimator=estimator,
             threads=threads,
             engine=self.engine,
+            progress=progress,
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -48,6 +48,7 @@ class Request:
     estimator: str | None = None
     threads: int | None = None
     engine: Any = None
+    progress: Callable[[str, int, int], None] = lambda stage, done, total: None
 
     @property
     def quantile(self) -> float:
@@ -63,10 +64,13 @@ class Shown:
     kept: BoolArray  # lines that show something the estimator knows
     copies: FloatArray | None = None
     sampled: BoolArray | None = None
+    quasi: tuple[IntArray, ...] | None = None  # codes of quasi columns
 
     def moments(self, classes: int, of: IntArray, sums: dict[Any, FloatArray]) -> Moments:
         if self.kept.all():
-            return Moments(classes, of, self.symbols, sums, self.copies, self.sampled)
+            return Moments(
+                classes, of, self.symbols, sums, self.copies, self.sampled, quasi=self.quasi
+            )
         kept = np.flatnonzero(self.kept)
         return Moments(
             classes,
@@ -75,6 +79,7 @@ class Shown:
             {weights: each[kept] for weights, each in sums.items()},
             None if self.copies is None else self.copies[kept],
             None if self.sampled is None else self.sampled[kept],
+            quasi=None if self.quasi is None else tuple(each[kept] for each in self.quasi),
         )
 
 
@@ -166,7 +171,7 @@ class PerturbedSource(ColumnSource):
     """A record shows what an operator made of its value."""
 
     title = "A perturbed release"
-    estimators = ("inverse", "em", "consistent", "paper")
+    estimators = ("inverse", "model", "em", "consistent", "paper")
     release: PerturbedRelease
 
     def shown(self, columns: Sequence[str]) -> list[str]:
@@ -252,7 +257,7 @@ class BucketedSource(Source):
     """A record shows its bucket, and a bucket lists values."""
 
     title = "A bucketed release"
-    estimators = tuple(FITS)
+    estimators = (*FITS, "model")
     release: BucketedRelease
 
     def shown(self, columns: Sequence[str]) -> list[str]:

@@ -1,0 +1,148 @@
+"""Records of a release as a model reads them: codes of quasi columns, and what is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from sfumato.draws import BoolArray, Draws, IntArray
+from sfumato.operators import Operator, Parts
+from sfumato.operators.base import FloatArray
+from sfumato.operators.buckets import BucketOperator
+from sfumato.operators.dealt import Dealt
+from sfumato.operators.links import Shown
+from sfumato.operators.model import CELLS, Reading, Sample
+from sfumato.queries.bucket_table import BucketTable
+from sfumato.queries.quasi_codes import QuasiCode, codes_of_columns
+from sfumato.release import Release
+
+_BATCH = 1 << 16  # records that are read at once
+
+Keep = Callable[[pa.Table, int], BoolArray]  # of the records of a batch, from this number on
+
+
+def coded_records(
+    release: Release, shown: Sequence[str], keep: Keep
+) -> tuple[list[QuasiCode], tuple[IntArray, ...], pa.Table]:
+    """The records that `keep` keeps: the codes of their quasi columns, and what they show."""
+    import pyarrow.parquet as pq
+
+    quasi = [column.name for column in release.quasi]
+    batches, start = [], 0
+    for path in release.records:
+        for batch in pq.ParquetFile(path).iter_batches(_BATCH, columns=[*quasi, *shown]):
+            table = pa.Table.from_batches([batch])
+            batches.append(table.filter(pa.array(keep(table, start))))
+            start += len(table)
+    kept = pa.concat_tables(batches)
+    columns = [kept.column(name) for name in quasi]
+    coded = [QuasiCode.of(column) for column in columns]
+    return coded, codes_of_columns(columns, coded), kept
+
+
+def drawn_sample(
+    release: Release, column: str, operator: Operator
+) -> tuple[list[QuasiCode], Sample]:
+    """Records that show what an operator made of their value."""
+    every = max(-(-release.rows * operator.domain_size // CELLS), 1)
+    names = release.shown_as(release.column(column))
+
+    def keep(table: pa.Table, start: int) -> BoolArray:
+        # records stand in no order that tells anything
+        return np.asarray((start + np.arange(len(table))) % every == 0, np.bool_)
+
+    coded, codes, kept = coded_records(release, names, keep)
+    shown = release.shown_codes(kept, column)
+    weights = operator.inverse().weigh(np.eye(operator.domain_size)).T
+
+    def reading(units: IntArray) -> Reading:
+        counts = np.bincount(shown[units], minlength=operator.values)
+        chances, prior, parts = shown_chances(operator, counts)
+        return Reading(Shown(shown, chances), prior, chances, weights, parts)
+
+    sample = Sample(
+        codes,
+        [each.size for each in coded],
+        [each.is_ordered for each in coded],
+        np.arange(len(shown)),
+        len(shown),
+        shown,
+        operator.symbol_parts[shown] if isinstance(operator, Parts) else None,
+        reading,
+        False,
+        len(shown) / max(release.rows, 1),
+    )
+    return coded, sample
+
+
+def shown_chances(
+    operator: Operator, counts: IntArray
+) -> tuple[FloatArray, FloatArray, FloatArray | None]:
+    """Pr(symbol | value) by (symbol, value), the shares of the values, and of sub-tables in values.
+
+    A value that several sub-tables hold is in each as often as the unbiased estimate says.
+    """
+    matrix = operator.matrix()
+    if isinstance(operator, Parts):
+        estimates = np.maximum(counts @ operator.weights(), 1e-3)
+        own, shares = operator.symbol_codes, operator.total(estimates)
+        chances = np.zeros((operator.values, operator.domain))
+        np.add.at(chances.T, own, matrix * (estimates / shares[own])[:, None])
+        parts = np.zeros((len(operator.parts), operator.domain))
+        parts[operator.symbol_parts, own] = estimates / shares[own]
+        return chances, shares / shares.sum(), parts
+    estimates = np.maximum(operator.estimate(counts.astype(np.float64)), 1e-3)
+    return matrix.T, estimates / estimates.sum(), None
+
+
+def listed_sample(
+    release: Release, table: BucketTable, draws: Draws
+) -> tuple[list[QuasiCode], Sample]:
+    """Records in buckets that list values; of large releases some buckets, whole."""
+    buckets, values = table.shares.shape
+    share = min(CELLS / max(release.rows * values, 1), 1.0)
+    chosen = np.zeros(buckets, np.bool_)
+    chosen[draws.choose("buckets of a model", buckets, max(int(buckets * share), 1))] = True
+
+    def keep(read: pa.Table, start: int) -> BoolArray:
+        return np.asarray(chosen[read.column("bucket").to_numpy()], np.bool_)
+
+    coded, codes, kept = coded_records(release, ["bucket"], keep)
+    number = np.cumsum(chosen) - 1
+    bucket = number[kept.column("bucket").to_numpy()]
+    shares = table.shares[np.flatnonzero(chosen)]
+    listed = shares.multiply(np.bincount(bucket, minlength=shares.shape[0])[:, None]).tocsr()
+    listed.sort_indices()
+    cells = listed.tocoo()
+
+    dealt = Dealt(
+        bucket,
+        cells.row.astype(np.int64),
+        cells.col.astype(np.int64),
+        np.round(cells.data).astype(np.int64),
+        values,
+    )
+    prior = np.maximum(table.counts, 1e-3)
+
+    def reading(units: IntArray) -> Reading:
+        some = listed[units]
+        held = np.asarray(some.sum(axis=0), np.float64)
+        operator = BucketOperator(held, (some.T @ shares[units]).toarray(), None)
+        placed = listed.multiply(1 / np.maximum(held, 1.0)).tocsr()
+        return Reading(dealt, prior / prior.sum(), placed, shares @ operator.seen_inverse)
+
+    sample = Sample(
+        codes,
+        [each.size for each in coded],
+        [each.is_ordered for each in coded],
+        bucket,
+        shares.shape[0],
+        bucket,
+        None,
+        reading,
+        True,
+        len(bucket) / max(release.rows, 1),
+    )
+    return coded, sample

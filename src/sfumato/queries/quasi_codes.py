@@ -1,0 +1,103 @@
+"""Quasi columns as small numbers, for models: ranges of numbers, and the most frequent texts.
+
+The codes follow from the release's own quasi columns. What is missing, not a number or rare has the
+last code of its column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sfumato.draws import IntArray
+from sfumato.operators.base import FloatArray
+
+MOST_CODES = 100  # of a column, besides the last
+
+
+@dataclass(frozen=True, eq=False)
+class QuasiCode:
+    """A column's codes: `edges` between ranges of numbers, or `texts` that have one each.
+
+    >>> ages = pa.chunked_array([[20, 30, None, 30]])
+    >>> QuasiCode.of(ages).codes(ages).tolist()
+    [0, 1, 2, 1]
+    >>> sexes = pa.chunked_array([["F", "M", "F"]])
+    >>> QuasiCode.of(sexes).codes(pa.chunked_array([["M", "X"]])).tolist()
+    [1, 2]
+    """
+
+    edges: FloatArray | None
+    texts: npt.NDArray[np.str_] | None
+
+    @classmethod
+    def of(cls, values: pa.ChunkedArray) -> QuasiCode:
+        """At quantiles where a column has more than `MOST_CODES` numbers, else number by number."""
+        if _is_ordered(values.type):
+            numbers = _numbers(values)
+            known = np.unique(numbers[np.isfinite(numbers)])
+            if len(known) > MOST_CODES:
+                parts = np.arange(1, MOST_CODES) / MOST_CODES
+                finite = numbers[np.isfinite(numbers)]
+                return cls(np.unique(np.quantile(finite, parts, method="higher")), None)
+            return cls(known[1:], None)
+        counted = pc.value_counts(_texts(values).drop_null())
+        names, counts = counted.field("values"), counted.field("counts")
+        order = np.lexsort((np.array(names.to_pylist(), str), -counts.to_numpy()))[:MOST_CODES]
+        return cls(None, np.sort(np.array(names.take(pa.array(order)).to_pylist(), str)))
+
+    @property
+    def is_ordered(self) -> bool:
+        return self.edges is not None
+
+    @property
+    def size(self) -> int:
+        if self.edges is not None:
+            return len(self.edges) + 2
+        assert self.texts is not None
+        return len(self.texts) + 1
+
+    def codes(self, values: pa.ChunkedArray) -> IntArray:
+        if self.edges is not None:
+            numbers = _numbers(values)
+            found = np.searchsorted(self.edges, numbers, side="right")
+            return np.where(np.isfinite(numbers), found, self.size - 1).astype(np.int64)
+        known = pa.array(self.texts, pa.string())
+        found = pc.index_in(_texts(values), value_set=known)
+        return np.asarray(pc.fill_null(found, self.size - 1).to_numpy(), np.int64)
+
+
+def codes_of_columns(
+    columns: Sequence[pa.ChunkedArray], coded: Sequence[QuasiCode]
+) -> tuple[IntArray, ...]:
+    return tuple(each.codes(values) for each, values in zip(coded, columns, strict=True))
+
+
+def _is_ordered(kind: pa.DataType) -> bool:
+    types = pa.types
+    return bool(
+        types.is_integer(kind)
+        or types.is_floating(kind)
+        or types.is_decimal(kind)
+        or types.is_temporal(kind)
+    )
+
+
+def _numbers(values: pa.ChunkedArray) -> FloatArray:
+    kind = values.type
+    if pa.types.is_temporal(kind):
+        narrow = pa.types.is_date32(kind) or pa.types.is_time32(kind)
+        values = values.cast(pa.int32() if narrow else pa.int64())
+    found = pc.fill_null(values.cast(pa.float64(), safe=False), float("nan"))
+    return np.asarray(found.to_numpy(), np.float64)
+
+
+def _texts(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    if pa.types.is_dictionary(values.type):
+        values = values.cast(values.type.value_type)
+    return values.cast(pa.string())

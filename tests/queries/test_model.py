@@ -1,0 +1,217 @@
+"""`--estimator model`: fitted once, kept outside the release, sharper, and honest about itself."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import sfumato as sf
+from sfumato.errors import WeakPromiseWarning
+from sfumato.queries import modelled
+from sfumato.queries.model_store import kept_model, place_of
+
+QUASI = ["age", "region"]
+COUNT = "SELECT ill, COUNT(*) AS n FROM release WHERE age < 40 GROUP BY ill"
+
+
+def people(rows: int, seed: int) -> pa.Table:
+    """Six illnesses whose chances depend on age and region."""
+    draw = np.random.default_rng(seed)
+    age, region = draw.integers(20, 80, rows), draw.integers(0, 3, rows)
+    scores = np.outer((age - 50) / 25, np.linspace(-1, 1, 6)) + 0.8 * np.eye(6)[2 * region]
+    chances = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
+    ill = (draw.random(rows)[:, None] > np.cumsum(chances, axis=1)).sum(axis=1)
+    return pa.table(
+        {
+            "age": age,
+            "region": np.array(["north", "south", "west"])[region],
+            "ill": [f"v{code}" for code in ill],
+        }
+    )
+
+
+MADE = {
+    "buckets": ("l-diversity(3)", None),
+    "uniform": ("rho-privacy(0.3, 0.6)", "uniform"),
+    "fine-grain": ("rho-privacy(0.3, 0.6)", "fine-grain"),
+    "partitioned": ("rho-privacy(0.3, 0.6)", "partitioned"),
+    "splu": ("small-sum(3)", "splu"),
+}
+
+
+@pytest.fixture(scope="module", params=MADE)
+def release(request, tmp_path_factory):
+    guarantee, mechanism = MADE[request.param]
+    place = tmp_path_factory.mktemp("model") / "release"
+    sf.publish(
+        people(3_000, 5),
+        guarantee,
+        to=place,
+        mechanism=mechanism,
+        quasi=QUASI,
+        sensitive="ill",
+        seed=7,
+    )
+    return sf.open(place)
+
+
+def test_every_kind_answers_with_a_model(release):
+    found = release.sql(COUNT, estimator="model")
+    assert found.estimator == "model"
+    rows = found.rows()
+    true = people(3_000, 5).to_pandas().query("age < 40")["ill"].value_counts()
+    assert len(rows) == 6
+    for row in rows:
+        assert 0 <= row["n_low"] <= row["n"] <= row["n_high"]
+        assert abs(row["n"] - true[row["ill"]]) < 6 * row["n_stderr"]
+
+
+def test_two_ways_of_asking_agree(release):
+    one = release.sql(
+        "SELECT SUM(age) AS s, AVG(age) AS a FROM release WHERE ill = 'v2' AND age < 50",
+        estimator="model",
+    ).rows()[0]
+    other = release.sql(
+        "SELECT SUM(CASE WHEN ill = 'v2' THEN age ELSE 0 END) AS s FROM release WHERE age < 50",
+        estimator="model",
+    ).rows()[0]
+    assert other["s"] == pytest.approx(one["s"])
+    if "splu" not in str(release.manifest.mechanism):  # of decoys, counts have a law of their own
+        assert other["s_stderr"] == pytest.approx(one["s_stderr"])
+    assert 20 < one["a"] < 50
+
+
+def test_it_is_kept_outside_the_release_and_used_again(release, monkeypatch):
+    before = sorted(release.path.iterdir())
+    first = release.sql(COUNT, estimator="model").rows()
+    place = place_of(release, "ill")
+    assert sorted(release.path.iterdir()) == before
+    assert place.stat().st_mode & 0o077 == 0
+    monkeypatch.setattr(modelled, "fit_model", None)
+    again = sf.open(release.path).sql(COUNT, estimator="model").rows()
+    for one, other in zip(first, again, strict=True):
+        assert other["n"] == pytest.approx(one["n"], rel=1e-5)
+        assert other["n_stderr"] == pytest.approx(one["n_stderr"], rel=1e-4)
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
+    place = tmp_path_factory.mktemp("kept") / "release"
+    sf.publish(people(1_000, 6), "l-diversity(3)", to=place, quasi=QUASI, sensitive="ill", seed=7)
+    release = sf.open(place)
+    release.sql(COUNT, estimator="model")
+    return release, place_of(release, "ill")
+
+
+def damaged(place, how):
+    with np.load(place) as arrays:
+        found = dict(arrays)
+    if how == "shape":
+        found["variances"] = found["variances"][:-1]
+    elif how == "missing":
+        del found["start1"]
+    elif how == "not a number":
+        found["table0.0"][0, 0] = np.nan
+    elif how == "pairs":
+        found["pairs"] = np.array([[0, 9]])
+    elif how == "pickle":
+        found["bias"] = np.array([{}], object)
+    np.savez(place, **found)
+
+
+@pytest.mark.parametrize("how", ["shape", "missing", "not a number", "pairs", "pickle"])
+def test_what_does_not_fit_is_fitted_anew(kept, how):
+    release, place = kept
+    whole = place.read_bytes()
+    damaged(place, how)
+    assert kept_model(place, 2, 6, 0) is None
+    expected = release.sql(COUNT, estimator="model").rows()
+    again = sf.open(release.path).sql(COUNT, estimator="model").rows()
+    assert [row["n"] for row in again] == pytest.approx([row["n"] for row in expected], rel=1e-5)
+    assert kept_model(place, 2, 6, 0) is not None
+    place.write_bytes(whole)
+
+
+def test_what_others_could_have_written_is_not_read(kept):
+    _, place = kept
+    place.chmod(0o666)
+    assert kept_model(place, 2, 6, 0) is None
+    place.chmod(0o600)
+    assert kept_model(place, 2, 6, 0) is not None
+    place.write_bytes(b"no model")
+    assert kept_model(place, 2, 6, 0) is None
+
+
+def test_a_place_that_cannot_be_written_is_no_error(tmp_path, monkeypatch):
+    sf.publish(
+        people(400, 8), "l-diversity(3)", to=tmp_path / "r", quasi=QUASI, sensitive="ill", seed=7
+    )
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("SFUMATO_CACHE", str(tmp_path / "file" / "below"))
+    told = []
+    release = sf.open(tmp_path / "r")
+    release.sql(COUNT, estimator="model", progress=lambda *each: told.append(each))
+    assert told[-1] == ("fitting the model", 2, 2)
+
+
+def test_where_a_model_cannot_help_it_says_so(tmp_path):
+    table = people(300, 9).append_column("flag", pa.array(["y", "n", "n"] * 100))
+    sf.publish(
+        table,
+        "rho-privacy(0.4, 0.7)",
+        to=tmp_path / "r",
+        mechanism="uniform",
+        quasi=QUASI,
+        sensitive=["ill", "flag"],
+        seed=7,
+    )
+    release = sf.open(tmp_path / "r")
+    sql = "SELECT COUNT(*) FROM release WHERE ill = 'v2' AND flag = 'y'"
+    with pytest.warns(WeakPromiseWarning, match="one sensitive column at a time"):
+        found = release.sql(sql, estimator="model")
+    assert found.estimator == "inverse"
+    assert found.value == release.sql(sql).value
+    assert release.sql("SELECT COUNT(*) FROM release", estimator="model").value == 300
+
+
+def test_few_records_fall_back(tmp_path):
+    sf.publish(
+        people(60, 9), "l-diversity(2)", to=tmp_path / "r", quasi=QUASI, sensitive="ill", seed=7
+    )
+    with pytest.warns(WeakPromiseWarning, match="too few to learn from"):
+        found = sf.open(tmp_path / "r").sql(COUNT, estimator="model")
+    assert found.estimator == "shrunk"
+
+
+def test_missing_values_dates_and_flags_are_coded(tmp_path):
+    draw = np.random.default_rng(3)
+    table = pa.table(
+        {
+            "born": pa.array(draw.integers(0, 20_000, 600).astype("datetime64[D]")),
+            "weight": pa.array([None if each < 60 else each for each in draw.normal(75, 10, 600)]),
+            "smokes": pa.array(draw.random(600) < 0.3),
+            "ill": [f"v{each}" for each in draw.integers(0, 5, 600)],
+        }
+    )
+    sf.publish(
+        table,
+        "rho-privacy(0.4, 0.7)",
+        to=tmp_path / "r",
+        mechanism="uniform",
+        quasi=["born", "weight", "smokes"],
+        sensitive="ill",
+        seed=7,
+    )
+    found = sf.open(tmp_path / "r").sql(
+        "SELECT COUNT(*) FROM release WHERE smokes AND ill = 'v1'", estimator="model"
+    )
+    assert found.estimator == "model"
+    assert found.stderr > 0
+
+
+def test_on_the_command_line(cli, kept):
+    release, _ = kept
+    run = cli("query", release.path, COUNT, "--estimator", "model", "--json")
+    assert run.code == 0
+    assert run.json["estimator"] == "model"
