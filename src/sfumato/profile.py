@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -27,11 +28,11 @@ class Histogram:
     values: tuple[Value, ...]
     counts: IntArray
 
-    @property
+    @cached_property
     def rows(self) -> int:
         return int(self.counts.sum())
 
-    @property
+    @cached_property
     def shares(self) -> list[Fraction]:
         rows = max(self.rows, 1)
         return [Fraction(int(count), rows) for count in self.counts]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,6 +16,8 @@ from sfumato.operators.base import FloatArray, Operator
 from sfumato.operators.inverse import Inverse
 
 NEAR = 0.9  # c·o_x/N from which the error bars are more than ten times as wide: warn
+_ROUNDS = 200  # of fitting how often values meet
+_LEAST = 1e-9  # of a divisor
 _DEVIATIONS = 2  # published counts this close to the limit cannot be told from it
 
 
@@ -28,6 +31,15 @@ class DecoySums:
     @property
     def others(self) -> FloatArray:
         return self.all - self.own
+
+
+@dataclass(frozen=True, eq=False)
+class DecoyForm:
+    """Sums over several values, by (sum, value): h, z = W·h by what is shown, and Σ e."""
+
+    values: FloatArray
+    weights: FloatArray
+    sums: FloatArray
 
 
 @dataclass(frozen=True)
@@ -125,6 +137,83 @@ class Decoy(Operator):
         seen = 1 / self.groups - rate
         seen[self.at_the_limit()] = np.nan
         return Inverse.of_values(1 / seen, np.ones(self.values), -rate / seen)
+
+    @cached_property
+    def meetings(self) -> FloatArray:
+        """a with C[x, y] = a_x·a_y for how many groups hold both x and y, as even as can be.
+
+        x stands in o_x groups, each with c − 1 others: a_x·(Σa − a_x) = (c − 1)·o_x.
+        """
+        held = np.array(self.counts or (), np.float64)
+        wanted = (self.groups - 1) * held
+        found = wanted / np.sqrt(max(float(wanted.sum()), 1e-300))
+        for _ in range(_ROUNDS):
+            rest = np.maximum(found.sum() - found, 1e-300)
+            found = (found + wanted / rest) / 2
+        return np.asarray(found)
+
+    def whole_inverse(self) -> Inverse:
+        """The inverse of P[x, y] = C[x, y]/(c·o_x), whose rows sum to 1: estimates add up.
+
+        P = diag(d) + u·aᵀ with u_x = a_x/(c·o_x), d_x = 1/c − u_x·a_x. For one value it agrees with
+        `inverse` up to the squares of the shares; over several values the rounding of `inverse`
+        (errata S5) would add up to a bias.
+        """
+        a, (d, u) = self.meetings, self._shape
+        own, right = 1 / d, a / d
+        left = -u / d / (1 + float((a * u / d).sum()))
+        stuck = self.at_the_limit()
+        own[stuck], right[stuck] = np.nan, np.nan
+        return Inverse.of_values(own, left, right)
+
+    @cached_property
+    def _shape(self) -> tuple[FloatArray, FloatArray]:
+        """d and u of P = diag(d) + u·aᵀ."""
+        a, held = self.meetings, np.maximum(np.array(self.counts or (), np.float64), 1.0)
+        u = a / (self.groups * held)
+        d = 1 / self.groups - u * a  # negative for common values: P is undone all the same
+        return np.where(np.abs(d) < _LEAST, _LEAST, d), u
+
+    def whole_matrix(self) -> FloatArray:
+        """P, where values meet as evenly as they can."""
+        (d, u), a = self._shape, self.meetings
+        return np.asarray(np.diag(d) + np.outer(u, a))
+
+    def set_covariance(self, square: FloatArray, first: DecoyForm, second: DecoyForm) -> FloatArray:
+        """Cov of two estimated sums over several values by `whole_inverse`; equal: variance.
+
+        `square` is Σ e_i·e_j by true value. A draw of y anywhere moves the operator and with it
+        the estimate by −T_y; those of the condition add z_y besides. With B(f, g)_x the covariance
+        of f and g over what x may show, of which 1 − 1/c is the draw's and the rest the group's:
+        (1−1/c)·Σ_x(E_ij·B(z,z') − E_i·B(z,T') − E_j·B(T,z') + o_x·B(T,T'))
+            + (1/c)·Σ_x(E_ij − E_i·E_j/o_x)·B(z,z').
+        """
+        c, held = self.groups, np.maximum(np.array(self.counts or (), np.float64), 1.0)
+        tilts = [self._tilt(each) for each in (first, second)]
+        both = self._spread(first.weights, second.weights)
+        drawn = square * both + held * self._spread(*tilts)
+        drawn -= first.sums * self._spread(first.weights, tilts[1])
+        drawn -= second.sums * self._spread(tilts[0], second.weights)
+        placed = (square - first.sums * second.sums / held) * both
+        return np.asarray(((1 - 1 / c) * drawn + placed / c).sum(axis=1))
+
+    def _spread(self, one: FloatArray, other: FloatArray) -> FloatArray:
+        """By true value: the covariance of two functions of what is shown."""
+        (d, u), a = self._shape, self.meetings
+
+        def mean(shown: FloatArray) -> FloatArray:
+            return np.asarray(d * shown + u * (shown @ a)[:, None])
+
+        return mean(one * other) - mean(one) * mean(other)
+
+    def _tilt(self, form: DecoyForm) -> FloatArray:
+        """T by shown value: each value's decoys grow in proportion to its published count."""
+        c, held = self.groups, np.maximum(np.array(self.counts or (), np.float64), 1.0)
+        met = form.sums * self._shape[1]
+        decoys = (form.values - form.weights / c) * c / (c - 1)  # z over the decoys of each value
+        rest = met.sum(axis=1, keepdims=True) - met
+        others = (met * decoys).sum(axis=1, keepdims=True) - met * decoys
+        return np.asarray(self.meetings / held * (form.weights * rest - others))
 
     def near_the_limit(self) -> IntArray:
         """Values whose counts within a condition have error bars ten times as wide as others'."""

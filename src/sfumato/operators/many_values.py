@@ -141,6 +141,28 @@ class ManyValues(PooledFit):
             active = active[~(settled | (found[active] <= _LEAST))]
         return found
 
+    def expected(
+        self, counts: FloatArray, asked: Sequence[IntArray]
+    ) -> tuple[FloatArray, FloatArray]:
+        """Bias and variance of the estimated sums over sets of values, for these true counts."""
+        total = float(counts.sum())
+        independent, free = total * self.shares, total - total**2 / max(self.rows, 1.0)
+        apart = counts - independent
+        held = np.maximum(self.counts, 1.0)
+        left = np.maximum(counts - counts**2 / held, 0.0)
+        noise = float((left * self.counts / np.maximum(held - 1, 1.0)).sum())
+        squares = apart**2 + noise * self.variances
+        deviation = self.deviation(np.array([total]), np.array([free]), squares[None, :])[0]
+        gain, rest = self.shrinkage(deviation * total * self.shares**2 + self.shares)
+        tie = rest / max(float(rest.sum()), 1e-300)
+        bias, variance = np.zeros(len(asked)), np.zeros(len(asked))
+        for place, values in enumerate(asked):
+            form = -gain * tie[values].sum()
+            form[values] += gain[values]
+            bias[place] = form @ apart - apart[values].sum()
+            variance[place] = noise * float(form @ self._noise @ form)
+        return bias, variance
+
 
 class UnbiasedEstimated(ShrunkEstimated):
     """`inverse`: M⁻ᵀo itself."""

@@ -1,4 +1,4 @@
-"""Estimates from one column whose inverse has structure: uniform, fine-grain, parts, decoys.
+"""Estimates from one column whose inverse has structure: uniform, fine-grain and parts.
 
 Where W[y, x] = own[y]·1{x is y's value} + left[y]·right[x], a line adds to the form of its own
 value, and all lines of a block together add left·right to every form: O(lines + pairs).
@@ -6,16 +6,15 @@ value, and all lines of a block together add left·right to every form: O(lines 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from dataclasses import dataclass
 
 import numpy as np
 
 from sfumato.draws import BoolArray, IntArray
 from sfumato.operators.base import FloatArray
-from sfumato.operators.decoy import Decoy, DecoySums
 from sfumato.operators.drawn import DrawnEstimated, histogram
-from sfumato.operators.estimator import Estimated, Estimator, Forms, Moments, Statistic, sum_by
+from sfumato.operators.estimator import Estimated, Estimator, Forms, Moments, sum_by
 from sfumato.operators.inverse import Inverse, product
 
 _AT_ONCE = 1 << 22  # numbers that are held at the same time for pairs in several blocks
@@ -176,48 +175,11 @@ class Structured(DrawnEstimated):
         return histogram(self.moments, weight, [self.inverse])
 
 
-class DecoyEstimated(Structured):
-    """Decoys: where a row asks about one value, the groups' own law (`Decoy.covariance`)."""
-
-    def __init__(self, moments: Moments, operator: Decoy) -> None:
-        super().__init__(moments, operator.inverse())
-        self._operator = operator
-
-    def law(
-        self, forms: Forms, statistics: Sequence[Statistic], i: int, j: int, plain: FloatArray
-    ) -> FloatArray:
-        first, second = statistics[i], statistics[j]
-        if not (first.is_indicator and second.is_indicator):
-            return plain
-        low, high = forms.extremes(first.there | second.there)
-        single = np.flatnonzero(low == high)
-        # what is never negative is kept so: an estimate outside its bounds is noise
-        square = self._held(forms, (first.weight, second.weight), first, bounded=i == j)
-        held = [
-            self._held(forms, (each.weight,), each, bounded=each.weight == each.number)
-            for each in (first, second)
-        ]
-        chosen = [DecoySums(each.all[single], each.own[single]) for each in (square, *held)]
-        closed = plain.copy()
-        closed[single] = self._operator.covariance(low[single], *chosen)
-        return closed
-
-    def _held(
-        self, forms: Forms, weights: tuple[Hashable, ...], each: Statistic, *, bounded: bool
-    ) -> DecoySums:
-        sums = self.moments.sums[weights]
-        everything = forms.by_row(self.counted(forms, sums, each.there))
-        own = forms.by_row(self.linear(forms, sums, each.values))
-        return DecoySums(everything, np.clip(own, 0.0, everything) if bounded else own)
-
-
 class DrawnEstimator(Estimator):
-    """For one column whose inverse has structure; `decoy` is its operator, where it is decoys."""
+    """For one column whose inverse has structure."""
 
-    def __init__(self, inverse: Inverse, decoy: Decoy | None = None) -> None:
-        self._inverse, self._decoy = inverse, decoy
+    def __init__(self, inverse: Inverse) -> None:
+        self._inverse = inverse
 
     def estimate(self, moments: Moments) -> Estimated:
-        if self._decoy is not None:
-            return DecoyEstimated(moments, self._decoy)
         return Structured(moments, self._inverse)

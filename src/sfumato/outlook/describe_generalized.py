@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 from sfumato.guarantees import BetaLikeness, Guarantee, LDiversity
@@ -14,6 +15,7 @@ from sfumato.profile import Histogram, Profile
 
 DIVERSITIES = (2, 3, 5, 8, 10, 15, 20, 30)
 LIKENESSES = (Fraction(1, 2), Fraction(1), Fraction(2), Fraction(3), Fraction(5), Fraction(10))
+_MOST_CELLS = 1 << 19  # matches times values: with more, filling buckets takes too long for that
 _MOST_ROWS = 2_000_000  # larger tables have too many bucket sizes to try for a description
 
 
@@ -47,6 +49,7 @@ def allowed(histogram: Histogram) -> ReportTable:
                 likeness_layers(histogram.counts, BetaLikeness(beta).ceilings(histogram)),
             )
             for beta in LIKENESSES
+            if _matches(histogram, beta) * len(present) <= _MOST_CELLS
         ]
     return ReportTable(
         "Allowed",
@@ -54,10 +57,17 @@ def allowed(histogram: Histogram) -> ReportTable:
         ("guarantee", "matches per record", "at most", "attained beta"),
         rows,
         note=f"The largest l is {most}: the commonest value has {int(present.max()):,} of "
-        f"{histogram.rows:,} records. Any beta above 0 can be kept; more matches make ranges wider."
+        f"{histogram.rows:,} records. Any beta above 0 can be kept; more matches make ranges "
+        "wider; betas that need very many are not listed."
         if len(present)
         else "",
     )
+
+
+def _matches(histogram: Histogram, beta: Fraction) -> int:
+    """How many matches the rarest value needs at least."""
+    rarest = int(histogram.counts[histogram.counts > 0].min())
+    return math.ceil(histogram.rows / (rarest * (1 + beta)))
 
 
 def _row(guarantee: Guarantee, layers: Layers) -> tuple[Cell, ...]:

@@ -24,6 +24,7 @@ from sfumato.errors import (
 from sfumato.operators import Decoy, Operator, Parts
 from sfumato.operators.base import FloatArray
 from sfumato.operators.bucket_estimates import FITS
+from sfumato.operators.decoy_estimates import DecoyEstimator
 from sfumato.operators.estimator import Estimator, Moments
 from sfumato.operators.inverse import DenseInverse, Inverse
 from sfumato.operators.joint import JointEstimator
@@ -230,7 +231,7 @@ class PerturbedSource(ColumnSource):
     def estimator(self, columns: Sequence[str], name: str) -> Estimator:
         operators = [self.operator(column) for column in columns]
         if len(operators) == 1 and isinstance(operators[0], Decoy):
-            return DrawnEstimator(operators[0].inverse(), operators[0])
+            return DecoyEstimator(operators[0])
         return self.session.remembered(
             ("estimator", *columns),
             lambda: estimator_of([each.inverse() for each in operators]),

@@ -12,14 +12,16 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
 
 from sfumato.draws import IntArray
-from sfumato.mechanisms.heterogeneous.buckets import Buckets, Layers, largest_shares
+from sfumato.mechanisms.heterogeneous.buckets import Buckets, Layers
 from sfumato.mechanisms.heterogeneous.diversity import diversity_layers
 from sfumato.mechanisms.heterogeneous.regions import Promise
+from sfumato.operators.base import FloatArray
 
 Ceilings = Sequence[Fraction]
 MORE = Fraction(5, 4)  # matches that people of a half may have for one that they would have
@@ -116,7 +118,7 @@ def _ordered_fill(counts: IntArray, size: int, ceilings: Ceilings, sign: int) ->
     order = np.argsort(sign * left, kind="stable")
     spread = sequential_spread(left[order], size)
     # a quick look in floats that never refuses what is exactly right; `_layered` decides
-    limit = np.array([float(ceiling) for ceiling in ceilings]) * (int(left.sum()) // size)
+    limit = _as_floats(tuple(ceilings)) * (int(left.sum()) // size)
     if (spread > limit[order] * (1 + 1e-9)).any():
         return None
     return _layered(_sequential(left, order.tolist(), size), over, ceilings)
@@ -163,7 +165,7 @@ def frequent_split_fill(counts: IntArray, size: int, ceilings: Ceilings) -> Laye
     over = remainder(counts, rows % size)
     left = counts - over
     number = rows // size
-    allowed = [math.floor(ceiling * number) for ceiling in ceilings]
+    allowed = _allowed(ceilings, number)
     order = [code for code in np.argsort(left, kind="stable").tolist() if left[code]]
     if any(allowed[code] * size < left[code] for code in order):
         return None
@@ -181,7 +183,8 @@ def frequent_split_fill(counts: IntArray, size: int, ceilings: Ceilings) -> Laye
             room[bucket] -= piece
     gaps = [bucket for bucket in np.argsort(room, kind="stable").tolist() if room[bucket]]
     place = 0
-    for code in (code for code in order if code not in set(tight)):
+    crowded = set(tight)
+    for code in (code for code in order if code not in crowded):
         need = int(left[code])
         while need:
             bucket = gaps[place]
@@ -227,5 +230,16 @@ def _layered(table: IntArray, over: IntArray, ceilings: Ceilings) -> Layers | No
         size = int(until[0, -1])
         second = np.diff(until * rest // size, axis=1, prepend=0)
         layers = Buckets(table - second), Buckets(np.vstack([second, over]))
-    kept = zip(largest_shares(layers), ceilings, strict=True)
-    return layers if all(share <= ceiling for share, ceiling in kept) else None
+    kept = all((each.spread <= _allowed(ceilings, each.number)).all() for each in layers)
+    return layers if kept else None
+
+
+def _allowed(ceilings: Ceilings, number: int) -> IntArray:
+    """In how many of `number` buckets each value may lie."""
+    found = [ceiling.numerator * number // ceiling.denominator for ceiling in ceilings]
+    return np.array(found, np.int64)
+
+
+@lru_cache(maxsize=4)
+def _as_floats(ceilings: tuple[Fraction, ...]) -> FloatArray:
+    return np.array([float(ceiling) for ceiling in ceilings])

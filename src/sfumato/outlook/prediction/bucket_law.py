@@ -17,6 +17,7 @@ from sfumato.mechanisms.buckets import BucketedPlan
 from sfumato.operators.base import FloatArray
 from sfumato.operators.bucket_estimates import Shrunk
 from sfumato.operators.buckets import BucketOperator
+from sfumato.operators.many_values import ManyValues
 from sfumato.outlook.prediction.absolute import expected_absolute
 from sfumato.outlook.prediction.laws import Asked, ErrorLaw
 from sfumato.workloads.questions import CountQuestion
@@ -41,7 +42,13 @@ class BucketLaw(ErrorLaw):
     def _estimator(self) -> Shrunk:
         return Shrunk(self.operator, self.histogram)
 
+    @cached_property
+    def _many(self) -> ManyValues:
+        return ManyValues(self.operator, self.histogram)
+
     def within(self, question: CountQuestion, counts: FloatArray, asked: Asked) -> FloatArray:
+        if self.operator.has_many_values:
+            return expected_absolute(*self._many.expected(counts, asked))
         bias, covariance = self._moments(counts)
         biases = np.array([bias[values].sum() for values in asked])
         variances = np.array([covariance[np.ix_(values, values)].sum() for values in asked])

@@ -16,6 +16,7 @@ from sfumato.draws import IntArray
 from sfumato.operators import Decoy, Operator, Parts
 from sfumato.operators.base import FloatArray
 from sfumato.operators.buckets import BucketOperator
+from sfumato.operators.decoy import DecoyForm
 from sfumato.outlook.prediction.absolute import expected_absolute, lattice_absolute
 from sfumato.workloads.questions import CountQuestion
 
@@ -125,9 +126,8 @@ class PartsLaw(ErrorLaw):
 class DecoyLaw(ErrorLaw):
     """Decoys: hidden groups, so others show a value by a hypergeometric number.
 
-    `groups` knows how values meet in the groups. The estimate takes a value's decoys as equally
-    common among all others (errata S5), which is a bias where a condition's values differ from the
-    table's. Without `groups` values are taken to meet as evenly as they can.
+    `groups` knows how values meet in the groups. The estimate takes them to meet as evenly as they
+    can (errata S5), which is a bias where they do not, and so does this law without `groups`.
     """
 
     def __init__(self, operator: Decoy, groups: BucketOperator | None) -> None:
@@ -136,57 +136,37 @@ class DecoyLaw(ErrorLaw):
         self.histogram = np.array(operator.counts, np.float64)
         self._groups = groups
         self._rates = operator.decoy_rates
-        self._weights = operator.inverse().own
+        self._weights, self._whole = operator.inverse().own, operator.whole_inverse()
 
     def within(self, question: CountQuestion, counts: FloatArray, asked: Asked) -> FloatArray:
-        meetings = self.operator.matrix() if self._groups is None else self._groups.matrix()
-        shown, total = counts @ meetings, float(counts.sum())
-        stuck = self.operator.at_the_limit()
-        errors = []
-        for values in asked:
-            if np.isin(values, stuck).any():
-                errors.append(np.nan)
-                continue
-            own, weights = float(counts[values].sum()), self._weights[values]
+        meetings = self.operator.whole_matrix() if self._groups is None else self._groups.matrix()
+        return np.array([self._error(counts, values, meetings) for values in asked])
+
+    def _error(self, counts: FloatArray, values: IntArray, meetings: FloatArray) -> float:
+        others = np.setdiff1d(np.arange(len(counts)), values)
+        if len(others) <= 1 < len(values):  # all values but one are the total without that one
+            return self._error(counts, others, meetings) if len(others) else 0.0
+        if np.isin(values, self.operator.at_the_limit()).any():
+            return np.nan
+        own, total, shown = float(counts[values].sum()), float(counts.sum()), counts @ meetings
+        hits = float(counts[values] @ meetings[np.ix_(values, values)].sum(axis=1))
+        if len(values) == 1:
+            weights = self._weights[values]
             bias = float(weights @ (shown[values] - total * self._rates[values])) - own
-            if len(values) == 1:
-                variance = float(self.operator.variances_within(values, counts[values], total)[0])
-            else:
-                variance = self._variance(counts, values, meetings)
-            inside = (own, 1 / self.operator.groups)
-            rate = float((shown[values].sum() - own * inside[1]) / max(total - own, 1e-300))
-            outside = (total - own, min(max(rate, 0.0), 1.0))
-            errors.append(lattice_absolute(float(weights.mean()), inside, outside, variance, bias))
-        return np.array(errors)
-
-    def _variance(self, counts: FloatArray, values: IntArray, meetings: FloatArray) -> float:
-        """Of a sum over several values: draws inside the groups, and who stands in which group.
-
-        A draw counts k(1 − t) inside the condition and −kt outside, because the published total
-        tells the decoy rate (see `Decoy.variances_within`).
-        """
-        c, rows = self.operator.groups, float(self.histogram.sum())
-        others = counts.sum() - counts[values]
-        slope = (c - 1) * rows / (c * np.maximum(rows - self.histogram[values], 1.0) ** 2)
-        form, without = np.zeros(len(counts)), np.zeros(len(counts))
-        form[values] = self._weights[values] * (1 - slope * others)
-        without[values] = -self._weights[values] * slope * others
-        left = np.maximum(self.histogram - counts, 0.0)
-        spread = counts * left / np.maximum(self.histogram, 1.0)
-        drawn = counts @ (meetings @ form**2 - self._squares(form, meetings))
-        drawn += left @ (meetings @ without**2 - self._squares(without, meetings))
-        moved = form - without
-        placed = spread @ (self._squares(moved, meetings) - (meetings @ moved) ** 2)
-        return max(float(drawn), 0.0) + max(float(placed), 0.0)
-
-    def _squares(self, form: FloatArray, meetings: FloatArray) -> FloatArray:
-        """By true value: the mean over its groups of the square of the group's mean of `form`."""
-        if self._groups is None or self._groups.moments is None:
-            # as if the other members were drawn one by one
-            mean = meetings @ form
-            return np.asarray(mean**2 + (meetings @ form**2 - mean**2) / self.operator.groups)
-        held = np.maximum(self._groups.counts, 1.0)
-        return np.asarray(self._groups.moments @ form @ form / held)
+            variance = float(self.operator.variances_within(values, counts[values], total)[0])
+            jump = float(weights[0])
+        else:
+            marked = np.zeros((1, len(counts)))
+            marked[0, values] = 1.0
+            z = np.asarray(self._whole.weigh(marked))
+            bias = float(z[0] @ shown) - own
+            form = DecoyForm(marked, z, counts[None, :])
+            variance = max(float(self.operator.set_covariance(form.sums, form, form)[0]), 0.0)
+            jump = float(z[0, values].mean() - z[0, others].mean())
+        inside = (own, min(hits / own, 1.0) if own else 0.0)
+        rate = (float(shown[values].sum()) - hits) / max(total - own, 1e-300)
+        outside = (total - own, min(max(rate, 0.0), 1.0))
+        return lattice_absolute(jump, inside, outside, variance, bias)
 
     def by_size(self, sizes: FloatArray) -> FloatArray:
         shares = self.histogram / max(self.histogram.sum(), 1.0)
