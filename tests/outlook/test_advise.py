@@ -316,3 +316,26 @@ def test_a_search_does_not_give_up_where_something_reaches(
         assert reached == (errors[found] <= 0.1)
     else:
         assert (found, reached) == (place, True)
+
+
+def test_the_cost_names_mechanisms_that_cannot_keep_the_promise() -> None:
+    """One value has half of the people: Anatomy cannot deal it out under beta-likeness(0.9)."""
+    people = pa.table(
+        {
+            "sex": ["F", "M"] * 400,
+            "ill": ["a"] * 400 + ["b"] * 200 + ["c"] * 120 + ["d"] * 80,
+        }
+    )
+    cost = sf.advise(
+        people,
+        guarantee="beta-likeness(0.9)",
+        quasi="sex",
+        sensitive="ill",
+        min_count=30,
+        questions=20,
+    )
+    assert "optimal" in [str(line.mechanism) for line in cost.lines]
+    refused = {str(mechanism): why for mechanism, why in cost.refused}
+    assert "Anatomy needs" in refused["anatomy"]
+    assert "Not by 'anatomy': Anatomy needs" in str(cost)
+    assert cost.to_json()["refused"][0]["why"] in refused.values()

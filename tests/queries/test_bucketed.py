@@ -10,12 +10,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from scipy.sparse import csr_array
 
 from sfumato.engines.publishing import publish
-from sfumato.errors import QueryError, SingularOperator
+from sfumato.errors import QueryError, SingularOperator, WeakPromiseWarning
 from sfumato.operators.bucket_estimates import FITS
-from sfumato.queries import ask
-from sfumato.queries.bucket_table import read_bucket_table
+from sfumato.operators.buckets import BucketKinds, BucketOperator
+from sfumato.queries import ask, sources
+from sfumato.queries.bucket_table import BucketTable, read_bucket_table
 from sfumato.release import Release
 from sfumato.table import read
 
@@ -248,3 +250,47 @@ def test_accuracy_on_occ100k(tmp_path):
     assert np.mean(errors["inverse"]) <= 0.045
     assert np.mean(errors["shrunk"]) <= 1.05 * np.mean(errors["inverse"])
     assert np.mean(errors["uniform"]) > 0.1
+
+
+@pytest.fixture
+def travelling(release, monkeypatch):
+    """The release, read as if d6 and d7 always stood together and the others were mixed."""
+    rng = np.random.default_rng(2)
+    many = read_bucket_table(release).shares.shape[0]
+    rows = np.stack([rng.choice(6, 3, replace=False) for _ in range(many)])
+    rows[::3, :2] = (6, 7)
+    kinds, ones = np.repeat(np.arange(many), 3), np.ones(3 * many, np.int64)
+    held = BucketKinds(np.ones(many, np.int64), kinds, rows.reshape(-1), ones)
+    operator = BucketOperator.of([held], 8)
+    shares = csr_array((ones / 3, (kinds, rows.reshape(-1))), shape=(many, 8))
+    domain = pa.array([f"d{place}" for place in range(8)])
+    made = BucketTable("disease", domain, shares, operator, operator.counts)
+    monkeypatch.setattr(sources, "bucket_table_of", lambda _: made)
+    return release
+
+
+def test_inverse_answers_what_it_can(travelling, table):
+    women = table["sex"].to_pylist().count("F")
+
+    def asked(condition):
+        sql = f"SELECT COUNT(*) AS n FROM release WHERE sex = 'F' AND {condition}"
+        return ask(travelling, sql, estimator="inverse").rows()[0]
+
+    one, both = asked("disease = 'd1'"), asked("disease IN ('d6', 'd7')")
+    assert 0 < one["n_stderr"] < 300
+    assert 0 < both["n_stderr"] < 300
+    rest = asked("disease < 'd6'")
+    assert both["n"] + rest["n"] == pytest.approx(women, abs=1e-3)
+    with pytest.raises(SingularOperator, match=r"'d6', 'd7'\. .* by IN"):
+        asked("disease = 'd6'")
+    with pytest.raises(SingularOperator, match="'d6', 'd7'"):
+        asked("disease IN ('d1', 'd7')")
+
+
+def test_rows_that_inverse_cannot_tell_are_empty_and_named(travelling):
+    sql = "SELECT disease, COUNT(*) AS n FROM release WHERE sex = 'F' GROUP BY disease ORDER BY 1"
+    with pytest.warns(WeakPromiseWarning, match="'d6', 'd7'"):
+        rows = ask(travelling, sql, estimator="inverse").rows()
+    for end in ("n", "n_stderr", "n_low", "n_high"):
+        assert [row[end] is None for row in rows] == [False] * 6 + [True] * 2
+    assert all(row["n"] is not None for row in ask(travelling, sql).rows())

@@ -16,10 +16,12 @@ import numpy as np
 
 from sfumato.draws import BoolArray, IntArray
 from sfumato.operators.base import FloatArray
+from sfumato.operators.pool_matrices import Partition, SharedMatrix
 
 MOST_MOMENTS = 128  # values: with more, the third moments would not fit
 UNSEEN = 1e-9  # an eigenvalue that rounding cannot tell from 0
 NEARLY_SINGULAR = 1e-4  # of the largest eigenvalue, which is 1
+UNTOLD = 0.25 / NEARLY_SINGULAR  # times the noise of a count that needs no undoing
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,6 +126,21 @@ class BucketOperator:
         return np.asarray(upper)
 
     @cached_property
+    def undoing(self) -> FloatArray:
+        """C̃⁻¹, made once; directions that no bucket tells of are stretched by 10⁹."""
+        return self.scaled_inverse(UNSEEN)
+
+    def stretch(self, parts: Partition, values: FloatArray) -> FloatArray:
+        """By form: how many times noisier than a plain count the undone sum of `values` is.
+
+        Above `UNTOLD` the buckets cannot tell the form from the values that stand beside it.
+        """
+        form = np.sqrt(np.maximum(self.counts, 1)) * values
+        whole = SharedMatrix(self.undoing, np.ones(1))
+        noise = whole.bilinear(parts, form, form, np.zeros(1, np.int64))[0]
+        return np.asarray(noise / np.maximum(parts.sums(form[None, :] ** 2)[0], 1e-300))
+
+    @cached_property
     def spectrum(self) -> tuple[FloatArray, FloatArray]:
         """Eigenvalues (ascending) and vectors of C scaled to o = 1: M's, which lie in [0, 1]."""
         values, vectors = np.linalg.eigh(self.scaled())
@@ -160,6 +177,8 @@ class BucketOperator:
 
     def confused(self) -> IntArray:
         """Codes of the values that the buckets cannot tell apart, or hardly can."""
+        if self.has_many_values:
+            return np.asarray(np.flatnonzero(np.diagonal(self.undoing) > UNTOLD), np.int64)
         values, vectors = self.spectrum
         weak = vectors[:, values < NEARLY_SINGULAR]
         if not weak.shape[1]:

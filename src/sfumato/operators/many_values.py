@@ -21,7 +21,7 @@ import numpy as np
 from sfumato.draws import IntArray
 from sfumato.operators.base import FloatArray
 from sfumato.operators.bucket_estimates import NOTHING
-from sfumato.operators.buckets import UNSEEN, BucketOperator
+from sfumato.operators.buckets import UNTOLD, BucketOperator
 from sfumato.operators.estimator import Forms, Statistic, Totals
 from sfumato.operators.pool_matrices import SharedMatrix, TiedDiagonals
 from sfumato.operators.pools import OWN_SIZE, Covariance, PooledFit, PoolFit, composition
@@ -62,14 +62,9 @@ class ManyValues(PooledFit):
         self._root = np.sqrt(np.maximum(operator.counts, 1.0))
 
     @cached_property
-    def scaled_inverse(self) -> FloatArray:
-        """C̃⁻¹. Cost: values³ once."""
-        return self.operator.scaled_inverse(UNSEEN)
-
-    @cached_property
     def _noise(self) -> FloatArray:
         """o^½·(C̃⁻¹ − 1)·o^½ / N: the covariance of the unbiased estimate for ν·N = 1."""
-        found = self.scaled_inverse * self._root
+        found = self.operator.undoing * self._root
         found *= self._root[:, None]
         places = np.arange(len(self._root))
         found[places, places] -= self._root**2
@@ -82,7 +77,7 @@ class ManyValues(PooledFit):
         return np.maximum(np.diagonal(self._noise), 0.0)
 
     def undone(self, residual: FloatArray) -> FloatArray:
-        return np.asarray((residual / self._root) @ self.scaled_inverse * self._root)
+        return np.asarray((residual / self._root) @ self.operator.undoing * self._root)
 
     def fit(self, records: FloatArray, beside: FloatArray) -> PoolFit:
         independent, residual = self.residual(records, beside)
@@ -175,9 +170,23 @@ class UnbiasedEstimated(ShrunkEstimated):
 
 
 class UnbiasedTotals(ShrunkTotals):
-    """Error bars and intervals are the noise's."""
+    """Error bars and intervals are the noise's; what cannot be told is not a number."""
 
     interval = Totals.interval
+
+    def __init__(
+        self, estimated: ShrunkEstimated, forms: Forms, statistics: Sequence[Statistic]
+    ) -> None:
+        super().__init__(estimated, forms, statistics)
+        operator = estimated.fit.operator
+        for place, each in enumerate(statistics):
+            untold = np.concatenate(
+                [
+                    operator.stretch(self._partition(profile), values) > UNTOLD
+                    for profile, values in enumerate(each.values)
+                ]
+            )
+            self.values[place, forms.by_row(untold[forms.pair_form].astype(float)) > 0] = np.nan
 
     def variance(self, gradient: Gradient) -> FloatArray:
         return self._variances(gradient)[2]

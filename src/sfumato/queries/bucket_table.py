@@ -65,8 +65,8 @@ class BucketTable:
             return LocalEstimator(self.blocks, self.shares, name)
         if self.operator.has_many_values:
             return ShrunkEstimator(self.pooled, self.shares, ESTIMATES[name])
-        if name == "shrunk":
-            return ShrunkEstimator(self.pooled, self.shares)
+        if name == "shrunk" or (name == "inverse" and len(self.operator.confused())):
+            return ShrunkEstimator(self.pooled, self.shares, ESTIMATES[name])
         return BucketEstimator(self.fit(name), self.shares)
 
 

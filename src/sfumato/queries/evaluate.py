@@ -71,7 +71,7 @@ def answer(release: Release, question: Question, request: Request) -> Answer:
     else:
         table = session.run(answer_statement(question, last), {last: tables[last]})
     names = [output.name for output in question.outputs if output.of == "aggregate"]
-    source.finish(question, table, names)
+    table = source.finish(question, table, names)
     return Answer(table, tuple(names), request.confidence, evaluation.estimator)
 
 

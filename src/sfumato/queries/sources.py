@@ -121,9 +121,9 @@ class Source(ABC):
     def estimator(self, columns: Sequence[str], name: str) -> Estimator:
         """The estimator for these columns together."""
 
-    def finish(self, question: Question, answer: pa.Table, aggregates: Sequence[str]) -> None:
+    def finish(self, question: Question, answer: pa.Table, aggregates: Sequence[str]) -> pa.Table:
         """Look at a whole answer before it is given."""
-        return
+        return answer
 
 
 class ColumnSource(Source):
@@ -158,7 +158,7 @@ class SyntheticSource(ColumnSource):
     def estimator(self, columns: Sequence[str], name: str) -> Estimator:
         return estimator_of([Inverse.nothing_done(len(each)) for each in self.domains(columns)])
 
-    def finish(self, question: Question, answer: pa.Table, aggregates: Sequence[str]) -> None:
+    def finish(self, question: Question, answer: pa.Table, aggregates: Sequence[str]) -> pa.Table:
         if question.sensitive:
             warnings.warn(
                 "The sensitive columns of this release were drawn anew: answers about them hold "
@@ -166,6 +166,7 @@ class SyntheticSource(ColumnSource):
                 WeakPromiseWarning,
                 stacklevel=5,
             )
+        return answer
 
 
 class PerturbedSource(ColumnSource):
@@ -237,7 +238,7 @@ class PerturbedSource(ColumnSource):
             lambda: estimator_of([each.inverse() for each in operators]),
         )
 
-    def finish(self, question: Question, answer: pa.Table, aggregates: Sequence[str]) -> None:
+    def finish(self, question: Question, answer: pa.Table, aggregates: Sequence[str]) -> pa.Table:
         """Refuse an answer about a decoy value at the eligibility limit (errata S3)."""
         for column in question.sensitive:
             operator = self.operator(column)
@@ -252,6 +253,7 @@ class PerturbedSource(ColumnSource):
                         "in every group, so nothing tells who has them. Leave them out of the "
                         "question, or ask for a release with smaller groups."
                     )
+        return answer
 
 
 class BucketedSource(Source):
@@ -270,15 +272,31 @@ class BucketedSource(Source):
         return Shown((buckets,), (buckets >= 0) & (buckets < listed))
 
     def estimator(self, columns: Sequence[str], name: str) -> Estimator:
+        return bucket_table_of(self.release).estimator(name)
+
+    def finish(self, question: Question, answer: pa.Table, aggregates: Sequence[str]) -> pa.Table:
+        """What values that always stand together would have by themselves is left open."""
+        known = {name: pc.is_nan(answer.column(name)) for name in aggregates}
+        if not question.sensitive or not any(pc.any(each).as_py() for each in known.values()):
+            return answer
         table = bucket_table_of(self.release)
-        if name == "inverse" and len(table.operator.confused()):
-            values = names_of(table.operator.confused(), table.domain)
-            raise SingularOperator(
-                f"The buckets cannot tell some values of column {table.column!r} apart, because "
-                f"they nearly always stand together: {list_some(values, 50)}. No unbiased estimate "
-                "exists; use the estimator 'shrunk'."
-            )
-        return table.estimator(name)
+        values = names_of(table.operator.confused(), table.domain)
+        found = (
+            f"The buckets cannot tell some values of column {table.column!r} apart, because they "
+            f"nearly always stand together: {list_some(values, 50)}. They have no unbiased "
+            "estimate one by one: ask for those that stand together by IN, or use the estimator "
+            "'shrunk'."
+        )
+        if all(pc.all(each).as_py() for each in known.values()):
+            raise SingularOperator(found)
+        warnings.warn(found, WeakPromiseWarning, stacklevel=5)
+        for name, unknown in known.items():
+            for column in (name, f"{name}_stderr", f"{name}_low", f"{name}_high"):
+                place = answer.column_names.index(column)
+                empty = pa.nulls(len(answer), answer.column(column).type)
+                kept = pc.if_else(pc.fill_null(unknown, False), empty, answer.column(column))
+                answer = answer.set_column(place, column, kept)
+        return answer
 
 
 def estimator_of(inverses: Sequence[Inverse | DenseInverse]) -> Estimator:

@@ -16,7 +16,7 @@ import numpy as np
 
 from sfumato.engines.choosing import possible_mechanisms
 from sfumato.engines.counting import Progress, no_progress
-from sfumato.errors import SingularOperator, UsageError
+from sfumato.errors import InfeasibleGuarantee, SingularOperator, UsageError
 from sfumato.guarantees import Ceilings, Guarantee, parse_guarantee
 from sfumato.mechanisms import (
     Mechanism,
@@ -75,8 +75,8 @@ def advise(
     reach the target the one with the smallest average ceiling is recommended.
 
     With a `guarantee` it is the other way round: the expected error of counts, by their size, under
-    that promise, one line per mechanism that keeps it, or for the given `mechanism`. Raises
-    `InfeasibleGuarantee`, as `publish` would.
+    that promise, one line per mechanism that keeps it, or for the given `mechanism`, and why the
+    others cannot. Raises `InfeasibleGuarantee` where nothing keeps it, as `publish` would.
 
     >>> import pyarrow as pa
     >>> people = pa.table({"sex": ["F", "M"] * 300, "ill": ["a", "b", "c"] * 200})
@@ -223,20 +223,21 @@ def _cost(
     """The expected error under a promise, by mechanism and size of count."""
     guarantee.require_feasible(study.histogram)
     mechanisms = mechanisms_for(guarantee) + mechanisms_on_request(guarantee)
-    lines = []
+    lines, refused = [], []
     for mechanism in [given] if given is not None else mechanisms:
         study.progress(f"predicting {mechanism}", 0, 0)
         try:
             errors = study.errors(guarantee, mechanism)
-        except (UsageError, SingularOperator):  # it cannot plan for this table; others may
+        except (InfeasibleGuarantee, UsageError, SingularOperator) as error:  # others may
             if given is not None:
                 raise
+            refused.append((mechanism, str(error)))
             continue
         means = tuple(_mean(errors[size.holds(study.truth)]) for size in sizes)
         lines.append(Priced(mechanism, means))
     lines.sort(key=lambda line: math.inf if math.isnan(line.errors[-1]) else line.errors[-1])
     ceiling = average_ceiling(guarantee, study.histogram)
-    return Cost(guarantee, ceiling, sizes, len(study.workload), tuple(lines))
+    return Cost(guarantee, ceiling, sizes, len(study.workload), tuple(lines), tuple(refused))
 
 
 def _mean(errors: FloatArray) -> float:

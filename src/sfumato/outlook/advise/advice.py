@@ -179,10 +179,12 @@ class Cost(Shown):
     sizes: tuple[SizeClass, ...]
     questions: int
     lines: tuple[Priced, ...]
+    refused: tuple[tuple[Mechanism, str], ...] = ()  # mechanisms that cannot here, and why
 
     def to_json(self) -> dict[str, Any]:
         return {
             "guarantee": str(self.guarantee),
+            "refused": [{"mechanism": str(each), "why": why} for each, why in self.refused],
             "average_ceiling": self.ceiling,
             "questions": self.questions,
             "mechanisms": [
@@ -204,10 +206,15 @@ class Cost(Shown):
         }
 
     def __str__(self) -> str:
-        return f"{self.table().to_text()}\n\n{self.belief}"
+        return "\n\n".join([self.table().to_text(), self.belief, *self.refusals])
 
     def _repr_html_(self) -> str:
-        return self.table().to_html() + html_paragraphs([self.belief])
+        return self.table().to_html() + html_paragraphs([self.belief, *self.refusals])
+
+    @property
+    def refusals(self) -> list[str]:
+        """Why other mechanisms cannot keep it on this table."""
+        return [f"Not by '{mechanism}': {why}" for mechanism, why in self.refused]
 
     @property
     def belief(self) -> str:
