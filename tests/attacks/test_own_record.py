@@ -72,7 +72,8 @@ def test_rows_that_hold_a_person_are_shared_among_people() -> None:
 @pytest.mark.parametrize(
     ("mechanism", "promise", "least"),
     [
-        ("partitioned", "rho-privacy(0.08, 1/3)", 0.229),
+        # 0.229 where sub-tables kept the promise record by record; they tell less since
+        ("partitioned", "rho-privacy(0.08, 1/3)", 0.22),
         ("splu", "small-sum(groups=5)", 0.151),
         ("fine-grain", "fine-rho-privacy(theta=8.5)", 0.146),
         ("optimal", "l-diversity(5)", 0.344),
