@@ -164,6 +164,7 @@ def releases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, OpenedReleas
     for name, guarantee, mechanism in (
         ("uniform", "rho-privacy(0.6, 0.9)", "uniform"),
         ("buckets", "l-diversity(2)", "optimal"),
+        ("local", "l-diversity(2)", "local(min=50)"),
         ("splu", "small-sum(groups=3)", "splu"),
     ):
         table = people(3_000).select(["age", "sex", "disease"])
@@ -188,7 +189,18 @@ def row(release: OpenedRelease, sql: str) -> dict[str, float]:
     return only
 
 
-@pytest.mark.parametrize("name", ["uniform", "buckets", "splu"])
+@pytest.mark.parametrize("name", ["uniform", "buckets", "local"])
+def test_the_bounds_of_a_count_move_with_it(releases, name: str) -> None:
+    one = "COUNT(*) FILTER (WHERE disease = 'HIV' AND age < 22)"
+    found = row(
+        releases[name], f"SELECT {one} AS c, {one} - 500 AS less, 500 - {one} AS more FROM release"
+    )
+    for part, back in (("", ""), ("_low", "_high"), ("_high", "_low")):
+        assert found[f"less{part}"] == pytest.approx(found[f"c{part}"] - 500)
+        assert found[f"more{part}"] == pytest.approx(500 - found[f"c{back}"])
+
+
+@pytest.mark.parametrize("name", ["uniform", "buckets", "local", "splu"])
 def test_arithmetic_knows_what_its_parts_share(releases, name: str) -> None:
     release = releases[name]
     value = "1" if name == "splu" else "flu"

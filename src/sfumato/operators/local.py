@@ -37,7 +37,7 @@ from sfumato.operators.estimator import (
     Statistic,
     Totals,
 )
-from sfumato.operators.intervals import assisted_interval
+from sfumato.operators.intervals import assisted_interval, within_possible
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -339,8 +339,9 @@ class LocalTotals(Totals):
         low, high = np.fmin(low, value), np.fmax(high, value)
         first = self._statistics[0]
         if len(self._statistics) == 1 and first.weight == first.number and first.is_indicator:
-            most = self._most(first)
-            low, high = np.fmax(low, np.fmin(value, 0.0)), np.fmin(high, np.fmax(value, most))
+            return within_possible(
+                (low, high), value, gradient[0], self.values[0], self._most(first)
+            )
         return low, high
 
     def _most(self, count: Statistic) -> FloatArray:

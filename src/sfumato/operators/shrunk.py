@@ -23,7 +23,7 @@ from sfumato.draws import IntArray
 from sfumato.operators.base import FloatArray
 from sfumato.operators.bucketed import ListedEstimated, by_profile, inside_forms, summed
 from sfumato.operators.estimator import Estimator, Forms, Moments, Statistic, Totals, sum_by
-from sfumato.operators.intervals import assisted_interval
+from sfumato.operators.intervals import assisted_interval, within_possible
 from sfumato.operators.pool_matrices import Partition, PoolMatrices
 from sfumato.operators.pools import AT_ONCE, PooledFit, PoolFit
 
@@ -161,10 +161,9 @@ class ShrunkTotals(Totals):
         low, high = np.fmin(low - unseen, value), np.fmax(high + unseen, value)
         first = self._statistics[0]
         if len(self._statistics) == 1 and first.weight == first.number and first.is_indicator:
-            count, slope = self.values[0], gradient[0]
-            most = np.fmax(count, self._most(first))
-            ends = (value + slope * (np.fmin(count, 0.0) - count), value + slope * (most - count))
-            low, high = np.fmax(low, np.fmin(*ends)), np.fmin(high, np.fmax(*ends))
+            return within_possible(
+                (low, high), value, gradient[0], self.values[0], self._most(first)
+            )
         return low, high
 
     def _most(self, count: Statistic) -> FloatArray:
