@@ -9,7 +9,9 @@ import pytest
 import sfumato as sf
 from sfumato.errors import WeakPromiseWarning
 from sfumato.queries import modelled
+from sfumato.queries.estimators import WORDS, estimators_of
 from sfumato.queries.model_store import kept_model, place_of
+from sfumato.queries.sources import SOURCES
 
 QUASI = ["age", "region"]
 COUNT = "SELECT ill, COUNT(*) AS n FROM release WHERE age < 40 GROUP BY ill"
@@ -215,3 +217,26 @@ def test_on_the_command_line(cli, kept):
     run = cli("query", release.path, COUNT, "--estimator", "model", "--json")
     assert run.code == 0
     assert run.json["estimator"] == "model"
+
+
+def test_an_answer_says_how_it_was_estimated(cli, kept):
+    release, _ = kept
+    run = cli("query", release.path, COUNT)
+    assert run.out.splitlines()[-1].startswith("Estimated by 'shrunk': ")
+    assert "Estimated by" not in cli("query", release.path, COUNT, "--estimator", "inverse").out
+    assert "Estimated by" not in cli("query", release.path, "SELECT COUNT(*) FROM release").out
+
+
+def test_a_release_lists_its_estimators(cli, kept, tmp_path):
+    release, _ = kept
+    shown = cli("describe", release.path).out
+    assert "shrunk (default)" in shown
+    assert "model" in shown
+    sf.publish(
+        people(60, 9), "l-diversity(2)", to=tmp_path / "r", quasi=QUASI, sensitive="ill", seed=7
+    )
+    assert not any(name == "model" for name, *_ in estimators_of(sf.open(tmp_path / "r")))
+
+
+def test_every_estimator_is_explained():
+    assert {name for made in SOURCES.values() for name in made.estimators} == set(WORDS)

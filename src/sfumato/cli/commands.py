@@ -189,6 +189,7 @@ def query(
 ) -> None:
     """Ask SQL of a release and get answers with error bars."""
     from sfumato.queries import open_release
+    from sfumato.queries.estimators import estimated_by
 
     with ProgressLine("halves") as line:
         answer = open_release(release, engine=engine).sql(
@@ -204,6 +205,9 @@ def query(
         show_json(answer.to_json())
     else:
         print(answer)
+        told = estimated_by(answer.estimator)
+        if told is not None:
+            print(told)
 
 
 @app.command()

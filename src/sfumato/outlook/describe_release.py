@@ -6,6 +6,7 @@ from sfumato.columns import Range, Values, list_some, value_text
 from sfumato.engines.exposure import exposure_of
 from sfumato.outlook.description import Description
 from sfumato.pages.tables import ReportTable
+from sfumato.queries.estimators import estimators_of
 from sfumato.release import Release
 
 _SHOWN = 8  # values of a column
@@ -41,12 +42,23 @@ def describe_release(release: Release) -> Description:
         ("",),
         [(line,) for line in str(exposure_of(release)).splitlines()],
     )
+    tables = [columns, facts, exposed]
+    estimators = estimators_of(release)
+    if estimators:
+        tables.append(
+            ReportTable(
+                "Estimators",
+                "ways to ask it, with --estimator NAME",
+                ("estimator", "answers", "use it"),
+                estimators,
+            )
+        )
     notes = [
         *manifest.statement,
         *manifest.caveats,
         "Does not protect against: " + "; ".join(manifest.does_not_protect) + ".",
     ]
-    return Description(manifest.rows, [columns, facts, exposed], notes)
+    return Description(manifest.rows, tables, notes)
 
 
 def domain_text(domain: Values | Range | None, most: int = 0) -> str:

@@ -56,8 +56,8 @@ class ModelledSource(Source):
         unbiased = self.inner.estimator(columns, self.inner.estimators[0])
         return CompositeEstimator(unbiased, self._model(columns[0])[1])
 
-    def finish(self, question: Question, answer: pa.Table, aggregates: Sequence[str]) -> None:
-        self.inner.finish(question, answer, aggregates)
+    def finish(self, question: Question, answer: pa.Table, aggregates: Sequence[str]) -> pa.Table:
+        return self.inner.finish(question, answer, aggregates)
 
     def _model(self, column: str) -> tuple[list[QuasiCode], Model]:
         return self.session.remembered(("model", column), lambda: self._fitted(column))
@@ -84,7 +84,9 @@ class ModelledSource(Source):
 
 def with_model(source: Source, question: Question, request: Request) -> Source | None:
     """The source with a model, or None, with a warning, where a model cannot help."""
-    reason = _hindrance(source, question)
+    reason = hindrance(source)
+    if len(question.sensitive) != 1:
+        reason = "it knows one sensitive column at a time"
     if reason is None:
         assert isinstance(source, PerturbedSource | BucketedSource)
         return ModelledSource(source, request)
@@ -98,10 +100,9 @@ def with_model(source: Source, question: Question, request: Request) -> Source |
     return None
 
 
-def _hindrance(source: Source, question: Question) -> str | None:
+def hindrance(source: Source) -> str | None:
+    """Why no model of this release can help, if none can."""
     release = source.release
-    if len(question.sensitive) != 1:
-        return "it knows one sensitive column at a time"
     if not release.quasi:
         return "the release has no quasi columns to learn from"
     if release.rows < FEWEST:

@@ -15,6 +15,7 @@ from sfumato.operators.base import FloatArray
 from sfumato.pages.charts import Figure
 
 Z95 = 1.959963984540054
+LOW = 0.93  # of the truths that 95 % intervals should hold: below it a class is marked
 EDGES = (1, 11, 31, 101, 301, 1001, 3001, 10_001, 30_001, 100_001, 1_000_001, 1 << 62)
 
 
@@ -32,6 +33,20 @@ class ClassError:
 
     def to_json(self) -> dict[str, Any]:
         return dict(vars(self))
+
+
+def held_by_class(classes: Sequence[tuple[int, int | None, float | None]]) -> str:
+    """What intervals held by size of the count, with a mark where that is too little.
+
+    >>> held_by_class([(1, 10, 0.91), (11, 50, 0.95), (51, None, None)])
+    ' By size: 1 to 10 91 % (low), 11 to 50 95 %.'
+    """
+    told = []
+    for least, most, held in classes:
+        if held is not None:
+            size = f"from {least:,}" if most is None else f"{least:,} to {most:,}"
+            told.append(f"{size} {held:.0%}".replace("%", " %") + (" (low)" if held < LOW else ""))
+    return f" By size: {', '.join(told)}." if told else ""
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from sfumato.audits.findings import number_text
+from sfumato.evidence.compare.accuracy import held_by_class
 from sfumato.evidence.compare.comparison import COLUMNS, PERCENT, Comparison, Row
 from sfumato.guarantees import GUARANTEES
 from sfumato.pages import (
@@ -110,6 +111,7 @@ def _utility(found: Comparison) -> Section:
                 "Every dot is a question; on the dashed line the answer is right. Answers far "
                 f"below 0 lie outside. Up to {MOST_DOTS} questions a panel; report.json has all.",
             ),
+            *_held(found),
             Paragraph("Is the prediction right? Mean absolute error over the same questions:"),
             _predictions(found),
             error_by_value(
@@ -117,6 +119,17 @@ def _utility(found: Comparison) -> Section:
             ),
         ],
     )
+
+
+def _held(found: Comparison) -> list[Block]:
+    """What the 95 % intervals of every candidate held, by size; marked where that is too little."""
+    told: list[Block] = []
+    for row in found.measured:
+        classes = row.result["accuracy"]["by_count"]
+        held = held_by_class([(each["least"], each["most"], each["covered"]) for each in classes])
+        if held:
+            told.append(Paragraph(f"{row.name}: truth inside the 95 % interval.{held}"))
+    return told
 
 
 def _predictions(found: Comparison) -> DataTable:

@@ -59,7 +59,8 @@ class Utility:
 
     column: str
     source: str
-    classes: tuple[tuple[int, int | None, int, float], ...]  # from, to, questions, error
+    # from, to, questions, error, share held by the 95 % interval
+    classes: tuple[tuple[int, int | None, int, float, float | None], ...]
     covered: float | None
 
     def to_json(self) -> dict[str, Any]:
@@ -68,8 +69,14 @@ class Utility:
             "workload": self.source,
             "covered": self.covered,
             "by_count": [
-                {"from": least, "to": most, "questions": asked, "mean_relative_error": error}
-                for least, most, asked, error in self.classes
+                {
+                    "from": least,
+                    "to": most,
+                    "questions": asked,
+                    "mean_relative_error": error,
+                    "covered": held,
+                }
+                for least, most, asked, error, held in self.classes
             ],
         }
 
@@ -216,7 +223,8 @@ def _measure(table: Table, release: Release, column: str, questions: int, seed: 
         if each.questions >= QUESTIONS:
             above = EDGES[EDGES.index(each.least) + 1]
             most = None if above > people.rows else above - 1
-            classes.append((each.least, most, each.questions, two_digits(each.mean)))
+            held = None if each.covered is None else round(each.covered, 2)
+            classes.append((each.least, most, each.questions, two_digits(each.mean), held))
     covered = None if found.covered is None else round(found.covered, 2)
     return Utility(column, workload.source, tuple(classes), covered)
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from sfumato.audits.findings import number_text
+from sfumato.evidence.compare.accuracy import held_by_class
 from sfumato.evidence.report.discreet import QUESTIONS
 from sfumato.evidence.report.evidence import SEEDS, Evidence, files_of, parameters_of
 from sfumato.evidence.report.expected import SHARE, ExpectedErrors
@@ -224,7 +225,7 @@ def _utility(evidence: Evidence) -> Section:
             points.append(ErrorPoint(f"{prefix}predicted, best value", size, float(f"{best:.3g}")))
     points.sort(key=lambda point: point.line)
     if evidence.utility is not None:
-        for least, most, asked, error in evidence.utility.classes:
+        for least, most, asked, error, _ in evidence.utility.classes:
             middle = (least * (most or 3 * least)) ** 0.5
             points.append(ErrorPoint("measured", round(middle), error, asked))
     if points:
@@ -241,6 +242,9 @@ def _utility(evidence: Evidence) -> Section:
             )
             if covered is not None:
                 caption += f" The 95 % intervals held the truth in {covered:.0%} of the questions."
+                caption += held_by_class(
+                    [(least, most, held) for least, most, *_, held in evidence.utility.classes]
+                )
         blocks.append(error_by_count(points, caption))
     blocks += [_by_value(each) for each in evidence.expected if isinstance(each, ExpectedErrors)]
     return Section("What answers are worth", blocks)

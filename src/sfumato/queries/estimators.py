@@ -1,0 +1,75 @@
+"""The estimators that a release can be asked with: what each does, and when to use it."""
+
+from __future__ import annotations
+
+from sfumato.operators import Decoy
+from sfumato.queries.evaluate import source_of
+from sfumato.queries.modelled import hindrance
+from sfumato.queries.session import session_of
+from sfumato.release import Release
+
+UNBIASED = "inverse"
+WORDS = {
+    "inverse": (
+        "unbiased: too high as often as too low",
+        "for sums of many answers, and where every group counts by itself",
+    ),
+    "shrunk": (
+        "unbiased where the buckets tell, drawn towards independence where they do not",
+        "for most questions; its interval holds for every truth",
+    ),
+    "model": (
+        "between the unbiased estimate and a model of the whole release",
+        "for counts of some tens or hundreds; a group unlike all others is drawn to the rest",
+    ),
+    "uniform": (
+        "the papers': everybody in a bucket has each of its values alike",
+        "to compare with the papers; drawn far towards independence",
+    ),
+    "em": (
+        "the most likely table without negative counts",
+        "for tables with few values and many records; small counts are often 0",
+    ),
+    "consistent": (
+        "the nearest table without negative counts",
+        "for tables that people read; `--consistent` does it for any estimator",
+    ),
+    "paper": ("the paper's iteration for decoys", "to compare with the paper"),
+}
+
+
+def estimators_of(release: Release) -> list[tuple[str, str, str]]:
+    """Name, what it does, and when to use it, the default first; nothing where nothing is changed.
+
+    >>> import tempfile, pyarrow as pa
+    >>> from sfumato.engines.publishing import publish
+    >>> people = pa.table({"age": [30, 41, 52, 60], "ill": ["no", "yes", "no", "no"]})
+    >>> made = publish(people, "rho-privacy(0.3, 0.6)", quasi="age", sensitive="ill",
+    ...                to=tempfile.mkdtemp() + "/release")
+    >>> [name for name, *_ in estimators_of(made.release)]
+    ['inverse (default)', 'em', 'consistent']
+    """
+    source = source_of(release, session_of(release))
+    found = []
+    for name in source.estimators:
+        if name == "model" and hindrance(source) is not None:
+            continue
+        decoys = any(isinstance(each, Decoy) for each in release.operators.values())
+        if name == "paper" and not decoys:
+            continue
+        title = f"{name} (default)" if name == source.estimators[0] else name
+        found.append((title, *WORDS[name]))
+    return found
+
+
+def estimated_by(name: str) -> str | None:
+    """One line under an answer that is not the unbiased estimate.
+
+    >>> estimated_by("paper")
+    "Estimated by 'paper': the paper's iteration for decoys."
+    >>> estimated_by("inverse") is None, estimated_by("") is None
+    (True, True)
+    """
+    if name in ("", UNBIASED):
+        return None
+    return f"Estimated by {name!r}: {WORDS[name][0]}."
