@@ -144,7 +144,7 @@ def test_publishing_by_sub_tables_says_for_which_reader(tmp_path, cli) -> None:
 
     plain, told = published("rho-privacy(0.05, 0.2)", "plain")
     assert (plain.guarantee, plain.mechanism) == ("rho-privacy(0.05, 0.2)", "uniform")
-    assert "'rho-privacy(0.05, 0.2, reader=shares)', against whoever knows only how" in told
+    assert "'rho-privacy(0.05, 0.2, reader=shares)' by 'partitioned', against whoever knows" in told
     shares, told = published("rho-privacy(0.05, 0.2, reader=shares)", "shares")
     assert shares.mechanism.startswith("partitioned")
     assert "reader=shares" not in told

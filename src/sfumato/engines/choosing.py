@@ -100,6 +100,7 @@ def choose_plan(
 ) -> tuple[Mechanism, Plan]:
     """The given mechanism's plan, or the plan with the smallest predicted error.
 
+    Plans whose promise is narrower than the guarantee are only made when they are named.
     `runs` are the kinds of plan that the engine can run. Draws under a key file belong to people,
     so only plans that draw for each record alone can use them.
     """
@@ -122,7 +123,9 @@ def choose_plan(
                 "so a person would not be published alike each time. With --key-file use a "
                 "mechanism that draws for each record alone, such as uniform."
             )
-    return min(plans, key=lambda pair: pair[1].predicted_error())
+    if mechanism is None:  # a default does not change the adversary, if it can be helped
+        plans = [(each, plan) for each, plan in plans if not plan.narrower] or plans
+    return min(plans, key=lambda pair: pair[1].compared_error(guarantee))
 
 
 def left_out_share(given: object) -> Fraction:
@@ -181,13 +184,12 @@ def weaker_offer(profile: Profile, guarantee: Guarantee, plan: Plan, draws: Draw
     >>> profile, draws = Profile(counts.rows, {"job": counts}), Draws.from_seed(1)
     >>> asked = RhoPrivacy("0.05", "0.2")
     >>> plan = UniformPerturbation().plan(profile, asked, draws)
-    >>> weaker_offer(profile, asked, plan, draws)[-104:-52]
-    "14 % under 'rho-privacy(0.05, 0.2, reader=shares)', "
+    >>> weaker_offer(profile, asked, plan, draws)[-121:-52]
+    "14 % under 'rho-privacy(0.05, 0.2, reader=shares)' by 'partitioned', "
     """
-    usual = {mechanism.name for mechanism in mechanisms_for(guarantee)}
-    best, least = None, plan.predicted_error()
+    by_itself, least, best = mechanisms_for(guarantee), plan.predicted_error(), ""
     for mechanism in (each for cls in MECHANISMS.values() for each in cls.candidates()):
-        if mechanism.name in usual or not mechanism.keeps(guarantee):
+        if not mechanism.keeps(guarantee):
             continue
         promised = mechanism.promised(guarantee)
         try:
@@ -195,15 +197,18 @@ def weaker_offer(profile: Profile, guarantee: Guarantee, plan: Plan, draws: Draw
         except InfeasibleGuarantee:
             continue
         fits = draws.origin != "key-file" or other.draws_for_people
-        if fits and other.predicted_error() < least:
-            best, least = promised, other.predicted_error()
-    if best is None:
+        weaker = mechanism not in by_itself or other.narrower
+        if fits and weaker and other.predicted_error() < least:
+            least = other.predicted_error()
+            best = f"'{promised}' by '{mechanism}', against {promised.against()}"
+            if other.narrower:
+                best += f", but not {other.narrower}"
+    if not best:
         return ""
     return (
         "A value's count is expected to be off by "
         f"{100 * plan.predicted_error():.0f} % of the mean count under '{guarantee}', which holds "
-        f"against {guarantee.against()}, and by {100 * least:.0f} % under '{best}', against "
-        f"{best.against()}."
+        f"against {guarantee.against()}, and by {100 * least:.0f} % under {best}."
     )
 
 

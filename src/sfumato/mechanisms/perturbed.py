@@ -15,6 +15,8 @@ import numpy as np
 
 from sfumato.columns import list_some, value_text, value_to_json
 from sfumato.draws import Address, Draws, Positions
+from sfumato.guarantees.base import Guarantee
+from sfumato.guarantees.odds import OddsGuarantee
 from sfumato.mechanisms.described import predicted_table, staying
 from sfumato.mechanisms.protocol import Batch, PlanTable, Published, RecordPlan
 from sfumato.operators.base import FloatArray, Operator
@@ -76,6 +78,16 @@ class PerturbedPlan(RecordPlan):
             found[column] = hashlib.sha256(text.encode()).hexdigest()
         return found
 
+    @property
+    def narrower(self) -> str:
+        return "whoever knows the values of everybody else" if self.fitted else ""
+
+    def statement(self, guarantee: Guarantee, histogram: Histogram) -> str:
+        said = super().statement(guarantee, histogram)
+        if self.narrower:
+            said += f" This does not hold against {self.narrower}: the operator may tell them more."
+        return said
+
     def public(self) -> dict[str, Any]:
         return {"operators": {c: operator.to_json() for c, operator in self.operators.items()}}
 
@@ -98,6 +110,20 @@ class PerturbedPlan(RecordPlan):
             relative_error(operator, self._counts(column))
             for column, operator in self.operators.items()
         )
+
+    def compared_error(self, guarantee: Guarantee) -> float:
+        """For shares that follow from the promise, where it says any: the choice is published."""
+        errors = []
+        for column, operator in self.operators.items():
+            known = self.histograms.get(column)
+            if known is None or not isinstance(guarantee, OddsGuarantee):
+                return self.predicted_error()
+            shares = guarantee.planning_shares(known.values)
+            if shares is None:
+                return self.predicted_error()
+            counts = np.array([float(share * self.rows) for share in shares])
+            errors.append(relative_error(operator, counts))
+        return max(errors)
 
     def relative_errors(self, column: str) -> list[float | None]:
         """Predicted standard error of each value's count over the whole table, relative."""

@@ -79,6 +79,11 @@ class Plan(ABC):
         """Whether it draws for each record alone, so that a draw can belong to a person."""
         return False
 
+    @property
+    def narrower(self) -> str:
+        """Whom its promise does not hold against although the guarantee's does, in words; or ""."""
+        return ""
+
     @abstractmethod
     def public(self) -> dict[str, Any]:
         """The manifest's `plan`: JSON, and nothing that the method does not disclose."""
@@ -99,6 +104,10 @@ class Plan(ABC):
     def predicted_error(self) -> float:
         """Expected standard error of a count, relative, at the share and size that
         `publish` compares mechanisms with: smaller is better. Comparable across mechanisms."""
+
+    def compared_error(self, guarantee: Guarantee) -> float:
+        """What `publish` compares mechanisms by: it chooses without looking at counts if it can."""
+        return self.predicted_error()
 
     @abstractmethod
     def check(self) -> None:
