@@ -81,7 +81,7 @@ def publish(
         bool,
         typer.Option(
             "--fakes-resist-association",
-            help="Only fakes that no record of the bucket all but rules out.",
+            help="Fakes that records rule out as seldom as real values.",
         ),
     ] = False,
     order: Annotated[

@@ -28,6 +28,15 @@ def certainty(size: int, fakes: int, corrupted: int) -> Fraction:
     return Fraction(1, size - corrupted + fakes)
 
 
+def odds_weights(held: IntArray, absent: IntArray) -> IntArray:
+    """The odds that a bucket holds a value, in units of 2⁻²⁰; not 0 where any does.
+
+    >>> odds_weights(np.array([1, 3, 0]), np.array([1, 0, 4])).tolist()
+    [1048576, 3145728, 0]
+    """
+    return np.asarray(np.maximum((held << 20) // np.maximum(absent, 1), held > 0), np.int64)
+
+
 @dataclass(frozen=True, eq=False)
 class Fakes:
     """σ fake values per bucket, drawn among those that nobody in it has.
@@ -48,9 +57,8 @@ class Fakes:
 
     @property
     def weights(self) -> IntArray:
-        """What fakes are drawn in proportion to: o_x/(b − o_x) in units of 2⁻²⁰."""
-        absent = np.maximum(self.buckets - self.counts, 1)
-        return np.asarray(np.maximum((self.counts << 20) // absent, self.counts > 0), np.int64)
+        """What fakes are drawn in proportion to: o_x/(b − o_x)."""
+        return odds_weights(self.counts, self.buckets - self.counts)
 
     def listable(self, size: int) -> BoolArray:
         """Values that a bucket of `size` records may list, real or fake."""
@@ -58,25 +66,26 @@ class Fakes:
         allowed = [ceiling >= least for ceiling in self.ceilings]
         return np.array(allowed, np.bool_) & (self.counts > 0)
 
-    def add(self, first: int, held: IntArray, barred: BoolArray | None = None) -> IntArray:
+    def add(self, first: int, held: IntArray, odds: IntArray | None = None) -> IntArray:
         """The values of buckets `first …` with their fakes, in the order of codes.
 
-        `held` is buckets by places, all different in a row; `barred` marks values (buckets by
-        values) that would be recognised as fake: they are drawn only where no others are left.
+        `held` is buckets by places, all different in a row; `odds` are weights for each bucket and
+        value that replace `weights`, but where they leave nothing to list.
         """
         rows, values = len(held), len(self.counts)
-        possible = np.where(self.listable(held.shape[1]), self.weights, 0)
-        weights = np.broadcast_to(possible, (rows, values)).copy()
-        np.put_along_axis(weights, held.astype(np.int64), 0, axis=1)
+        listable = self.listable(held.shape[1])
+        usual = np.broadcast_to(np.where(listable, self.weights, 0), (rows, values)).copy()
+        weights = usual if odds is None else np.where(listable, odds, 0)
+        for each in (usual, weights):
+            np.put_along_axis(each, held.astype(np.int64), 0, axis=1)
         listed = [held.astype(np.int64)]
         for number in range(self.number):
-            free = weights if barred is None else np.where(barred, 0, weights)
-            exhausted = free.sum(axis=1) == 0
-            free = np.where(exhausted[:, None], weights, free)
-            running = np.cumsum(free, axis=1)
+            exhausted = weights.sum(axis=1) == 0
+            running = np.cumsum(np.where(exhausted[:, None], usual, weights), axis=1)
             place = Positions(first, rows)
             drawn = self.draws.below(f"fake {number}", place, running[:, -1])
             chosen = (running <= drawn[:, None]).sum(axis=1)[:, None]
             listed.append(chosen)
-            np.put_along_axis(weights, chosen, 0, axis=1)
+            for each in (usual, weights):
+                np.put_along_axis(each, chosen, 0, axis=1)
         return np.sort(np.concatenate(listed, axis=1), axis=1)

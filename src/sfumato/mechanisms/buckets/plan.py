@@ -22,7 +22,7 @@ from sfumato.mechanisms.buckets.accuracy import (
     variances_of,
 )
 from sfumato.mechanisms.buckets.association import BucketContents, Records, barred_values
-from sfumato.mechanisms.buckets.fakes import Fakes, certainty
+from sfumato.mechanisms.buckets.fakes import Fakes, certainty, odds_weights
 from sfumato.mechanisms.buckets.filling import Filling, in_pieces, kinds_of_rows, places
 from sfumato.mechanisms.buckets.settings import Limits, Part, Setting, loss, mean_squared_error
 from sfumato.mechanisms.mixing import met
@@ -57,7 +57,7 @@ class BucketedPlan(RecordPlan):
     slots: Permutation
     fakes: Fakes | None = None
     bound: Fraction | None = None  # a proven lower bound on the loss, where there is one
-    association: Fraction | None = None  # fakes avoid what is ruled out at this threshold
+    association: Fraction | None = None  # fakes are ruled out as reals are, at this threshold
     _pieces: Pieces = field(init=False, repr=False)  # all slots, cut by value and filling
     _first: IntArray = field(init=False, repr=False)  # first bucket of each filling
 
@@ -116,18 +116,36 @@ class BucketedPlan(RecordPlan):
                 yield int(first) + begin, kinds
 
     def listed(self, barred: BoolArray | None = None) -> Iterator[tuple[int, BucketKinds]]:
-        """What the sensitive table lists, as runs like `contents`, fakes among the values."""
+        """What the sensitive table lists, as runs like `contents`, fakes among the values.
+
+        `barred` marks what some record of a bucket rules out (buckets by values). Fakes are then
+        ruled out as often as real values are: in proportion to the odds that a bucket holds the
+        value among those where it is ruled out, or among those where it is not. If fakes avoided
+        what is ruled out, a listed value that is ruled out would be a real one.
+        """
         if self.fakes is None:
             yield from self.contents()
             return
+        odds = None if barred is None else self._odds(barred)
         most = max(1, _CELLS // max(len(self.histogram.values), 1))
         for first, kinds in self.contents():
             held = np.repeat(places(kinds), kinds.times, axis=0)
             for low in range(0, len(held), most):
                 begin, piece = first + low, held[low : low + most]
-                here = None if barred is None else barred[begin : begin + len(piece)]
+                here = None
+                if odds is not None and barred is not None:
+                    here = np.where(barred[begin : begin + len(piece)], *odds)
                 ones = np.ones(len(piece), np.int64)
                 yield begin, kinds_of_rows(ones, self.fakes.add(begin, piece, here))
+
+    def _odds(self, barred: BoolArray) -> tuple[IntArray, IntArray]:
+        """The odds that a bucket holds each value: where it is ruled out, and where it is not."""
+        held = np.zeros_like(barred)
+        for first, kinds in self.contents():
+            rows = np.repeat(places(kinds), kinds.times, axis=0).astype(np.int64)
+            np.put_along_axis(held[first : first + len(rows)], rows, True, axis=1)
+        ruled_out = odds_weights((held & barred).sum(axis=0), (~held & barred).sum(axis=0))
+        return ruled_out, odds_weights((held & ~barred).sum(axis=0), (~held & ~barred).sum(axis=0))
 
     def side_tables(self, records: Records) -> Mapping[str, Iterator[pa.Table]]:
         return {"sensitive": self._sensitive(records)}
@@ -195,8 +213,10 @@ class BucketedPlan(RecordPlan):
         ]
         if self.association is not None:
             found.append(
-                "Fake values follow the quasi columns of their bucket, because those that a record "
-                "rules out are left out; so answers are corrected for fakes only approximately."
+                "Fake values follow the quasi columns of their bucket: they are ruled out by a "
+                "record as often as real values are, so answers are corrected for fakes only "
+                "approximately. The certainties above are those of a reader who rules nothing out "
+                "by the person's own columns; one who does is surer."
             )
         if len(self.confused):
             names = [value_text(self.histogram.values[code]) for code in self.confused]

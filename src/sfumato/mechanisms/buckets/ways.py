@@ -62,7 +62,7 @@ class BucketMechanism(Mechanism):
     """Buckets of at most `max_size` records, each listing `fakes` values that nobody in it has.
 
     Without `max_size` it is 50, or as large as the ceilings need. With `association` fakes are
-    values that no record of the bucket rules out: x is ruled out by a quasi value whose holders
+    ruled out by records of the bucket as often as real values: x is, by a quasi value whose holders
     have it at most `association` times as often as everybody (see `association`).
     """
 
