@@ -39,6 +39,21 @@ class Histogram:
 
 
 @dataclass(frozen=True, eq=False)
+class Holders(Histogram):
+    """How many people have each value in one of their rows: some people may have several values.
+
+    >>> Holders("disease", ("flu", "HIV"), np.array([3, 2]), people=4).shares
+    [Fraction(3, 4), Fraction(1, 2)]
+    """
+
+    people: int
+
+    @property
+    def rows(self) -> int:
+        return self.people
+
+
+@dataclass(frozen=True, eq=False)
 class Cells:
     """Counts by (quasi values, sensitive value), non-empty ones only.
 

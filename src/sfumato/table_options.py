@@ -68,6 +68,16 @@ TABLE_OPTIONS = (
     TableOption("quasi", "columns", "Quasi columns, published as they are: a,b,c"),
     TableOption("sensitive", "columns", "Sensitive columns: d,e"),
     TableOption("key", "column", "Column that identifies the person; not published."),
+    TableOption(
+        "person",
+        "column",
+        "Column that says whose row it is, where people have several; not published.",
+    ),
+    TableOption(
+        "rows_per_person",
+        "text",
+        "At most so many rows of a person are published; by default what loses least.",
+    ),
     TableOption("drop", "columns", "Columns to leave out."),
     TableOption("numeric", "columns", "Columns to treat as numeric."),
     TableOption("categorical", "columns", "Columns to treat as categorical."),
@@ -109,4 +119,10 @@ TABLE_OPTIONS = (
     TableOption("encoding", "text", "Of a CSV file, e.g. latin-1; UTF-8 by default.", reads=True),
     TableOption("sheet", "text", "Of a workbook; the first by default.", reads=True),
 )
-ROLES = ("quasi", "sensitive", "key", "drop")  # what a column can be; the page asks for each column
+ROLES = (
+    "quasi",
+    "sensitive",
+    "key",
+    "person",
+    "drop",
+)  # what a column can be; the page asks for each column

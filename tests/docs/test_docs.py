@@ -50,6 +50,7 @@ DOCUMENTS = [
     "docs/guide-analyst.md",
     "docs/release-format.md",
     "docs/randomness.md",
+    "docs/people.md",
     "docs/republication.md",
     "docs/postgres.md",
     "docs/sql.md",

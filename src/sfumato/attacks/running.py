@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+import pyarrow as pa
 
 from sfumato.attacks.merged import mechanism_on_merged, merged_table
 from sfumato.attacks.people import People, common_keys, other_halves, read_people
@@ -146,7 +147,12 @@ def _fresh_knowledge(
     if release is None:
         return knowledge_of(people, None, table)
     manifest = release.manifest
-    again = raw_table(people.records, release)
+    records = people.records
+    assert records is not None
+    rule = manifest.person
+    if rule is not None:  # the people of a fresh table have one row each, drawn as several are
+        records = records.append_column(rule.column, pa.array(range(len(people)), pa.int64()))
+    again = raw_table(records, release)
     with scratch_space() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what it warns of was said when the release was made
         to = folder / "release"

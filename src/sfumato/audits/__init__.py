@@ -23,6 +23,7 @@ from sfumato.audits.generalized import check_generalized
 from sfumato.audits.links import check_links
 from sfumato.audits.order import check_order
 from sfumato.audits.parts import check_parts
+from sfumato.audits.people import check_people, follows_chosen_rows
 from sfumato.audits.perturbed import check_amplification, check_fit
 from sfumato.audits.previous import Before, check_previous
 from sfumato.audits.reconstruction import check_reconstruction
@@ -53,7 +54,7 @@ Look = Callable[[AuditCase], Iterator[Finding]]
 # by the class of the release, those of every kind first, and of the guarantee, which may bring its
 # own; a check that does not concern a release finds nothing
 CHECKS: dict[type[Release] | type[Guarantee], list[Look]] = {
-    Release: [check_randomness, check_mechanism, check_rows],
+    Release: [check_randomness, check_mechanism, check_rows, check_people],
     PerturbedRelease: [
         check_quasi_columns,
         check_order,
@@ -122,6 +123,8 @@ def audit(
         if isinstance(opened, concerned) or isinstance(case.guarantee, concerned)
         for look in listed
     ]
+    if not follows_chosen_rows(case):
+        looks = CHECKS[Release]
     with reading_errors(case.table.source):
         found = [finding for look in looks for finding in look(case)]
     found += _unjudged(case, found)
@@ -148,7 +151,10 @@ def _tested(case: AuditCase, before: Before | None) -> str:
     """What the audit looked at, for its headline."""
     manifest = case.release.manifest
     names = " and ".join(case.table.sensitive)
-    told = f"{manifest.guarantee} of {names} for {case.profile.rows:,} people"
+    whom = f"{case.profile.rows:,} people"
+    if manifest.person is not None:
+        whom = f"the people of {case.profile.rows:,} rows"
+    told = f"{manifest.guarantee} of {names} for {whom}"
     told += ", with the private trace" if case.trace is not None else ""
     return told if before is None else f"{told}, and against the release before"
 
@@ -159,6 +165,15 @@ def _unjudged(case: AuditCase, found: list[Finding]) -> Iterator[Finding]:
     release = case.release
     for column in case.table.sensitive:
         if column in judged:
+            continue
+        if not follows_chosen_rows(case):
+            yield Finding.unseen(
+                catalogue.PROMISE,
+                column=column,
+                value=release.manifest.guarantee,
+                witness="rows of people were withheld at random, and only the receipt tells which: "
+                "audit with --receipt",
+            )
             continue
         operator = release.operators.get(column)
         form = "" if operator is None else f" with the operator '{operator.form}'"

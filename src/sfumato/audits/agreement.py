@@ -114,7 +114,7 @@ def _findings(case: AuditCase, column: str, pairs: Pairs, alarm: float) -> Itera
     if agreed >= mean:
         exponent = float(everybody.exponents(everybody.agreed)[0])
     else:
-        exponent = shortfall_exponent(pairs, agreed + case.release.manifest.withheld)
+        exponent = shortfall_exponent(pairs, agreed + case.withheld_by_plan)
     yield Finding.limited(
         catalogue.AGREEMENT,
         chance_of(exponent, 4),  # on two sides, and half of the alarm is for the groups

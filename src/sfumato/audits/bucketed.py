@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from sfumato.audits import catalogue
 from sfumato.audits.case import AuditCase, quoted
 from sfumato.audits.catalogue import Disclosure
@@ -83,6 +85,8 @@ def _sizes(case: AuditCase, connection: Any) -> Finding:
 
 def _histogram(case: AuditCase, connection: Any) -> Finding:
     """The buckets list every value as often as the table has it; with fakes, at least so often."""
+    if case.rows_of_people_withheld:
+        return _chosen_histogram(case, connection)
     histogram = _raw_histogram(case)
     found = dict(connection.execute("SELECT code, sum(n) FROM listed GROUP BY code").fetchall())
     fakes, stated = _release(case).fakes, _release(case).histogram
@@ -101,6 +105,50 @@ def _histogram(case: AuditCase, connection: Any) -> Finding:
     elif strangers:
         witness = f"{strangers:,} listed values are outside the domain"
     return Finding.none(catalogue.BUCKET_HISTOGRAM, len(wrong) + strangers, witness=witness)
+
+
+def _chosen_histogram(case: AuditCase, connection: Any) -> Finding:
+    """Of each person one row is listed: a value by those who have no other at least, and by those
+    who have it at most."""
+    histogram = _listed_histogram(case, connection)
+    connection.register("people", case.person_reader())
+    connection.execute(
+        "CREATE TABLE holders AS SELECT __person, __code_0 AS code, "
+        "count(*) OVER (PARTITION BY __person) = 1 AS alone "
+        "FROM (SELECT DISTINCT __person, __code_0 FROM people)"
+    )
+    counted = connection.execute(
+        "SELECT code, count(*), count(*) FILTER (alone) FROM holders GROUP BY code"
+    ).fetchall()
+    bounds = {int(code): (int(least), int(most)) for code, most, least in counted}
+    wrong = []
+    for code, count in enumerate(histogram.counts.tolist()):
+        least, most = bounds.get(code, (0, 0))
+        if not least <= count <= most:
+            wrong.append((code, count, least, most))
+    missing = int(histogram.counts.sum()) != case.release.manifest.rows
+    witness = None
+    if wrong:
+        code, count, least, most = wrong[0]
+        name = value_text(histogram.values[code])
+        witness = f"{name} is listed {count:,} times, for between {least:,} and {most:,} people"
+    elif missing:
+        witness = f"{int(histogram.counts.sum()):,} values for {case.release.manifest.rows:,} rows"
+    return Finding.none(catalogue.BUCKET_HISTOGRAM, len(wrong) + missing, witness=witness)
+
+
+def _listed_histogram(case: AuditCase, connection: Any) -> Histogram:
+    """What the published rows have: as the buckets list it or, among fakes, as the plan says."""
+    raw, stated = _raw_histogram(case), _release(case).histogram
+    counts = np.zeros(len(raw.values), np.int64)
+    if stated is not None:
+        counts[:] = stated
+    else:
+        found = connection.execute("SELECT code, sum(n) FROM listed GROUP BY code").fetchall()
+        for code, count in found:
+            if code is not None:
+                counts[int(code)] = int(count)
+    return Histogram(raw.column, raw.values, counts)
 
 
 def _members(case: AuditCase, connection: Any) -> Iterator[Finding]:
@@ -151,14 +199,14 @@ def _room(case: AuditCase, connection: Any) -> Iterator[Finding]:
     names = [quoted(name) for name in case.table.quasi]
     listed = ", ".join(names)
     same = " AND ".join(f"r.{name} IS NOT DISTINCT FROM n.{name}" for name in names)
-    connection.register("raw_again", case.raw_reader())
+    apart = case.connect(complete=True)
+    counted = f"SELECT {listed}, __code_0 AS code, count(*) AS n FROM raw GROUP BY ALL"
+    connection.register("needed", apart.sql(counted).to_arrow_reader())
     row = connection.execute(
         f"""
         WITH held AS (SELECT {listed}, bucket, count(*) AS n FROM published GROUP BY ALL),
              room AS (SELECT {listed}, l.code, sum(least(h.n, l.n)) AS n
-                      FROM held AS h JOIN listed AS l ON l.bucket = h.bucket GROUP BY ALL),
-             needed AS (SELECT {listed}, __code_0 AS code, count(*) AS n FROM raw_again
-                        GROUP BY ALL)
+                      FROM held AS h JOIN listed AS l ON l.bucket = h.bucket GROUP BY ALL)
         SELECT count(*), any_value(n.code), any_value(n.n), any_value(coalesce(r.n, 0))
         FROM needed AS n LEFT JOIN room AS r ON r.code = n.code AND {same}
         WHERE n.n > coalesce(r.n, 0)
@@ -177,6 +225,8 @@ def _posteriors(case: AuditCase, connection: Any) -> Iterator[Finding]:
     if not isinstance(case.guarantee, CeilingGuarantee):
         return  # groups of people cannot be held to a promise that states no ceilings
     histogram = _raw_histogram(case)
+    if case.rows_of_people_withheld:
+        histogram = _listed_histogram(case, connection)
     ceilings = case.guarantee.ceilings(histogram)
     rows = connection.execute(
         """

@@ -89,14 +89,70 @@ class AuditCase:
         fields += [pa.field(f"__code_{i}", pa.int64()) for i in range(len(self.table.sensitive))]
         return pa.RecordBatchReader.from_batches(pa.schema(fields), self.raw_batches())
 
-    def connect(self) -> Any:
+    def person_reader(self) -> pa.RecordBatchReader:
+        """The raw quasi columns, the person as `__person`, and the codes, as a stream."""
+        table = self.table
+        assert table.person is not None
+        coders = {n: SensitiveCoder(table, n, h.values) for n, h in self.profile.histograms.items()}
+        fields = [pa.field(name, table.type_of(name)) for name in (*table.quasi, table.person)]
+        codes = [pa.field(f"__code_{index}", pa.int64()) for index in range(len(coders))]
+        schema = pa.schema([*fields[:-1], fields[-1].with_name("__person"), *codes])
+
+        def rows() -> Iterator[pa.RecordBatch]:
+            for batch in table.batches([*table.quasi, str(table.person), *coders]):
+                kept = drop_missing(table, batch)
+                arrays = [_decoded(kept.column(name)) for name in (*table.quasi, table.person)]
+                arrays += [pa.array(coder(kept.column(name))) for name, coder in coders.items()]
+                yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+        return pa.RecordBatchReader.from_batches(schema, rows())
+
+    @property
+    def rows_per_person(self) -> int:
+        """How many rows of a person are published at most."""
+        rule = self.release.manifest.person
+        return 1 if rule is None else rule.rows
+
+    @property
+    def rows_of_people_withheld(self) -> int:
+        """How many rows stayed out because their person has too many: which ones, nobody says."""
+        rule = self.release.manifest.person
+        return 0 if rule is None else rule.withheld
+
+    @property
+    def withheld_by_plan(self) -> int:
+        """How many records the mechanism itself left out."""
+        return self.release.manifest.withheld - self.rows_of_people_withheld
+
+    def connect(self, *, complete: bool = False) -> Any:
         """A DuckDB connection with the raw stream as `raw` and the records as `published`.
+
+        With `complete`, only those classes of equal quasi columns of which no row of a person was
+        withheld: there, and nowhere else, raw rows and records are the same people's. Which classes
+        these are depends on the rows that were chosen and not on what was drawn for them.
 
         Hold it as long as results are read from it: it spills into a folder of its own.
         """
         connection = scratch_database()
         connection.register("raw", self.raw_reader())
         connection.execute(f"CREATE VIEW published AS SELECT * FROM {scan(self.release.records)}")
+        if complete and self.rows_of_people_withheld:
+            names = ", ".join(["0", *(quoted(name) for name in self.table.quasi)])
+            number = "count(*) OVER (PARTITION BY {}) AS __n"
+            for side in ("raw", "published"):
+                connection.execute(
+                    f"CREATE TABLE all_{side} AS SELECT *, {number.format(names)} FROM {side}"
+                )
+                connection.execute(f"DROP VIEW {side}")
+            same = " AND ".join(
+                f"a.{name} IS NOT DISTINCT FROM b.{name}"
+                for name in ("__n", *(quoted(name) for name in self.table.quasi))
+            )
+            for side, other in (("raw", "published"), ("published", "raw")):
+                connection.execute(
+                    f"CREATE TABLE {side} AS SELECT a.* EXCLUDE (__n) FROM all_{side} AS a SEMI "
+                    f"JOIN all_{other} AS b ON {same}"
+                )
         return connection
 
 
@@ -117,13 +173,22 @@ def raw_table(origin: Any, release: Release) -> Table:
                 f"the table behind {str(release.path)!r}?"
             )
     published = {column.name for column in release.columns}
+    rule = release.manifest.person
+    if rule is not None and rule.column not in source.schema.names:
+        raise DataError(
+            f"{source.label} has no column {rule.column!r}, which says whose rows they are: the "
+            "promise of the release is about people. Give the table with that column."
+        )
+    apart = published if rule is None else {*published, rule.column}
     missing: Missing = release.manifest.missing  # type: ignore[assignment]
     numeric = [c.name for c in release.columns if c.kind == "numeric"]
     return read(
         source,
         quasi=[column.name for column in by_role["quasi"]],
         sensitive=[column.name for column in by_role["sensitive"]],
-        drop=[name for name in source.schema.names if name not in published],
+        person=None if rule is None else rule.column,
+        rows_per_person=None if rule is None else rule.rows,
+        drop=[name for name in source.schema.names if name not in apart],
         numeric=numeric,
         categorical=[c.name for c in release.columns if c.kind == "categorical"],
         domain={

@@ -48,6 +48,10 @@ MECHANISM = Check("mechanism", "mechanism that keeps this promise", _PUBLIC)
 ORDER = Check("order", "order of the rows", _CHANCE)
 PROMISE = Check("promise", "promise about {column}", judges=True)
 
+# people with several rows
+PERSON_ROWS = Check("person-rows", "rows published of all people, {about} of each at most", _PUBLIC)
+PERSON_MOST = Check("person-most", "people with more than {about} rows published", _DIFFERENCES)
+
 # made again from the receipt
 REPLAY = Check("replay", "records that are not as the receipt repeats them", _DIFFERENCES, True)
 REPLAY_MANIFEST = Check(

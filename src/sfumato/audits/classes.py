@@ -108,7 +108,7 @@ def find_classes(case: AuditCase) -> Classes:
     every = -(-case.profile.rows // MOST_PEOPLE)
     chosen = f"WHERE {hashed} % {every} = 0" if every > 1 else ""
     codes = [f"__code_{index}" for index in range(len(table.sensitive))]
-    connection = case.connect()
+    connection = case.connect(complete=True)
     connection.execute(
         f"CREATE TABLE cells AS SELECT {', '.join([f'{hashed} AS h', *names, *codes])}, "
         f"count(*) AS n FROM raw {chosen} GROUP BY ALL"

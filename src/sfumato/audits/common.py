@@ -28,6 +28,8 @@ def check_mechanism(case: AuditCase) -> Iterator[Finding]:
     if mechanism is not None:
         kept = mechanism.keeps(case.guarantee)
         told = None if kept else f"{mechanism} does not keep {case.guarantee}"
+        if case.rows_per_person > 1 and not mechanism.several_rows:
+            told = f"{mechanism} keeps its promise for one row of a person"
         yield Finding.plain(catalogue.MECHANISM, told is None, witness=told)
 
 

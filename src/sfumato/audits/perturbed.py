@@ -17,6 +17,7 @@ from sfumato.columns import value_text, value_to_json
 from sfumato.draws import IntArray
 from sfumato.guarantees import OddsGuarantee, ReconstructionPrivacy
 from sfumato.mechanisms.perturbed import within
+from sfumato.operators import Operator
 from sfumato.release.values import in_utc
 
 ENTRYWISE = ("uniform", "fine-grain", "general")  # one matrix over the column's values
@@ -37,6 +38,9 @@ def check_amplification(case: AuditCase) -> Iterator[Finding]:
         return
     for column, operator in case.release.operators.items():
         if operator.form not in ENTRYWISE:
+            continue
+        if case.rows_per_person > 1:
+            yield _of_person(case, guarantee, column, operator)
             continue
         limits = guarantee.odds_limits(case.profile.histograms[column])
         if all(limit is None for limit in limits):
@@ -60,6 +64,28 @@ def check_amplification(case: AuditCase) -> Iterator[Finding]:
             # a limit that does not follow from shares is a number of the promise
             disclosure=None if guarantee.limits_follow_shares else Disclosure.PUBLIC,
         )
+
+
+def _of_person(
+    case: AuditCase, guarantee: OddsGuarantee, column: str, operator: Operator
+) -> Finding:
+    """The rows of a person together raise the odds of nothing beyond the smallest limit."""
+    rows = case.rows_per_person
+    try:
+        together: Fraction | float = operator.amplification() ** rows
+    except ZeroDivisionError:
+        together = math.inf
+    limit = guarantee.common_limit(case.profile.histograms[column].values)
+    told = f"{rows} rows of a person together tell more than the promise allows"
+    return Finding.limited(
+        catalogue.AMPLIFICATION,
+        together,
+        Direction.AT_MOST,
+        limit,
+        column=column,
+        witness=told if together > limit else f"{rows} rows of a person together",
+        disclosure=Disclosure.PUBLIC,
+    )
 
 
 def _used(gain: Fraction | None, limit: Fraction | None) -> float:
@@ -216,7 +242,7 @@ def grouped_counts(case: AuditCase, index: int, column: str) -> tuple[IntArray, 
     """Counts by (hash group of the quasi columns, value), raw and published."""
     values = case.profile.histograms[column].values
     group, groups = group_expression(case, len(values))
-    connection = case.connect()
+    connection = case.connect(complete=True)
     raw = np.zeros((groups, len(values)), np.int64)
     query = f"SELECT {group} AS g, __code_{index} AS v, count(*) FROM raw GROUP BY ALL"
     for g, code, count in connection.execute(query).fetchall():

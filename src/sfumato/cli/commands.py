@@ -268,20 +268,22 @@ def generate(
     as_json: Json = False,
 ) -> None:
     """Write a realistic table without real people, to try things on."""
-    from sfumato.datasets import GENERATORS, write_dataset
+    from sfumato.datasets import GENERATORS, schema, write_dataset
 
     if out.exists():
         raise DataError(f"{str(out)!r} exists already. Choose another place, or remove it first.")
     given: dict[str, Any] = pairs(parameter, "--parameter")
     write_dataset(name, rows, out, seed, **given)
     roles = GENERATORS[name]
+    columns = schema(name, **given).names
+    person = next((each for each in columns if each not in (*roles.quasi, roles.sensitive)), None)
     if as_json:
-        show_json(
-            {"file": str(out), "rows": rows, "quasi": roles.quasi, "sensitive": [roles.sensitive]}
-        )
+        told = {"file": str(out), "rows": rows, "quasi": roles.quasi}
+        show_json({**told, "sensitive": [roles.sensitive], "person": person})
     else:
         print(f"Wrote {rows:,} rows to {out}")
-        print(f"  --quasi {','.join(roles.quasi)} --sensitive {roles.sensitive}")
+        whose = f" --person {person}" if person else ""
+        print(f"  --quasi {','.join(roles.quasi)} --sensitive {roles.sensitive}{whose}")
 
 
 @app.command()

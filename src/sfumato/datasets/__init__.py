@@ -94,10 +94,15 @@ def _census() -> Network:
     return census_model.network()
 
 
-def _hospital() -> Network:
-    from sfumato.datasets import hospital_model
+def _hospital(stays: int) -> Network:
+    from sfumato.datasets import hospital_model, patients
 
-    return hospital_model.network()
+    if not 1 <= stays <= 1000:
+        raise UsageError(f"The 'stays' parameter of hospital must be from 1 to 1000. Got {stays}.")
+    once = hospital_model.network()
+    if stays == 1:
+        return once
+    return patients.Patients(once.name, once.columns, once.order, stays)
 
 
 def _zipf(values: int, exponent: float) -> Network:
@@ -118,10 +123,12 @@ GENERATORS: dict[str, Generator] = {
         ),
         Generator(
             "hospital",
-            "hospital stays; 466 diagnoses that depend on age, sex and admission",
+            "hospital stays; 466 diagnoses that depend on age, sex and admission; with stays=20 "
+            "patients have up to 20 of them",
             ("age", "sex", "region", "admission"),
             "diagnosis",
             _hospital,
+            {"stays": 1},
         ),
         Generator(
             "zipf",
@@ -194,13 +201,15 @@ def census(rows: int, seed: int) -> pa.Table:
     return _table("census", rows, seed)
 
 
-def hospital(rows: int, seed: int) -> pa.Table:
+def hospital(rows: int, seed: int, stays: int = 1) -> pa.Table:
     """Hospital stays in memory; the sensitive column is `diagnosis`.
+
+    With more than one of `stays`, patients have up to so many, and `patient` says whose it is.
 
     >>> hospital(1, seed=1).column_names
     ['age', 'sex', 'region', 'admission', 'diagnosis']
     """
-    return _table("hospital", rows, seed)
+    return _table("hospital", rows, seed, stays=stays)
 
 
 def zipf(rows: int, seed: int, values: int = 50, exponent: float = 1.0) -> pa.Table:

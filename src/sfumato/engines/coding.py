@@ -77,7 +77,8 @@ def sensitive_domain(table: Table, column: str, counts: Mapping[Value, int]) -> 
             f"Column {column!r} of {table.label} has {missing:,} rows without a sensitive value. "
             "Choose --missing value (missing counts as a value of its own) or --missing drop."
         )
-    return (*values, None) if missing and table.missing == "value" else values
+    own = missing and table.missing == "value" and None not in values
+    return (*values, None) if own else values
 
 
 def _range_values(table: Table, column: str, stated: Range) -> tuple[Value, ...]:

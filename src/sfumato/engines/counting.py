@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.columns import Value
-from sfumato.draws import IntArray
+from sfumato.draws import BoolArray, IntArray
 from sfumato.engines.coding import SensitiveCoder, ValueCounter, sensitive_domain
 from sfumato.engines.kept_order import TableOrder
 from sfumato.errors import DataError
@@ -62,14 +62,18 @@ def take_profile(
 
 def drop_missing(table: Table, batch: pa.RecordBatch) -> pa.RecordBatch:
     """With `missing="drop"`, the records that have every sensitive value."""
-    if table.missing != "drop":
-        return batch
+    keep = whole_rows(table, batch)
+    return batch if keep.all() else batch.filter(pa.array(keep))
+
+
+def whole_rows(table: Table, batch: pa.RecordBatch) -> BoolArray:
+    """Which records count: with `missing="drop"`, those that have every sensitive value."""
     keep = np.ones(batch.num_rows, np.bool_)
-    for column in table.sensitive:
+    for column in table.sensitive if table.missing == "drop" else ():
         array = batch.column(column)
         absent = array.is_null(nan_is_null=pa.types.is_floating(array.type))
         keep &= ~absent.to_numpy(zero_copy_only=False)
-    return batch if keep.all() else batch.filter(pa.array(keep))
+    return keep
 
 
 def check_keys(table: Table) -> int:
@@ -78,7 +82,7 @@ def check_keys(table: Table) -> int:
         return 0
     reader = pa.RecordBatchReader.from_batches(
         pa.schema([pa.field(table.key, table.type_of(table.key))]),
-        (_plain(batch) for batch in table.batches([table.key])),
+        (plain_batch(batch) for batch in table.batches([table.key])),
     )
     connection = scratch_database()
     connection.register("people", reader)
@@ -94,7 +98,8 @@ def check_keys(table: Table) -> int:
     return int(total - different)
 
 
-def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:
+def plain_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """A batch without dictionaries, of which every batch may have another."""
     arrays = [
         array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
         for array in batch.columns

@@ -61,6 +61,7 @@ class Engine(ABC):
 
     name: ClassVar[str]
     plans: ClassVar[tuple[type[Plan], ...]] = (RecordPlan, CellPlan)  # those that it can run
+    chooses_rows: ClassVar[bool] = True  # whether its table may be one of chosen rows
 
     def __init__(self, table: Table, options: RunOptions) -> None:
         self.table, self.options = table, options

@@ -14,7 +14,7 @@ from sfumato.errors import DataError
 from sfumato.guarantees import Guarantee
 from sfumato.mechanisms import Mechanism, Plan
 from sfumato.profile import Profile
-from sfumato.release import Manifest
+from sfumato.release import Manifest, PersonRule
 from sfumato.shown import Shown
 from sfumato.table import Table
 from sfumato.version import __version__
@@ -95,21 +95,23 @@ def make_manifest(
     order: str,
     randomness: str,
     caveats: Sequence[str],
+    person: PersonRule | None = None,
 ) -> Manifest:
     """The manifest of a release, its files still to come."""
+    statement = [plan.statement(guarantee, h) for h in profile.histograms.values()]
     return Manifest(
         sfumato=__version__,
         kind=plan.kind,
         mechanism=str(mechanism),
         guarantee=str(guarantee),
         rows=written.rows,
-        withheld=plan.withheld,
+        withheld=plan.withheld + (0 if person is None else person.withheld),
         missing=table.missing,
         order="kept" if order == "keep" else "shuffled",
         randomness=randomness,
         columns=written.columns,
         plan=plan.public(),
-        statement=tuple(plan.statement(guarantee, h) for h in profile.histograms.values()),
+        statement=(*statement, *(person.sentences() if person else ())),
         does_not_protect=guarantee.does_not_protect,
         caveats=(
             *plan.caveats(),
@@ -117,6 +119,7 @@ def make_manifest(
             *_table_caveats(table),
             *([KEPT] if order == "keep" else []),
         ),
+        person=person,
     )
 
 
@@ -125,8 +128,9 @@ def key_caveats(table: Table, repeated: int, repeated_keys: str) -> list[str]:
     if repeated and repeated_keys == "refuse":
         raise DataError(
             f"The key column {table.key!r} of {table.label} repeats in {repeated:,} rows, but the "
-            "promises count one record per person. Keep one row each, or accept a weaker promise "
-            "with --repeated-keys allow."
+            f"promises count one record per person. Say --person {table.key} instead of --key, and "
+            "they hold for people with several rows; or accept a weaker promise with "
+            "--repeated-keys allow."
         )
     if not repeated:
         return []

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ from sfumato.engines.counting import Progress, no_progress
 from sfumato.engines.engine import Engine, RunOptions
 from sfumato.engines.exposure import exposure_of
 from sfumato.engines.local import LocalEngine
+from sfumato.engines.people import for_people
 from sfumato.engines.publication import Publication, key_caveats, make_manifest, steward_notes
 from sfumato.engines.receipts import Receipt, describe_table, receipt_file
 from sfumato.engines.republishing import as_before
@@ -105,9 +108,12 @@ def publish(
     )
     place = engine or table.source.engine
     with receipt_file(receipt, Path(to)) as kept:
-        manifest, profile, plan = run(
+        ran = run(
             ENGINES[place], table, promised, named, draws, order_draws, options, repeated_keys
         )
+        manifest, rule = ran.manifest, ran.manifest.person
+        if rule is not None:  # what was chosen, for whoever repeats it
+            table = replace(table, rows_per_person=rule.rows)
         if kept is not None:
             kept.write(
                 Receipt(
@@ -123,16 +129,28 @@ def publish(
                     table=describe_table(table),
                 )
             )
-    seconds = time.perf_counter() - began
+    withheld = 0 if rule is None else rule.withheld
     return Publication(
         Path(to),
         manifest,
-        profile.rows + profile.dropped,
-        seconds,
-        exposure_of(Release(to, verify=False), profile),
-        steward_notes(profile, promised),
-        "" if named is not None else weaker_offer(profile, promised, plan, draws),
+        ran.profile.rows + ran.profile.dropped + withheld,
+        time.perf_counter() - began,
+        exposure_of(Release(to, verify=False), ran.profile),
+        steward_notes(ran.people, ran.promise),
+        "" if named is not None else weaker_offer(ran.profile, ran.promise, ran.plan, draws),
     )
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """What a run did: what the release says, what was counted of rows and of people, the promise
+    that it was planned with, and the plan."""
+
+    manifest: Manifest
+    profile: Profile
+    people: Profile
+    promise: Guarantee
+    plan: Plan
 
 
 def run(
@@ -144,14 +162,23 @@ def run(
     order_draws: Draws,
     options: RunOptions,
     repeated_keys: str,
-) -> tuple[Manifest, Profile, Plan]:
-    """Publish with these draws: what the release says, what was counted, what was planned."""
-    with BundleWriter(options.release) as bundle, engine(table, options) as running:
+) -> Run:
+    """Publish with these draws."""
+    with ExitStack() as held:
+        bundle = held.enter_context(BundleWriter(options.release))
+        if table.person is not None and not engine.chooses_rows:
+            raise UsageError(
+                f"The {engine.name} engine cannot choose among a person's rows. Publish with "
+                "--engine local."
+            )
+        people = for_people(table, guarantee, mechanism, draws)
+        table, promise = people.table, people.guarantee
+        running = held.enter_context(engine(table, options))
         caveats = key_caveats(table, running.repeated_keys(), repeated_keys)
         counted = running.profile()
-        refuse_left_out(counted, guarantee, options.left_out)
-        profile = with_counts(counted, guarantee, mechanism, running)
-        chosen, plan = choose_plan(profile, guarantee, mechanism, draws, running.plans)
+        refuse_left_out(people.counted(counted), promise, options.left_out)
+        profile = with_counts(counted, promise, mechanism, running)
+        chosen, plan = choose_plan(profile, promise, mechanism, draws, running.plans)
         refuse_unfit(table, chosen, plan, options.order, options.trace)
         written = running.write(bundle.folder, plan, profile, draws, order_draws)
         manifest = make_manifest(
@@ -164,8 +191,10 @@ def run(
             order=options.order,
             randomness=draws.origin,
             caveats=caveats,
+            person=people.rule,
         )
-        return bundle.finish(manifest), profile, plan
+        done = bundle.finish(manifest)
+        return Run(done, profile, people.counted(profile), promise, plan)
 
 
 def repeat(receipt: Receipt, table: Table, release: Release, to: Path) -> Manifest:
@@ -180,10 +209,10 @@ def repeat(receipt: Receipt, table: Table, release: Release, to: Path) -> Manife
     options = RunOptions(release=to, order=receipt.order)
     draws, order_draws = receipt.draws, receipt.order_draws
     engine = ENGINES[receipt.engine]
-    manifest, *_ = run(
+    ran = run(
         engine, table, guarantee, mechanism, draws, order_draws, options, receipt.repeated_keys
     )
-    return manifest
+    return ran.manifest
 
 
 def _one_of(name: str, given: str, allowed: tuple[str, ...]) -> None:

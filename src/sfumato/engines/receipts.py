@@ -99,7 +99,8 @@ class Receipt:
         """The table as it was declared when it was published, from where its records are now."""
         names = set(source.schema.names)
         needed = [column["name"] for column in self.table["columns"]]
-        lacking = [name for name in (*needed, self.table["key"]) if name and name not in names]
+        needed += [self.table["key"], self.table["person"]]
+        lacking = [name for name in needed if name and name not in names]
         if lacking:
             raise DataError(
                 f"{source.label} has no column {lacking[0]!r}, which the receipt names. Is it the "
@@ -125,6 +126,8 @@ class Receipt:
             quasi=tuple(column.name for column in columns if column.role == "quasi"),
             sensitive=tuple(column.name for column in columns if column.role == "sensitive"),
             key=self.table["key"],
+            person=self.table["person"],
+            rows_per_person=self.table["rows_per_person"],
             kinds={column.name: column.kind for column in columns},
             domains=domains,
             recodes=recodes,
@@ -141,6 +144,8 @@ def describe_table(table: Table) -> dict[str, Any]:
 
     return {
         "key": table.key,
+        "person": table.person,
+        "rows_per_person": table.rows_per_person,
         "missing": table.missing,
         "columns": [
             *(column(name, "quasi") for name in table.quasi),

@@ -10,6 +10,7 @@ from sfumato.guarantees.f_privacy import FPrivacy
 from sfumato.guarantees.fine_rho import FineRhoPrivacy
 from sfumato.guarantees.l_diversity import LDiversity
 from sfumato.guarantees.odds import OddsGuarantee
+from sfumato.guarantees.people import OddsOfPeople
 from sfumato.guarantees.reconstruction import ReconstructionPrivacy
 from sfumato.guarantees.rho import RhoPrivacy
 from sfumato.guarantees.signposts import signpost
@@ -64,6 +65,7 @@ __all__ = [
     "Guarantee",
     "LDiversity",
     "OddsGuarantee",
+    "OddsOfPeople",
     "Parameter",
     "Reach",
     "Reader",

@@ -15,7 +15,7 @@ from typing import ClassVar, Self
 from sfumato.columns import Value, value_text
 from sfumato.errors import InfeasibleGuarantee, UsageError
 from sfumato.guarantees.words import Parameter, Reach, Reader
-from sfumato.profile import Histogram
+from sfumato.profile import Histogram, Holders
 from sfumato.textform import TextForm, decimal_text, rational
 
 Ceilings = Mapping[Value, Fraction]  # the largest chance that a steward allows, by value
@@ -34,6 +34,7 @@ class Guarantee(TextForm, ABC):
     holds_against: ClassVar[Reader]
     does_not_protect: ClassVar[tuple[str, ...]]
     several_columns: ClassVar[bool] = False  # whether it can speak of several sensitive columns
+    rows_per_person: int = 1  # of how many published rows of a person it speaks together
     limits_belief: ClassVar[bool] = True  # whether it bounds what is believed about one person
     # whether a release may show the values that it leaves out as they are, in buckets of their own
     shows_left_out: ClassVar[bool] = False
@@ -72,10 +73,11 @@ class Guarantee(TextForm, ABC):
         codes = [code for code in self.left_out(histogram) if histogram.counts[code]]
         if not codes:
             return ""
-        people = int(histogram.counts[codes].sum())
+        people = min(int(histogram.counts[codes].sum()), histogram.rows)
+        some = "up to " if len(codes) > 1 and isinstance(histogram, Holders) else ""
         named = ", ".join(value_text(histogram.values[code]) for code in codes)
         return (
-            f"Column {histogram.column!r}: nothing is promised about {people:,} of "
+            f"Column {histogram.column!r}: nothing is promised about {some}{people:,} of "
             f"{histogram.rows:,} people, those with {named}."
         )
 

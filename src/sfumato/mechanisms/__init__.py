@@ -74,7 +74,8 @@ def mechanisms_for(guarantee: Guarantee) -> list[Mechanism]:
     least = guarantee.against().strength
     able = [cls for cls in MECHANISMS.values() if isinstance(guarantee, cls.guarantees)]
     offered = [mechanism for cls in able for mechanism in cls.candidates()]
-    return [each for each in offered if each.promised(guarantee).against().strength >= least]
+    kept = [mechanism for mechanism in offered if mechanism.keeps(guarantee)]
+    return [each for each in kept if each.promised(guarantee).against().strength >= least]
 
 
 def mechanisms_on_request(guarantee: Guarantee) -> list[Mechanism]:

@@ -67,6 +67,7 @@ class FineGrainPerturbation(Mechanism):
 
     name: ClassVar[str] = "fine-grain"
     guarantees: ClassVar[tuple[type[Guarantee], ...]] = (OddsGuarantee,)
+    several_rows: ClassVar[bool] = True
     sentence: ClassVar[str] = (
         "Keeps each value with a chance of its own, the best that its limit allows."
     )

@@ -56,6 +56,7 @@ class GeneralPerturbation(Mechanism):
 
     name: ClassVar[str] = "general"
     guarantees: ClassVar[tuple[type[Guarantee], ...]] = (OddsGuarantee,)
+    several_rows: ClassVar[bool] = True
     sentence: ClassVar[str] = "Searches all ways to exchange values, for at most 60 of them."
     standing: ClassVar[Standing] = "on request"
 

@@ -202,6 +202,7 @@ class Mechanism(TextForm, ABC):
     holds_against: ClassVar[Reader | None] = (
         None  # whom its promises hold against, where that is less
     )
+    several_rows: ClassVar[bool] = False  # whether a person may have several rows in its releases
     needs_cells: ClassVar[bool] = False  # whether `plan` looks at the profile's cells
     needs_bins: ClassVar[bool] = False  # whether `plan` looks at its binned counts
     # whether the people of a value are dealt to its places whatever else is known of them
@@ -219,7 +220,8 @@ class Mechanism(TextForm, ABC):
 
     def keeps(self, guarantee: Guarantee) -> bool:
         """Whether this mechanism can promise that guarantee at all."""
-        return isinstance(guarantee, self.guarantees)
+        enough = self.several_rows or guarantee.rows_per_person == 1
+        return isinstance(guarantee, self.guarantees) and enough
 
     def promised(self, guarantee: Guarantee) -> Guarantee:
         """What this mechanism promises where it is asked for that guarantee."""

@@ -34,6 +34,7 @@ class UniformPerturbation(Mechanism):
 
     name: ClassVar[str] = "uniform"
     guarantees: ClassVar[tuple[type[Guarantee], ...]] = (OddsGuarantee,)
+    several_rows: ClassVar[bool] = True
     sentence: ClassVar[str] = (
         "Keeps each value with one chance and else draws any value: simple, well known."
     )

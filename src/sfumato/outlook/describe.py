@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from sfumato.engines.counting import (
     no_progress,
     take_profile,
 )
+from sfumato.engines.people import for_people, one_row_each, rank_rows
 from sfumato.engines.publication import steward_notes
 from sfumato.engines.quasi import QuasiColumn, quasi_column
 from sfumato.errors import UsageError
@@ -79,14 +81,22 @@ def describe(
     profile = take_profile(table, progress=progress)
     tables = [_columns(table, profile)]
     tables += [_histogram(histogram) for histogram in profile.histograms.values()]
+    if table.person is not None:
+        tables.append(_rows_per_person(table))
     if guarantee is None:
-        return Description(profile.rows, [*tables, _allowed(profile)], [])
+        first = profile  # what can be promised, always: of one row of each person
+        if table.person is not None:
+            first = take_profile(one_row_each(replace(table, rows_per_person=1), Draws.system()))
+        return Description(profile.rows, [*tables, _allowed(first)], [])
     guarantee, mechanism = parse_guarantee(guarantee), given_mechanism(mechanism)
-    profile = with_counts(profile, guarantee, mechanism, TableCounts(table))
-    mechanism, plan = choose_plan(profile, guarantee, mechanism, Draws.system())
+    people = for_people(table, guarantee, mechanism, Draws.system())
+    profile = profile if people.rule is None else take_profile(people.table)
+    profile = with_counts(profile, people.guarantee, mechanism, TableCounts(people.table))
+    mechanism, plan = choose_plan(profile, people.guarantee, mechanism, Draws.system())
     guarantee = mechanism.promised(guarantee)
     notes = [plan.statement(guarantee, histogram) for histogram in profile.histograms.values()]
-    notes += steward_notes(profile, guarantee)
+    notes += people.rule.sentences() if people.rule else []
+    notes += steward_notes(people.counted(profile), people.guarantee)
     notes.append("Does not protect against: " + "; ".join(guarantee.does_not_protect) + ".")
     notes += plan.caveats()
     for described in DESCRIBERS:
@@ -135,6 +145,25 @@ def _columns(table: Table, profile: Profile) -> ReportTable:
     title = f"{table.label}, {profile.rows:,} rows"
     return ReportTable(
         "Columns", title, ("column", "role", "type", "kind", "domain", "missing"), rows
+    )
+
+
+def _rows_per_person(table: Table) -> ReportTable:
+    ranked = rank_rows(table, Draws.system())
+    numbers = np.flatnonzero(ranked.sizes)
+    shown = [n for n in numbers.tolist() if n <= _SHOWN] or numbers[:1].tolist()
+    rows: list[tuple[str, int, int]] = [
+        (str(n), int(ranked.sizes[n]), ranked.withheld(n)) for n in shown
+    ]
+    more = [n for n in numbers.tolist() if n > max(shown)]
+    if more:
+        people = int(ranked.sizes[more].sum())
+        rows.append((f"{more[0]:,} to {more[-1]:,}", people, ranked.withheld(more[-1])))
+    return ReportTable(
+        "People",
+        f"{table.person}: {ranked.people:,} people, {ranked.most:,} rows at most",
+        ("rows", "people", "rows withheld if no more of a person are published"),
+        rows,
     )
 
 

@@ -6,7 +6,13 @@ A release's kind is a class: `Release(path)` is an instance of one of the four b
 from sfumato.release.bucketed import BucketedRelease
 from sfumato.release.bundle import BundleWriter
 from sfumato.release.generalized import GeneralizedRelease
-from sfumato.release.manifest import FileEntry, Manifest, manifest_schema, read_manifest
+from sfumato.release.manifest import (
+    FileEntry,
+    Manifest,
+    PersonRule,
+    manifest_schema,
+    read_manifest,
+)
 from sfumato.release.perturbed import PerturbedRelease
 from sfumato.release.reader import KINDS, Release
 from sfumato.release.records import record_files, scan
@@ -20,6 +26,7 @@ __all__ = [
     "FileEntry",
     "GeneralizedRelease",
     "Manifest",
+    "PersonRule",
     "PerturbedRelease",
     "Release",
     "SyntheticRelease",

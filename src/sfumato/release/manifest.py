@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,38 @@ class FileEntry:
 
 
 @dataclass(frozen=True)
+class PersonRule:
+    """Whose rows they are, and how many of a person are published at most, chosen at random."""
+
+    column: str
+    rows: int
+    withheld: int  # rows beyond that
+
+    def sentences(self) -> list[str]:
+        """What stands beside the promise.
+
+        >>> print(PersonRule("patient", 1, 30).sentences()[1])
+        Of each person one row, chosen at random, is published; 30 rows are withheld. Answers count
+        published rows alone.
+        """
+        whose = f"A person is whoever has one value of {self.column!r}, and the promise holds for "
+        tail = f"{self.withheld:,} rows are withheld. Answers count published rows alone."
+        if self.rows == 1:
+            return [
+                whose + "the person, of whom one row is published: to have a value is to have it "
+                "in that row.",
+                f"Of each person one row, chosen at random, is published; {tail}",
+            ]
+        return [
+            whose + "the person: a person's own record is all of their published rows together, "
+            "and to have a value is to have it in any of these rows.",
+            f"Of each person at most {self.rows} rows, chosen at random, are published; {tail}",
+            f"Differential privacy is told for one row; for a person it is at most {self.rows} "
+            "times as much.",
+        ]
+
+
+@dataclass(frozen=True)
 class Manifest:
     """Everything public about a release; nothing that the method hides."""
 
@@ -51,6 +83,7 @@ class Manifest:
     statement: tuple[str, ...]
     does_not_protect: tuple[str, ...]
     caveats: tuple[str, ...]
+    person: PersonRule | None = None
     files: dict[str, FileEntry] = field(default_factory=dict)
 
     def to_text(self) -> str:
@@ -69,6 +102,7 @@ class Manifest:
             "does_not_protect": list(self.does_not_protect),
             "caveats": list(self.caveats),
             "columns": [column.to_json() for column in self.columns],
+            **({} if self.person is None else {"person": asdict(self.person)}),
             "plan": self.plan,
             "files": {
                 name: {"sha256": entry.sha256, "bytes": entry.bytes}
@@ -121,6 +155,7 @@ def read_manifest(folder: Path, where: str) -> Manifest:
         statement=tuple(described["statement"]),
         does_not_protect=tuple(described["does_not_protect"]),
         caveats=tuple(described["caveats"]),
+        person=PersonRule(**described["person"]) if "person" in described else None,
         files={
             name: FileEntry(entry["sha256"], entry["bytes"])
             for name, entry in described["files"].items()

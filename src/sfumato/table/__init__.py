@@ -21,18 +21,24 @@ from sfumato.table.sources import Source, find_source, reading_errors
 
 Missing = Literal["refuse", "value", "drop"]
 
+MOST_ROWS_PER_PERSON = 250
 _EXACT = 1 << 53  # up to here a float that is whole is the number that was written
 _MOST_STATED = 1 << 20  # values that a range of whole numbers may list
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """One row per person. Made by `read`; nothing of the data is held in memory."""
+    """One row per person, or several where the column `person` says whose they are.
+
+    Made by `read`; nothing of the data is held in memory.
+    """
 
     source: Source
     quasi: tuple[str, ...]
     sensitive: tuple[str, ...]
     key: str | None = None
+    person: str | None = None
+    rows_per_person: int | None = None  # None: whatever loses least
     drop: tuple[str, ...] = ()
     kinds: Mapping[str, Kind] = field(default_factory=dict)
     domains: Mapping[str, Values | Range] = field(default_factory=dict)
@@ -121,6 +127,8 @@ def read(
     quasi: Sequence[str] | str,
     sensitive: Sequence[str] | str,
     key: str | None = None,
+    person: str | None = None,
+    rows_per_person: int | str | None = None,
     drop: Sequence[str] | str = (),
     numeric: Sequence[str] | str = (),
     categorical: Sequence[str] | str = (),
@@ -175,6 +183,7 @@ def read(
         "quasi": _names(quasi),
         "sensitive": _names(sensitive),
         "key": (key,) if key else (),
+        "person": (person,) if person else (),
         "drop": _names(drop),
     }
     if drop_rest:
@@ -202,6 +211,8 @@ def read(
         quasi=roles["quasi"],
         sensitive=roles["sensitive"],
         key=key,
+        person=person or None,
+        rows_per_person=_rows_per_person(rows_per_person, person),
         drop=roles["drop"],
         kinds=kinds,
         domains=stated,
@@ -212,6 +223,23 @@ def read(
             for column, path in (hierarchies or {}).items()
         },
     )
+
+
+def _rows_per_person(given: int | str | None, person: str | None) -> int | None:
+    if given is None:
+        return None
+    if not person:
+        raise UsageError(
+            "How many rows of a person are published can be said where a column tells whose row it "
+            "is: name it with --person."
+        )
+    rows = int(given) if str(given).isascii() and str(given).isdecimal() else 0
+    if not 1 <= rows <= MOST_ROWS_PER_PERSON:
+        raise UsageError(
+            "'rows_per_person' must be a whole number from 1 to "
+            f"{MOST_ROWS_PER_PERSON}. Got {given!r} instead."
+        )
+    return rows
 
 
 def _wanted(
@@ -287,8 +315,8 @@ def _check_roles(roles: Mapping[str, tuple[str, ...]], names: list[str], label: 
     if undeclared:
         raise DataError(
             f"{label} has columns without a role: {list_some(undeclared, most=50)}. Declare each "
-            "as quasi, sensitive, key or drop; nothing is published by accident. --drop-rest drops "
-            "them all."
+            "as quasi, sensitive, key, person or drop; nothing is published by accident. "
+            "--drop-rest drops them all."
         )
     lower: dict[str, str] = {}
     for name in (*roles["quasi"], *roles["sensitive"]):
@@ -388,4 +416,14 @@ def _domain(
     return Values(values)
 
 
-__all__ = ["Bins", "Hierarchy", "Missing", "Source", "Table", "is_number", "read", "reading_errors"]
+__all__ = [
+    "MOST_ROWS_PER_PERSON",
+    "Bins",
+    "Hierarchy",
+    "Missing",
+    "Source",
+    "Table",
+    "is_number",
+    "read",
+    "reading_errors",
+]

@@ -34,13 +34,16 @@ def declared(table: dict[str, Any]) -> Table:
     roles: dict[str, Any] = {
         role: [name for name, given in table["roles"].items() if given == role] for role in ROLES
     }
-    if len(roles["key"]) > 1:
-        raise DataError(
-            f"Only one column can be the key; {', '.join(map(repr, roles['key']))} are. Drop the "
-            "others."
-        )
-    roles["key"] = roles["key"][0] if roles["key"] else None
-    options = table["options"]
+    for role in ("key", "person"):
+        if len(roles[role]) > 1:
+            raise DataError(
+                f"Only one column can be the {role}; {', '.join(map(repr, roles[role]))} are. Drop "
+                "the others."
+            )
+        roles[role] = roles[role][0] if roles[role] else None
+    # what the page foresees is foreseen for one row of each person
+    usual = {"rows_per_person": 1} if roles["person"] else {}
+    options = {**usual, **table["options"]}
     no_files(*options.get("recode", {}).values())
     source = source_of(table["path"], table["label"], options)
     return read(source, **roles, **Reading.split(options))

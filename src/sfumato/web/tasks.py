@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 
 from sfumato.columns import Value, value_to_json
+from sfumato.draws import Draws
 from sfumato.engines.choosing import TableCounts, with_counts
 from sfumato.engines.counting import Progress, take_profile
+from sfumato.engines.people import one_row_each
 from sfumato.engines.publishing import publish
 from sfumato.errors import DataError, InfeasibleGuarantee
 from sfumato.guarantees import parse_guarantee
@@ -60,7 +62,7 @@ def profile(*, table: dict[str, Any], out: str, table_id: str, progress: Progres
     """Count what planning needs and keep it at `out`."""
     with named(table["path"], table["label"]):
         known = declared(table)
-        counted = take_profile(known, progress=progress)
+        counted = take_profile(one_row_each(known, Draws.system()), progress=progress)
         allowed = [each.to_json() for each in allowed_guarantees(counted)]
     shown = {
         "table": table_id,
@@ -153,6 +155,7 @@ class _KeptCounts:
 
     def _counts(self) -> tuple[TableCounts, Histogram]:
         table = declared(read_json(Path(self.file))["declared"])
+        table = one_row_each(table, Draws.system())
         (histogram,) = take_profile(table).histograms.values()
         return TableCounts(table), histogram
 

@@ -49,6 +49,7 @@ class SparkEngine(Engine):
     """Publishes a DataFrame, or Parquet files that Spark reads."""
 
     name: ClassVar[str] = "spark"
+    chooses_rows: ClassVar[bool] = False
 
     def __init__(self, table: Table, options: RunOptions) -> None:
         if options.trace is not None:

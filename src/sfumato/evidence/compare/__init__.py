@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from sfumato.draws import Draws
 from sfumato.engines.counting import Progress, no_progress, take_profile
+from sfumato.engines.people import one_row_each
 from sfumato.errors import UsageError
 from sfumato.evidence.compare.candidates import Candidate, listed, pair_up, short_names
 from sfumato.evidence.compare.comparison import Comparison, Row
@@ -60,7 +62,8 @@ def compare(
     >>> [(row.name, row.kept) for row in found.rows]
     [('l-diversity(2)', True), ('l-diversity(9)', None)]
     """
-    table = as_table(table, roles)
+    # seeded, so that a run that was killed goes on with the same rows
+    table = one_row_each(as_table(table, roles), Draws.from_seed(seed))
     began = time.perf_counter()
     chosen = listed(candidates)
     if jobs is not None and jobs < 1:

@@ -14,8 +14,10 @@ from typing import Any, overload
 
 import numpy as np
 
+from sfumato.draws import Draws
 from sfumato.engines.choosing import possible_mechanisms
 from sfumato.engines.counting import Progress, no_progress
+from sfumato.engines.people import one_row_each
 from sfumato.errors import InfeasibleGuarantee, SingularOperator, UsageError
 from sfumato.guarantees import Ceilings, Guarantee, parse_guarantee
 from sfumato.mechanisms import (
@@ -88,7 +90,7 @@ def advise(
     >>> [str(line.mechanism) for line in cost.lines]
     ['optimal']
     """
-    declared = as_table(table, roles)
+    declared = one_row_each(as_table(table, roles), Draws.system())
     if guarantee is not None:
         if ceilings or among:
             raise UsageError("Give ceilings or among to choose a guarantee, or name one, not both.")

@@ -8,6 +8,7 @@ export const ROLES = [
   { name: "quasi", title: "quasi", sentence: "what others may know of a person; published" },
   { name: "sensitive", title: "sensitive", sentence: "published under the promise" },
   { name: "key", title: "key", sentence: "identifies the person; never published" },
+  { name: "person", title: "person", sentence: "says whose row it is; one row of each is published" },
   { name: "drop", title: "drop", sentence: "left out" },
 ];
 

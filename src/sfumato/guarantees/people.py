@@ -1,0 +1,93 @@
+"""A promise about odds, for people of whom several rows are published.
+
+The rows of a person are drawn independently of one another. So what is shown of all of them, y, has
+Pr(y | x₁ … xₖ) / Pr(y | x'₁ … x'ₖ) = Π P[xᵢ, yᵢ] / P[x'ᵢ, yᵢ] ≤ gᵏ, where g is the amplification of
+the operator, and the odds of anything about these rows, such as "x in one of them", rise by gᵏ at
+most: whatever a reader knows of how a person's rows hang together, also that they are all alike.
+
+One limit serves for all values. A limit of its own for each value would not do: another row, drawn
+under a looser one, tells about this one by such a link. Nor may equal values of a person share one
+draw: rows that differ would then show that their values do, and rows that agree, that they agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+from sfumato.columns import Value
+from sfumato.guarantees.odds import OddsGuarantee
+from sfumato.guarantees.words import Reader
+from sfumato.profile import Histogram
+
+_BITS = 40  # binary digits behind the point of a row's limit
+
+
+@dataclass(frozen=True, eq=False)
+class OddsOfPeople(OddsGuarantee):
+    """`promise` for people of whom at most `rows_per_person` rows are published.
+
+    Plans are made with it; releases name the promise itself. `holders` are, by column, the people
+    who have each value in some row.
+
+    >>> from sfumato.guarantees.rho import RhoPrivacy
+    >>> promise = OddsOfPeople(RhoPrivacy("1/13", "1/6"), {}, 2)
+    >>> str(promise), round(float(promise.common_limit("abc")), 6)  # the root of 12/5
+    ('rho-privacy(1/13, 1/6)', 1.549193)
+    """
+
+    promise: OddsGuarantee
+    holders: Mapping[str, Histogram]
+    rows_per_person: int = 1
+
+    name: ClassVar[str] = "for-people"
+    shows_left_out: ClassVar[bool] = False  # one limit is on all values
+
+    def __str__(self) -> str:
+        return str(self.promise)
+
+    def against(self) -> Reader:
+        return self.promise.against()
+
+    def common_limit(self, values: Sequence[Value]) -> Fraction:
+        return root_below(self.promise.common_limit(values), self.rows_per_person)
+
+    def odds_limits(self, histogram: Histogram) -> list[Fraction | None]:
+        return [self.common_limit(histogram.values)] * len(histogram.values)
+
+    def planning_shares(self, values: Sequence[Value]) -> list[Fraction] | None:
+        return self.promise.planning_shares(values)
+
+    def planning_weights(self, values: Sequence[Value]) -> list[Fraction | None]:
+        return self.promise.planning_weights(values)
+
+    def ceilings(self, histogram: Histogram) -> list[Fraction]:
+        return self.promise.ceilings(self.holders[histogram.column])
+
+    def require_feasible(self, histogram: Histogram) -> None:
+        self.promise.require_feasible(self.holders[histogram.column])
+
+    def statement(self, histogram: Histogram) -> str:
+        return self.promise.statement(histogram)
+
+    def formula(self) -> str:
+        return self.promise.formula()
+
+
+def root_below(number: Fraction, k: int) -> Fraction:
+    """The largest r of 40 binary digits behind the point with rᵏ ≤ number, for a number from 1 up.
+
+    >>> root_below(Fraction(9), 2), root_below(Fraction(2), 1)
+    (Fraction(3, 1), Fraction(2, 1))
+    >>> r = root_below(Fraction(2), 3)
+    >>> r**3 <= 2 < (r + Fraction(1, 2**40)) ** 3
+    True
+    """
+    scaled = (number.numerator << (_BITS * k)) // number.denominator  # n**k ≤ this, n = r·2⁴⁰
+    low, high = 1, 1 << (scaled.bit_length() // k + 1)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if middle**k <= scaled else (low, middle)
+    return Fraction(low, 1 << _BITS)

@@ -1,0 +1,202 @@
+"""At most so many rows of a person are published, chosen at random, and the promise says so."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from scipy import stats
+from typer.testing import CliRunner
+
+import sfumato as sf
+from sfumato.cli.app import _whole_program
+from sfumato.datasets import hospital, write_dataset
+from sfumato.draws import Draws
+from sfumato.engines.people import TRIED, rank_rows
+from sfumato.errors import DataError, UsageError
+from sfumato.guarantees.people import root_below
+from sfumato.operators import Uniform
+from sfumato.release import Release
+
+ROLES = {"quasi": "age,sex,region,admission", "sensitive": "diagnosis", "person": "patient"}
+FALSE_ALARM = 1e-6
+
+
+@pytest.fixture(scope="module")
+def stays() -> pa.Table:
+    """Numbered rows of patients with one to twenty stays."""
+    made = hospital(3000, seed=4, stays=20)
+    return made.append_column("row", pa.array(range(made.num_rows)))
+
+
+@pytest.mark.parametrize("rows", [1, 2, 7])
+def test_nobody_has_more_rows_and_nobody_has_fewer(stays: pa.Table, rows: int) -> None:
+    table = sf.read(stays, **{**ROLES, "quasi": "row"}, drop="age,sex,region,admission")
+    ranked = rank_rows(table, Draws.from_seed(1))
+    chosen = pa.Table.from_batches(ranked.chosen(rows).batches(["patient", "row"]))
+    sizes = np.bincount(stays["patient"].to_numpy())
+    shown = np.bincount(chosen["patient"].to_numpy(), minlength=len(sizes))
+    assert (shown == np.minimum(sizes, rows)).all()
+    assert (ranked.people, ranked.most) == (len(sizes), sizes.max())
+    assert ranked.withheld(rows) == stays.num_rows - chosen.num_rows
+    assert chosen["row"].to_pylist() == sorted(chosen["row"].to_pylist())  # as they came
+
+
+def test_every_row_of_a_person_is_as_likely() -> None:
+    """Three rows of ten thousand people, one kept: 1/3 each. False alarm 1e-6; a rule that took
+    the first row with a chance of 0.36 would be noticed with a chance above 0.99."""
+    who = np.tile(np.arange(10_000), 3)
+    table = sf.read(
+        pa.table({"who": who, "s": np.repeat(["a", "b", "c"], 10_000)}),
+        quasi="", sensitive="s", person="who",
+    )  # fmt: skip
+    for batch_rows in (1 << 17, 999):
+        chosen = rank_rows(table, Draws.from_seed(2)).chosen(1)
+        shown = pa.Table.from_batches(chosen.batches(["s"], batch_rows))["s"].to_pylist()
+        counts = [shown.count(value) for value in "abc"]
+        assert sum(counts) == 10_000
+        assert stats.chisquare(counts).pvalue > FALSE_ALARM
+
+
+def test_rows_without_a_value_are_not_among_a_persons_rows() -> None:
+    people = pa.table({"who": [1, 1, 2], "s": ["a", None, "b"], "q": [1, 2, 3]})
+    table = sf.read(people, quasi="q", sensitive="s", person="who", missing="drop")
+    for seed in range(6):  # the null row would have been chosen in half of them
+        ranked = rank_rows(table, Draws.from_seed(seed))
+        assert ranked.places.tolist() == [1, 0, 1]
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3])
+def test_the_operator_is_that_of_the_root(stays: pa.Table, rows: int, tmp_path: Path) -> None:
+    done = sf.publish(
+        stays, "rho-privacy(0.1, 0.5)", mechanism="uniform", to=tmp_path / "release",
+        drop="row", rows_per_person=rows, **ROLES,
+    )  # fmt: skip
+    release = Release(tmp_path / "release")
+    operator = release.operators["diagnosis"]
+    assert isinstance(operator, Uniform)
+    assert operator.amplification() ** rows <= 9
+    assert operator.amplification() ** rows > 9 - 1e-4
+    sizes = np.bincount(stays["patient"].to_numpy())
+    assert done.manifest.rows == np.minimum(sizes, rows).sum()
+    assert done.manifest.rows + done.manifest.withheld == done.rows == stays.num_rows
+    assert done.manifest.person == Release(tmp_path / "release").manifest.person
+    assert "patient" not in release.records[0].read_bytes().decode("latin-1")
+    told = " ".join(done.manifest.statement)
+    assert f"{done.manifest.withheld:,} rows are withheld" in told
+    assert "the promise holds for the person" in told
+
+
+def test_the_root_is_exact() -> None:
+    from fractions import Fraction
+
+    for number in (Fraction(1), Fraction(12, 5), Fraction(10**30), Fraction(1000001, 1000000)):
+        for k in range(1, 9):
+            root = root_below(number, k)
+            assert root**k <= number < (root + Fraction(1, 2**40)) ** k
+
+
+def test_without_a_number_what_loses_least_is_taken(tmp_path: Path) -> None:
+    """A weak promise about two values: several rows tell more. A strong one: one row does."""
+    rng = np.random.default_rng(6)
+    who = np.repeat(np.arange(400), 4)
+    people = pa.table({"who": who, "s": rng.choice(["no", "yes"], len(who))})
+    found = []
+    for number, promise in enumerate(["rho-privacy(0.97, 0.99999)", "rho-privacy(0.97, 0.975)"]):
+        done = sf.publish(
+            people, promise, mechanism="uniform", to=tmp_path / str(number), quasi="",
+            sensitive="s", person="who",
+        )  # fmt: skip
+        assert done.manifest.person is not None
+        found.append(done.manifest.person.rows)
+    assert found[1] == 1 < found[0] <= max(TRIED)
+
+
+def test_the_same_draws_make_the_same_release(stays: pa.Table, tmp_path: Path) -> None:
+    files = []
+    for name, batch_rows in (("one", 1 << 17), ("two", 501)):
+        sf.publish(
+            stays, "l-diversity(5)", to=tmp_path / name, seed=5, drop="row",
+            batch_rows=batch_rows, **ROLES,
+        )  # fmt: skip
+        files.append((tmp_path / name / "records.parquet").read_bytes())
+    assert files[0] == files[1]
+
+
+REFUSED = {
+    "l-diversity(3)": (None, "can be kept for people of whom one row each is published"),
+    "small-sum(3)": (None, "can be kept for people of whom one row each is published"),
+    "rho-privacy(0.1, 0.5)": ("partitioned", "keeps its promise for one row of a person"),
+}
+
+
+@pytest.mark.parametrize("promise", REFUSED)
+def test_what_cannot_be_kept_for_several_rows_is_refused(
+    stays: pa.Table, promise: str, tmp_path: Path
+) -> None:
+    way, told = REFUSED[promise]
+    with pytest.raises(UsageError, match=told):
+        sf.publish(
+            stays, promise, mechanism=way, to=tmp_path / "r", drop="row", rows_per_person=2, **ROLES
+        )
+    assert not list(tmp_path.iterdir())
+
+
+def test_bad_input_is_one_sentence(stays: pa.Table, tmp_path: Path) -> None:
+    for given in (0, "two", 251, -1, "1.5"):
+        with pytest.raises(UsageError, match="whole number from 1 to 250"):
+            sf.read(stays, drop="row", rows_per_person=given, **ROLES)
+    with pytest.raises(UsageError, match="name it with --person"):
+        sf.read(stays, quasi="age", sensitive="diagnosis", rows_per_person=2,
+                drop="row,patient,sex,region,admission")  # fmt: skip
+    nobody = pa.table({"who": [1, None], "s": ["a", "b"]})
+    with pytest.raises(DataError, match="missing in 1 rows"):
+        sf.publish(nobody, "l-diversity(2)", to=tmp_path / "r", quasi="", sensitive="s",
+                   person="who")  # fmt: skip
+    key = tmp_path / "key"
+    CliRunner().invoke(_whole_program(), ["keygen", str(key)])
+    with pytest.raises(UsageError, match="Leave --person or --key-file out"):
+        sf.publish(stays, "rho-privacy(0.1, 0.5)", to=tmp_path / "r", key_file=key, key="row",
+                   **ROLES)  # fmt: skip
+    with pytest.raises(UsageError, match="one row of each person is looked at"):
+        sf.advise(stays, target_error=0.1, drop="row", rows_per_person=2, **ROLES)
+
+
+def test_repeated_keys_point_to_people(stays: pa.Table, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="Say --person patient instead of --key"):
+        sf.publish(stays, "l-diversity(3)", to=tmp_path / "r", quasi="age", sensitive="diagnosis",
+                   key="patient", drop="row,sex,region,admission")  # fmt: skip
+
+
+def test_describe_shows_rows_per_person(stays: pa.Table) -> None:
+    shown = str(sf.describe(stays, drop="row", **ROLES))
+    people = len(np.unique(stays["patient"].to_numpy()))
+    assert f"patient: {people:,} people, 20 rows at most" in shown
+    told = str(sf.describe(stays, "rho-privacy(0.1, 0.5)", "uniform", drop="row", **ROLES))
+    assert "A person is whoever has one value of 'patient'" in told
+
+
+def test_on_the_command_line_and_in_a_job_file(tmp_path: Path) -> None:
+    path = write_dataset("hospital", 2000, tmp_path / "stays.parquet", seed=3, stays=20)
+    job = tmp_path / "sfumato.toml"
+    job.write_text(
+        '[publish]\nquasi = ["age", "sex", "region", "admission"]\nsensitive = "diagnosis"\n'
+        'person = "patient"\nrows-per-person = 2\nguarantee = "rho-privacy(0.1, 0.5)"\n'
+    )
+    program, release = _whole_program(), tmp_path / "release"
+    run = CliRunner().invoke(
+        program, ["--job", str(job), "publish", str(path), "--out", str(release), "--json"]
+    )
+    assert run.exit_code == 0, run.output
+    manifest = json.loads((release / "manifest.json").read_text())
+    assert manifest["person"] == {
+        "column": "patient", "rows": 2, "withheld": 2000 - manifest["rows"]
+    }  # fmt: skip
+    assert pq.read_table(release / "records.parquet").num_rows == manifest["rows"]
+    audited = CliRunner().invoke(program, ["audit", str(path), str(release)])
+    assert audited.exit_code == 0, audited.output
+    assert "2 rows of a person together" in audited.output
