@@ -101,6 +101,11 @@ TABLE_OPTIONS = (
         flag="hierarchy",
         names_files=True,
     ),
+    TableOption(
+        "quasi_k",
+        "text",
+        "Merge quasi values until this many people share every combination, e.g. 5.",
+    ),
     TableOption("drop_rest", "switch", "Leave out every column that has no other role."),
     TableOption(
         "missing_markers", "text", "Texts that stand for a missing value: '?,NA,'.", reads=True

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from sfumato.columns import Column
 from sfumato.engines.coding import SensitiveCoder
 from sfumato.engines.counting import drop_missing, take_profile
 from sfumato.errors import DataError, SfumatoError
@@ -20,6 +19,7 @@ from sfumato.profile import Profile
 from sfumato.release import Release, scan
 from sfumato.scratch import scratch_database
 from sfumato.table import Bins, Missing, Table, read
+from sfumato.table.quasi_k import Merged
 from sfumato.table.sources import find_source
 
 if TYPE_CHECKING:
@@ -164,42 +164,47 @@ def raw_table(origin: Any, release: Release) -> Table:
     if isinstance(origin, Table):
         return origin
     source = find_source(origin)
-    by_role: dict[str, list[Column]] = {"quasi": [], "sensitive": []}
-    for column in release.columns:
-        by_role[column.role].append(column)
-        if column.name not in source.schema.names:
+    manifest = release.manifest
+    merged = None if manifest.quasi_k is None else Merged.options(manifest.quasi_k)
+    sensitive = [column for column in release.columns if column.role == "sensitive"]
+    own = sensitive if merged else release.columns  # the columns that the table has as well
+    quasi = merged["quasi"] if merged else [c.name for c in release.columns if c.role == "quasi"]
+    names = [*quasi, *(column.name for column in sensitive)]
+    for name in names:
+        if name not in source.schema.names:
             raise DataError(
-                f"{source.label} has no column {column.name!r}, which the release publishes. Is it "
+                f"{source.label} has no column {name!r}, which the release publishes. Is it "
                 f"the table behind {str(release.path)!r}?"
             )
-    published = {column.name for column in release.columns}
-    rule = release.manifest.person
+    rule = manifest.person
     if rule is not None and rule.column not in source.schema.names:
         raise DataError(
             f"{source.label} has no column {rule.column!r}, which says whose rows they are: the "
             "promise of the release is about people. Give the table with that column."
         )
-    apart = published if rule is None else {*published, rule.column}
-    missing: Missing = release.manifest.missing  # type: ignore[assignment]
-    numeric = [c.name for c in release.columns if c.kind == "numeric"]
+    apart = names if rule is None else [*names, rule.column]
+    missing: Missing = manifest.missing  # type: ignore[assignment]
+    shown = {column.name for column in release.columns}
+    recode = {c.name: c.recode or str(Bins(c.bins or ())) for c in own if c.recode or c.bins}
     return read(
         source,
-        quasi=[column.name for column in by_role["quasi"]],
-        sensitive=[column.name for column in by_role["sensitive"]],
+        **{
+            **(merged or {"quasi": quasi}),
+            "recode": recode | (merged["recode"] if merged else {}),
+        },
+        sensitive=[column.name for column in sensitive],
         person=None if rule is None else rule.column,
         rows_per_person=None if rule is None else rule.rows,
         drop=[name for name in source.schema.names if name not in apart],
-        numeric=numeric,
-        categorical=[c.name for c in release.columns if c.kind == "categorical"],
+        numeric=[c.name for c in own if c.kind == "numeric"],
+        categorical=[
+            *(c.name for c in own if c.kind == "categorical"),
+            *(name for name in quasi if merged and name in shown),  # the others became ranges
+        ],
         domain={
             column.name: [v for v in release.domain(column.name).to_pylist() if v is not None]
-            for column in by_role["sensitive"]
+            for column in sensitive
             if column.bins is None
-        },
-        recode={
-            column.name: column.recode or str(Bins(column.bins or ()))
-            for column in release.columns
-            if column.recode or column.bins
         },
         missing=missing,
     )

@@ -111,6 +111,7 @@ def make_manifest(
         randomness=randomness,
         columns=written.columns,
         plan=plan.public(),
+        quasi_k=None if table.merged is None else table.merged.to_json(),
         statement=(*statement, *(person.sentences() if person else ())),
         does_not_protect=guarantee.does_not_protect,
         caveats=(
@@ -134,6 +135,11 @@ def key_caveats(table: Table, repeated: int, repeated_keys: str) -> list[str]:
         )
     if not repeated:
         return []
+    if table.merged is not None:
+        raise DataError(
+            f"'quasi_k' counts rows, and the key column {table.key!r} of {table.label} repeats in "
+            f"{repeated:,} of them: {table.merged.k} rows may be fewer people. Keep one row each."
+        )
     return [
         "Some people have several records. The promise holds for each record by itself; about a "
         "person with several, more can be concluded."
@@ -148,6 +154,8 @@ def _table_caveats(table: Table) -> list[str]:
             "Where they depend on one another, the published values of one tell about another, "
             "and together they may tell more than the promise about one allows."
         )
+    if table.merged is not None:
+        found.append(table.merged.caveat)
     if table.missing == "drop":
         found.append(
             "Records without a sensitive value were left out; the counts do not include them."

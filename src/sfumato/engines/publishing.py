@@ -130,13 +130,16 @@ def publish(
                 )
             )
     withheld = 0 if rule is None else rule.withheld
+    notes = steward_notes(ran.people, ran.promise)
+    if table.merged is not None:
+        notes = (*notes, table.merged.note)
     return Publication(
         Path(to),
         manifest,
         ran.profile.rows + ran.profile.dropped + withheld,
         time.perf_counter() - began,
         exposure_of(Release(to, verify=False), ran.profile),
-        steward_notes(ran.people, ran.promise),
+        notes,
         "" if named is not None else weaker_offer(ran.profile, ran.promise, ran.plan, draws),
     )
 

@@ -20,7 +20,8 @@ from sfumato.draws import Draws
 from sfumato.errors import DataError, UsageError
 from sfumato.private import create_private, outside_release, read_private
 from sfumato.release import typed_values
-from sfumato.table import Hierarchy, Table
+from sfumato.table import Hierarchy, Table, read
+from sfumato.table.quasi_k import Merged
 from sfumato.table.recodes import parse_recode
 from sfumato.version import __version__
 
@@ -97,6 +98,8 @@ class Receipt:
 
     def declare(self, source: Any) -> Table:
         """The table as it was declared when it was published, from where its records are now."""
+        if self.table.get("quasi_k"):
+            return self._merged_again(source)
         names = set(source.schema.names)
         needed = [column["name"] for column in self.table["columns"]]
         needed += [self.table["key"], self.table["person"]]
@@ -135,6 +138,35 @@ class Receipt:
             hierarchies={name: Hierarchy.of(lines) for name, lines in hierarchies.items()},
         )
 
+    def _merged_again(self, source: Any) -> Table:
+        merged = Merged.options(self.table["quasi_k"])
+        sensitive = [
+            column
+            for column in map(Column.from_json, self.table["columns"])
+            if column.role == "sensitive"
+        ]
+        shown = {column["name"] for column in self.table["columns"]}
+        recode = {column.name: column.recode for column in sensitive if column.recode}
+        domains = {
+            c.name: list(c.domain.values)
+            for c in sensitive
+            if isinstance(c.domain, Values) and c.bins is None
+        }
+        return read(
+            source,
+            **{**merged, "recode": merged["recode"] | recode},
+            sensitive=[column.name for column in sensitive],
+            key=self.table["key"],
+            drop_rest=True,
+            numeric=[column.name for column in sensitive if column.kind == "numeric"],
+            categorical=[
+                *(column.name for column in sensitive if column.kind == "categorical"),
+                *(name for name in merged["quasi"] if name in shown),
+            ],
+            domain=domains,
+            missing=self.table["missing"],
+        )
+
 
 def describe_table(table: Table) -> dict[str, Any]:
     """What was declared about a table: all that is needed to declare it again."""
@@ -147,6 +179,7 @@ def describe_table(table: Table) -> dict[str, Any]:
         "person": table.person,
         "rows_per_person": table.rows_per_person,
         "missing": table.missing,
+        "quasi_k": None if table.merged is None else table.merged.to_json(),
         "columns": [
             *(column(name, "quasi") for name in table.quasi),
             *(column(name, "sensitive") for name in table.sensitive),

@@ -85,6 +85,7 @@ class Manifest:
     caveats: tuple[str, ...]
     person: PersonRule | None = None
     files: dict[str, FileEntry] = field(default_factory=dict)
+    quasi_k: dict[str, Any] | None = None  # k, and the columns that were merged with their recodes
 
     def to_text(self) -> str:
         described = {
@@ -103,6 +104,7 @@ class Manifest:
             "caveats": list(self.caveats),
             "columns": [column.to_json() for column in self.columns],
             **({} if self.person is None else {"person": asdict(self.person)}),
+            **({} if self.quasi_k is None else {"quasi_k": self.quasi_k}),
             "plan": self.plan,
             "files": {
                 name: {"sha256": entry.sha256, "bytes": entry.bytes}
@@ -156,6 +158,7 @@ def read_manifest(folder: Path, where: str) -> Manifest:
         does_not_protect=tuple(described["does_not_protect"]),
         caveats=tuple(described["caveats"]),
         person=PersonRule(**described["person"]) if "person" in described else None,
+        quasi_k=described.get("quasi_k"),
         files={
             name: FileEntry(entry["sha256"], entry["bytes"])
             for name, entry in described["files"].items()

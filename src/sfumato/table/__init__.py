@@ -14,10 +14,12 @@ from sfumato.errors import DataError, SfumatoError, UsageError
 from sfumato.shown import html_table
 from sfumato.table.bins import Bins, is_number
 from sfumato.table.hierarchy import Hierarchy
+from sfumato.table.quasi_k import Merged, merge_quasi
 from sfumato.table.reading import Header, Reading
 from sfumato.table.recode import Recodes
 from sfumato.table.recodes import parse_recode
 from sfumato.table.sources import Source, find_source, reading_errors
+from sfumato.textform import rational
 
 Missing = Literal["refuse", "value", "drop"]
 
@@ -45,6 +47,7 @@ class Table:
     recodes: Mapping[str, Recodes] = field(default_factory=dict)
     missing: Missing = "refuse"
     hierarchies: Mapping[str, Hierarchy] = field(default_factory=dict)
+    merged: Merged | None = None  # what became of the quasi columns, where they had to be merged
 
     @property
     def label(self) -> str:
@@ -136,7 +139,8 @@ def read(
     bins: Mapping[str, str | Sequence[float]] | None = None,
     recode: Mapping[str, str | Recodes] | None = None,
     missing: Missing = "refuse",
-    hierarchies: Mapping[str, str | Path] | None = None,
+    hierarchies: Mapping[str, str | Path | Hierarchy] | None = None,
+    quasi_k: int | str | None = None,
     drop_rest: bool = False,
     missing_markers: Sequence[str] | str | None = None,
     trim: bool = False,
@@ -153,7 +157,8 @@ def read(
     extra `files`), the address of a PostgreSQL table (`postgresql://host/database?table=NAME`), or
     a frame (pandas, Polars, pyarrow, DuckDB). Every column needs a role: undeclared columns are
     refused, so that nothing is published by accident; `drop_rest` leaves them out. What follows it
-    says how a file is written, see `Reading`.
+    says how a file is written, see `Reading`. `quasi_k` merges quasi values until so many people
+    share every combination of them, see `table.quasi_k`.
 
     >>> people = pa.table({"age": [30, 41], "disease": ["flu", "HIV"]})
     >>> read(people, quasi="age", sensitive="disease")
@@ -193,6 +198,33 @@ def read(
     published = (*roles["quasi"], *roles["sensitive"])
     source, steps = _recoded(source, wanted, published)
     kinds = _kinds(source, published, _names(numeric), _names(categorical))
+    if missing not in ("refuse", "value", "drop"):
+        raise UsageError(f"'missing' must be refuse, value or drop. Got {missing!r} instead.")
+    trees = {
+        column: _hierarchy(column, path, roles["quasi"], kinds)
+        for column, path in (hierarchies or {}).items()
+    }
+    merged = None
+    if quasi_k is not None and roles["quasi"]:
+        if person:
+            raise UsageError(
+                "'quasi_k' counts rows, and a person may have several. Keep one row of each, "
+                "with --key instead of --person, or publish without --quasi-k."
+            )
+        least = rational(quasi_k, "quasi_k")
+        if least.denominator != 1 or least < 2:
+            raise UsageError(
+                f"'quasi_k' must be a whole number, at least 2. Got {quasi_k} instead."
+            )
+        needed = roles["sensitive"] if missing == "drop" else ()
+        given = {name: str(steps.pop(name, "")) for name in roles["quasi"]}
+        own = {name: kinds.pop(name) for name in roles["quasi"]}
+        source, roles["quasi"], loss = merge_quasi(
+            source, own, int(least), hierarchies=trees, needed=needed
+        )
+        merged, trees = Merged(int(least), given, trees, loss), {}
+        published = (*roles["quasi"], *roles["sensitive"])
+        kinds = _kinds(source, roles["quasi"], (), ()) | kinds
     stated = {
         column: _domain(column, text, published, kinds, source)
         for column, text in (domain or {}).items()
@@ -204,8 +236,6 @@ def read(
                     f"Column {column!r} has bins and a domain; the bins are its domain."
                 )
             stated[column] = Values(values)
-    if missing not in ("refuse", "value", "drop"):
-        raise UsageError(f"'missing' must be refuse, value or drop. Got {missing!r} instead.")
     return Table(
         source=source,
         quasi=roles["quasi"],
@@ -218,10 +248,8 @@ def read(
         domains=stated,
         recodes=steps,
         missing=missing,
-        hierarchies={
-            column: _hierarchy(column, path, roles["quasi"], kinds)
-            for column, path in (hierarchies or {}).items()
-        },
+        hierarchies=trees,
+        merged=merged,
     )
 
 
@@ -267,8 +295,10 @@ def _recoded(
 
 
 def _hierarchy(
-    column: str, path: str | Path, quasi: tuple[str, ...], kinds: Mapping[str, Kind]
+    column: str, path: str | Path | Hierarchy, quasi: tuple[str, ...], kinds: Mapping[str, Kind]
 ) -> Hierarchy:
+    if isinstance(path, Hierarchy):
+        return path
     if column not in quasi or kinds[column] != "categorical":
         raise UsageError(f"Hierarchies are for categorical quasi columns; {column!r} is not one.")
     return Hierarchy.read(path)

@@ -125,6 +125,7 @@ export async function showColumns(page) {
         cards.map((one) => one.element),
       ),
       missing.box,
+      quasiK(draft, keep),
       trouble,
       h(
         "p",
@@ -164,6 +165,7 @@ function request(draft) {
   const filled = (texts) =>
     Object.fromEntries(Object.entries(texts).filter(([, text]) => text.trim()));
   const asked = { roles: draft.roles, missing: draft.missing };
+  if (draft.quasi_k) asked.quasi_k = draft.quasi_k;
   const published = (texts) =>
     Object.entries(filled(texts)).filter(([name]) =>
       ["quasi", "sensitive"].includes(draft.roles[name]),
@@ -175,6 +177,31 @@ function request(draft) {
   if (domain.length) asked.domain = Object.fromEntries(domain);
   if (categorical.length) asked.categorical = categorical;
   return asked;
+}
+
+function quasiK(draft, keep) {
+  const change = (event) => {
+    draft.quasi_k = event.target.value.trim();
+    keep();
+  };
+  return h(
+    "p",
+    null,
+    h("label", { for: "quasi-k" }, "People who share every combination of quasi values, at least "),
+    h("input", {
+      id: "quasi-k",
+      type: "text",
+      inputmode: "numeric",
+      value: draft.quasi_k ?? "",
+      oninput: change,
+      "aria-describedby": "quasi-k-hint",
+    }),
+    h(
+      "small",
+      { id: "quasi-k-hint", class: "quiet" },
+      "For example 5: values are merged into ranges and sets. Empty: published as they are.",
+    ),
+  );
 }
 
 function missingChoice(draft, keep) {

@@ -1,0 +1,152 @@
+"""Classes of at least k people in quasi space, cut so that little is lost to ranges and sets.
+
+Top down, as Mondrian cuts (LeFevre and others 2006), but along the column and at the place where
+the two halves lose least, instead of the middle of the widest column. All on distinct combinations
+of quasi values and how many people have them, so people with equal values stay together and the
+order of the rows does not matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+
+_LEAST_SHARE = 16  # a cut leaves at least one part in so many on either side, while it can
+
+
+@dataclass(frozen=True, eq=False)
+class Axis:
+    """One quasi column: places 0 … size − 1 in its domain.
+
+    `positions` are the numbers behind the places of an ordered column, None for categories.
+    `nodes[d, place]` is the node above a place at depth d of its hierarchy, the leaves first, and
+    `under[node]` how many places lie below; None where there is none.
+    """
+
+    size: int
+    positions: FloatArray | None = None
+    nodes: IntArray | None = None
+    under: IntArray | None = None
+
+    def penalty(self, places: IntArray) -> float:
+        """The normalized certainty penalty of showing these places as one range, set or node.
+
+        >>> Axis(5, np.array([0.0, 1, 2, 3, 10])).penalty(np.array([1, 3]))
+        0.2
+        >>> Axis(4).penalty(np.array([0, 3, 3]))
+        0.5
+        """
+        return float(self.penalties(places)[-1])
+
+    def penalties(self, places: IntArray) -> FloatArray:
+        """The penalty of every beginning of a list of places."""
+        if self.positions is not None:
+            numbers = self.positions[places]
+            whole = self.positions[-1] - self.positions[0]
+            wide = np.maximum.accumulate(numbers) - np.minimum.accumulate(numbers)
+            return np.asarray(wide / whole if whole else wide)
+        if self.nodes is not None and self.under is not None:
+            depth = np.zeros(len(places), np.int64)
+            paths = self.nodes[:, places]
+            for level in range(len(paths) - 1):  # up, until everybody so far has the same node
+                same = np.logical_and.accumulate(paths[level] == paths[level, 0])
+                depth += ~same
+            nodes = paths[np.minimum(depth, len(paths) - 1), 0]
+            return np.where(depth > 0, self.under[nodes] / self.size, 0.0)
+        _, first = np.unique(places, return_index=True)
+        new = np.zeros(len(places))
+        new[first] = 1
+        different = np.cumsum(new)
+        return np.asarray(np.where(different > 1, different / self.size, 0.0))
+
+
+def classes(axes: Sequence[Axis], places: IntArray, people: IntArray, k: int) -> IntArray:
+    """The class of every combination: `places[column, combination]`, held by so many `people`.
+
+    Every class has at least k people, if there are k at all. O(columns² × combinations × depth).
+
+    >>> age = Axis(6, np.array([20.0, 21, 22, 60, 61, 62]))
+    >>> classes([age], np.array([[0, 1, 2, 3, 4, 5]]), np.ones(6, int), 3).tolist()
+    [0, 0, 0, 1, 1, 1]
+    """
+    found = np.zeros(places.shape[1], np.int64)
+    for number, members in enumerate(_leaves(axes, places, people, k)):
+        found[members] = number
+    return found
+
+
+def _leaves(axes: Sequence[Axis], places: IntArray, people: IntArray, k: int) -> Iterator[IntArray]:
+    waiting = [np.arange(places.shape[1])]
+    while waiting:
+        members = waiting.pop()
+        cut = _best_cut(axes, places[:, members], people[members], k)
+        if cut is None:
+            yield members
+        else:
+            waiting += [members[cut], members[~cut]]
+
+
+def _best_cut(
+    axes: Sequence[Axis], places: IntArray, people: IntArray, k: int
+) -> npt.NDArray[np.bool_] | None:
+    """Which combinations go to one side, where the sides lose least; None where none has k."""
+    total = int(people.sum())
+    if total < 2 * k:
+        return None
+    best, chosen = np.inf, None
+    for axis, own in zip(axes, places, strict=True):
+        ranks = _order(axis, own, people)
+        order = np.argsort(ranks, kind="stable")
+        sorted_ranks, counted = ranks[order], np.cumsum(people[order])
+        ends = np.flatnonzero(np.diff(sorted_ranks))  # the last of each value but the largest
+        for least in (max(k, total // _LEAST_SHARE), k):
+            fits = ends[(counted[ends] >= least) & (total - counted[ends] >= least)]
+            if len(fits):
+                break
+        else:
+            continue
+        before, after = np.zeros(len(order)), np.zeros(len(order))
+        for other, theirs in zip(axes, places, strict=True):
+            before += other.penalties(theirs[order])
+            after += other.penalties(theirs[order[::-1]])[::-1]
+        losses = counted[fits] * before[fits] + (total - counted[fits]) * after[fits + 1]
+        place = int(np.argmin(losses))
+        if losses[place] < best:
+            best = float(losses[place])
+            chosen = ranks > sorted_ranks[fits[place]]
+    return chosen
+
+
+def _order(axis: Axis, own: IntArray, people: IntArray) -> IntArray:
+    """The order in which a column can be cut: of its numbers, its tree, or the commonest first."""
+    if axis.positions is not None:
+        return own
+    if axis.nodes is not None:
+        paths = axis.nodes[::-1, :]
+        return np.asarray(np.argsort(np.lexsort(paths[::-1]), kind="stable")[own])
+    held = np.bincount(own, people, minlength=axis.size)
+    return np.asarray(np.argsort(np.argsort(-held, kind="stable"), kind="stable")[own])
+
+
+def certainty_penalty(
+    axes: Sequence[Axis], places: IntArray, people: IntArray, found: IntArray
+) -> float:
+    """The global certainty penalty: what a person's value is widened to, as a share of its domain.
+
+    The mean over people and columns; 0 where nothing is widened, 1 where everything is hidden.
+    """
+    order = np.argsort(found, kind="stable")
+    starts = np.flatnonzero(np.diff(found[order], prepend=-1))
+    lost = 0.0
+    for members in np.split(order, starts[1:]):
+        held = int(people[members].sum())
+        lost += held * sum(
+            axis.penalty(own[members]) for axis, own in zip(axes, places, strict=True)
+        )
+    return lost / (int(people.sum()) * len(axes))

@@ -1,0 +1,186 @@
+"""Merged quasi columns: k people share every combination, and nothing more is lost than need be."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import sfumato as sf
+from benchmarks.quasi_k import coded, mondrian
+from sfumato.checks import check
+from sfumato.datasets import census
+from sfumato.errors import DataError, UsageError
+from sfumato.table.merging import Axis, certainty_penalty, classes
+
+PEOPLE = st.lists(
+    st.tuples(
+        st.one_of(st.none(), st.integers(0, 9)),
+        st.sampled_from(["a", "b", "c", None]),
+        st.floats(0, 1, width=16),
+    ),
+    min_size=4,
+    max_size=40,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(PEOPLE, st.integers(2, 4))
+def test_every_combination_has_k_people_and_tells_the_truth(rows: Any, k: int) -> None:
+    ages, names, shares = zip(*rows, strict=True)
+    frame = pa.table(
+        {
+            "age": pa.array(ages, pa.int64()),
+            "name": pa.array(names, pa.string()),
+            "x": pa.array(shares),
+            "s": ["?"] * len(rows),
+        }
+    )
+    table = sf.read(frame, quasi="age,name,x", sensitive="s", quasi_k=k)
+    assert table.quasi == ("age_low", "age_high", "name", "x_low", "x_high")
+    whole = pa.Table.from_batches(table.batches(table.quasi, 7)).to_pylist()
+    shown = Counter(tuple(row.values()) for row in whole)
+    assert min(shown.values()) >= k
+    for row, (age, name, share) in zip(whole, rows, strict=True):
+        if row["age_low"] is None:  # missing, alone or with others
+            assert row["age_high"] is None
+        else:
+            assert row["age_low"] <= age <= row["age_high"]
+        assert row["x_low"] <= share <= row["x_high"]
+        label = row["name"]
+        inside = label.strip("{}").split(", ") if label and label[0] == "{" else [label]
+        assert ("(missing)" if name is None and len(inside) > 1 else name) in inside
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(2, 5), st.integers(20, 60))
+def test_the_order_of_people_does_not_matter(seed: int, k: int, rows: int) -> None:
+    draw = np.random.default_rng(seed)
+    axes = [Axis(8, np.arange(8.0)), Axis(5)]
+    raw = np.stack([draw.integers(0, 8, rows), draw.integers(0, 5, rows)])
+    places, people = np.unique(raw, axis=1, return_counts=True)
+    found = classes(axes, places, people, k)
+    assert np.bincount(found, people).min() >= k
+    mixed = draw.permutation(places.shape[1])
+    again = classes(axes, places[:, mixed], people[mixed], k)
+    assert certainty_penalty(axes, places, people, found) == pytest.approx(
+        certainty_penalty(axes, places[:, mixed], people[mixed], again), rel=0.5, abs=0.2
+    )
+
+
+def test_penalties_are_those_of_the_definition() -> None:
+    draw = np.random.default_rng(3)
+    parents = np.array([[0, 1, 2, 3, 4, 5], [6, 6, 7, 7, 7, 8], [9, 9, 9, 9, 9, 9]])
+    under = np.array([1, 1, 1, 1, 1, 1, 2, 3, 1, 6])
+    positions = np.array([0.0, 1, 4, 5, 9, 10])
+    for axis in (Axis(6), Axis(6, positions), Axis(6, None, parents, under)):
+        for _ in range(50):
+            places = draw.integers(0, 6, draw.integers(1, 6))
+            for end, penalty in enumerate(axis.penalties(places), 1):
+                held = set(places[:end].tolist())
+                if axis.positions is not None:
+                    expected = float(np.ptp(positions[list(held)])) / 10
+                elif axis.nodes is not None:
+                    level = next(
+                        n for n, row in enumerate(parents) if len(set(row[list(held)])) == 1
+                    )
+                    expected = under[parents[level, places[0]]] / 6 if level else 0.0
+                else:
+                    expected = len(held) / 6 if len(held) > 1 else 0.0
+                assert penalty == pytest.approx(expected)
+
+
+def test_less_is_lost_than_by_mondrian() -> None:
+    names = ["age", "gender", "education", "marital", "race", "workclass"]
+    axes, places, people = coded(census(4000, 1), names)
+    ours = certainty_penalty(axes, places, people, classes(axes, places, people, 5))
+    theirs = certainty_penalty(axes, places, people, mondrian(axes, places, people, 5))
+    assert ours < 0.8 * theirs
+
+
+ROLES: dict[str, Any] = {
+    "quasi": "age,gender,marital",
+    "sensitive": "occupation",
+    "drop_rest": True,
+}
+
+
+@pytest.mark.parametrize("guarantee", ["l-diversity(5)", "rho-privacy(0.1, 0.4)"])
+def test_a_release_is_checked_and_audited(tmp_path: Path, guarantee: str) -> None:
+    people = census(3000, 2)
+    done = sf.publish(
+        people, guarantee, to=tmp_path / "r", receipt=tmp_path / "q",
+        quasi_k=5, recode={"age": "top(70)"}, **ROLES,
+    )  # fmt: skip
+    assert done.manifest.rows == 3000
+    assert done.manifest.quasi_k == {
+        "k": 5,
+        "columns": {"age": "top(70)", "gender": "", "marital": ""},
+        "hierarchies": {},
+    }
+    assert any("people share every combination" in note for note in done.notes)
+    assert any("merged into ranges and sets" in caveat for caveat in done.manifest.caveats)
+    records = pq.read_table(tmp_path / "r" / "records.parquet")
+    rest = [
+        n for n in records.column_names if n not in ("age_low", "age_high", "gender", "marital")
+    ]
+    held = check(
+        records, quasi="age_low,age_high,gender,marital", sensitive=rest[0], drop=rest[1:],
+        require=["k-anonymity(5)"],
+    )  # fmt: skip
+    assert held.holds
+    asked = sf.open(tmp_path / "r")
+    surely = asked.sql("SELECT COUNT(*) FROM release WHERE age_low >= 40").value
+    perhaps = asked.sql("SELECT COUNT(*) FROM release WHERE age_high >= 40").value
+    assert surely <= (people.column("age").to_numpy() >= 40).sum() <= perhaps
+    assert sf.audit(people, tmp_path / "r").holds is True
+    assert sf.audit(people, tmp_path / "r", receipt=tmp_path / "q").holds is True
+
+
+def test_hierarchies_name_what_is_merged(tmp_path: Path) -> None:
+    path = tmp_path / "cities.csv"
+    path.write_text("Berlin,Germany,Europe\nBonn,Germany,Europe\nRome,Italy,Europe\n")
+    cities = ["Berlin"] * 2 + ["Bonn"] * 2 + ["Rome"] * 4
+    people = pa.table({"city": cities, "ill": list("abababab")})
+    sf.publish(
+        people, "l-diversity(2)", to=tmp_path / "r", quasi="city", sensitive="ill", quasi_k=3,
+        hierarchies={"city": path},
+    )  # fmt: skip
+    found = set(pq.read_table(tmp_path / "r" / "records.parquet").column("city").to_pylist())
+    assert found == {"Germany", "Rome"}
+    assert sf.audit(people, tmp_path / "r").holds is True
+
+
+def test_what_cannot_be_done_says_so(tmp_path: Path) -> None:
+    people = census(100, 1)
+    with pytest.raises(UsageError, match="'quasi_k' must be a whole number, at least 2"):
+        sf.read(people, quasi_k="1.5", **ROLES)
+    with pytest.raises(DataError, match="has 100 people: no combination can have 101"):
+        sf.read(people, quasi_k=101, **ROLES)
+    twice = people.append_column("who", pa.array([n // 2 for n in range(100)]))
+    with pytest.raises(UsageError, match="counts rows, and a person may have several"):
+        sf.read(twice, quasi_k=5, person="who", **ROLES)
+    with pytest.raises(DataError, match="repeats in 50 of them: 5 rows may be fewer people"):
+        sf.publish(
+            twice, "l-diversity(2)", to=tmp_path / "r", quasi_k=5, key="who",
+            repeated_keys="allow", **ROLES,
+        )  # fmt: skip
+    taken = people.append_column("age_low", people.column("age"))
+    with pytest.raises(DataError, match="has a column 'age_low' already"):
+        sf.read(taken, quasi_k=5, **ROLES)
+
+
+def test_people_who_are_left_out_do_not_count() -> None:
+    people = pa.table(
+        {"age": [1] * 4 + [2] * 4, "ill": ["a", "b", "a", "b", None, "a", None, None]}
+    )
+    table = sf.read(people, quasi="age", sensitive="ill", missing="drop", quasi_k=2)
+    shown = pa.Table.from_batches(table.batches(("age_low", "age_high", "ill"))).to_pylist()
+    assert {(r["age_low"], r["age_high"]) for r in shown if r["ill"]} == {(1, 2)}
