@@ -11,9 +11,10 @@ import scipy.optimize
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import sfumato as sf
 from sfumato.errors import QueryError
 from sfumato.operators import Uniform
-from sfumato.operators.reconstruct import nearest_possible
+from sfumato.operators.reconstruct import nearest_parts, nearest_possible
 from sfumato.queries import OpenedRelease, ask
 
 from .conftest import MakeRelease
@@ -160,3 +161,67 @@ def test_projection_is_the_nearest_point(cells: list[tuple[int, float]], sizes: 
             np.testing.assert_allclose(
                 nearest[groups == group], np.maximum(own - shift, 0), atol=1e-6
             )
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10**6), st.integers(2, 4), st.integers(2, 5))
+def test_parts_are_the_nearest_that_add_up(seed: int, parts: int, values: int) -> None:
+    """A twin: bounded least squares with the sums as heavy equations."""
+    draw = np.random.default_rng(seed)
+    totals = draw.integers(1, 60, parts).astype(float)
+    together = draw.dirichlet(np.ones(values)) * totals.sum()
+    estimates = draw.normal(totals[:, None] / values, 25, (parts, values))
+    found = nearest_parts(estimates, totals, together)
+    assert found.min() >= 0
+    assert found.sum(axis=1) == pytest.approx(totals)
+    assert found.sum(axis=0) == pytest.approx(together, abs=1e-6)
+    rows = np.kron(np.eye(parts), np.ones(values))
+    columns = np.kron(np.ones(parts), np.eye(values))
+    root = np.repeat(1 / np.sqrt(totals), values)
+    twin = scipy.optimize.lsq_linear(
+        np.vstack([np.diag(root), 1e4 * rows, 1e4 * columns]),
+        np.r_[root * estimates.ravel(), 1e4 * totals, 1e4 * together],
+        bounds=(0, np.inf),
+        tol=1e-14,
+        max_iter=2_000,
+    ).x
+    far = [((each - estimates.ravel()) ** 2 * root**2).sum() for each in (found.ravel(), twin)]
+    assert far[0] <= far[1] * (1 + 1e-4) + 1e-4
+
+
+def test_parts_of_a_condition_add_up_to_its_answer(noisy: OpenedRelease) -> None:
+    for parts in ("g", "g, age // 10"):
+        by_part = ask(
+            noisy,
+            f"SELECT {parts}, s, COUNT(*) AS n FROM release WHERE age > 25 GROUP BY {parts}, s",
+            consistent=True,
+        ).rows()
+        whole = ask(
+            noisy,
+            "SELECT s, COUNT(*) AS n FROM release WHERE age > 25 GROUP BY s",
+            consistent=True,
+        ).rows()
+        assert min(row["n"] for row in by_part) >= 0
+        for row in whole:
+            added = sum(each["n"] for each in by_part if each["s"] == row["s"])
+            assert added == pytest.approx(row["n"], abs=1e-6)
+
+
+@pytest.mark.parametrize("estimator", ["shrunk", "inverse", "uniform", "model"])
+def test_buckets_add_up_with_every_estimator(estimator: str, tmp_path) -> None:
+    draw = np.random.default_rng(5)
+    table = pa.table(
+        {
+            "g": np.array(["a", "b", "c"])[draw.integers(0, 3, 900)],
+            "s": [f"v{each}" for each in draw.choice(6, 900, p=[0.3, 0.25, 0.2, 0.15, 0.07, 0.03])],
+        }
+    )
+    sf.publish(table, "l-diversity(3)", to=tmp_path / "r", quasi="g", sensitive="s", seed=3)
+    release = sf.open(tmp_path / "r")
+    asked = {"estimator": estimator, "consistent": True}
+    by_part = release.sql("SELECT g, s, COUNT(*) AS n FROM release GROUP BY g, s", **asked).rows()
+    whole = release.sql("SELECT s, COUNT(*) AS n FROM release GROUP BY s", **asked).rows()
+    assert min(row["n"] for row in by_part) >= 0
+    for row in whole:
+        added = sum(each["n"] for each in by_part if each["s"] == row["s"])
+        assert added == pytest.approx(row["n"], abs=1e-6)

@@ -31,8 +31,8 @@ WORDS = {
         "for tables with few values and many records; small counts are often 0",
     ),
     "consistent": (
-        "the nearest table without negative counts",
-        "for tables that people read; `--consistent` does it for any estimator",
+        "the nearest counts that are not negative, each group by itself",
+        "better: `--consistent`, for any estimator, which lets groups add up as well",
     ),
     "paper": ("the paper's iteration for decoys", "to compare with the paper"),
 }

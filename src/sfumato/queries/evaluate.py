@@ -172,7 +172,14 @@ class Evaluation:
         forms, found = self._rows(plan, lines, classes, cells, forms, reached)
         counts = None
         if self._reconstructed and estimated is not None:
-            counts = reconstructed(source, columns, self._name, moments, estimated)
+            counts = reconstructed(
+                source,
+                columns,
+                self._name,
+                moments,
+                estimated,
+                adding_up=self._request.consistent,
+            )
         for place, (aggregate, planned) in enumerate(
             zip(question.aggregates, plan.sums, strict=True)
         ):

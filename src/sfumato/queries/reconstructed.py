@@ -1,16 +1,17 @@
 """Answers from reconstructed tables: counts that can be, none negative, adding up to what is known.
 
 For each group of the quasi keys the joint histogram of the sensitive columns is estimated whole:
-the nearest point of {n ≥ 0, Σ n = n_A} to the unbiased estimate, n_A being known exactly
-(`consistent`); the most likely one (`em`, thesis, Section 3.3); or, for decoys, the paper's
-iteration (`paper`). Conditions and keys on sensitive columns then read that table. The standard
-error stays that of the unbiased estimate.
+the nearest point of {n ≥ 0, Σ n = n_A} to the estimate, n_A being known exactly (`consistent`), of
+all groups such that they add up to what their condition is answered with as a whole; the likeliest
+one (`em`, thesis, Section 3.3); or, for decoys, the paper's iteration (`paper`). Conditions and
+keys on sensitive columns then read that table. The standard error stays that of the estimate.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from typing import NoReturn
 
 import numpy as np
@@ -20,7 +21,7 @@ from sfumato.operators import Decoy, Parts
 from sfumato.operators.base import FloatArray
 from sfumato.operators.estimator import Estimated, Moments
 from sfumato.operators.four_states import reconstruct, states_of
-from sfumato.operators.reconstruct import most_likely, nearest_possible
+from sfumato.operators.reconstruct import most_likely, nearest_parts, nearest_possible
 from sfumato.queries.aggregates import Count
 from sfumato.queries.question import Question
 from sfumato.queries.question_plan import MOST_CELLS
@@ -32,9 +33,18 @@ _AT_ONCE = 1 << 16  # cells whose transition matrices are held at the same time
 
 
 def reconstructed(
-    source: Source, columns: Sequence[str], name: str, moments: Moments, estimated: Estimated
+    source: Source,
+    columns: Sequence[str],
+    name: str,
+    moments: Moments,
+    estimated: Estimated,
+    *,
+    adding_up: bool,
 ) -> dict[Hashable, FloatArray]:
-    """By weight: counts by (class, value …) from the estimator `name`."""
+    """By weight: counts by (class, value …) from the estimator `name`.
+
+    `adding_up`: those of the classes are parts of what the whole condition is answered with.
+    """
     weights = [pair[0] for pair in moments.sums if len(pair) == 1]
     if name == "em" and isinstance(source, PerturbedSource):
         return {weight: _most_likely(source, columns, moments, weight) for weight in weights}
@@ -46,14 +56,24 @@ def reconstructed(
             f"A consistent answer would need more than {MOST_CELLS:,} cells. Group by fewer "
             "columns, or leave `consistent` out."
         )
-    return {
-        weight: _nearest(estimated.histogram(weight), moments.total(weight)) for weight in weights
-    }
+    whole = None
+    if adding_up and moments.classes > 1:
+        together = replace(moments, classes=1, of=np.zeros_like(moments.of), pool=None)
+        whole = source.estimator(columns, name).estimate(together)
+    return {weight: _nearest(estimated, whole, weight, moments.total(weight)) for weight in weights}
 
 
-def _nearest(estimates: FloatArray, totals: FloatArray) -> FloatArray:
-    flat = estimates.reshape(len(estimates), int(np.prod(estimates.shape[1:])))
-    return nearest_possible(flat, totals).reshape(estimates.shape)
+def _nearest(
+    estimated: Estimated, whole: Estimated | None, weight: Hashable, totals: FloatArray
+) -> FloatArray:
+    """Every class by itself, or the classes as parts of the whole."""
+    shape = estimated.histogram(weight).shape
+    estimates = estimated.histogram(weight).reshape(shape[0], int(np.prod(shape[1:])))
+    if whole is None:
+        return nearest_possible(estimates, totals).reshape(shape)
+    together = whole.histogram(weight).reshape(1, estimates.shape[1])
+    sums = nearest_possible(together, totals.sum(keepdims=True))[0]
+    return nearest_parts(estimates, totals, sums).reshape(shape)
 
 
 def _most_likely(
