@@ -242,6 +242,26 @@ def deal_one_value_by_age(copy: Copy) -> None:
     copy.column("bucket", lambda buckets: new)
 
 
+def deal_across_blocks(copy: Copy) -> None:
+    """At random, but as if there were no blocks."""
+    deal(copy, np.random.default_rng(4).random(ROWS))
+
+
+def deal_by_age_inside_blocks(copy: Copy) -> None:
+    """Blocks are kept; inside them the people of a value stand along the buckets by a column."""
+    table = pq.read_table(copy.folder / "records.parquet")
+    old, ages = table.column("bucket").to_numpy(), table.column("age").to_numpy()
+    told = json.loads((copy.folder / "manifest.json").read_text("utf-8"))["plan"]["blocks"]
+    ends = np.cumsum([each["buckets"] for each in told if "buckets" in each])
+    block = np.searchsorted(ends, old, side="right")
+    true, new = truths(copy), old.copy()
+    for number in range(len(ends)):
+        for value in VALUES:
+            own = np.flatnonzero((block == number) & (true == value))
+            new[own[np.argsort(ages[own], kind="stable")]] = np.sort(old[own])
+    copy.column("bucket", lambda buckets: new)
+
+
 def admit_a_seed(copy: Copy) -> None:
     copy.manifest(lambda manifest: manifest.update(randomness="seeded"))
 
@@ -577,6 +597,7 @@ PROMISED_MORE = [
     ("multi-size", promise_more("f-privacy(theta=1.1)")),
     ("optimal", promise_more("beta-likeness(1/10)")),
     ("optimal(fakes=1)", promise_more("l-diversity(6)")),
+    (LOCAL, promise_more("l-diversity(4)")),
 ]
 
 MUTANTS: list[tuple[str, Callable[[Copy], None]]] = [
@@ -589,6 +610,7 @@ MUTANTS: list[tuple[str, Callable[[Copy], None]]] = [
         for mutant in (raise_an_operator_entry, lower_an_operator_entry, forget_the_operator)
     ),
     *((mechanism, mutant) for mechanism in GENERALIZED for mutant in RANGES_CHANGED),
+    *((LOCAL, mutant) for mutant in (deal_across_blocks, deal_by_age_inside_blocks)),
     *PROMISED_MORE,
 ]
 
