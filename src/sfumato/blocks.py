@@ -8,7 +8,7 @@ an edge, a missing one lying below all, or whether a value is among some listed 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -123,8 +123,25 @@ class BlockTree:
                 codes[column] = np.searchsorted(self._edges[column], numbers, side="right")
             else:
                 codes[column], listed[column] = as_codes(array)
-        found = np.zeros(records.num_rows, np.int64)
-        waiting = [(0, np.arange(records.num_rows))]
+
+        def first(cut: Cut) -> npt.NDArray[np.bool_]:
+            if cut.below is not None:
+                edges = self._edges[cut.column]
+                return np.arange(len(edges) + 1) <= np.searchsorted(edges, float(cut.below))
+            inside = set(cut.values)
+            return np.array([value in inside for value in listed[cut.column]], np.bool_)
+
+        return self.walk(records.num_rows, codes, first)
+
+    def walk(
+        self,
+        records: int,
+        codes: Mapping[str, npt.NDArray[Any]],
+        first: Callable[[Cut], npt.NDArray[np.bool_]],
+    ) -> IntArray:
+        """The block of every record; `first` says which codes of its column a cut takes first."""
+        found = np.zeros(records, np.int64)
+        waiting = [(0, np.arange(records))]
         block = {place: n for n, place in enumerate(self._leaves)}
         while waiting:
             place, rows = waiting.pop()
@@ -132,13 +149,8 @@ class BlockTree:
             if cut is None:
                 found[rows] = block[place]
                 continue
-            code = codes[cut.column][rows]
-            if cut.below is not None:
-                first = code <= np.searchsorted(self._edges[cut.column], float(cut.below))
-            else:
-                inside = set(cut.values)
-                first = np.array([v in inside for v in listed[cut.column]], np.bool_)[code]
-            waiting += [(self._second[place], rows[~first]), (place + 1, rows[first])]
+            inside = first(cut)[codes[cut.column][rows]]
+            waiting += [(self._second[place], rows[~inside]), (place + 1, rows[inside])]
         return found
 
     @cached_property

@@ -109,7 +109,7 @@ def test_compare(cli: Any, table: Path, tmp_path: Path) -> None:
     own, other = done.json["candidates"]
     assert own["mechanism"] == "coin"
     assert own["audit"]["holds"] is True
-    assert other["mechanism"] == "optimal"
+    assert other["mechanism"] == "local"
 
 
 def test_report_and_attack(cli: Any, table: Path, release: Path, tmp_path: Path) -> None:

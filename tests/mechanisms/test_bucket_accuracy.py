@@ -176,7 +176,7 @@ def test_rare_values_do_not_meet() -> None:
 
 def test_publish_tries_every_useful_form() -> None:
     """`two-size` and `multi-size` are tried within `optimal`, as the first test here shows."""
-    assert [str(way) for way in mechanisms_for(BetaLikeness(2))] == ["optimal"]
+    assert [str(way) for way in mechanisms_for(BetaLikeness(2))] == ["optimal", "local"]
     offered = [str(way) for way in mechanisms_for(RhoPrivacy("0.08", "1/3"))]
     assert offered == ["uniform", "fine-grain(objective=counts)"]
     offered = [str(way) for way in mechanisms_for(RhoPrivacy("0.08", "1/3", reader="shares"))]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +12,8 @@ import pytest
 
 import sfumato as sf
 from sfumato.draws import Draws
-from sfumato.engines.counting import count_cells, take_profile
+from sfumato.engines.choosing import TableCounts, with_counts
+from sfumato.engines.counting import take_profile
 from sfumato.mechanisms import Plan, parse_mechanism
 from sfumato.outlook.prediction import error_by_count, error_by_value, workload_errors
 from sfumato.outlook.prediction.absolute import expected_absolute, lattice_absolute
@@ -37,6 +37,7 @@ CASES = {
     "splu": "small-sum(3)",
     "splu(grouping=anatomy)": "small-sum(3)",
     "optimal": "l-diversity(3)",
+    "local(min=150)": "l-diversity(3)",
     "two-size": "f-privacy(theta=2, floor=0.05)",
     "sps": "reconstruction-privacy(0.3, 0.3)",
     "resample": "small-sum(3)",
@@ -47,9 +48,7 @@ def planned(table: sf.Table, mechanism: str, promise: str) -> tuple[Plan, Profil
     profile = take_profile(table)
     way = parse_mechanism(mechanism)
     promised = way.promised(sf.parse_guarantee(promise))
-    if way.needs_cells:
-        (histogram,) = profile.histograms.values()
-        profile = replace(profile, cells=count_cells(table, histogram.column, histogram.values))
+    profile = with_counts(profile, [way], TableCounts(table))
     return way.plan(profile, promised, Draws.from_seed(1)), profile
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -71,11 +72,8 @@ def possible_mechanisms(guarantee: Guarantee, mechanism: Mechanism | None) -> li
     return found
 
 
-def with_counts(
-    profile: Profile, guarantee: Guarantee, mechanism: Mechanism | None, counts: Counts
-) -> Profile:
+def with_counts(profile: Profile, possible: Sequence[Mechanism], counts: Counts) -> Profile:
     """The profile with its cells or bins, where a mechanism in question looks at them."""
-    possible = possible_mechanisms(guarantee, mechanism)
     if len(profile.histograms) != 1:
         return profile
     (histogram,) = profile.histograms.values()
@@ -88,7 +86,8 @@ def with_counts(
 
 def profile_for(table: Table, guarantee: Guarantee, mechanism: Mechanism | None = None) -> Profile:
     """The counts of a table that planning needs, taken on this machine."""
-    return with_counts(take_profile(table), guarantee, mechanism, TableCounts(table))
+    possible = possible_mechanisms(guarantee, mechanism)
+    return with_counts(take_profile(table), possible, TableCounts(table))
 
 
 def choose_plan(
@@ -105,6 +104,9 @@ def choose_plan(
     so only plans that draw for each record alone can use them.
     """
     possible = possible_mechanisms(guarantee, mechanism)
+    if mechanism is None and profile.binned is None:
+        # a profile that counts no groups of people is enough for the others
+        possible = [each for each in possible if not each.needs_bins] or possible
     named = " and ".join(str(each) for each in possible)
     planning = draws.child("plan")
     plans = [(each, each.plan(profile, each.promised(guarantee), planning)) for each in possible]

@@ -13,6 +13,7 @@ from sfumato.engines.choosing import (
     choose_draws,
     choose_plan,
     left_out_share,
+    possible_mechanisms,
     refuse_left_out,
     refuse_unfit,
     weaker_offer,
@@ -180,7 +181,7 @@ def run(
         caveats = key_caveats(table, running.repeated_keys(), repeated_keys)
         counted = running.profile()
         refuse_left_out(people.counted(counted), promise, options.left_out)
-        profile = with_counts(counted, promise, mechanism, running)
+        profile = with_counts(counted, possible_mechanisms(promise, mechanism), running)
         chosen, plan = choose_plan(profile, promise, mechanism, draws, running.plans)
         refuse_unfit(table, chosen, plan, options.order, options.trace)
         written = running.write(bundle.folder, plan, profile, draws, order_draws)

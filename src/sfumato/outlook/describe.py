@@ -11,7 +11,12 @@ import numpy as np
 
 from sfumato.columns import value_text
 from sfumato.draws import Draws
-from sfumato.engines.choosing import TableCounts, choose_plan, with_counts
+from sfumato.engines.choosing import (
+    TableCounts,
+    choose_plan,
+    possible_mechanisms,
+    with_counts,
+)
 from sfumato.engines.counting import (
     Progress,
     drop_missing,
@@ -91,7 +96,9 @@ def describe(
     guarantee, mechanism = parse_guarantee(guarantee), given_mechanism(mechanism)
     people = for_people(table, guarantee, mechanism, Draws.system())
     profile = profile if people.rule is None else take_profile(people.table)
-    profile = with_counts(profile, people.guarantee, mechanism, TableCounts(people.table))
+    profile = with_counts(
+        profile, possible_mechanisms(people.guarantee, mechanism), TableCounts(people.table)
+    )
     mechanism, plan = choose_plan(profile, people.guarantee, mechanism, Draws.system())
     guarantee = mechanism.promised(guarantee)
     notes = [plan.statement(guarantee, histogram) for histogram in profile.histograms.values()]

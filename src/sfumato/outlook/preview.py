@@ -94,7 +94,7 @@ def preview(
     ('optimal', 0.5)
     """
     guarantee, mechanism = parse_guarantee(guarantee), given_mechanism(mechanism)
-    chosen, *others = possible_mechanisms(guarantee, mechanism)
+    chosen, *others = looked_at(guarantee, mechanism, exact=exact)
     possible = (chosen, *others)
     lacking = profile.cells is None and any(each.needs_cells for each in possible)
     if lacking or (profile.binned is None and any(each.needs_bins for each in possible)):
@@ -102,7 +102,8 @@ def preview(
     plan = None if others or exact else sketched(profile, guarantee, chosen)
     quick = plan is not None
     if plan is None:
-        chosen, plan = choose_plan(profile, guarantee, mechanism, Draws.system())
+        named = mechanism or (chosen if not others else None)
+        chosen, plan = choose_plan(profile, guarantee, named, Draws.system())
     guarantee = chosen.promised(guarantee)
     values: list[PreviewedValue] = []
     errors: list[tuple[str, int, float | None]] = []
@@ -125,6 +126,17 @@ def preview(
         tuple(values),
         tuple(errors),
     )
+
+
+def looked_at(guarantee: Guarantee, mechanism: Mechanism | None, *, exact: bool) -> list[Mechanism]:
+    """The mechanisms that a preview compares.
+
+    One that counts groups of people first is looked at where it is named or `exact` is asked for:
+    `publish` chooses it only where it is predicted better than what is shown.
+    """
+    possible = possible_mechanisms(guarantee, mechanism)
+    quick = [each for each in possible if not each.needs_bins]
+    return possible if exact or not quick else quick
 
 
 def _by_value(

@@ -24,7 +24,7 @@ from sfumato.guarantees import parse_guarantee
 from sfumato.guarantees.limit_rows import label
 from sfumato.mechanisms import given_mechanism
 from sfumato.outlook.catalogue import allowed_guarantees, guarantee_list
-from sfumato.outlook.preview import preview
+from sfumato.outlook.preview import looked_at, preview
 from sfumato.outlook.survey import survey
 from sfumato.profile import BinnedCounts, Cells, Histogram, Profile
 from sfumato.queries import OpenedRelease, open_release
@@ -118,7 +118,9 @@ def predict(
     promise, named = parse_guarantee(guarantee), given_mechanism(mechanism)
     counted = _kept_profile(file)
     # groups of people are counted when a promise asks for them first
-    counted = _profiles[file] = with_counts(counted, promise, named, _KeptCounts(file))
+    counted = _profiles[file] = with_counts(
+        counted, looked_at(promise, named, exact=exact), _KeptCounts(file)
+    )
     try:
         return plain(preview(counted, promise, named, exact=exact).to_json())
     except InfeasibleGuarantee as error:

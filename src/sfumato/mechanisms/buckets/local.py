@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -37,9 +37,10 @@ from sfumato.mechanisms.buckets.ways import (
     OptimalBuckets,
     only_histogram,
 )
-from sfumato.mechanisms.protocol import Batch, Published, Standing
+from sfumato.mechanisms.protocol import Batch, Published
 from sfumato.operators.base import FloatArray
 from sfumato.operators.buckets import BucketKinds
+from sfumato.operators.local import BlockTable
 from sfumato.profile import BinnedCounts, Histogram, Profile
 from sfumato.textform import rational
 
@@ -47,6 +48,7 @@ USUAL_LEAST = 500
 USUAL_SLACK = Fraction(17, 20)
 MOST_BLOCKS = 1000
 _DEVIATION = 0.025  # P = o + this·o²: a tenth of the people, whose counts are half off (τ² = 1/4)
+_SIZES = 14  # of buckets, that are tried in a block
 _TRIED = 4  # settings of a block, until one can be filled
 
 
@@ -64,6 +66,7 @@ class LocalPlan(BucketedPlan):
 
     cuts: BlockTree = field(default_factory=BlockTree)
     blocks: tuple[Block, ...] = ()
+    weights: tuple[float, ...] = ()  # by block: how much of its noise usual conditions let through
     foreseen: float = 0.0  # the error of usual counts
 
     def __post_init__(self) -> None:
@@ -161,6 +164,24 @@ class LocalPlan(BucketedPlan):
         worst = max(block.plan.condition for block in self.blocks)
         return variances, worst, np.flatnonzero(2 * confused > self.histogram.counts)
 
+    @cached_property
+    def table(self) -> BlockTable:
+        """What an estimator knows of the blocks, fakes left out."""
+        from scipy.sparse import csr_array
+
+        rows, values, counts = [], [], []
+        for first, kinds in self.contents():
+            start = first + np.cumsum(kinds.times) - kinds.times
+            many = kinds.times[kinds.kinds]
+            within = np.arange(int(many.sum())) - np.repeat(np.cumsum(many) - many, many)
+            rows.append(np.repeat(start[kinds.kinds], many) + within)
+            values.append(np.repeat(kinds.values, many))
+            counts.append(np.repeat(kinds.counts, many))
+        at = np.concatenate(rows), np.concatenate(values)
+        held = np.concatenate(counts).astype(np.float64)
+        shape = (self.buckets, len(self.histogram.values))
+        return BlockTable.of(csr_array((held, at), shape=shape), self._first[:-1], None)
+
     def predicted_error(self) -> float:
         """As foreseen for buckets over the whole table, times what usual conditions save."""
         return self.foreseen
@@ -193,9 +214,13 @@ class LocalBuckets(BucketMechanism):
         "Shows records in buckets that mix people with people like them only: answers are sharper, "
         "and whoever knows how the columns hang together learns less."
     )
-    standing: ClassVar[Standing] = "on request"
     needs_bins: ClassVar[bool] = True
     mixing: ClassVar[tuple[int, int]] = (256, 32)
+
+    @classmethod
+    def advised(cls) -> list[Self]:
+        """None: advice looks at hundreds of plans, and what is published can only be better."""
+        return []
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -249,6 +274,7 @@ class LocalBuckets(BucketMechanism):
             draws.permutation("slots", np.empty(0, np.int64)),
             cuts=root.tree(),
             blocks=tuple(blocks),
+            weights=tuple(usual.weight(node.cells, everybody) for node in root.blocks()),
             foreseen=self._foreseen(root, histogram, limits) * math.sqrt(best / alone),
         )
 
@@ -274,7 +300,7 @@ class LocalBuckets(BucketMechanism):
         """The error that the best buckets over these people are foreseen to have."""
         own, (_, part) = _some(limits, node.counts > 0), _part(histogram, node.counts)
         largest = self._block_largest(part, own)
-        found = foreseen_settings(part.counts, own, largest, deviation) if largest > 0 else {}
+        found = _settings(part, own, largest, deviation)
         return min((error for _, error in found.values()), default=np.inf)
 
     def _blocks(
@@ -306,7 +332,7 @@ class LocalBuckets(BucketMechanism):
     def _choice(self, histogram: Histogram, limits: Limits, guarantee: Guarantee) -> Choice:
         """The best foreseen setting that can be filled."""
         largest = self._block_largest(histogram, limits)
-        found = foreseen_settings(histogram.counts, limits, largest) if largest > 0 else {}
+        found = _settings(histogram, limits, largest, _DEVIATION)
         for setting in sorted(found, key=lambda each: (found[each][1], len(each)))[:_TRIED]:
             shares = spread_evenly(setting, histogram.counts, limits)
             if shares is not None:
@@ -333,6 +359,13 @@ def _part(histogram: Histogram, counts: IntArray) -> tuple[IntArray, Histogram]:
     codes = np.flatnonzero(counts)
     values = tuple(histogram.values[code] for code in codes)
     return codes, Histogram(histogram.column, values, counts[codes])
+
+
+def _settings(
+    histogram: Histogram, limits: Limits, largest: int, deviation: float | None
+) -> dict[Setting, tuple[bool, float]]:
+    counts = histogram.counts
+    return foreseen_settings(counts, limits, largest, deviation, _SIZES) if largest > 0 else {}
 
 
 def _some(limits: Limits, present: BoolArray) -> Limits:

@@ -70,18 +70,22 @@ def settings_for_answers(
 
 
 def foreseen_settings(
-    counts: IntArray, limits: Limits, largest: int, deviation: float | None = None
+    counts: IntArray,
+    limits: Limits,
+    largest: int,
+    deviation: float | None = None,
+    most: int = _SIZES,
 ) -> dict[Setting, tuple[bool, float]]:
-    """Of every ladder: whether values are confused, and the error that is foreseen."""
+    """Of every ladder of `most` sizes: whether values are confused, and the foreseen error."""
     rows, needed = int(counts.sum()), limits.needed_size(counts)
     top = min(largest, rows)
     if needed > top:
         return {}
     sample = _Sample.of(counts, limits)
-    sizes = _sizes(sample.limits, needed, top)
+    sizes = _sizes(sample.limits, needed, top, most)
     rooms = dict(zip(sizes.tolist(), sample.limits.table(sizes), strict=True))
     found: dict[Setting, tuple[bool, float]] = {}
-    for ladder, stretch in _ladders(sizes, needed):
+    for ladder, stretch in _ladders(sizes, needed, most * _FEWER_SIZES // _SIZES):
         tried = _climb(sample, ladder, stretch, rooms)
         if tried is None:
             continue
@@ -97,18 +101,20 @@ def foreseen_settings(
     return found
 
 
-def _sizes(limits: Limits, needed: int, top: int) -> IntArray:
+def _sizes(limits: Limits, needed: int, top: int, most: int) -> IntArray:
     """Evenly spaced in proportion, and those from which on a value may stand in a bucket."""
     least = min(limits.smallest_size, needed)
-    spaced = np.geomspace(least, min(top, _STRETCH * needed), _SIZES).astype(np.int64)
+    spaced = np.geomspace(least, min(top, _STRETCH * needed), most).astype(np.int64)
     steps = np.array([-(-c.denominator // c.numerator) for c in limits.ceilings], np.int64)
     steps = np.unique(steps)
-    some = steps[np.unique(np.linspace(0, len(steps) - 1, _SIZES).astype(np.int64))]
+    some = steps[np.unique(np.linspace(0, len(steps) - 1, most).astype(np.int64))]
     every = np.unique(np.concatenate([spaced, some, [needed]]))
     return np.asarray(every[every <= top])
 
 
-def _ladders(sizes: IntArray, needed: int) -> Iterator[tuple[tuple[int, ...], tuple[float, ...]]]:
+def _ladders(
+    sizes: IntArray, needed: int, fewer: int
+) -> Iterator[tuple[tuple[int, ...], tuple[float, ...]]]:
     """Sizes from small to large, and how much more than needed of each but the first."""
     serving, small = sizes[sizes >= needed].tolist(), sizes[sizes < needed].tolist()
     for size in serving:
@@ -116,7 +122,7 @@ def _ladders(sizes: IntArray, needed: int) -> Iterator[tuple[tuple[int, ...], tu
     for large in serving[:: max(1, len(serving) // 3)]:
         for size, room in itertools.product(small, _ROOM):
             yield (size, large), (room,)
-    few = small[:: max(1, -(-len(small) // _FEWER_SIZES))]
+    few = small[:: max(1, -(-len(small) // fewer))]
     for low, middle in itertools.combinations(few, 2):
         for rooms in itertools.product(_ROOM[:3:2], repeat=2):
             yield (low, middle, needed), rooms

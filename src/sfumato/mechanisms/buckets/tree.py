@@ -26,7 +26,6 @@ from sfumato.operators.base import FloatArray
 from sfumato.profile import BinnedCounts, ColumnBins
 
 ROUNDED = 10  # people: counts are rounded to multiples before room is judged
-_GROUPED = 4  # passes of putting values of a column in order
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +35,7 @@ class Room:
     limits: Limits
     slack: Fraction
     least: int
+    to: int = ROUNDED  # what counts are rounded to
 
     @cached_property
     def _tight(self) -> Limits:
@@ -49,17 +49,16 @@ class Room:
         [True, False, False]
         """
         people = counts.sum(axis=1)
-        rounded = _rounded(counts)
-        tight = self._tight.table(_rounded(people))
+        rounded = self._rounded(counts)
+        tight = self._tight.table(self._rounded(people))
         return np.asarray(
             (people >= self.least)
             & (rounded <= tight).all(axis=1)
             & (counts <= self.limits.table(people)).all(axis=1)
         )
 
-
-def _rounded(counts: IntArray) -> IntArray:
-    return (counts + ROUNDED // 2) // ROUNDED * ROUNDED
+    def _rounded(self, counts: IntArray) -> IntArray:
+        return np.asarray((counts + self.to // 2) // self.to * self.to)
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,7 @@ import numpy as np
 from sfumato.columns import Value
 from sfumato.errors import UsageError
 from sfumato.mechanisms import Plan
-from sfumato.mechanisms.buckets import BucketedPlan
+from sfumato.mechanisms.buckets import BucketedPlan, LocalPlan
 from sfumato.mechanisms.buckets.filling import in_pieces, kinds_of_rows
 from sfumato.mechanisms.greedy import GreedyGroups
 from sfumato.mechanisms.partitioned import PartitionedPlan
@@ -36,6 +36,7 @@ from sfumato.outlook.prediction.laws import (
     ResampledLaw,
     UnknownLaw,
 )
+from sfumato.outlook.prediction.local_law import LocalLaw
 from sfumato.outlook.prediction.sampled_law import SampledLaw
 from sfumato.profile import Histogram, Profile
 from sfumato.workloads.people import People
@@ -87,6 +88,12 @@ def _(plan: SampledPlan, profile: Profile, column: str, *, exact: bool = True) -
 @error_law.register
 def _(plan: BucketedPlan, profile: Profile, column: str, *, exact: bool = True) -> ErrorLaw:
     return BucketLaw(plan, _counts(profile, column))
+
+
+@error_law.register
+def _(plan: LocalPlan, profile: Profile, column: str, *, exact: bool = True) -> ErrorLaw:
+    assert profile.binned is not None  # the plan was made from them
+    return LocalLaw(plan, profile.binned)
 
 
 @error_law.register

@@ -1,0 +1,191 @@
+"""Local buckets beside `optimal`: python -m benchmarks.local [gain | ceilings | streaming …].
+
+`gain` (needs SFUMATO_DATA) publishes each table both ways, asks the same questions by the size of
+their true count, and lets the reader who knows the raw table's links guess. `min` and `slack` were
+chosen on `occ100k` with l = 5 and other questions. `ceilings` plans 2,000 random tables and looks at
+every bucket in fractions. `streaming` publishes generated census records from Parquet to Parquet,
+beside a plain copy. `aware` tells what knowing the tree adds, on tables small enough to go through
+all of them (see `local_aware`).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import sfumato as sf
+from benchmarks.local_aware import what_the_tree_tells
+from benchmarks.measure import cost_of, generated, print_table
+from benchmarks.publish_speed import publish_command
+from sfumato.datasets.public_files import read_adult
+from sfumato.draws import Draws
+from sfumato.engines.choosing import profile_for
+from sfumato.errors import InfeasibleGuarantee
+from sfumato.guarantees import parse_guarantee
+from sfumato.mechanisms import parse_mechanism
+from sfumato.workloads import SizeClass, Workload, generate_workload, people_of, true_counts
+from sfumato.workloads.answers import release_answers
+
+DATA = Path(os.environ.get("SFUMATO_DATA", Path(__file__).parents[2] / "shared" / "data"))
+CLASSES = tuple(
+    SizeClass(f"{low:,}–{high:,}" if high < 10**9 else f"above {low:,}", low, high)
+    for low, high in ((1, 9), (10, 49), (50, 199), (200, 499), (500, 2000), (2001, 10**9))
+)
+JUDGED = slice(1, 5)  # classes from 10 to 2,000
+ADULT = ["age", "workclass", "marital_status", "occupation", "race", "sex", "hours_per_week"]
+CASES = [
+    ("occ100k", "occupation", "l-diversity(5)"),
+    ("occ100k", "occupation", "l-diversity(10)"),
+    ("sal500k", "salary_class", "l-diversity(10)"),
+    ("adult", "education", "beta-likeness(3)"),
+]
+WAYS = ("optimal", "local")
+
+
+def declared(name: str, column: str) -> sf.Table:
+    if name == "adult":
+        table = read_adult(DATA / "adult.data", DATA / "adult.test")
+        return sf.read(table.select([*ADULT, column]), quasi=ADULT, sensitive=column)
+    table = pq.read_table(DATA / f"{name}.parquet")
+    quasi = [each for each in table.column_names if each != column]
+    return sf.read(table, quasi=quasi, sensitive=column)
+
+
+def gain(questions: int = 600, asked: int = 240, targets: int = 4000) -> None:
+    """Errors by size of the true count, right guesses, and how many intervals hold."""
+    for name, column, promise in CASES:
+        table = declared(name, column)
+        people = people_of(table)
+        workload = Workload(
+            tuple(
+                question
+                for kind in ("conjunctions", "ranges")
+                for question in generate_workload(
+                    people, kind, count=questions // 2, seed=18, classes=CLASSES
+                ).questions
+            ),
+            name,
+        )
+        truth = true_counts(workload, people).astype(np.float64)
+        some = np.random.default_rng(18).choice(len(truth), min(asked, len(truth)), replace=False)
+        lines, errors, guessed = [], [], []
+        for way in WAYS:
+            with tempfile.TemporaryDirectory() as folder:
+                place = Path(folder) / "release"
+                done = sf.publish(table, promise, to=place, mechanism=way, seed=18)
+                answers = release_answers(workload, place).estimates
+                off = np.abs(answers - truth) / truth
+                errors.append([float(off[each.holds(truth)].mean()) for each in CLASSES])
+                opened = sf.open(place)
+                held = []
+                for number in some:
+                    answer = opened.sql(workload.questions[number].sql())
+                    held.append(answer.low - 1e-6 <= truth[number] <= answer.high + 1e-6)
+                (linked,) = sf.attack(table, place, attacks="linked", targets=targets, fresh=False)
+                guessed.append(linked.success.value)
+                blocks = sum("buckets" in each for each in done.manifest.plan.get("blocks", []))
+                shown = [f"{error:.3f}" for error in (*errors[-1], guessed[-1])]
+                lines.append([way, str(blocks or 1), *shown, f"{np.mean(held):.1%}"])
+        ratios = np.array(errors[1]) / np.array(errors[0])
+        lines.append(
+            [
+                "ratio",
+                "",
+                *(f"{ratio:.2f}" for ratio in ratios),
+                f"{guessed[1] / guessed[0]:.2f}",
+                "",
+            ]
+        )
+        title = f"{name}, {column}, {promise}: mean ratio 10–2,000 {ratios[JUDGED].mean():.2f}"
+        heads = ["", "blocks", *(each.name for each in CLASSES), "linked", "95 % hold"]
+        print_table(title, heads, lines)
+
+
+def ceilings(tables: int = 2000) -> None:
+    """Every bucket of random tables in fractions; none above, or the count of those that are."""
+    planned = cut = broken = 0
+    for number in range(tables):
+        rng = np.random.default_rng(number)
+        rows, values = int(rng.integers(100, 1500)), int(rng.integers(3, 12))
+        age, city = rng.integers(18, 80, rows), rng.integers(0, 5, rows)
+        score = np.exp(rng.normal(size=(values, 2)) @ np.stack([age / 30 - 1.5, city - 2]))
+        chance = (score / score.sum(axis=0)).T.cumsum(axis=1)
+        held = np.minimum((chance < rng.random(rows)[:, None]).sum(axis=1), values - 1)
+        table = sf.read(
+            pa.table({"age": age, "city": city, "s": held}), quasi=["age", "city"], sensitive="s"
+        )
+        promise = parse_guarantee(
+            ("l-diversity(2)", "l-diversity(3)", "beta-likeness(2)", "f-privacy(theta=3)")[
+                number % 4
+            ]
+        )
+        way = parse_mechanism(("local(min=40)", "local(min=60, slack=1)")[number // 4 % 2])
+        profile = profile_for(table, promise, way)
+        try:
+            plan = way.plan(profile, promise, Draws.from_seed(number))
+        except InfeasibleGuarantee:
+            continue
+        planned += 1
+        cut += plan.tree is not None
+        limits = promise.ceilings(profile.histograms["s"])
+        for _, kinds in plan.contents():
+            sizes = np.bincount(kinds.kinds, kinds.counts).astype(int)
+            broken += sum(
+                Fraction(int(count), int(sizes[kind])) > limits[value]
+                for kind, value, count in zip(kinds.kinds, kinds.values, kinds.counts, strict=True)
+            )
+    print(
+        f"{tables:,} tables: {planned:,} planned, {cut:,} cut into blocks, {broken} above ceilings"
+    )
+
+
+def streaming(rows: int = 2_000_000) -> None:
+    """CPU, time and memory of publishing, beside a plain copy of the same file."""
+    source = generated("census", rows)
+    lines = []
+    with tempfile.TemporaryDirectory() as folder:
+        copy = [sys.executable, "-m", "benchmarks.copy_parquet", str(source), f"{folder}/copy"]
+        runs = {"copy": copy}
+        for way in WAYS:
+            runs[way] = publish_command(
+                source, Path(folder) / way, "--guarantee", "l-diversity(5)", "--mechanism", way
+            )
+        base = 0.0
+        for name, command in runs.items():
+            cost = cost_of(command)
+            base = base or cost.cpu
+            ratio = cost.cpu / base
+            lines.append([name, cost.cpu, ratio, cost.wall, round(cost.megabytes)])
+    title = f"Publishing {rows:,} census records under l-diversity(5)"
+    print_table(title, ["", "CPU s", "× copy", "wall s", "peak MB"], lines)
+
+
+def aware() -> None:
+    """What knowing the tree adds for a reader who knows no link, on all tables of some people."""
+    lines = []
+    for people in (2, 3, 4):
+        for rounded in (1, 2, 4):
+            told = what_the_tree_tells(people, rounded)
+            lines.append([4 * people, rounded, f"{told.cut:.1%}", *told.shares()])
+    heads = ["people", "rounded to", "tables cut", "believed", "ceiling", "above it"]
+    print_table("A reader who knows the tree, l = 2, three values", heads, lines)
+
+
+PARTS: dict[str, Callable[[], None]] = {
+    "gain": gain,
+    "ceilings": ceilings,
+    "streaming": streaming,
+    "aware": aware,
+}
+
+if __name__ == "__main__":
+    for part in sys.argv[1:] or PARTS:
+        PARTS[part]()

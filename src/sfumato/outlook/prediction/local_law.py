@@ -1,0 +1,140 @@
+"""The expected error of counts from buckets that were mixed block by block, without drawing any.
+
+As `operators.local` estimates: with f_k, C_k, D_k of the blocks, the residual r has the mean
+Σ_k M_kᵀ(n_k − a_k·D_k) and the covariance of random slots, τ² is what the likelihood finds on
+average, and the error of n₀ + r + (F − E)·P·r is normal. How much of which block satisfies a
+condition is told by the binned counts that the tree grew on; a range that cuts a bin takes it in
+proportion.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.blocks import Cut
+from sfumato.draws import BoolArray, IntArray
+from sfumato.mechanisms.buckets import LocalPlan
+from sfumato.operators.base import FloatArray
+from sfumato.operators.local import BlockTable, likeliest
+from sfumato.outlook.prediction.absolute import expected_absolute
+from sfumato.outlook.prediction.bucket_law import USUAL_DEVIATION
+from sfumato.outlook.prediction.laws import Asked, ErrorLaw
+from sfumato.profile import BinnedCounts, ColumnBins
+from sfumato.workloads.conditions import Between, Condition
+from sfumato.workloads.questions import CountQuestion
+
+
+class LocalLaw(ErrorLaw):
+    """For one sensitive column in local buckets; `binned` are the counts that its tree grew on."""
+
+    def __init__(self, plan: LocalPlan, binned: BinnedCounts) -> None:
+        self._plan, self._binned = plan, binned
+        self.histogram = plan.histogram.counts.astype(np.float64)
+
+    @cached_property
+    def _table(self) -> BlockTable:
+        return self._plan.table
+
+    @cached_property
+    def _blocks(self) -> IntArray:
+        """The block of every cell: cuts lie at the edges of bins."""
+        bins = {each.column: each for each in self._binned.columns}
+        codes = dict(zip(bins, self._binned.codes, strict=True))
+
+        def first(cut: Cut) -> BoolArray:
+            own = bins[cut.column]
+            if cut.below is not None:
+                return np.arange(own.number) <= own.edges.index(float(cut.below))
+            assert own.values is not None
+            return np.array([*(value in cut.values for value in own.values), False], np.bool_)
+
+        return self._plan.tree.walk(len(self._binned.counts), codes, first)
+
+    def _inside(self, question: CountQuestion) -> FloatArray:
+        """By (block, value): how many people of the block satisfy the conditions."""
+        fits = self._binned.counts.astype(np.float64)
+        for bins, codes in zip(self._binned.columns, self._binned.codes, strict=True):
+            if bins.column in question.conditions:
+                fits *= shares_of(bins, question.conditions[bins.column])[codes]
+        values, blocks = len(self.histogram), len(self._plan.blocks)
+        at = self._blocks * values + self._binned.values
+        found = np.bincount(at, fits, minlength=blocks * values).astype(np.float64)
+        return found.reshape(blocks, values)
+
+    def within(self, question: CountQuestion, counts: FloatArray, asked: Asked) -> FloatArray:
+        table, inside = self._table, self._inside(question)
+        # columns that were not counted cut every block alike; the true counts are known
+        whole = inside.sum(axis=0)
+        inside *= np.divide(counts, whole, out=np.zeros_like(whole), where=whole > 0)
+        inside = np.minimum(inside, table.counts)
+        share = inside.sum(axis=1) / table.rows
+        free = np.maximum(share * (1 - share), 0.0)
+        hidden, told = self._matrices(free)
+        away = inside - share[:, None] * table.counts
+        pulled, noise = np.zeros(len(counts)), np.zeros_like(hidden)
+        for k in np.flatnonzero(free > 0):
+            together = table.together[[k]].toarray().reshape(hidden.shape)
+            held = np.maximum(table.listed[k], 1e-300)
+            matrix = together / held[:, None]
+            pulled += matrix.T @ away[k]
+            noise += free[k] * (together - matrix.T @ (held[:, None] * matrix))
+        known, vectors = np.linalg.eigh(told)
+        known = np.maximum(known, 0.0)
+        shown = (vectors.T @ pulled) ** 2 + np.einsum("ij,ik,kj->j", vectors, noise, vectors)
+        spread = float(likeliest(known[None, :], np.sqrt(np.maximum(shown, 0.0))[None, :])[0])
+        left = (vectors * (spread / (1 + spread * known))) @ vectors.T
+        gain = np.eye(len(counts)) + hidden @ left
+        bias, covariance = gain @ pulled - away.sum(axis=0), gain @ noise @ gain.T
+        biases = np.array([bias[values].sum() for values in asked])
+        variances = np.array([covariance[np.ix_(values, values)].sum() for values in asked])
+        return expected_absolute(biases, variances)
+
+    def _matrices(self, free: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """F − E, and G."""
+        from scipy.sparse import csr_array
+
+        weights = csr_array(free[None, :])
+        (listed,), (together,) = self._table.summed(weights)
+        return np.diag(listed) - together, together - self._table.products(weights)[0]
+
+    def by_size(self, sizes: FloatArray) -> FloatArray:
+        """As if every block let through what usual conditions let of it, on average."""
+        hidden, told = self._matrices(np.array(self._plan.weights))
+        known, vectors = np.linalg.eigh(told)
+        squares, known = (hidden @ vectors) ** 2, np.maximum(known, 0.0)
+        held = np.where(self.histogram > 0, self.histogram, np.nan)
+        errors = np.empty((len(sizes), len(held)))
+        for place, size in enumerate(sizes):
+            share = np.minimum(size / held, 1.0)
+            free = share * (1 - share)
+            spread = np.divide(
+                USUAL_DEVIATION, (1 - share) ** 2, out=np.zeros_like(held), where=share < 1
+            )[:, None]
+            left = squares * spread / (1 + spread * free[:, None] * known)
+            variance = free * np.diag(hidden) + free**2 * left.sum(axis=1)
+            errors[place] = expected_absolute(0.0, variance)
+        return errors
+
+
+def shares_of(bins: ColumnBins, condition: Condition) -> npt.NDArray[np.float64]:
+    """How much of every bin satisfies a condition; one that is cut counts in proportion.
+
+    >>> shares_of(ColumnBins("age", edges=(20.0, 30.0, 50.0)), Between(25, 39)).tolist()
+    [0.0, 0.5, 0.5, 0.0]
+    """
+    if bins.values is not None:
+        return np.array([*(condition.holds_json(value) for value in bins.values), 0.0], np.float64)
+    if not isinstance(condition, Between):
+        pieces = [Between(v, v) for v in condition.values if v is not None]
+        found = sum((shares_of(bins, piece) for piece in pieces), np.zeros(bins.number))
+        return np.asarray(np.minimum(found, 1.0))
+    whole = isinstance(condition.low, int) and isinstance(condition.high, int)
+    low, high = float(condition.low), float(condition.high) + whole
+    edges = np.array(bins.edges)
+    inside = np.clip(
+        (np.minimum(high, edges[1:]) - np.maximum(low, edges[:-1])) / np.diff(edges), 0.0, 1.0
+    )
+    return np.array([float(low < edges[0]), *inside, float(high > edges[-1])])
