@@ -1,10 +1,10 @@
-"""What the tree of local buckets tells a reader who knows how it grows: by going through all tables.
+"""What the tree of local buckets tells a reader who knows how it grows: all tables gone through.
 
 Four groups of `people` each, told apart by two quasi columns; three sensitive values; every table
-equally likely, so the reader knows no link. l = 2. The release shows the tree and the buckets, pairs
-with two different values each; who of a pair has which is a coin. So without knowing how trees grow,
-each of the two is believed with 1/2, the ceiling. Whoever knows it leaves out the tables that would
-have been cut otherwise.
+equally likely, so the reader knows no link. l = 2. The release shows the tree and the buckets,
+pairs with two different values each; who of a pair has which is a coin. So without knowing how
+trees grow, each of the two is believed with 1/2, the ceiling. Whoever knows it leaves out the
+tables that would have been cut otherwise. Tables that are cut are looked at, with slack 1.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ Table = tuple[tuple[int, ...], ...]  # by cell, the values of its people in orde
 
 @dataclass(frozen=True)
 class Told:
-    """Over all tables and deals: how many are cut, and what is believed of people's own values."""
+    """What is believed of people in tables that are cut."""
 
-    cut: float
+    cut: float  # the share of tables that are
     believed: float  # on average over people and deals, the larger of the two chances
     above: float  # the share of people of whom a value is believed above its ceiling
 
@@ -55,21 +55,22 @@ def what_the_tree_tells(people: int, rounded: int, deals: int = 300) -> Told:
         a, b, value, number = (np.array(column) for column in zip(*entries, strict=True))
         codes = (a.astype(np.uint8), b.astype(np.uint8))
         binned = BinnedCounts(COLUMNS, codes, value, number)
-        room = Room(Limits((CEILING,) * VALUES), Fraction(17, 20), 2 * people, rounded)
+        room = Room(Limits((CEILING,) * VALUES), Fraction(1), 2 * people, rounded)
         return grow(binned, VALUES, room).tree().cuts
 
     rng = np.random.default_rng(people)
-    cut = looked = above = 0
-    believed = 0.0
-    while looked < deals:
+    cut = tried = 0
+    above = believed = 0.0
+    while cut < deals and tried < 100 * deals:
         held = rng.integers(0, VALUES, (4, people))
         cuts = tree(_table(held))
-        cut += len(cuts) > 1
         pairs = _pairs(held, cuts, rng)
         if pairs is None:  # no two different values for everybody: the promise cannot be kept
-            cut -= len(cuts) > 1
             continue
-        looked += 1
+        tried += 1
+        if len(cuts) == 1:
+            continue
+        cut += 1
         possible = np.zeros(len(pairs))
         tables = 0
         for swapped in itertools.product((False, True), repeat=len(pairs)):
@@ -83,7 +84,7 @@ def what_the_tree_tells(people: int, rounded: int, deals: int = 300) -> Told:
         chance = np.maximum(possible / tables, 1 - possible / tables)
         believed += float(chance.mean())
         above += float((chance > float(CEILING)).mean())
-    return Told(cut / looked, believed / looked, above / looked)
+    return Told(cut / tried, believed / max(cut, 1), above / max(cut, 1))
 
 
 def _table(held: np.ndarray) -> Table:
@@ -102,19 +103,14 @@ def _pairs(
     for members in blocks.values():
         mixed = [members[n] for n in rng.permutation(len(members))]
         # by value, the commonest first: the k-th meets the one half the line on
-        line = sorted(
-            mixed, key=lambda m: (-int((_values(held, members) == held[m]).sum()), held[m])
-        )
+        common = Counter(int(held[m]) for m in members)
+        line = sorted(mixed, key=lambda m: (-common[int(held[m])], held[m]))
         half = len(line) // 2
         pairs = list(zip(line[:half], line[half:], strict=False))
         if len(line) % 2 or any(held[one] == held[two] for one, two in pairs):
             return None
         found += pairs
     return found
-
-
-def _values(held: np.ndarray, members: list[tuple[int, int]]) -> np.ndarray:
-    return np.array([held[m] for m in members])
 
 
 def _block(cell: int, cuts: tuple[object, ...]) -> int:
