@@ -23,8 +23,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import sfumato as sf
+from benchmarks.coverage import DATA, FEWEST, SOURCES, STRATA, condition
 from benchmarks.measure import print_table
-from benchmarks.strata import DATA, FEWEST, SENSITIVE, STRATA, condition
+
+SENSITIVE = "occupation"
 
 RELEASES = {
     "buckets": ("l-diversity(5)", None),
@@ -59,7 +61,7 @@ def asked(people: pa.Table, name: str, seed: int, conditions: int) -> np.ndarray
         )
         spent = dict.fromkeys((None, "model"), 0.0)
         for _ in range(conditions):
-            where = condition(columns, quasi, draw)
+            where = condition(people, SOURCES["occ100k"], draw)
             sql = (
                 f"SELECT {SENSITIVE} AS x, COUNT(*) AS n FROM release WHERE {where} "
                 f"GROUP BY {SENSITIVE}"

@@ -184,3 +184,12 @@ def test_values_that_always_stand_together_have_intervals_as_wide_as_the_ignoran
     of[1] = 0
     both = pool.noise[0].bilinear(Partition(of, 1), np.ones(140), np.ones(140), at)[0]
     assert (alone > 1e6 * both).all()
+
+
+def test_records_may_stand_in_the_slots_of_fakes() -> None:
+    """All records of every value: without fakes nothing is left open, with fakes it is."""
+    operator = random_operator(6, 200, 3, seed=2)
+    everybody = Inverted(operator, operator.counts).expected(operator.counts)
+    assert np.abs(everybody).max() < 1e-6
+    real = np.round(operator.counts * 0.7)
+    assert np.diagonal(Inverted(operator, real).expected(real)).min() > 1.0

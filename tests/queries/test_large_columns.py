@@ -16,7 +16,7 @@ from sfumato.operators import Decoy, FineGrain, Operator, Uniform
 from sfumato.operators.decoy_estimates import DecoyEstimator
 from sfumato.operators.estimator import Estimator, Moments
 from sfumato.operators.inverse import DenseInverse
-from sfumato.operators.joint import JointEstimator
+from sfumato.operators.joint import Joint, JointEstimator
 from sfumato.operators.structured import Structured
 from sfumato.queries import OpenedRelease, ask, open_release
 from sfumato.queries.sources import PerturbedSource
@@ -81,6 +81,7 @@ def test_both_ways_agree(
 
     # both without what only the structured way knows: least variances and the law of decoys
     monkeypatch.setattr(Structured, "floor", lambda *_: None)
+    monkeypatch.setattr(Joint, "floor", lambda *_: None)
     monkeypatch.setattr(DecoyEstimator, "estimate", plain)
     for wish in ({}, {"consistent": True}, {"keys": True}):
         for sql in QUESTIONS if not wish else QUESTIONS[:1]:

@@ -74,9 +74,9 @@ class BucketFit(ABC):
         They stand in slots of their value at random, without replacement: Σe² − (Σe)²/o_x, by
         Cauchy–Schwarz never negative for what the records really hold.
         """
-        room = np.maximum(self.counts, 1.0)
+        room = np.maximum(self.operator.counts, 1.0)  # with the slots of fakes
         left = np.maximum((within if squares is None else squares) - within**2 / room, 0.0)
-        return self.operator.noise(left * self.counts / np.maximum(room - 1, 1.0))
+        return self.operator.noise(left * self.operator.counts / np.maximum(room - 1, 1.0))
 
     def fit_counts(self, number: float, shown: FloatArray) -> Fitted:
         """One group of records that is counted."""

@@ -7,6 +7,7 @@ column and written down by what a record can show of all columns together.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from functools import cached_property
 
 import numpy as np
 
@@ -107,6 +108,56 @@ class Joint(DrawnEstimated):
             return reached.astype(np.float64)
 
         return self._summed(forms, sums, weights)
+
+    def floor(self, forms: Forms, sums: FloatArray, there: BoolArray) -> FloatArray | None:
+        """Σ_x n_x·Var(z | x) for what the class may consist of: its estimates, none below 0.
+
+        Few records can by chance show nothing of what is asked, and then tell of no variance.
+        """
+        if self._forward is None or (sums < 0).any():
+            return None
+        composed = self._composed(sums)
+        found = np.zeros(forms.pairs)
+        asked = there.astype(np.float64)
+        for profile, classes, _, chosen in self._pieces(forms):
+            shape = (len(chosen), *(each.values for each in self._inverses))
+            z = self._weighed(forms, profile, chosen, asked, self._inverses).reshape(shape)
+            square, mean = self._by_truth(z**2), self._by_truth(z)
+            spread = np.maximum(square - mean**2, 0.0).reshape(len(chosen), -1)
+            pairs = forms.starts[classes][:, None] + (chosen - int(forms.first[profile]))[None, :]
+            found[pairs] = composed[classes] @ spread.T
+        return found
+
+    def _by_truth(self, shown: FloatArray) -> FloatArray:
+        """The mean of a function of what is shown, by true values."""
+        assert self._forward is not None
+        for axis, matrix in enumerate(self._forward, start=1):
+            shown = np.moveaxis(np.moveaxis(shown, axis, -1) @ matrix.T, -1, axis)
+        return shown
+
+    def _composed(self, sums: FloatArray) -> FloatArray:
+        """Estimated sums by (class, true values), none negative, adding up to the class's."""
+        sizes = [len(each.codes) for each in self._inverses]
+        found = np.zeros((self.moments.classes, self._symbols))
+        np.add.at(found, (self.moments.of, self._symbol), sums)
+        total = found.sum(axis=1, keepdims=True)
+        found = found.reshape(-1, *sizes)
+        for axis, inverse in enumerate(self._inverses, start=1):
+            found = np.moveaxis(inverse.estimate(np.moveaxis(found, axis, -1)), -1, axis)
+        flat = np.maximum(found.reshape(self.moments.classes, self._symbols), 0.0)
+        return np.asarray(flat * total / np.maximum(flat.sum(axis=1, keepdims=True), 1e-300))
+
+    @cached_property
+    def _forward(self) -> list[FloatArray] | None:
+        """P of several columns; None where sub-tables or a value that tells nothing are there."""
+        if len(self._inverses) < 2:  # a sum and its CASE form would not agree
+            return None
+        if any(len(each.codes) != each.values for each in self._inverses):
+            return None
+        weights = [each.weigh(np.eye(each.values)).T for each in self._inverses]
+        if not all(np.isfinite(each).all() for each in weights):
+            return None
+        return [np.asarray(np.linalg.inv(each), np.float64) for each in weights]
 
     def histogram(self, weight: Hashable) -> FloatArray:
         return histogram(self.moments, weight, self._inverses)

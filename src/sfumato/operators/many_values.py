@@ -89,7 +89,7 @@ class ManyValues(PooledFit):
         tie = left / np.maximum(left.sum(axis=1, keepdims=True), 1e-300)
         moved = gain * found
         mean = np.maximum(independent + moved - tie * moved.sum(axis=1, keepdims=True), 0.0)
-        spread, known = composition(mean, self.shares, self.counts)
+        spread, known = composition(mean, self.shares, self.operator.counts)
         return DiagonalPoolFit(
             self._known_of_rows(left),
             self._known_of_rows(believed),
@@ -143,9 +143,9 @@ class ManyValues(PooledFit):
         total = float(counts.sum())
         independent, free = total * self.shares, total - total**2 / max(self.rows, 1.0)
         apart = counts - independent
-        held = np.maximum(self.counts, 1.0)
+        held = np.maximum(self.operator.counts, 1.0)
         left = np.maximum(counts - counts**2 / held, 0.0)
-        noise = float((left * self.counts / np.maximum(held - 1, 1.0)).sum())
+        noise = float((left * held / np.maximum(held - 1, 1.0)).sum())
         squares = apart**2 + noise * self.variances
         deviation = self.deviation(np.array([total]), np.array([free]), squares[None, :])[0]
         gain, rest = self.shrinkage(deviation * total * self.shares**2 + self.shares)

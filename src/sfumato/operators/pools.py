@@ -121,7 +121,7 @@ class FewValues(PooledFit):
         believed = deviation[:, None] * records[:, None] * shares**2 + shares
         gain[closed], posterior[closed] = self._shrunk.posterior(believed[closed], unit[closed])
         mean = np.maximum(independent + (residual[:, None, :] @ gain)[:, 0, :], 0.0)
-        spread, known = composition(mean, self.shares, self.counts)
+        spread, known = composition(mean, self.shares, self.operator.counts)
         inverse = operator.seen_inverse
         return WholePoolFit(
             self._known_of_rows(WholeMatrices(posterior)),
@@ -142,7 +142,8 @@ def composition(
 ) -> tuple[FloatArray, FloatArray]:
     """How a record of each pool spreads over values, and what the finite table knows of it.
 
-    Records stand in slots of their value without replacement (`BucketOperator.noise`).
+    Records stand in the listed slots of their value, fakes among them, without replacement
+    (`BucketOperator.noise`).
     """
     total = mean.sum(axis=1, keepdims=True)
     composed = np.divide(mean, total, out=np.tile(shares, (len(mean), 1)), where=total > 0)

@@ -1,11 +1,13 @@
 """How much of what a generalized release shows satisfies a condition on one quasi column.
 
 The condition is asked of every value of the column's domain once; a record then weighs the share of
-its range or set that satisfies it (`operators.overlap`).
+its range or set that satisfies it (`operators.overlap`), or of the people that it spans
+(`operators.matched`).
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,6 +19,7 @@ from sfumato.columns import Column, Range, Values
 from sfumato.draws import BoolArray, IntArray
 from sfumato.errors import QueryError
 from sfumato.operators.base import FloatArray
+from sfumato.operators.matched import MatchedRanges, MatchedSets, share_of_people
 from sfumato.operators.overlap import share_of_intervals, share_of_sets, share_of_whole_numbers
 from sfumato.queries.dialect import Node
 from sfumato.queries.question import Term
@@ -24,7 +27,7 @@ from sfumato.queries.session import Session
 from sfumato.queries.statements import column, named, over, select
 
 if TYPE_CHECKING:
-    from sfumato.release import Release
+    from sfumato.release import GeneralizedRelease, Release
 
 MOST_WHOLE = 1 << 20  # whole numbers between the ends of a domain that are asked one by one
 _COMPARISONS: dict[type[Node], str] = {
@@ -37,18 +40,39 @@ _COMPARISONS: dict[type[Node], str] = {
 _MIRRORED = {">": "<", ">=": "<=", "<": ">", "<=": ">=", "=": "="}
 
 
-def overlap(term: Term, release: Release, session: Session) -> FloatArray:
-    """The share of each published row that satisfies a condition on one quasi column."""
+@dataclass(frozen=True, eq=False)
+class Overlap:
+    """By record, for a condition on one quasi column: how much of what it shows satisfies it.
+
+    `even` is the share if it is evenly filled, `people` that of the people that it spans.
+    """
+
+    even: FloatArray
+    people: FloatArray
+
+
+def overlap(term: Term, release: GeneralizedRelease, session: Session) -> Overlap:
+    """How much of each published row satisfies a condition on one quasi column."""
     (name,) = term.quasi
-    asked = release.column(name)
+    asked, matches = release.column(name), release.matches
     if asked.kind == "categorical":
         return _of_sets(term, asked, release, session)
     low, high = (_numbers(release, part) for part in release.shown_as(asked))
     whole = whole_numbers(asked)
     if whole is not None:
         satisfied = _asked(term, pa.array(whole), session)
-        return share_of_whole_numbers(low, high, satisfied, int(whole[0]))
-    return share_of_intervals(low, high, *_ends(term.tree, term))
+        first = int(whole[0])
+        matched = session.remembered(
+            ("matched", name),
+            lambda: MatchedRanges(
+                (low - first).astype(np.int64), (high - first).astype(np.int64), len(whole), matches
+            ),
+        )
+        even = share_of_whole_numbers(low, high, satisfied, first)
+        return Overlap(even, matched.share(satisfied))
+    ends = _ends(term.tree, term)
+    even = share_of_intervals(low, high, *ends)
+    return Overlap(even, share_of_people(low, high, *ends, matches))
 
 
 def whole_numbers(column: Column) -> IntArray | None:
@@ -65,7 +89,7 @@ def whole_numbers(column: Column) -> IntArray | None:
     return None
 
 
-def _of_sets(term: Term, asked: Column, release: Release, session: Session) -> FloatArray:
+def _of_sets(term: Term, asked: Column, release: GeneralizedRelease, session: Session) -> Overlap:
     if not isinstance(asked.domain, Values):
         raise QueryError(
             f"Column {asked.name!r} has too many values to weigh a condition on it. Ask about "
@@ -75,7 +99,13 @@ def _of_sets(term: Term, asked: Column, release: Release, session: Session) -> F
     values, starts = lists.flatten(), np.asarray(lists.offsets.to_numpy(), np.int64)
     unique = values.unique()
     codes = np.asarray(pc.index_in(values, value_set=unique).to_numpy(), np.int64)
-    return share_of_sets(codes, starts - starts[0], _asked(term, unique, session))
+    satisfied = _asked(term, unique, session)
+    matched = session.remembered(
+        ("matched", asked.name),
+        lambda: MatchedSets(codes, starts - starts[0], len(unique), release.matches),
+    )
+    even = share_of_sets(codes, starts - starts[0], satisfied)
+    return Overlap(even, matched.share(satisfied))
 
 
 def _asked(term: Term, values: pa.Array, session: Session) -> BoolArray:

@@ -1,34 +1,38 @@
 """Generalized releases: every record counts with the share that satisfies the question.
 
-Values inside a range or a set are taken as equally likely and columns as independent, so a
-conjunction weighs the product. How far that is from the truth the release cannot know: answers
-that use quasi columns have no error bar.
+Columns are taken as independent, so a conjunction weighs the product. `matches` reads a record as
+the people that it spans (`operators.ranges`); `uniform`, the papers', takes values inside a range
+or a set as equally likely, and has no error bar.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 
 import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
+from sfumato.draws import BoolArray
 from sfumato.errors import QueryError, WeakPromiseWarning
 from sfumato.operators.base import FloatArray
 from sfumato.operators.estimator import Estimator, sum_by
 from sfumato.operators.inverse import Inverse
-from sfumato.queries.overlap import overlap, stored
+from sfumato.operators.ranges import RangeEstimator, ShareSums
+from sfumato.queries.overlap import Overlap, overlap, stored
 from sfumato.queries.question import Question, Term
 from sfumato.queries.question_plan import QuestionPlan
 from sfumato.queries.sources import ColumnSource, Request, codes_of, estimator_of
+from sfumato.release import GeneralizedRelease
 
 
 class GeneralizedSource(ColumnSource):
     """Ranges and sets of quasi values; the sensitive value stands as it is."""
 
     title = "A generalized release"
-    estimators = ("uniform",)
+    estimators = ("matches", "uniform")
+    release: GeneralizedRelease
 
     def check(self, question: Question, request: Request) -> None:
         super().check(question, request)
@@ -38,14 +42,19 @@ class GeneralizedSource(ColumnSource):
                 "out."
             )
         _check(question)
+        self._name = request.estimator or self.estimators[0]
 
     def estimator(self, columns: Sequence[str], name: str) -> Estimator:
-        return estimator_of([Inverse.nothing_done(len(each)) for each in self.domains(columns)])
+        if name == "uniform":
+            return estimator_of([Inverse.nothing_done(len(each)) for each in self.domains(columns)])
+        (domain,) = self.domains(columns)
+        return RangeEstimator(len(domain), self._shares)
 
     def lines(self, plan: QuestionPlan) -> pa.Table:
         """Shares of the records, summed by the value that they show."""
-        known: dict[str, FloatArray] = {}
+        known: dict[str, Overlap] = {}
         sums: dict[str, FloatArray] = {}
+        self._shares: dict[Hashable, ShareSums] = {}
         codes = np.zeros(self.release.rows, np.int64)
         shown: dict[str, pa.Array] = {}
         for name, short in plan.shown.items():
@@ -53,16 +62,28 @@ class GeneralizedSource(ColumnSource):
             codes = codes * len(domain) + codes_of(pa.chunked_array([values]), domain)
             shown[short] = values
         groups, first, of = np.unique(codes, return_index=True, return_inverse=True)
+
+        def summed(by_record: FloatArray | BoolArray) -> FloatArray:
+            return sum_by(of, np.asarray(by_record, np.float64), len(groups))
+
         for weights, name in plan.weights().items():
             conditions = [weight.terms[text] for weight in weights for text in weight.filter]
-            share = np.ones(self.release.rows)
+            people, even = np.ones(self.release.rows), np.ones(self.release.rows)
+            certain = np.ones(self.release.rows, np.bool_)
             for term in _by_column((*plan.question.where, *conditions)):
                 if term.text not in known:
                     known[term.text] = overlap(term, self.release, self.session)
-                share = share * known[term.text]
-            sums[name] = sum_by(of, share, len(groups))
-        self.has_error_bars = not known
-        if known:
+                found = known[term.text]
+                people, even = people * found.people, even * found.even
+                certain = certain & (found.even >= 1)
+            sums[name] = summed(even if self._name == "uniform" else people)
+            if len(weights) == 1:
+                self._shares[weights[0]] = ShareSums(
+                    summed(people * (1 - people)), summed(even), summed(certain), summed(even > 0)
+                )
+        modelled = self._name != "uniform" and plan.shown
+        self.has_error_bars = bool(modelled or not known)
+        if known and not modelled:
             warnings.warn(
                 "Ranges and sets are taken as evenly filled: answers about quasi columns have no "
                 "error bar.",

@@ -39,15 +39,18 @@ class WorkloadAnswers:
     stderrs: FloatArray
 
 
-def release_answers(workload: Workload, release: str | Path | Release) -> WorkloadAnswers:
+def release_answers(
+    workload: Workload, release: str | Path | Release, *, even: bool = False
+) -> WorkloadAnswers:
     """Answer every question from the release alone, with the kind's default estimator.
 
-    Quasi values that a release merged are taken as evenly filled, like the ranges and sets of a
-    generalized release: such answers have no error bar where a condition cuts through them.
+    Quasi values that a release merged are taken as evenly filled; ranges and sets are, too, if
+    `even` says so, and are else read as the people that they span: such answers have no error bar
+    where a condition cuts through them.
     """
     opened = release if isinstance(release, Release) else Release(release)
     answers = WorkloadAnswers(np.zeros(len(workload)), np.zeros(len(workload)))
-    source, quasi = source_of(opened, session_of(opened)), ShownQuasi(opened)
+    source, quasi = source_of(opened, session_of(opened)), ShownQuasi(opened, even=even)
     for column in sorted({question.column for question in workload.questions}):
         if opened.column(column).role != "sensitive":
             raise UsageError(f"The workload counts values of {column!r}, which is not sensitive.")
@@ -78,7 +81,8 @@ class _ColumnAnswers:
         self._symbol = different[0].astype(np.int64)
         self._copies = None if shown.copies is None else different[1]
         self._sampled = None if shown.sampled is None else shown.sampled[first]
-        name = (source.estimators or ("",))[0]
+        ranges = isinstance(source.release, GeneralizedRelease)  # their shares are known already
+        name = (source.estimators or ("",))[-1 if ranges else 0]
         self._estimator = source.estimator([column], name)
 
     def fill(self, answers: WorkloadAnswers) -> None:

@@ -17,6 +17,7 @@ from sfumato.columns import Column
 from sfumato.draws import Draws, IntArray, Positions
 from sfumato.errors import UsageError
 from sfumato.operators.base import FloatArray
+from sfumato.operators.matched import MatchedRanges, MatchedSets, share_of_people
 from sfumato.operators.overlap import share_of_intervals, share_of_sets, share_of_whole_numbers
 from sfumato.queries.overlap import stored, whole_numbers
 from sfumato.release import GeneralizedRelease, PerturbedRelease, Release
@@ -36,14 +37,15 @@ class ShownColumn:
 class ShownQuasi:
     """The quasi columns of a release, each read on first use."""
 
-    def __init__(self, release: Release) -> None:
-        self._release = release
+    def __init__(self, release: Release, *, even: bool = False) -> None:
+        """`even` takes ranges and sets as evenly filled, not as the people that they span."""
+        self._release, self._even = release, even
         self._columns: dict[str, ShownColumn] = {}
         self.bitmaps = Bitmaps(release.rows)
 
     def _column(self, name: str) -> ShownColumn:
         if name not in self._columns:
-            self._columns[name] = _read(self._release, name)
+            self._columns[name] = _read(self._release, name, even=self._even)
         return self._columns[name]
 
     def matching(self, question: CountQuestion) -> tuple[IntArray, FloatArray | None]:
@@ -74,12 +76,13 @@ def coded(column: pa.Array) -> tuple[IntArray, pa.Array]:
     return np.asarray(found.indices.to_numpy(), np.int64), found.dictionary
 
 
-def _read(release: Release, name: str) -> ShownColumn:
+def _read(release: Release, name: str, *, even: bool) -> ShownColumn:
     column = release.column(name)
     if column.role != "quasi":
         raise UsageError(f"The workload asks about {name!r}, which is no quasi column.")
     if isinstance(release, GeneralizedRelease):
-        return _ranges(release, column) if column.kind == "numeric" else _sets(release, column)
+        made = _ranges if column.kind == "numeric" else _sets
+        return made(release, column, even=even)
     codes, values = coded(stored(release, name))
     merged = release.merges.get(name) if isinstance(release, PerturbedRelease) else None
     if merged is None:
@@ -93,18 +96,25 @@ def _read(release: Release, name: str) -> ShownColumn:
     return ShownColumn(codes, fits)
 
 
-def _ranges(release: Release, column: Column) -> ShownColumn:
+def _ranges(release: GeneralizedRelease, column: Column, *, even: bool) -> ShownColumn:
     parts = release.shown_as(column)
     ends = [stored(release, part).cast(pa.float64(), safe=False) for part in parts]
     pairs = np.stack([end.to_numpy() for end in ends], axis=1)
-    different, codes = np.unique(pairs, axis=0, return_inverse=True)
+    different, first, codes = np.unique(pairs, axis=0, return_index=True, return_inverse=True)
     low, high = different.T
     whole = whole_numbers(column)
+    if whole is not None:
+        inside = (pairs - whole[0]).astype(np.int64)
+        matched = MatchedRanges(inside[:, 0], inside[:, 1], len(whole), release.matches)
 
     def fits(condition: Condition) -> FloatArray:
         if whole is None:
-            return share_of_intervals(low, high, *_ends(column.name, condition))
+            asked = _ends(column.name, condition)
+            shares = share_of_intervals(low, high, *asked)
+            return shares if even else share_of_people(low, high, *asked, release.matches)
         satisfied = condition.holds(pa.array(whole, pa.float64()))
+        if not even:
+            return np.asarray(matched.share(satisfied)[first])
         return share_of_whole_numbers(low, high, satisfied, int(whole[0]))
 
     return ShownColumn(codes.reshape(-1), fits)
@@ -121,7 +131,7 @@ def _ends(name: str, condition: Condition) -> tuple[float, float]:
     return float(condition.low), float(condition.high)
 
 
-def _sets(release: Release, column: Column) -> ShownColumn:
+def _sets(release: GeneralizedRelease, column: Column, *, even: bool) -> ShownColumn:
     lists = stored(release, column.name)
     inside, values = coded(_decoded(lists.flatten()))
     starts = np.asarray(lists.offsets.to_numpy(), np.int64)
@@ -136,8 +146,11 @@ def _sets(release: Release, column: Column) -> ShownColumn:
     ends = np.cumsum(sizes)
     place = np.arange(int(sizes.sum())) + np.repeat(starts[first] - ends + sizes, sizes)
     members, bounds = inside[place], np.concatenate([[0], ends])
+    matched = MatchedSets(inside, starts, len(values), release.matches)
 
     def fits(condition: Condition) -> FloatArray:
+        if not even:
+            return np.asarray(matched.share(condition.holds(values))[first])
         return share_of_sets(members, bounds, condition.holds(values))
 
     return ShownColumn(codes.reshape(-1), fits)

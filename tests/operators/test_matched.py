@@ -1,0 +1,48 @@
+"""Records read as the people that they span: written out person by person."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sfumato.operators.matched import Matched, MatchedRanges, MatchedSets
+
+
+def spans(seed: int, values: int, records: int, matches: int) -> tuple[Matched, list[list[int]]]:
+    """Ranges or sets, and the values that each record shows; the named ones come first."""
+    draw = np.random.default_rng(seed)
+    if seed % 2:
+        ends = np.sort(draw.integers(0, values, (records, 2)), axis=1)
+        shown = [
+            list(dict.fromkeys([low, high, *range(low, high + 1)])) for low, high in ends.tolist()
+        ]
+        return MatchedRanges(ends[:, 0], ends[:, 1], values, matches), shown
+    shown = [
+        draw.choice(values, draw.integers(1, values + 1), replace=False).tolist()
+        for _ in range(records)
+    ]
+    starts = np.concatenate([[0], np.cumsum([len(each) for each in shown])])
+    return MatchedSets(np.concatenate(shown).astype(np.int64), starts, values, matches), shown
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6), st.integers(1, 6), st.integers(1, 6), st.integers(2, 8))
+def test_shares_and_marginals_are_those_of_people_written_out(
+    seed: int, values: int, records: int, matches: int
+) -> None:
+    matched, shown = spans(seed, values, records, matches)
+    marginal = matched.marginal
+    people = np.zeros((records, values))
+    for record, inside in enumerate(shown):
+        named = inside if seed % 2 == 0 else list({min(inside), max(inside)})
+        number = max(matches, len(named))
+        people[record, named] += 1 / number
+        mass = marginal[inside].sum()
+        people[record, inside] += (1 - len(named) / number) * marginal[inside] / max(mass, 1e-300)
+    satisfied = np.random.default_rng(seed + 1).random(values) < 0.5
+    assert matched.share(satisfied) == pytest.approx(people[:, satisfied].sum(axis=1), abs=1e-9)
+    assert people.sum(axis=1) == pytest.approx(1.0)
+    # what the records add up to is the marginal that they were read with
+    assert people.mean(axis=0) == pytest.approx(marginal, abs=2e-3)
