@@ -125,7 +125,15 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, np.ndarray,
         {"region": region, "sex": draw.integers(0, 2, 12_000), "d": [f"d{x:03}" for x in code]}
     )
     place = tmp_path_factory.mktemp("many") / "release"
-    sf.publish(table, "l-diversity(6)", to=place, quasi=["region", "sex"], sensitive="d", seed=4)
+    sf.publish(
+        table,
+        "l-diversity(6)",
+        to=place,
+        mechanism="optimal",
+        quasi=["region", "sex"],
+        sensitive="d",
+        seed=4,
+    )
     return place, code, region
 
 
@@ -193,3 +201,40 @@ def test_records_may_stand_in_the_slots_of_fakes() -> None:
     assert np.abs(everybody).max() < 1e-6
     real = np.round(operator.counts * 0.7)
     assert np.diagonal(Inverted(operator, real).expected(real)).min() > 1.0
+
+
+def test_small_counts_of_two_columns_hold(tmp_path: Path) -> None:
+    """Six releases, 540 true counts of 1 to 10 by two sensitive columns: held 92 to 99 %.
+
+    Without the floor of several columns 92 % held, 91 % of those of 1 to 3.
+    """
+    draw = np.random.default_rng(1)
+    sex, age = draw.integers(0, 2, 8_000), draw.integers(20, 60, 8_000)
+    first = (draw.integers(0, 6, 8_000) + sex * 2) % 6
+    second = (draw.integers(0, 5, 8_000) + (first > 2)) % 5
+    table = pa.table({"sex": sex, "age": age, "a": first, "b": second})
+    inside = []
+    for seed in range(6):
+        place = tmp_path / str(seed)
+        sf.publish(
+            table,
+            "rho-privacy(0.3, 0.75)",
+            to=place,
+            mechanism="uniform",
+            quasi=["sex", "age"],
+            sensitive=["a", "b"],
+            seed=seed,
+        )
+        release = sf.open(place)
+        for year in (23, 33, 40):
+            truth = np.zeros((6, 5), int)
+            np.add.at(truth, (first[age == year], second[age == year]), 1)
+            rows = release.sql(
+                f"SELECT a, b, COUNT(*) AS n FROM release WHERE age = {year} GROUP BY a, b"
+            ).rows()
+            for row in rows:
+                true = truth[row["a"], row["b"]]
+                if 1 <= true <= 10:
+                    inside.append(row["n_low"] <= true <= row["n_high"])
+    assert len(inside) > 400
+    assert 0.935 < np.mean(inside) < 0.99, np.mean(inside)
