@@ -81,7 +81,7 @@ def test_a_column_is_judged_by_its_own_findings(
     monkeypatch.setitem(operators.OPERATORS, "unheard", Unheard)
 
     def rename(described: dict[str, Any]) -> None:
-        described["plan"]["operators"]["disease"]["form"] = "unheard"
+        described["plan"]["operators"]["disease"]["form"] = described["mechanism"] = "unheard"
 
     bad = mutate(tmp_path / "r", tmp_path / "bad", manifest=rename)
     verdict = sf.audit(data, bad)

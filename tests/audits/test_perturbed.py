@@ -233,7 +233,7 @@ def test_a_stricter_promise_in_the_manifest(
         described["guarantee"] = "rho-privacy(0.2, 0.3)"
 
     bad = mutate(place, tmp_path / "bad", manifest=promise)
-    assert failed(data, bad) == {"amplification"}
+    assert failed(data, bad) == {"amplification", "words"}
 
 
 def cell_changed(table: pa.Table) -> pa.Table:
@@ -333,6 +333,6 @@ def test_missing_quasi_values_are_compared_too(tmp_path: Path, people: Any, muta
 def test_verdicts_show_themselves(honest: tuple[pa.Table, Path]) -> None:
     data, place = honest
     verdict = sf.audit(data, place)
-    assert set(verdict.to_json()) == {"holds", "headline", "tested", "findings"}
+    assert set(verdict.to_json()) == {"holds", "headline", "tested", "findings", "exposure"}
     assert "<table>" in verdict._repr_html_()
     assert pq.read_metadata(place / "records.parquet").num_rows == data.num_rows

@@ -316,5 +316,6 @@ def test_version_is_the_same_everywhere() -> None:
     changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     assert f"\nversion: {__version__}\n" in citation
-    assert f"\n## [{__version__}]" in changes
+    heading = "Unreleased" if "dev" in __version__ else __version__
+    assert f"\n## [{heading}]" in changes
     assert f'\nversion = "{__version__}"\n' in project

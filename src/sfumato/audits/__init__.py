@@ -20,6 +20,7 @@ from sfumato.audits.common import (
 from sfumato.audits.dealing import check_dealing
 from sfumato.audits.findings import Finding, Result, Verdict
 from sfumato.audits.generalized import check_generalized
+from sfumato.audits.hidden import check_hidden_texts, check_odd_numbers, check_words
 from sfumato.audits.links import check_links
 from sfumato.audits.order import check_order
 from sfumato.audits.parts import check_parts
@@ -54,7 +55,15 @@ Look = Callable[[AuditCase], Iterator[Finding]]
 # by the class of the release, those of every kind first, and of the guarantee, which may bring its
 # own; a check that does not concern a release finds nothing
 CHECKS: dict[type[Release] | type[Guarantee], list[Look]] = {
-    Release: [check_randomness, check_mechanism, check_rows, check_people],
+    Release: [
+        check_randomness,
+        check_mechanism,
+        check_rows,
+        check_people,
+        check_hidden_texts,
+        check_odd_numbers,
+        check_words,
+    ],
     PerturbedRelease: [
         check_quasi_columns,
         check_order,

@@ -29,6 +29,7 @@ from sfumato.checks.requirements import (
     WithinCeilings,
     parse_requirement,
 )
+from sfumato.checks.spellings import spelling_notes
 from sfumato.columns import list_some
 from sfumato.errors import DataError
 from sfumato.table.sources import Source, find_source
@@ -61,6 +62,7 @@ def check(
     _check_names(source, quasi, sensitive, _names(drop))
     read = read_columns(source, (*quasi, *sensitive))
     rows = len(next(iter(read.values())))
+    notes = tuple(note for name, column in read.items() for note in spelling_notes(name, column))
     if rows == 0:
         raise DataError(f"{source.label} has no rows: there is nothing to check.")
     coded = []
@@ -78,7 +80,7 @@ def check(
         columns.append(_measure(cells))
         held += [limit.held(cells) for limit in limits]
     alone = int((np.bincount(ids) == 1).sum())
-    return Check(source.label, rows, quasi, len(first), alone, tuple(columns), tuple(held))
+    return Check(source.label, rows, quasi, len(first), alone, tuple(columns), tuple(held), notes)
 
 
 def _measure(cells: ClassCounts) -> ColumnCheck:

@@ -9,7 +9,7 @@ from typing import Any
 
 from sfumato.checks.requirements import RequirementResult
 from sfumato.columns import Value, value_text, value_to_json
-from sfumato.shown import Shown, html_table
+from sfumato.shown import Shown, html_paragraphs, html_table
 
 SHOWN_VALUES = 12  # posteriors that the text shows, the largest rise first
 
@@ -82,6 +82,7 @@ class Check(Shown):
     alone: int  # rows whose quasi columns nobody shares
     columns: tuple[ColumnCheck, ...]
     requirements: tuple[RequirementResult, ...]
+    notes: tuple[str, ...] = ()  # what to look at before the figures are believed
 
     @property
     def holds(self) -> bool:
@@ -99,6 +100,7 @@ class Check(Shown):
             "alone": self.alone,
             "columns": [column.to_json() for column in self.columns],
             "requirements": [requirement.to_json() for requirement in self.requirements],
+            "notes": list(self.notes),
         }
 
     def __str__(self) -> str:
@@ -122,6 +124,7 @@ class Check(Shown):
             if len(checked.posteriors) > SHOWN_VALUES:
                 lines.append(f"    and {len(checked.posteriors) - SHOWN_VALUES} more (--json)")
         lines += [requirement_text(held) for held in self.requirements]
+        lines += self.notes
         return "\n".join(lines)
 
     def _head(self) -> str:
@@ -152,6 +155,7 @@ class Check(Shown):
             parts.append("<h2>Requirements</h2>")
             held = [(requirement_text(requirement),) for requirement in self.requirements]
             parts.append(html_table(("",), held))
+        parts.append(html_paragraphs(self.notes))
         return "".join(parts)
 
     def to_html(self) -> str:

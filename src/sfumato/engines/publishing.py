@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from sfumato.draws import Draws
+from sfumato.engines.cautions import key_cautions, table_cautions
 from sfumato.engines.choosing import (
     choose_draws,
     choose_plan,
@@ -140,7 +142,7 @@ def publish(
         ran.profile.rows + ran.profile.dropped + withheld,
         time.perf_counter() - began,
         exposure_of(Release(to, verify=False), ran.profile),
-        notes,
+        (*notes, *_cautions(table, promised, key_file)),
         "" if named is not None else weaker_offer(ran.profile, ran.promise, ran.plan, draws),
     )
 
@@ -155,6 +157,13 @@ class Run:
     people: Profile
     promise: Guarantee
     plan: Plan
+
+
+def _cautions(table: Table, guarantee: Guarantee, key_file: str | Path | None) -> Iterator[str]:
+    if table.source.engine == LocalEngine.name:
+        yield from table_cautions(table)
+    if key_file is not None:
+        yield from key_cautions(key_file, guarantee, table)
 
 
 def run(

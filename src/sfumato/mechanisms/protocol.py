@@ -205,8 +205,6 @@ class Mechanism(TextForm, ABC):
     several_rows: ClassVar[bool] = False  # whether a person may have several rows in its releases
     needs_cells: ClassVar[bool] = False  # whether `plan` looks at the profile's cells
     needs_bins: ClassVar[bool] = False  # whether `plan` looks at its binned counts
-    # whether the people of a value are dealt to its places whatever else is known of them
-    deals_blindly: ClassVar[bool] = True
 
     @classmethod
     def candidates(cls) -> list[Self]:

@@ -85,4 +85,15 @@ def _normal(array: pa.Array) -> pa.Array:
         return array
     if pa.types.is_run_end_encoded(array.type):
         array = pc.run_end_decode(array)
-    return array if array.type == plain else array.cast(plain)
+    array = array if array.type == plain else array.cast(plain)
+    return _usual_numbers(array) if pa.types.is_floating(plain) else array
+
+
+def _usual_numbers(array: pa.Array) -> pa.Array:
+    """Zero without a sign and one "not a number": other spellings of them could mark people.
+
+    >>> _usual_numbers(pa.array([-0.0, 1.5, None]))[0].as_py().hex()
+    '0x0.0p+0'
+    """
+    array = pc.add(array, pa.scalar(0.0, array.type))
+    return pc.if_else(pc.is_nan(array), pa.scalar(float("nan"), array.type), array)

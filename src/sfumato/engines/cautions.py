@@ -1,0 +1,136 @@
+"""What a steward should be told besides the promise, seen in the first rows of the table.
+
+A promise counts one record per person and limits what the release adds to what its reader knows:
+a column that repeats like an identifier, or that all but tells the sensitive one, is no breach of
+it and a danger all the same. So are draws for the same people under two promises.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from sfumato.draws import IntArray
+from sfumato.engines.counting import drop_missing
+from sfumato.guarantees import Guarantee
+from sfumato.private import MODE, keep_private, read_private
+from sfumato.table import Table
+
+SEEN = 100_000  # rows looked at
+_LEAST = (
+    100  # different values from which on a column may name people, and rows from which on to look
+)
+_ROWS_EACH = 5  # rows of a value, on average: people with more are visits of few, not people
+_RIGHT = 0.95  # of the guesses from a column: from there on it all but tells the sensitive one
+_LEFT = 0.2  # of the wrong guesses without it that it may leave
+
+
+def table_cautions(table: Table) -> Iterator[str]:
+    """Columns that repeat like an identifier, and quasi columns that tell a sensitive one.
+
+    >>> from sfumato.table import read
+    >>> patients, wards = [k // 2 for k in range(1000)], [k % 7 for k in range(1000)]
+    >>> visits = pa.table({"patient": patients, "ward": wards, "head": [f"Dr {w}" for w in wards]})
+    >>> table = read(visits, quasi="ward", sensitive="head", drop="patient")
+    >>> [line.split(":")[0] for line in table_cautions(table)]
+    ["Column 'patient' repeats like an identifier", "Column 'ward' all but tells 'head'"]
+    """
+    kinds = {field.name: field.type for field in table.source.schema}
+    told = {*table.sensitive, table.key, table.person}
+    plain = [
+        name for name, kind in kinds.items()
+        if name not in told and (name in table.quasi or _names_people(kind))
+    ]  # fmt: skip
+    batch = next(iter(table.batches([*table.sensitive, *plain], SEEN)), None)
+    if batch is None:
+        return
+    batch = drop_missing(table, batch.slice(0, SEEN))
+    if batch.num_rows < _LEAST:
+        return
+    for name in plain if table.key is None and table.person is None else []:
+        if _names_people(kinds[name]):
+            values = batch.column(name).drop_null()
+            different = len(values.unique())
+            if _LEAST <= different < len(values) <= _ROWS_EACH * different:
+                yield (
+                    f"Column {name!r} repeats like an identifier: {different:,} different values "
+                    f"in {len(values):,} rows. If it names people, some have several records, and "
+                    "the promise holds for each record by itself: name it with --person."
+                )
+    for sensitive in table.sensitive:
+        truth, _ = _codes(batch.column(sensitive))
+        alone = float(np.bincount(truth).max()) / len(truth)
+        for name in table.quasi:
+            right = _guessed(*_codes(batch.column(name)), truth)
+            if right >= _RIGHT and 1 - right <= _LEFT * (1 - alone):
+                yield (
+                    f"Column {name!r} all but tells {sensitive!r}: guesses from it are right for "
+                    f"{right:.0%} of the rows, and for {alone:.0%} without it. The promise does "
+                    "not limit what quasi columns tell: coarsen the column, or drop it."
+                ).replace("%", " %")
+
+
+def _names_people(kind: pa.DataType) -> bool:
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    return bool(
+        pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    )
+
+
+def _codes(array: pa.Array) -> tuple[IntArray, int]:
+    coded = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
+    number = len(coded.dictionary)
+    return np.asarray(coded.indices.fill_null(number).to_numpy(), np.int64), number + 1
+
+
+def _guessed(code: IntArray, number: int, truth: IntArray) -> float:
+    """How often the commonest value among those with the same code is right.
+
+    Columns with few rows of each value tell nothing that way: guesses would fit by accident.
+    """
+    if len(code) < _ROWS_EACH * len(np.unique(code)):
+        return 0.0
+    values = int(truth.max()) + 1
+    pairs, counts = np.unique(code * values + truth, return_counts=True)
+    largest = np.zeros(number, np.int64)
+    np.maximum.at(largest, pairs // values, counts)
+    return float(largest.sum()) / len(code)
+
+
+def key_cautions(key_file: str | Path, guarantee: Guarantee, table: Table) -> Iterator[str]:
+    """What to say of a key that drew for the same column under another promise before.
+
+    Beside the key, in a private file, stands what it was used for.
+    """
+    place = Path(f"{key_file}.uses")
+    known: list[list[str]] = []
+    if place.is_file():
+        keep_private(place)
+    with suppress(ValueError):
+        known = json.loads(read_private(place, "the list of uses") or "[]")
+    now = [[column, str(guarantee)] for column in table.sensitive]
+    for column, promise in now:
+        other = sorted({each for name, each in known if name == column and each != promise})
+        if other:
+            yield (
+                f"The key file {str(key_file)!r} drew for column {column!r} before, under "
+                f"'{other[0]}'. Draws under two promises are independent, so whoever has both "
+                "releases learns more than either promise allows: keep to one promise for a key, "
+                "and take the operator over with --previous."
+            )
+    try:
+        opened = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, MODE)
+        with os.fdopen(opened, "w", encoding="ascii") as file:
+            json.dump([*known, *(each for each in now if each not in known)], file)
+    except OSError as error:
+        yield (
+            f"What the key file {str(key_file)!r} was used for cannot be kept beside it "
+            f"({error.strerror}): do not use it under another promise."
+        )
