@@ -45,6 +45,8 @@ DOCUMENTS = [
     "docs/tutorial.md",
     "docs/which-promise.md",
     "docs/tables.md",
+    "docs/first-hour-hospital.md",
+    "docs/first-hour-census.md",
     "docs/guide-steward.md",
     "docs/serve.md",
     "docs/guide-analyst.md",

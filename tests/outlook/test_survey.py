@@ -83,10 +83,42 @@ def test_suggestions_are_suggestions() -> None:
     seen = columns_of(some_table())
     roles = {name: column.suggestion.role if column.suggestion else None
              for name, column in seen.items()}  # fmt: skip
-    assert roles["person"] == roles["number"] == "key"
-    assert roles["sex"] == roles["smokes"] == "sensitive"
-    assert roles["age"] is roles["zip"] is roles["weight"] is None
+    assert roles["person"] == "key"
+    assert roles["sex"] == roles["age"] == roles["zip"] == "quasi"
     assert roles["nothing"] == "drop"
+    assert [name for name, role in roles.items() if role == "sensitive"] == ["smokes"]
+
+
+STAYS = pa.table(
+    {
+        "row": range(900),
+        "encounter": [17 * n + 3 for n in range(900)],
+        "patient_nbr": [100_003 * (n // 2) + 7 for n in range(900)],
+        "gender": ["f", "m", "m"] * 300,
+        "country": ["here"] * 900,
+        "diag_1": [f"{n * n % 97}" for n in range(900)],
+        "diag_2": [f"{n * n % 89}" for n in range(900)],
+        "diag_3": [f"{n * n % 83}" for n in range(900)],
+        "admission": ["a", "b", "c"] * 300,
+    }
+)
+
+
+def test_suggestions_do_not_lead_astray() -> None:
+    """Neither the row number nor the stay is a person; the patient number that repeats is."""
+    told = {name: column.suggestion for name, column in columns_of(STAYS).items()}
+    roles = {name: found.role if found else None for name, found in told.items()}
+    assert roles == {
+        "row": "drop", "encounter": "drop", "patient_nbr": "key", "gender": "quasi",
+        "country": "drop", "diag_1": "sensitive", "diag_2": "sensitive", "diag_3": None,
+        "admission": None,
+    }  # fmt: skip
+    found = told["patient_nbr"]
+    assert found is not None
+    assert found.why == "An identifier that repeats: 450 people in 900 rows?"
+    once = {n: c.suggestion for n, c in columns_of(STAYS.drop(["patient_nbr"])).items()}
+    assert (once["row"] and once["row"].role) == "drop"
+    assert (once["encounter"] and once["encounter"].role) == "key"
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet", "arrow"])

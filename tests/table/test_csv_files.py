@@ -161,6 +161,7 @@ def test_yes_and_no_stay_what_they_are(tmp_path: Path) -> None:
         ("a,b\n1,2\n3\n4,5,6\n", {}, "Line 3 of .* has 1 cell where the first line has 2."),
         ("a,b\n1,2\n4,5,6\n", {}, "Line 3 of .* has 3 cells where the first line has 2."),
         ("a,b\n" + LATE + "1,2,3\n", {}, "Line 30,002 of .* has 3 cells where the first"),
+        ("1, 2\n3, canary, 5\n", {"header": "no"}, "Line 2 of .* has 3 cells where the first"),
         ("21,canaryflu\n22,x\n", {}, "looks like data, not like the names of columns. Give names"),
         ("canary,flu\nx,y\ncanary,z\n", {}, "looks like data"),
         ("a,b\n1,2\n", {"columns": "a,b"}, "has the names already. Leave --columns out."),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable, Sequence
 from functools import wraps
 from itertools import chain
@@ -33,7 +34,19 @@ MergeBy = Annotated[
 Significance = Annotated[
     str | None, typer.Option(help="Of the test for merging quasi values; 0.05 by default.")
 ]
-Threads = Annotated[int | None, typer.Option(help="Threads to use; all by default.")]
+
+
+def _limit_threads(given: int | None) -> int | None:
+    """Before numpy is loaded: matrices keep to as many threads as everything else."""
+    if given is not None:
+        for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+            os.environ[name] = str(given)
+    return given
+
+
+Threads = Annotated[
+    int | None, typer.Option(help="Threads to use; all by default.", callback=_limit_threads)
+]
 
 
 def table_flags(command: Callable[..., None]) -> Callable[..., None]:

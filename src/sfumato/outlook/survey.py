@@ -10,11 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import pyarrow as pa
-
 from sfumato.engines.counting import Progress, no_progress
 from sfumato.errors import DataError
 from sfumato.outlook.description import Description
+from sfumato.outlook.suggestions import Looked, Suggestion, suggest
 from sfumato.outlook.survey_passes import (
     Bars,
     first_pass,
@@ -27,15 +26,6 @@ from sfumato.table.reading import Reading
 from sfumato.table.sources import find_source
 
 MOST_COLUMNS = 1000
-FEW_VALUES = 50  # a text column with so few values may be the sensitive one
-
-
-@dataclass(frozen=True)
-class Suggestion:
-    """A role that a column may have: marked as a guess, never taken by itself."""
-
-    role: str
-    why: str
 
 
 @dataclass(frozen=True)
@@ -114,11 +104,13 @@ def survey(
 ) -> Survey:
     """Look at every column of a table.
 
-    >>> people = pa.table({"name": ["Ann", "Bob", "Cid"], "disease": ["flu", None, "flu"]})
+    >>> import pyarrow as pa
+    >>> ills = ["flu", None, "cold", "flu"]
+    >>> people = pa.table({"name": ["Ann", "Bob", "Cid", "Dan"], "disease": ills})
     >>> for column in survey(people).columns:
     ...     print(column.name, column.nulls, column.distinct, column.suggestion.role)
-    name 0 3 key
-    disease 1 1 sensitive
+    name 0 4 key
+    disease 1 2 sensitive
     """
     source = find_source(origin, reading)
     refuse_bombs(source)
@@ -137,33 +129,29 @@ def survey(
         raise DataError(f"{source.label} has no rows.")
     bars = second_pass(source, seen, progress)
     unique = third_pass(source, seen, progress)
-    columns = []
-    for place, name in enumerate(names):
-        summary, shown = seen[place], bars.get(place)
-        nulls = rows - summary.present
-        exact, distinct = place in unique, unique.get(place, summary.distinct)
-        columns.append(
-            SurveyedColumn(
-                name,
-                str(source.schema.field(name).type),
-                nulls,
-                distinct,
-                exact,
-                _suggested(source.schema.field(name).type, summary.present, distinct, exact),
-                shown or Bars("values", (), summary.present),
-            )
+    looked = [
+        Looked(
+            name,
+            source.schema.field(name).type,
+            rows,
+            seen[place].present,
+            unique.get(place, seen[place].distinct),
+            place in unique,
+            seen[place].low,
+            seen[place].high,
         )
+        for place, name in enumerate(names)
+    ]
+    columns = [
+        SurveyedColumn(
+            column.name,
+            str(column.type),
+            rows - column.present,
+            column.distinct,
+            column.exact,
+            suggestion,
+            bars.get(place) or Bars("values", (), column.present),
+        )
+        for place, (column, suggestion) in enumerate(zip(looked, suggest(looked), strict=True))
+    ]
     return Survey.of(source.label, rows, tuple(columns))
-
-
-def _suggested(kind: pa.DataType, present: int, distinct: int, exact: bool) -> Suggestion | None:
-    if not present:
-        return Suggestion("drop", "Every value is missing.")
-    identifier = pa.types.is_string(kind) or pa.types.is_integer(kind) or pa.types.is_binary(kind)
-    if exact and distinct == present and present > 1 and identifier:
-        return Suggestion("key", "No two records have the same value, so it may name a person.")
-    text = pa.types.is_string(kind) or pa.types.is_boolean(kind)
-    if text and exact and distinct <= FEW_VALUES:
-        values = "1 different value" if distinct == 1 else f"{distinct} different values"
-        return Suggestion("sensitive", f"It has only {values}, so it could be a sensitive one.")
-    return None

@@ -125,6 +125,10 @@ def _sniffed(connection: duckdb.DuckDBPyConnection, path: Path, owner: CsvSource
     given["nullstr"] = list({*reading.missing_markers, ""})
     types = {column["name"]: column["type"] for column in row["Columns"]}
     layout = Layout(path, file, header, given, types)
+    if len(types) == 1 and not reading.separator:  # lines of other lengths have no separator
+        likely = _likely_layout(path, file, reading)
+        if len(next(_records(likely), [])) > 1 and (wrong := _ragged(likely)) is not None:
+            raise wrong
     _refuse_skipped(layout)
     if header:
         _refuse_duplicates(layout)

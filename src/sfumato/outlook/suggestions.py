@@ -1,0 +1,148 @@
+"""Guesses at the roles of columns, from their names and from what a first look counts.
+
+A guess is shown and never taken by itself. It must not lead astray: a number that only counts the
+rows is no key, an identifier that repeats is worth more than one that does not, and what everybody
+can see of a person is quasi, not sensitive.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+MOST_SENSITIVE = 2  # columns that are suggested as sensitive
+_MOST_VALUES = 1000  # more are no sensitive column without a recode
+_LEAST_PEOPLE = 20  # an identifier that repeats has one in so many rows at least
+
+_IDENTIFIER = r"id|ids|nr|nbr|no|num|number|key|code|uuid|ssn|mrn|patient|person|subject|member"
+_VISIBLE = (
+    r"age|sex|gender|race|ethnicity|marital|married|zip|zipcode|postcode|plz|region|city|town|state"
+    r"|county|country|nationality|education|school|birth|born|birthdate|dob|workclass|religion|height"
+    r"|weight|household|relationship"
+)
+_HIDDEN = (
+    r"diag|diagnosis|diagnoses|disease|illness|ill|icd|condition|salary|income|wage|occupation|drug"
+    r"|medication|treatment|result|test|cost|debt|disposition|class|outcome"
+)
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """A role that a column may have: marked as a guess, never taken by itself."""
+
+    role: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Looked:
+    """What a first look counted of a column; `low` and `high` of numbers only."""
+
+    name: str
+    type: pa.DataType
+    rows: int
+    present: int
+    distinct: int
+    exact: bool
+    low: float | None = None
+    high: float | None = None
+
+    def named(self, words: str) -> bool:
+        """Whether a word of the name is one of these: patient_nbr, maritalStatus, diag_1.
+
+        >>> Looked("maritalStatus", pa.string(), 9, 9, 2, True).named("marital")
+        True
+        """
+        apart = re.sub(r"([a-z0-9])([A-Z])", r"\1 \2", self.name)
+        return any(re.fullmatch(words, word) for word in re.split(r"[^a-z]+", apart.lower()))
+
+    @property
+    def numbers_rows(self) -> bool:
+        """Whether it counts 0, 1, 2 … from row to row."""
+        if not pa.types.is_integer(self.type) or self.low is None or self.high is None:
+            return False
+        return self.exact and self.distinct == self.present == self.high - self.low + 1
+
+    @property
+    def identifies(self) -> bool:
+        """Whether it can name people, by its type."""
+        types = pa.types
+        kind = self.type
+        return bool(types.is_string(kind) or types.is_integer(kind) or types.is_binary(kind))
+
+    @property
+    def repeats(self) -> bool:
+        """Whether it looks like an identifier that several rows share."""
+        often = self.distinct * _LEAST_PEOPLE >= self.present > self.distinct
+        sparse = (
+            self.low is not None
+            and self.high is not None
+            and self.high - self.low > 10 * self.distinct
+            and 3 * self.distinct >= self.present
+        )
+        named = self.named(_IDENTIFIER) and not self.named(_VISIBLE) and not self.named(_HIDDEN)
+        return self.identifies and often and self.distinct > 50 and (named or sparse)
+
+
+def suggest(columns: Sequence[Looked]) -> list[Suggestion | None]:
+    """A guess for every column, or none.
+
+    >>> stays = [
+    ...     Looked("stay", pa.int64(), 900, 900, 900, True, 0, 899),
+    ...     Looked("patient_nbr", pa.int64(), 900, 900, 600, True, 1e5, 9e8),
+    ...     Looked("sex", pa.string(), 900, 900, 2, True),
+    ...     Looked("diag_1", pa.string(), 900, 900, 300, True),
+    ...     Looked("weight", pa.string(), 900, 0, 0, True),
+    ... ]
+    >>> [each.role for each in suggest(stays)]
+    ['drop', 'key', 'quasi', 'sensitive', 'drop']
+    """
+    found = [_plain(column, columns) for column in columns]
+    free = [place for place, given in enumerate(found) if given is None]
+    hidden = [place for place in free if columns[place].named(_HIDDEN) and _few(columns[place])]
+    if not hidden:  # the text with the most values that are still few
+        texts = [place for place in free if _few(columns[place]) and not _visible(columns[place])]
+        texts = [place for place in texts if _is_text(columns[place].type)]
+        hidden = sorted(texts, key=lambda place: columns[place].distinct)[-1:]
+    for place in hidden[:MOST_SENSITIVE]:
+        values = f"{columns[place].distinct:,} different values"
+        found[place] = Suggestion("sensitive", f"It has {values} that others may not know.")
+    for place in free:
+        if found[place] is None and _visible(columns[place]):
+            found[place] = Suggestion("quasi", "Others may know it of a person.")
+    return found
+
+
+def _plain(column: Looked, columns: Sequence[Looked]) -> Suggestion | None:
+    if not column.present:
+        return Suggestion("drop", "Every value is missing.")
+    if column.distinct == 1 and column.exact and column.rows > 1:
+        return Suggestion("drop", "Every row has the same value.")
+    if column.repeats:
+        people = f"{'' if column.exact else 'about '}{column.distinct:,} people"
+        return Suggestion(
+            "key", f"An identifier that repeats: {people} in {column.present:,} rows?"
+        )
+    alone = column.exact and column.distinct == column.present > 1 and column.identifies
+    if not alone:
+        return None
+    if any(other.repeats for other in columns):
+        return Suggestion("drop", "No two rows have the same value: it names rows, not people.")
+    if column.numbers_rows and not column.named(_IDENTIFIER):
+        return Suggestion("drop", "It only numbers the rows.")
+    return Suggestion("key", "No two records have the same value, so it may name a person.")
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_boolean(kind))
+
+
+def _few(column: Looked) -> bool:
+    return 1 < column.distinct <= _MOST_VALUES
+
+
+def _visible(column: Looked) -> bool:
+    return column.named(_VISIBLE)
