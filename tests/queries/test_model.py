@@ -11,6 +11,7 @@ from sfumato.errors import WeakPromiseWarning
 from sfumato.queries import modelled
 from sfumato.queries.estimators import WORDS, estimators_of
 from sfumato.queries.model_store import kept_model, place_of
+from sfumato.queries.ranges import GeneralizedSource
 from sfumato.queries.sources import SOURCES
 
 QUASI = ["age", "region"]
@@ -238,5 +239,17 @@ def test_a_release_lists_its_estimators(cli, kept, tmp_path):
     assert not any(name == "model" for name, *_ in estimators_of(sf.open(tmp_path / "r")))
 
 
-def test_every_estimator_is_explained():
-    assert {name for made in SOURCES.values() for name in made.estimators} == set(WORDS)
+def test_every_estimator_is_explained(cli, tmp_path):
+    made = [*SOURCES.values(), GeneralizedSource]
+    assert {name for each in made for name in each.estimators} == set(WORDS)
+    sf.publish(
+        people(90, 9),
+        "l-diversity(2)",
+        to=tmp_path / "r",
+        mechanism="heterogeneous",
+        quasi=QUASI,
+        sensitive="ill",
+        seed=7,
+    )
+    assert "(default)" in cli("describe", tmp_path / "r").out
+    assert "Estimated by" in cli("query", tmp_path / "r", COUNT).out

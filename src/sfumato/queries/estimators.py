@@ -23,8 +23,12 @@ WORDS = {
         "for counts of some tens or hundreds; a group unlike all others is drawn to the rest",
     ),
     "uniform": (
-        "the papers': everybody in a bucket has each of its values alike",
+        "the papers': everybody in a bucket, or a range, has each of its values alike",
         "to compare with the papers; drawn far towards independence",
+    ),
+    "matches": (
+        "by who can stand behind a row of ranges or sets",
+        "for most questions",
     ),
     "em": (
         "the most likely table without negative counts",
