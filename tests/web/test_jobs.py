@@ -134,6 +134,20 @@ def test_a_comparison(site: Any) -> None:
     assert site.client.get(f"/api/jobs/{job['id']}/report").status_code == 200
 
 
+def test_leaving_out_many_people_has_to_be_asked_for(site: Any) -> None:
+    ill = ["none"] * 40 + ["a", "b", "c", "d"] * 5
+    pq.write_table(pa.table({"age": list(range(60)), "disease": ill}), site.data / "half.parquet")
+    asked = {"kind": "publish", "profile": site.profile("half.parquet", LARGE_ROLES)}
+    job = site.wait(site.start(**asked, guarantee="beta-likeness(3)"))
+    assert job["state"] == "failed"
+    assert "promises nothing about 40 of 60 people" in job["error"]
+    job = site.wait(site.start(**asked, guarantee="beta-likeness(3)", left_out="0.7"))
+    assert job["state"] == "done", job
+    assert any("alone with their quasi values" in note for note in job["summary"]["notes"])
+    bad = site.post("/api/jobs", **asked, guarantee="beta-likeness(3)", left_out=[1])
+    assert bad.status_code == 400
+
+
 def test_a_table_that_changed_is_not_published(site: Any) -> None:
     place = site.data / "changing.parquet"
     pq.write_table(pa.table({"age": [1, 2, 3] * 20, "disease": ["a", "b", "c"] * 20}), place)

@@ -51,11 +51,19 @@ def _publish(services: Services, given: dict[str, Any]) -> Job:
     promise = promise_of(given)
     label = kept["declared"]["label"]
     name = shown_name(given.get("name"), f"{label}, {promise['guarantee']}")
+    left_out = given.get("left_out") or None
+    if left_out is not None and not (isinstance(left_out, str) and len(left_out) <= 20):
+        raise Refusal(400, "The share of people who may be left out is a number such as 0.5.")
     return services.jobs.new(
         "publish",
         name,
         {"profile": given["profile"], **promise, "table_label": label},
-        {"table": kept["declared"], **promise, "out": "{folder}/release"},
+        {
+            "table": kept["declared"],
+            **promise,
+            "left_out": left_out,
+            "out": "{folder}/release",
+        },
     )
 
 

@@ -18,7 +18,7 @@ from sfumato.draws import Draws
 from sfumato.engines.choosing import TableCounts, with_counts
 from sfumato.engines.counting import Progress, take_profile
 from sfumato.engines.people import one_row_each
-from sfumato.engines.publishing import publish
+from sfumato.engines.publishing import LEFT_OUT, publish
 from sfumato.errors import DataError, InfeasibleGuarantee
 from sfumato.guarantees import parse_guarantee
 from sfumato.guarantees.limit_rows import label
@@ -175,6 +175,7 @@ def make_release(
     table: dict[str, Any],
     guarantee: str,
     mechanism: str | None,
+    left_out: str | None,
     out: str,
     progress: Progress,
 ) -> Any:
@@ -182,7 +183,12 @@ def make_release(
     no_files(guarantee, mechanism)
     with named(table["path"], table["label"]), named(out, "the release"):
         made = publish(
-            declared(table), guarantee, to=out, mechanism=mechanism or None, progress=progress
+            declared(table),
+            guarantee,
+            to=out,
+            mechanism=mechanism or None,
+            left_out=LEFT_OUT if left_out is None else left_out,
+            progress=progress,
         )
     manifest = made.manifest
     return plain(

@@ -235,6 +235,14 @@ function publishBox(profile, chosen, panel) {
     maxlength: "80",
     autocomplete: "off",
   });
+  const leftOut = h("input", {
+    type: "text",
+    id: "left-out",
+    inputmode: "decimal",
+    maxlength: "10",
+    placeholder: "0.25",
+    autocomplete: "off",
+  });
   const button = h("button", { type: "submit", class: "main" }, "Publish under this promise");
   panel.onfeasible((feasible) => {
     button.disabled = feasible === false;
@@ -246,6 +254,7 @@ function publishBox(profile, chosen, panel) {
     const asked = { kind: "publish", profile: profile.profile, guarantee: chosen.text };
     if (chosen.mechanism) asked.mechanism = chosen.mechanism;
     if (name.value.trim()) asked.name = name.value.trim();
+    if (leftOut.value.trim()) asked.left_out = leftOut.value.trim();
     try {
       const job = await post("/api/jobs", asked);
       location.hash = `#/job/${segment(job.id)}`;
@@ -268,6 +277,16 @@ function publishBox(profile, chosen, panel) {
       "form",
       { onsubmit: publish },
       h("p", null, h("label", { for: "release-name" }, "A name for it (optional)"), name),
+      h(
+        "p",
+        null,
+        h(
+          "label",
+          { for: "left-out" },
+          "Largest share of people without a promise whose values may be shown (optional)",
+        ),
+        leftOut,
+      ),
       trouble,
       h("p", { class: "actions" }, button),
     ),
