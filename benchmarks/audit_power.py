@@ -63,7 +63,8 @@ def honest(number: int) -> None:
                 seen[mechanism] += 1
                 for name in alarms(table, Path(folder) / "r"):
                     raised[f"{mechanism}: {name}"] += 1
-    print(f"{seen.total():,} honest releases, {raised.total()} alarms", dict(seen), dict(raised))
+        told = f"{seen.total():,} honest releases, {raised.total()} alarms"
+        print(told, dict(raised), flush=True)
 
 
 def small_groups(table: pa.Table) -> dict[str, np.ndarray]:
