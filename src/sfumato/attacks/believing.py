@@ -92,23 +92,31 @@ def _of_records(
     view: RecordsView, knowledge: Knowledge, rule: Links, targets: People, draws: Draws
 ) -> FloatArray:
     alike, otherwise = Alike.of(view, targets), np.exp(rule.log_chances(targets.codes))
-    if view.operator is None:
-        # records that show somebody's value as it is: counts, with the rule as one more person
-        ones = np.ones(len(view.shown))
-        shares = alike.mean(np.arange(len(ones)), view.shown, ones, otherwise)
-        weight = (alike.counts / (alike.counts + 1.0))[:, None]
-        return np.asarray(weight * shares + (1 - weight) * otherwise)
+    likelihood = _trusted(view, rule, draws) if view.operator is None else view.likelihood
     rows = np.flatnonzero(alike.slot >= 0)
     total = np.zeros((len(alike.matches), rule.values))
     step = max(1, _CELLS // rule.values)
     for start in range(0, len(rows), step):
         chosen = rows[start : start + step]
-        seen = Shown(view.shown[chosen], view.likelihood)
+        seen = Shown(view.shown[chosen], likelihood)
         np.add.at(
             total, alike.slot[chosen], seen.weigh(np.exp(rule.log_chances(view.codes, chosen)))[1]
         )
     mean = total / np.maximum(alike.matches, 1)[:, None]
     return np.where(alike.counts[:, None] > 0, mean[alike.place], otherwise)
+
+
+def _trusted(view: RecordsView, rule: Links, draws: Draws) -> FloatArray:
+    """How records that go through no known operator show a value: as it is with a chance κ, else as
+    common as it is in the release. κ makes what is shown likeliest under the rule: 1 for a raw
+    table, 0 where values were drawn without regard to the quasi columns."""
+    some = draws.order("trust", len(view.shown))[: max(1, _CELLS // rule.values)]
+    own = np.exp(rule.log_chances(view.codes, some)[np.arange(len(some)), view.shown[some]])
+    common = view.prior[view.shown[some]]
+    trust = np.linspace(0.0, 1.0, 101)
+    likely = [float(np.log(k * own + (1 - k) * common + 1e-300).sum()) for k in trust]
+    best = float(trust[int(np.argmax(likely))])
+    return np.asarray(best * np.eye(rule.values) + (1 - best) * view.prior[:, None])
 
 
 @_believed.register

@@ -21,7 +21,7 @@ from sfumato.audits.dealing import check_dealing
 from sfumato.audits.findings import Finding, Result, Verdict
 from sfumato.audits.generalized import check_generalized
 from sfumato.audits.hidden import check_hidden_texts, check_odd_numbers, check_words
-from sfumato.audits.links import check_links
+from sfumato.audits.links import check_linked_people, check_links
 from sfumato.audits.order import check_order
 from sfumato.audits.parts import check_parts
 from sfumato.audits.people import check_people, follows_chosen_rows
@@ -40,7 +40,7 @@ from sfumato.audits.small_sum import (
 from sfumato.engines.exposure import exposure_of
 from sfumato.engines.receipts import Receipt
 from sfumato.errors import UsageError
-from sfumato.guarantees import Guarantee, ReconstructionPrivacy, SmallSum
+from sfumato.guarantees import Guarantee, LinkedDiversity, ReconstructionPrivacy, SmallSum
 from sfumato.release import (
     BucketedRelease,
     GeneralizedRelease,
@@ -83,6 +83,7 @@ CHECKS: dict[type[Release] | type[Guarantee], list[Look]] = {
         check_personal_sums,
     ],
     ReconstructionPrivacy: [check_reconstruction],
+    LinkedDiversity: [check_linked_people],
 }
 
 

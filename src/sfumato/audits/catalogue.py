@@ -120,6 +120,12 @@ LINKED = Check(
     "linked",
     "people whose {column} a reader who knows the table's links believes beyond twice its ceiling",
 )
+LINKED_PEOPLE = Check(
+    "linked-people",
+    "people whose {column} is likelier than promised to a reader who knows the table's links",
+    _DIFFERENCES,
+    judges=True,
+)
 DEALING = Check("dealing", "people dealt to buckets by anything but their value", _CHANCE)
 POSTERIOR = Check("posterior", "largest posterior of {about}", judges=True)
 

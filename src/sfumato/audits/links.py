@@ -7,6 +7,7 @@ promised against this reader by ceilings alone, so the finding is told and not j
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,12 +18,13 @@ import pyarrow.compute as pc
 
 from sfumato.audits import catalogue
 from sfumato.audits.case import AuditCase, quoted
-from sfumato.audits.findings import Finding
+from sfumato.audits.findings import Direction, Finding
 from sfumato.draws import BoolArray, IntArray
+from sfumato.guarantees import LinkedDiversity
 from sfumato.operators.base import FloatArray
 from sfumato.operators.dealt import Dealt
 from sfumato.operators.links import Links, links_of_counts
-from sfumato.release import scan
+from sfumato.release import BucketedRelease, scan
 
 RECORDS = 1 << 18  # looked at at once; for a figure that is only told, at all
 SURE = 0.8
@@ -41,6 +43,24 @@ def check_links(case: AuditCase) -> Iterator[Finding]:
         column=histogram.column,
         witness=f"above {SURE:.0%} for {(beliefs.largest > SURE).mean():.1%}, at most "
         f"{beliefs.largest.max():.2f}; {len(beliefs.largest):,} records looked at",
+    )
+
+
+def check_linked_people(case: AuditCase) -> Iterator[Finding]:
+    """How many people are above 1/l to that reader, counted over all records."""
+    promise = case.guarantee
+    if not isinstance(promise, LinkedDiversity) or not isinstance(case.release, BucketedRelease):
+        return
+    (histogram,) = case.profile.histograms.values()
+    limits = np.array([float(each) for each in promise.ceilings(histogram)])
+    beliefs = list(LinkedReader(case).beliefs(limits))
+    yield Finding.limited(
+        catalogue.LINKED_PEOPLE,
+        sum(int(each.beyond.sum()) for each in beliefs),
+        Direction.AT_MOST,
+        math.floor((1 - promise.share) * case.release.manifest.rows),
+        column=histogram.column,
+        witness=f"the surest {max(float(each.largest.max(initial=0.0)) for each in beliefs):.2f}",
     )
 
 

@@ -9,6 +9,7 @@ from sfumato.guarantees.ceilings import CeilingGuarantee
 from sfumato.guarantees.f_privacy import FPrivacy
 from sfumato.guarantees.fine_rho import FineRhoPrivacy
 from sfumato.guarantees.l_diversity import LDiversity
+from sfumato.guarantees.linked_diversity import LinkedDiversity
 from sfumato.guarantees.odds import OddsGuarantee
 from sfumato.guarantees.people import OddsOfPeople
 from sfumato.guarantees.reconstruction import ReconstructionPrivacy
@@ -25,6 +26,7 @@ GUARANTEES: dict[str, type[Guarantee]] = {
         LDiversity,
         BetaLikeness,
         FPrivacy,
+        LinkedDiversity,
         RhoPrivacy,
         FineRhoPrivacy,
         SmallSum,
@@ -64,6 +66,7 @@ __all__ = [
     "FineRhoPrivacy",
     "Guarantee",
     "LDiversity",
+    "LinkedDiversity",
     "OddsGuarantee",
     "OddsOfPeople",
     "Parameter",

@@ -46,6 +46,7 @@ class Reader:
 
 ANYBODY = Reader("anybody whose other knowledge gives no value more than rho1", 4)
 SHARES_ONLY = Reader("whoever knows only how common each value is", 3)
+LINKS = Reader("whoever knows the links as a named model of the raw table has them", 3)
 NO_LINK = Reader("whoever knows no link between quasi columns and the sensitive one", 2)
 SUMS = Reader("whoever sums over few people; one person's value has no ceiling", 1)
 GROUPS = Reader(

@@ -6,6 +6,7 @@ from sfumato.errors import UsageError
 from sfumato.guarantees.base import Guarantee
 from sfumato.mechanisms.buckets import (
     AnatomyBuckets,
+    LinkedBuckets,
     LocalBuckets,
     MultiSizeBuckets,
     OptimalBuckets,
@@ -37,6 +38,7 @@ MECHANISMS: dict[str, type[Mechanism]] = {
         SamplingPerturbingScaling,
         OptimalBuckets,
         LocalBuckets,
+        LinkedBuckets,
         MultiSizeBuckets,
         TwoSizeBuckets,
         AnatomyBuckets,

@@ -5,6 +5,7 @@ often every sensitive value stands in it (F'-privacy paper, Section 3).
 """
 
 from sfumato.mechanisms.buckets.fakes import certainty
+from sfumato.mechanisms.buckets.linked import LinkedBuckets
 from sfumato.mechanisms.buckets.local import LocalBuckets, LocalPlan
 from sfumato.mechanisms.buckets.plan import BucketedPlan
 from sfumato.mechanisms.buckets.ways import (
@@ -18,6 +19,7 @@ from sfumato.mechanisms.buckets.ways import (
 __all__ = [
     "AnatomyBuckets",
     "BucketedPlan",
+    "LinkedBuckets",
     "LocalBuckets",
     "LocalPlan",
     "MultiSizeBuckets",
