@@ -120,5 +120,6 @@ class LinkedDiversity(Guarantee):
 
     @classmethod
     def ladder(cls, histogram: Histogram, ceilings: Ceilings) -> list[Self]:
-        """Nothing that counts of one column can tell: advice leaves it out."""
-        return []
+        """Three l for four people in five; what links tell decides which can be kept."""
+        rungs = (Fraction(3), Fraction(2), Fraction(3, 2))
+        return [cls(rung, Fraction(4, 5)) for rung in rungs if max(histogram.shares) <= 1 / rung]
