@@ -97,9 +97,8 @@ class Study:
         return replace(self.profile, binned=count_binned(self.table, own.column, own.values))
 
     def profile_for(self, mechanism: Mechanism) -> Profile:
-        if mechanism.needs_bins:
-            return self._with_bins
-        return self._with_cells if mechanism.needs_cells else self.profile
+        found = self._with_bins if mechanism.needs_bins else self.profile
+        return replace(found, cells=self._with_cells.cells) if mechanism.needs_cells else found
 
     @cached_property
     def _sample(self) -> list[int]:
