@@ -43,11 +43,11 @@ class Believed:
     bucket: IntArray
     largest: FloatArray
 
-    def keeps(self, l: Fraction, share: Fraction) -> bool:  # noqa: E741
-        """Whether few enough are above 1/l, with room for another draw of who meets whom."""
+    def keeps(self, l: Fraction, share: Fraction, draws: int = 1) -> bool:  # noqa: E741
+        """Whether few enough are above 1/l, with room for so many more draws of who meets whom."""
         above = self.largest > float(1 / l)
         together = np.bincount(self.bucket, above)  # those of one bucket come together
-        room = _ERRORS * math.sqrt(float((together**2).sum()))
+        room = draws * _ERRORS * math.sqrt(float((together**2).sum()))
         return int(above.sum()) + room <= allowed(share, len(above))
 
     def nearest(self, share: Fraction) -> Fraction:
@@ -55,7 +55,7 @@ class Believed:
         ranks = np.linspace(float(share), 1.0, 100)
         for chance in np.quantile(self.largest, ranks):
             l = Fraction(math.floor(100 / float(chance)), 100)  # noqa: E741
-            if l > 1 and self.keeps(l, share):
+            if l > 1 and self.keeps(l, share, draws=2):  # one when it is planned, one in earnest
                 return l
         return Fraction(0)
 
