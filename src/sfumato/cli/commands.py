@@ -96,6 +96,12 @@ def publish(
     previous: Annotated[
         Path | None, typer.Option(help="An earlier release, whose operators are used again.")
     ] = None,
+    ledger: Annotated[
+        Path | None, typer.Option(help="Private file: what all releases of these people tell.")
+    ] = None,
+    ledger_promise: Annotated[
+        str | None, typer.Option(help="For all of them together, where the ledger is new.")
+    ] = None,
     repeated_keys: Annotated[
         str, typer.Option(help="refuse (default) or allow several records of a person.")
     ] = "refuse",
@@ -136,6 +142,8 @@ def publish(
             seed=seed,
             key_file=key_file,
             previous=previous,
+            ledger=ledger,
+            ledger_promise=ledger_promise,
             order=order,
             repeated_keys=repeated_keys,
             left_out=left_out,

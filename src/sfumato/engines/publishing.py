@@ -24,6 +24,7 @@ from sfumato.engines.choosing import (
 from sfumato.engines.counting import Progress, no_progress
 from sfumato.engines.engine import Engine, RunOptions
 from sfumato.engines.exposure import exposure_of
+from sfumato.engines.ledger import OpenLedger, open_ledger
 from sfumato.engines.local import LocalEngine
 from sfumato.engines.people import for_people
 from sfumato.engines.publication import Publication, key_caveats, make_manifest, steward_notes
@@ -60,6 +61,8 @@ def publish(
     trace: str | Path | None = None,
     receipt: str | Path | None = None,
     previous: Release | str | Path | None = None,
+    ledger: str | Path | None = None,
+    ledger_promise: Guarantee | str | None = None,
     **roles: Any,
 ) -> Publication:
     """Publish `table` under `guarantee` into the folder `to`.
@@ -74,8 +77,10 @@ def publish(
     `trace` is a folder, private to the steward, for what an audit can follow the plan by, where the
     mechanism has that. `receipt` is a file, private too, for what repeats the draws, so that an
     audit can make the release again. `previous` is an earlier release under the same key file,
-    whose operators and domains are taken over so that nobody is drawn again. `batch_rows` and
-    `threads` are the local engine's.
+    whose operators and domains are taken over so that nobody is drawn again. `ledger` is a private
+    file of what all releases of these people tell together; one that would break `ledger_promise`,
+    by default the guarantee of its first release, is refused. `batch_rows` and `threads` are the
+    local engine's.
 
     >>> import tempfile, pyarrow as pa
     >>> people = pa.table({"age": [30, 41, 52, 60], "ill": ["no", "yes", "no", "no"]})
@@ -110,9 +115,20 @@ def publish(
         trace=None if trace is None else Path(trace),
     )
     place = engine or table.source.engine
-    with receipt_file(receipt, Path(to)) as kept:
+    with (
+        receipt_file(receipt, Path(to)) as kept,
+        open_ledger(ledger, ledger_promise, promised, Path(to)) as counted,
+    ):
         ran = run(
-            ENGINES[place], table, promised, named, draws, order_draws, options, repeated_keys
+            ENGINES[place],
+            table,
+            promised,
+            named,
+            draws,
+            order_draws,
+            options,
+            repeated_keys,
+            counted,
         )
         manifest, rule = ran.manifest, ran.manifest.person
         if rule is not None:  # what was chosen, for whoever repeats it
@@ -132,6 +148,9 @@ def publish(
                     table=describe_table(table),
                 )
             )
+    notes = steward_notes(ran.people, ran.promise)
+    if counted is not None:
+        notes += (counted.ledger.note(ran.profile.histograms),)
     withheld = 0 if rule is None else rule.withheld
     notes = steward_notes(ran.people, ran.promise)
     if table.merged is not None:
@@ -175,6 +194,7 @@ def run(
     order_draws: Draws,
     options: RunOptions,
     repeated_keys: str,
+    ledger: OpenLedger | None = None,
 ) -> Run:
     """Publish with these draws."""
     with ExitStack() as held:
@@ -193,6 +213,10 @@ def run(
         profile = with_counts(counted, possible_mechanisms(promise, mechanism), running)
         chosen, plan = choose_plan(profile, promise, mechanism, draws, running.plans)
         refuse_unfit(table, chosen, plan, options.order, options.trace)
+        if ledger is not None:
+            rows = 1 if people.rule is None else people.rule.rows
+            name = options.release.name
+            spent = ledger.ledger.with_release(name, chosen, plan, profile, draws, rows)
         written = running.write(bundle.folder, plan, profile, draws, order_draws)
         manifest = make_manifest(
             table,
@@ -206,6 +230,8 @@ def run(
             caveats=caveats,
             person=people.rule,
         )
+        if ledger is not None:
+            ledger.enter(spent)
         done = bundle.finish(manifest)
         return Run(done, profile, people.counted(profile), promise, plan)
 
