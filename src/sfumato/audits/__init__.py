@@ -37,6 +37,7 @@ from sfumato.audits.small_sum import (
     check_published_counts,
     check_traced_groups,
 )
+from sfumato.audits.together import check_together
 from sfumato.engines.exposure import exposure_of
 from sfumato.engines.receipts import Receipt
 from sfumato.errors import UsageError
@@ -68,6 +69,7 @@ CHECKS: dict[type[Release] | type[Guarantee], list[Look]] = {
         check_quasi_columns,
         check_order,
         check_amplification,
+        check_together,
         check_fit,
         check_agreement,
         check_parts,

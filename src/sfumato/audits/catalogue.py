@@ -65,6 +65,7 @@ REPLAY_MANIFEST = Check(
 AMPLIFICATION = Check(
     "amplification", "amplification of {column}", Disclosure.WITHOUT_LIMIT, judges=True
 )
+TOGETHER = Check("together", "largest chance of {about} in {column} by all columns together")
 FIT = Check("fit", "fit of {column} to its operator", _CHANCE)
 AGREEMENT = Check("agreement", "agreement of {column} with the truth", _CHANCE)
 SUBGROUPS = Check("subgroups", "agreement of {column} with the truth within groups", _CHANCE)

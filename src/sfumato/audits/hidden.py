@@ -19,6 +19,8 @@ from sfumato.audits.case import AuditCase
 from sfumato.audits.findings import Finding
 from sfumato.draws import Draws
 from sfumato.engines.choosing import TableCounts, choose_plan, with_counts
+from sfumato.engines.publication import columns_together
+from sfumato.engines.together import told_by_columns
 from sfumato.errors import SfumatoError
 from sfumato.mechanisms.buckets.settings import Part, mean_squared_error
 from sfumato.release import BucketedRelease, Release
@@ -113,8 +115,11 @@ def check_words(case: AuditCase) -> Iterator[Finding]:
         except SfumatoError as error:
             yield Finding.plain(catalogue.WORDS, False, witness=str(error))
             return
-        made = tuple(plan.statement(case.guarantee, h) for h in profile.histograms.values())
-        if manifest.statement != made:
+        made = [plan.statement(case.guarantee, h) for h in profile.histograms.values()]
+        drawn = case.release.operators
+        together = told_by_columns(case.table, profile.histograms, drawn, case.guarantee)
+        made += columns_together(case.table, manifest.joint, together)
+        if manifest.statement != tuple(made):
             wrong.append("statement")
         wrong += _other_operators(manifest.plan, plan.public())
     if wrong and manifest.sfumato != __version__:

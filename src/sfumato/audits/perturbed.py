@@ -39,7 +39,7 @@ def check_amplification(case: AuditCase) -> Iterator[Finding]:
     for column, operator in case.release.operators.items():
         if operator.form not in ENTRYWISE:
             continue
-        if case.rows_per_person > 1:
+        if case.rows_per_person > 1 or case.release.manifest.joint:
             yield _of_person(case, guarantee, column, operator)
             continue
         limits = guarantee.odds_limits(case.profile.histograms[column])
@@ -69,21 +69,24 @@ def check_amplification(case: AuditCase) -> Iterator[Finding]:
 def _of_person(
     case: AuditCase, guarantee: OddsGuarantee, column: str, operator: Operator
 ) -> Finding:
-    """The rows of a person together raise the odds of nothing beyond the smallest limit."""
-    rows = case.rows_per_person
+    """The draws about a person together raise the odds of nothing beyond the smallest limit."""
+    rows, joint = case.rows_per_person, case.release.manifest.joint
+    drawn = list(case.release.operators.values()) if joint else [operator]
     try:
-        together: Fraction | float = operator.amplification() ** rows
+        together: Fraction | float = math.prod(each.amplification() for each in drawn) ** rows
     except ZeroDivisionError:
         together = math.inf
     limit = guarantee.common_limit(case.profile.histograms[column].values)
-    told = f"{rows} rows of a person together tell more than the promise allows"
+    parts = [f"{rows} rows"] if rows > 1 else []
+    what = " and ".join([*parts, "all columns"] if joint else parts)
+    told = f"{what} of a person together tell more than the promise allows"
     return Finding.limited(
         catalogue.AMPLIFICATION,
         together,
         Direction.AT_MOST,
         limit,
         column=column,
-        witness=told if together > limit else f"{rows} rows of a person together",
+        witness=told if together > limit else f"{what} of a person together",
         disclosure=Disclosure.PUBLIC,
     )
 

@@ -32,7 +32,7 @@ from sfumato.version import __version__
 
 _WORDS = ("statement", "does_not_protect", "caveats")
 _CLAIMS = ("kind", "mechanism", "guarantee", "rows", "withheld", "missing", "order", "randomness",
-           "columns", "person", "plan")  # fmt: skip
+           "columns", "person", "joint", "plan")  # fmt: skip
 _AT_ONCE = 1 << 17
 
 

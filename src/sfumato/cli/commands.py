@@ -102,6 +102,10 @@ def publish(
     ledger_promise: Annotated[
         str | None, typer.Option(help="For all of them together, where the ledger is new.")
     ] = None,
+    joint: Annotated[
+        bool,
+        typer.Option("--joint", help="Promise it for what all sensitive columns tell together."),
+    ] = False,
     repeated_keys: Annotated[
         str, typer.Option(help="refuse (default) or allow several records of a person.")
     ] = "refuse",
@@ -143,6 +147,7 @@ def publish(
             key_file=key_file,
             previous=previous,
             ledger=ledger,
+            joint=joint,
             ledger_promise=ledger_promise,
             order=order,
             repeated_keys=repeated_keys,

@@ -32,6 +32,7 @@ from sfumato.table import Table
 class RunOptions:
     """How a run is to be done; what it promises is not among them.
 
+    `joint` asks for a promise about all sensitive columns together.
     `release` is where the release will be, `trace` a private folder for what an audit can follow
     the plan by.
     """
@@ -43,6 +44,7 @@ class RunOptions:
     threads: bool = True
     progress: Progress = no_progress
     trace: Path | None = None
+    joint: bool = False
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from typing import Any
 from sfumato.engines.engine import Written
 from sfumato.engines.exposure import Exposure
 from sfumato.engines.kept_order import KEPT
+from sfumato.engines.together import ColumnTold
 from sfumato.errors import DataError
 from sfumato.guarantees import Guarantee
 from sfumato.mechanisms import Mechanism, Plan
@@ -96,6 +97,8 @@ def make_manifest(
     randomness: str,
     caveats: Sequence[str],
     person: PersonRule | None = None,
+    joint: bool = False,
+    together: Sequence[ColumnTold] = (),
 ) -> Manifest:
     """The manifest of a release, its files still to come."""
     statement = [plan.statement(guarantee, h) for h in profile.histograms.values()]
@@ -112,16 +115,35 @@ def make_manifest(
         columns=written.columns,
         plan=plan.public(),
         quasi_k=None if table.merged is None else table.merged.to_json(),
-        statement=(*statement, *(person.sentences() if person else ())),
+        statement=(
+            *statement,
+            *(person.sentences() if person else ()),
+            *columns_together(table, joint, together),
+        ),
         does_not_protect=guarantee.does_not_protect,
         caveats=(
             *plan.caveats(),
             *caveats,
-            *_table_caveats(table),
+            *_table_caveats(table, joint),
             *([KEPT] if order == "keep" else []),
         ),
         person=person,
+        joint=joint,
     )
+
+
+def columns_together(table: Table, joint: bool, together: Sequence[ColumnTold]) -> list[str]:
+    """What several sensitive columns tell at once; whether, never how much: that tells counts."""
+    named = ", ".join(table.sensitive)
+    if joint:
+        return [f"The promise holds for what the columns {named} tell together."]
+    beyond = [told.column for told in together if told.exceeds]
+    if not beyond:
+        return []
+    return [
+        f"Together the columns {named} tell more than the promise allows about "
+        f"{', '.join(beyond)}: it holds for who sees one of them. A joint promise holds for all."
+    ]
 
 
 def key_caveats(table: Table, repeated: int, repeated_keys: str) -> list[str]:
@@ -146,9 +168,9 @@ def key_caveats(table: Table, repeated: int, repeated_keys: str) -> list[str]:
     ]
 
 
-def _table_caveats(table: Table) -> list[str]:
+def _table_caveats(table: Table, joint: bool) -> list[str]:
     found = []
-    if len(table.sensitive) > 1:
+    if len(table.sensitive) > 1 and not joint:
         found.append(
             f"The promise holds for each of the columns {', '.join(table.sensitive)} by itself. "
             "Where they depend on one another, the published values of one tell about another, "

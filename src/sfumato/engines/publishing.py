@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -31,9 +31,11 @@ from sfumato.engines.publication import Publication, key_caveats, make_manifest,
 from sfumato.engines.receipts import Receipt, describe_table, receipt_file
 from sfumato.engines.republishing import as_before
 from sfumato.engines.spark.engine import SparkEngine
+from sfumato.engines.together import ColumnTold, for_columns, told_by_columns
 from sfumato.errors import UsageError
 from sfumato.guarantees import Guarantee, parse_guarantee
 from sfumato.mechanisms import Mechanism, Plan, given_mechanism, parse_mechanism
+from sfumato.mechanisms.perturbed import PerturbedPlan
 from sfumato.profile import Profile
 from sfumato.release import BundleWriter, FileEntry, Manifest, Release
 from sfumato.release.manifest import NAME
@@ -63,6 +65,7 @@ def publish(
     previous: Release | str | Path | None = None,
     ledger: str | Path | None = None,
     ledger_promise: Guarantee | str | None = None,
+    joint: bool = False,
     **roles: Any,
 ) -> Publication:
     """Publish `table` under `guarantee` into the folder `to`.
@@ -79,7 +82,8 @@ def publish(
     audit can make the release again. `previous` is an earlier release under the same key file,
     whose operators and domains are taken over so that nobody is drawn again. `ledger` is a private
     file of what all releases of these people tell together; one that would break `ledger_promise`,
-    by default the guarantee of its first release, is refused. `batch_rows` and `threads` are the
+    by default the guarantee of its first release, is refused. `joint` promises the guarantee for
+    what all sensitive columns tell together. `batch_rows` and `threads` are the
     local engine's.
 
     >>> import tempfile, pyarrow as pa
@@ -113,6 +117,7 @@ def publish(
         threads=threads is None or threads > 1,
         progress=progress,
         trace=None if trace is None else Path(trace),
+        joint=joint,
     )
     place = engine or table.source.engine
     with (
@@ -149,6 +154,7 @@ def publish(
                 )
             )
     notes = steward_notes(ran.people, ran.promise)
+    notes += tuple(told.sentence() for told in ran.together)
     if counted is not None:
         notes += (counted.ledger.note(ran.profile.histograms),)
     withheld = 0 if rule is None else rule.withheld
@@ -176,6 +182,7 @@ class Run:
     people: Profile
     promise: Guarantee
     plan: Plan
+    together: Sequence[ColumnTold] = ()
 
 
 def _cautions(table: Table, guarantee: Guarantee, key_file: str | Path | None) -> Iterator[str]:
@@ -209,6 +216,8 @@ def run(
         running = held.enter_context(engine(table, options))
         caveats = key_caveats(table, running.repeated_keys(), repeated_keys)
         counted = running.profile()
+        if options.joint:
+            promise = for_columns(promise, counted)
         refuse_left_out(people.counted(counted), promise, options.left_out)
         profile = with_counts(counted, possible_mechanisms(promise, mechanism), running)
         chosen, plan = choose_plan(profile, promise, mechanism, draws, running.plans)
@@ -217,6 +226,9 @@ def run(
             rows = 1 if people.rule is None else people.rule.rows
             name = options.release.name
             spent = ledger.ledger.with_release(name, chosen, plan, profile, draws, rows)
+        together = []
+        if isinstance(plan, PerturbedPlan) and engine.chooses_rows:
+            together = told_by_columns(table, profile.histograms, plan.operators, guarantee)
         written = running.write(bundle.folder, plan, profile, draws, order_draws)
         manifest = make_manifest(
             table,
@@ -229,11 +241,13 @@ def run(
             randomness=draws.origin,
             caveats=caveats,
             person=people.rule,
+            joint=options.joint and len(table.sensitive) > 1,
+            together=together,
         )
         if ledger is not None:
             ledger.enter(spent)
         done = bundle.finish(manifest)
-        return Run(done, profile, people.counted(profile), promise, plan)
+        return Run(done, profile, people.counted(profile), promise, plan, together)
 
 
 def repeat(receipt: Receipt, table: Table, release: Release, to: Path) -> Manifest:
@@ -245,7 +259,7 @@ def repeat(receipt: Receipt, table: Table, release: Release, to: Path) -> Manife
     mechanism: Mechanism = parse_mechanism(receipt.mechanism)
     if receipt.as_before:
         table, mechanism = as_before(table, guarantee, mechanism, to, release)
-    options = RunOptions(release=to, order=receipt.order)
+    options = RunOptions(release=to, joint=release.manifest.joint, order=receipt.order)
     draws, order_draws = receipt.draws, receipt.order_draws
     engine = ENGINES[receipt.engine]
     ran = run(

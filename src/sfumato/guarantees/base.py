@@ -34,10 +34,14 @@ class Guarantee(TextForm, ABC):
     holds_against: ClassVar[Reader]
     does_not_protect: ClassVar[tuple[str, ...]]
     several_columns: ClassVar[bool] = False  # whether it can speak of several sensitive columns
-    rows_per_person: int = 1  # of how many published rows of a person it speaks together
     limits_belief: ClassVar[bool] = True  # whether it bounds what is believed about one person
     # whether a release may show the values that it leaves out as they are, in buckets of their own
     shows_left_out: ClassVar[bool] = False
+
+    @property
+    def looks(self) -> int:
+        """Of how many draws about a person it speaks together."""
+        return 1
 
     @abstractmethod
     def ceilings(self, histogram: Histogram) -> list[Fraction]:

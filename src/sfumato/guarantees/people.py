@@ -30,7 +30,8 @@ class OddsOfPeople(OddsGuarantee):
     """`promise` for people of whom at most `rows_per_person` rows are published.
 
     Plans are made with it; releases name the promise itself. `holders` are, by column, the people
-    who have each value in some row.
+    who have each value in some row. With more than one of `columns`, it speaks of what these tell
+    together: draws for two columns are as independent as those for two rows.
 
     >>> from sfumato.guarantees.rho import RhoPrivacy
     >>> promise = OddsOfPeople(RhoPrivacy("1/13", "1/6"), {}, 2)
@@ -41,6 +42,7 @@ class OddsOfPeople(OddsGuarantee):
     promise: OddsGuarantee
     holders: Mapping[str, Histogram]
     rows_per_person: int = 1
+    columns: int = 1
 
     name: ClassVar[str] = "for-people"
     shows_left_out: ClassVar[bool] = False  # one limit is on all values
@@ -51,8 +53,16 @@ class OddsOfPeople(OddsGuarantee):
     def against(self) -> Reader:
         return self.promise.against()
 
+    @property
+    def looks(self) -> int:
+        return self.rows_per_person * self.columns
+
     def common_limit(self, values: Sequence[Value]) -> Fraction:
-        return root_below(self.promise.common_limit(values), self.rows_per_person)
+        domains = [values]
+        if self.columns > 1:  # the smallest limit of any of them
+            domains = [histogram.values for histogram in self.holders.values()]
+        limit = min(self.promise.common_limit(each) for each in domains)
+        return root_below(limit, self.looks)
 
     def odds_limits(self, histogram: Histogram) -> list[Fraction | None]:
         return [self.common_limit(histogram.values)] * len(histogram.values)

@@ -218,7 +218,7 @@ class Mechanism(TextForm, ABC):
 
     def keeps(self, guarantee: Guarantee) -> bool:
         """Whether this mechanism can promise that guarantee at all."""
-        enough = self.several_rows or guarantee.rows_per_person == 1
+        enough = self.several_rows or guarantee.looks == 1
         return isinstance(guarantee, self.guarantees) and enough
 
     def promised(self, guarantee: Guarantee) -> Guarantee:

@@ -84,6 +84,7 @@ class Manifest:
     does_not_protect: tuple[str, ...]
     caveats: tuple[str, ...]
     person: PersonRule | None = None
+    joint: bool = False  # whether the promise is about what all sensitive columns tell together
     files: dict[str, FileEntry] = field(default_factory=dict)
     quasi_k: dict[str, Any] | None = None  # k, and the columns that were merged with their recodes
 
@@ -105,6 +106,7 @@ class Manifest:
             "columns": [column.to_json() for column in self.columns],
             **({} if self.person is None else {"person": asdict(self.person)}),
             **({} if self.quasi_k is None else {"quasi_k": self.quasi_k}),
+            **({"joint": True} if self.joint else {}),
             "plan": self.plan,
             "files": {
                 name: {"sha256": entry.sha256, "bytes": entry.bytes}
@@ -159,6 +161,7 @@ def read_manifest(folder: Path, where: str) -> Manifest:
         caveats=tuple(described["caveats"]),
         person=PersonRule(**described["person"]) if "person" in described else None,
         quasi_k=described.get("quasi_k"),
+        joint=described.get("joint", False),
         files={
             name: FileEntry(entry["sha256"], entry["bytes"])
             for name, entry in described["files"].items()

@@ -1,0 +1,124 @@
+"""Several sensitive columns of a person: what they tell together, and promises for that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from sfumato.columns import value_text
+from sfumato.engines.coding import SensitiveCoder
+from sfumato.engines.counting import drop_missing
+from sfumato.errors import UsageError
+from sfumato.guarantees import Guarantee, OddsGuarantee, OddsOfPeople
+from sfumato.operators import General, Operator
+from sfumato.operators.base import FloatArray
+from sfumato.operators.retention import RetentionOperator
+from sfumato.operators.together import MOST_ENTRIES, ToldTogether, told_together
+from sfumato.profile import Histogram, Profile
+from sfumato.scratch import scratch_database
+from sfumato.table import Table, reading_errors
+
+
+def for_columns(guarantee: Guarantee, profile: Profile) -> Guarantee:
+    """The promise for what all sensitive columns tell together: the odds' limit is shared out."""
+    columns = len(profile.histograms)
+    if columns == 1:
+        return guarantee
+    if not isinstance(guarantee, OddsGuarantee):
+        raise UsageError(
+            f"'{guarantee}' is kept for each sensitive column by itself. For what they tell "
+            "together use a promise about odds, such as rho-privacy."
+        )
+    if isinstance(guarantee, OddsOfPeople):
+        return OddsOfPeople(
+            guarantee.promise, guarantee.holders, guarantee.rows_per_person, columns
+        )
+    return OddsOfPeople(guarantee, profile.histograms, 1, columns)
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnTold:
+    """What all columns together tell about one: the value that comes furthest, and how often."""
+
+    column: str
+    value: str
+    chance: float
+    ceiling: float
+    beyond: float  # of what is shown
+
+    @property
+    def exceeds(self) -> bool:
+        return self.beyond > 0
+
+    def sentence(self) -> str:
+        """For the steward: it follows from exact counts."""
+        told = (
+            f"All sensitive columns together raise the chance of {self.value} in {self.column!r} "
+            f"to {self.chance:.3f} at most; the promise about the column allows {self.ceiling:.3f}"
+        )
+        often = f", and {self.beyond:.1%} of what is shown goes beyond such a limit"
+        return told + (often if self.exceeds else "") + "."
+
+
+def told_by_columns(
+    table: Table,
+    histograms: Mapping[str, Histogram],
+    operators: Mapping[str, Operator],
+    guarantee: Guarantee,
+) -> list[ColumnTold]:
+    """For every sensitive column, from the table's own combinations; empty where it cannot be said.
+
+    One pass over the table. Cost: the product of the numbers of values.
+    """
+    sizes = [len(histogram.values) for histogram in histograms.values()]
+    kinds = (RetentionOperator, General)
+    drawn = all(isinstance(operators.get(name), kinds) for name in histograms)
+    if len(sizes) < 2 or not drawn or int(np.prod(sizes, dtype=object)) * max(sizes) > MOST_ENTRIES:
+        return []
+    counts = count_combinations(table, histograms)
+    matrices = [operators[name].matrix() for name in histograms]
+    found = []
+    for place, (column, histogram) in enumerate(histograms.items()):
+        ceilings = np.array([float(each) for each in guarantee.ceilings(histogram)])
+        told = told_together(counts, matrices, place, ceilings)
+        assert isinstance(told, ToldTogether)
+        limited = np.where(ceilings < 1, ceilings, np.inf)
+        code = told.worst(limited)
+        chance, ceiling = float(told.largest[code]), float(ceilings[code])
+        value = value_text(histogram.values[code])
+        found.append(ColumnTold(column, value, chance, ceiling, told.beyond))
+    return found
+
+
+def count_combinations(table: Table, histograms: Mapping[str, Histogram]) -> FloatArray:
+    """People by the values of all sensitive columns: one axis for each.
+
+    >>> from sfumato.engines.counting import take_profile
+    >>> from sfumato.table import read
+    >>> people = pa.table({"a": ["x", "x", "y"], "b": [1, 2, 2]})
+    >>> declared = read(people, quasi="", sensitive="a,b")
+    >>> count_combinations(declared, take_profile(declared).histograms).tolist()
+    [[1.0, 1.0], [0.0, 1.0]]
+    """
+    coders = {name: SensitiveCoder(table, name, h.values) for name, h in histograms.items()}
+    sizes = tuple(len(histogram.values) for histogram in histograms.values())
+
+    def coded() -> Iterator[pa.RecordBatch]:
+        for batch in table.batches(table.sensitive):
+            batch = drop_missing(table, batch)
+            codes = [coder(batch.column(name)) for name, coder in coders.items()]
+            flat = pa.array(np.ravel_multi_index(tuple(codes), sizes))
+            yield pa.RecordBatch.from_arrays([flat], names=["code"])
+
+    connection = scratch_database()
+    schema = pa.schema([("code", pa.int64())])
+    connection.register("coded", pa.RecordBatchReader.from_batches(schema, coded()))
+    with reading_errors(table.source):
+        listed = connection.sql("SELECT code, count(*) AS n FROM coded GROUP BY code")
+        found = listed.to_arrow_table()
+    counts = np.zeros(int(np.prod(sizes)))
+    counts[found.column("code").to_numpy()] = found.column("n").to_numpy()
+    return counts.reshape(sizes)

@@ -1,0 +1,123 @@
+"""Several sensitive columns: what they tell together is computed, said, and promised on request."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import sfumato as sf
+from sfumato.errors import UsageError
+from sfumato.operators.together import told_together
+from sfumato.release import Release
+
+PROMISE = "rho-privacy(0.35, 0.6)"
+ROLES = {"quasi": "", "sensitive": "job,school"}
+
+
+@pytest.fixture(scope="module")
+def people() -> pa.Table:
+    """School tells the job in nine of ten cases."""
+    rng = np.random.default_rng(7)
+    job = rng.integers(0, 4, 2000)
+    school = np.where(rng.random(2000) < 0.9, job, rng.integers(0, 4, 2000))
+    return pa.table({"job": np.array(list("abcd"))[job], "school": np.array(list("wxyz"))[school]})
+
+
+def by_hand(
+    counts: np.ndarray, matrices: list[np.ndarray], column: int, ceilings: np.ndarray
+) -> tuple[np.ndarray, float]:
+    """Every combination of true values and of shown ones, one after the other."""
+    largest, beyond = np.zeros(counts.shape[column]), 0.0
+    cells = list(itertools.product(*(range(size) for size in counts.shape)))
+    for shown in cells:
+        weight = np.zeros(counts.shape[column])
+        for true in cells:
+            factors = [m[x, y] for m, x, y in zip(matrices, true, shown, strict=True)]
+            weight[true[column]] += counts[true] * math.prod(factors)
+        chance = weight / weight.sum()
+        largest = np.maximum(largest, chance)
+        beyond += weight.sum() * bool((chance > ceilings + 1e-9).any())
+    return largest, beyond / counts.sum()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_told_together_is_what_bayes_says(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    sizes = (3, 2, 4)[: 2 + seed % 2]
+    counts = rng.integers(0, 9, sizes).astype(float) + 1
+    matrices = [rng.random((m, m)) + 0.1 for m in sizes]
+    matrices = [m / m.sum(axis=1, keepdims=True) for m in matrices]
+    for column, size in enumerate(sizes):
+        ceilings = rng.random(size)
+        told = told_together(counts, matrices, column, ceilings)
+        assert told is not None
+        largest, beyond = by_hand(counts, matrices, column, ceilings)
+        assert told.largest == pytest.approx(largest)
+        assert told.beyond == pytest.approx(beyond)
+
+
+def test_columns_that_tell_too_much_together_are_named(people: pa.Table, tmp_path: Path) -> None:
+    done = sf.publish(people, PROMISE, mechanism="uniform", to=tmp_path / "r", **ROLES)
+    said = " ".join(done.manifest.statement)
+    assert "Together the columns job, school tell more than the promise allows about" in said
+    assert any("raise the chance of" in note for note in done.notes)
+    verdict = sf.audit(people, tmp_path / "r")
+    assert verdict.holds  # each column by itself
+    assert "by all columns together" in str(verdict)
+    assert "goes beyond such a limit" in str(verdict)
+
+
+def test_columns_that_are_independent_are_not(tmp_path: Path) -> None:
+    apart = pa.table({"job": list("abcd") * 400, "school": np.repeat(list("wxyz"), 400)})
+    done = sf.publish(apart, PROMISE, mechanism="uniform", to=tmp_path / "r", **ROLES)
+    assert "Together the columns" not in " ".join(done.manifest.statement)
+
+
+def test_a_joint_promise_holds_together(people: pa.Table, tmp_path: Path) -> None:
+    receipt = tmp_path / "receipt"
+    done = sf.publish(
+        people, PROMISE, mechanism="uniform", to=tmp_path / "r", joint=True, receipt=receipt,
+        **ROLES,
+    )  # fmt: skip
+    operators = Release(tmp_path / "r").operators.values()
+    gamma = 0.6 * 0.65 / (0.35 * 0.4)
+    assert math.prod(float(o.amplification()) for o in operators) == pytest.approx(gamma, rel=1e-6)
+    assert "tell together." in " ".join(done.manifest.statement)
+    assert Release(tmp_path / "r").manifest.joint
+    verdict = sf.audit(people, tmp_path / "r")
+    assert verdict.holds
+    assert "all columns of a person together" in str(verdict)
+    assert "goes beyond" not in str(verdict)
+    assert sf.audit(people, tmp_path / "r", receipt=receipt).holds
+
+
+def test_a_release_that_claims_to_hold_together_is_found_out(
+    people: pa.Table, tmp_path: Path
+) -> None:
+    """Operators for one column each, and a manifest that says joint."""
+    sf.publish(people, PROMISE, mechanism="uniform", to=tmp_path / "r", **ROLES)
+    place = tmp_path / "r" / "manifest.json"
+    place.write_text(place.read_text().replace('"plan":', '"joint": true,\n  "plan":', 1))
+    found = sf.audit(people, tmp_path / "r")
+    assert "amplification" in {f.check.name for f in found.findings if f.holds is False}
+
+
+def test_what_cannot_hold_together_is_refused(people: pa.Table, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="kept for each sensitive column by itself"):
+        sf.publish(people, "small-sum(2)", to=tmp_path / "r", joint=True, **ROLES)
+    assert not (tmp_path / "r").exists()
+
+
+def test_rows_and_columns_of_a_person_together(people: pa.Table, tmp_path: Path) -> None:
+    stays = people.append_column("who", pa.array([n // 2 for n in range(people.num_rows)]))
+    sf.publish(stays, PROMISE.replace("0.35", "0.5").replace("0.6", "0.8"), mechanism="uniform",
+               to=tmp_path / "r", joint=True, person="who", rows_per_person=2, **ROLES)  # fmt: skip
+    operators = Release(tmp_path / "r").operators.values()
+    together = math.prod(float(o.amplification()) for o in operators) ** 2
+    assert together == pytest.approx(4, rel=1e-6)
+    assert sf.audit(stays, tmp_path / "r").holds
