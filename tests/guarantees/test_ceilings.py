@@ -5,8 +5,10 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
+import sfumato as sf
 from sfumato.errors import DataError, InfeasibleGuarantee, UsageError
 from sfumato.guarantees import BetaLikeness, FPrivacy, LDiversity, parse_guarantee
 from sfumato.profile import Histogram
@@ -22,6 +24,7 @@ DISEASES = Histogram("disease", ("flu", "HIV", None), np.array([6, 1, 3]))
         "beta-likeness(0.5)",
         "f-privacy(theta=8, floor=0.02)",
         "f-privacy(theta=2)",
+        "f-privacy(theta=2, floor=0.05, limits=HIV:0.12)",
         "f-privacy(limits=HIV:0.05;a%20b%3Bc:1/3;*:1)",
         "l-diversity(5, open='Not in universe')",
         "beta-likeness(3, open='a, b;it%27s;(missing)')",
@@ -83,7 +86,8 @@ def test_wrong_limit_files_are_refused(tmp_path, text, message):
         "beta-likeness(0)",
         "f-privacy(theta=-1)",
         "f-privacy(floor=0.1)",
-        "f-privacy(theta=1, limits=a:1)",
+        "f-privacy(theta=1, limits=*:1)",
+        "f-privacy(floor=0.1, limits=a:1)",
         "f-privacy(limits=a:0)",
         "f-privacy(limits=a)",
     ],
@@ -106,3 +110,25 @@ def test_infeasible_names_witness_and_nearest():
         FPrivacy(theta="1/2", floor="0.1").require_feasible(counts)
     parse_guarantee(caught.value.nearest).require_feasible(counts)
     BetaLikeness("0.001").require_feasible(counts)  # any beta above 0 leaves room
+
+
+def test_limits_by_hand_beside_a_formula(tmp_path):
+    """HIV has its own limit, the others theta times their share and a floor (paper, 3.2)."""
+    promise = parse_guarantee("f-privacy(theta=1, floor=0.05, limits=HIV:0.12)")
+    assert promise.ceilings(DISEASES) == [Fraction(13, 20), Fraction(3, 25), Fraction(7, 20)]
+    told = promise.statement(DISEASES)
+    assert "1 times its share in the table plus 5.00 %" in told
+    assert "limit of their own: 'HIV' 12.00 %" in told
+    with pytest.raises(DataError, match="gout"):  # a limit for what nobody can have
+        parse_guarantee("f-privacy(theta=1, limits=gout:0.1)").ceilings(DISEASES)
+    with pytest.raises(InfeasibleGuarantee) as refused:
+        parse_guarantee("f-privacy(theta=1, limits=HIV:0.05)").require_feasible(DISEASES)
+    assert refused.value.witness == "'HIV'"
+    people = pa.table({"age": range(400), "ill": ["HIV", "flu", "flu", "cold", "gout"] * 80})
+    made = sf.publish(people, "f-privacy(theta=1.5, floor=0.02, limits=HIV:0.21)",
+                      to=tmp_path / "r", quasi="age", sensitive="ill")  # fmt: skip
+    assert made.manifest.guarantee == "f-privacy(theta=1.5, floor=0.02, limits=HIV:0.21)"
+    found = sf.audit(people, tmp_path / "r")
+    assert found.holds
+    hiv = next(f for f in found.findings if f.check.name == "posterior" and f.about == "'HIV'")
+    assert hiv.value <= Fraction(21, 100)

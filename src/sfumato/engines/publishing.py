@@ -158,7 +158,6 @@ def publish(
     if counted is not None:
         notes += (counted.ledger.note(ran.profile.histograms),)
     withheld = 0 if rule is None else rule.withheld
-    notes = steward_notes(ran.people, ran.promise)
     if table.merged is not None:
         notes = (*notes, table.merged.note)
     return Publication(

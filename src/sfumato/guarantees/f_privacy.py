@@ -78,12 +78,18 @@ class ValueCeilings:
 class FPrivacy(CeilingGuarantee):
     """The chance of a value x is at most f'_x: given by `limits`, or min(1, theta·share + floor).
 
+    With both, the values that `limits` name have their own and all others the formula's (paper,
+    Section 3.2).
+
     >>> import numpy as np
     >>> promise = FPrivacy(theta=2, floor="0.05")
     >>> promise.ceilings(Histogram("s", ("a", "b"), np.array([1, 49])))
     [Fraction(9, 100), Fraction(1, 1)]
     >>> str(promise)
     'f-privacy(theta=2, floor=0.05)'
+    >>> mixed = FPrivacy(theta=2, limits="a:0.03")
+    >>> str(mixed), mixed.ceilings(Histogram("s", ("a", "b", "c"), np.array([1, 29, 70])))
+    ('f-privacy(theta=2, limits=a:0.03)', [Fraction(3, 100), Fraction(29, 50), Fraction(1, 1)])
     """
 
     theta: Fraction | None = None
@@ -126,11 +132,16 @@ class FPrivacy(CeilingGuarantee):
         object.__setattr__(self, "open", OpenValues.of(self.open))
         if self.theta is not None:
             object.__setattr__(self, "theta", rational(self.theta, "theta"))
-        if (self.theta is None) == (self.limits is None) or (self.limits and self.floor):
+        if self.theta is None and (self.limits is None or self.floor):
             raise UsageError(
-                f"{self.name} needs either theta (and a floor) or limits. Write "
+                f"{self.name} needs theta (and a floor), limits, or both. Write "
                 f"{self.name}(theta=8, floor=0.02) or {self.name}(@limits.csv), a file with the "
                 "columns value and limit."
+            )
+        if self.theta is not None and self.limits and EVERY_OTHER in dict(self.limits.rows):
+            raise UsageError(
+                f"With theta, every other value of {self.name} has the limit that theta gives it. "
+                f"Leave the limit of {EVERY_OTHER!r} out, or theta."
             )
         for parameter, number in (("theta", self.theta), ("floor", self.floor)):
             if number is not None and number < 0:
@@ -145,15 +156,24 @@ class FPrivacy(CeilingGuarantee):
 
     def own_ceilings(self, histogram: Histogram) -> list[Fraction]:
         if self.limits is None:
-            assert self.theta is not None
-            return [min(Fraction(1), self.theta * f + self.floor) for f in histogram.shares]
+            return [self._other(share, Fraction(1)) for share in histogram.shares]
         listed = dict(self.limits.rows)
-        check_rows_fit(listed, histogram, "a limit of 1")
-        rest = listed.get(EVERY_OTHER, Fraction(1))
-        return [listed.get(label(value), rest) for value in histogram.values]
+        # theta is the row of every other value
+        rows = listed if self.theta is None else {**listed, EVERY_OTHER: Fraction(1)}
+        check_rows_fit(rows, histogram, "a limit of 1")
+        return [
+            listed[label(value)]
+            if label(value) in listed
+            else self._other(share, listed.get(EVERY_OTHER, Fraction(1)))
+            for value, share in zip(histogram.values, histogram.shares, strict=True)
+        ]
+
+    def _other(self, share: Fraction, stated: Fraction) -> Fraction:
+        """The ceiling of a value that `limits` do not name."""
+        return stated if self.theta is None else min(Fraction(1), self.theta * share + self.floor)
 
     def nearest(self, histogram: Histogram) -> Guarantee | None:
-        if self.theta is None:
+        if self.theta is None or self.limits is not None:
             return None
         free = set(self.open_codes(histogram))
         held = [share for k, share in enumerate(histogram.shares) if share > 0 and k not in free]
@@ -165,9 +185,13 @@ class FPrivacy(CeilingGuarantee):
             most = f"at most {float(self.theta):.4g} times its share in the table" + (
                 f" plus {chance(self.floor)}" if self.floor else ""
             )
+            named = ""
+            if self.limits is not None:
+                own = [f"{value!r} {chance(limit)}" for value, limit in self.limits.rows]
+                named = f" These values have a limit of their own: {list_some(own, most=50)}."
             return (
                 f"{self.about_chances(histogram, most)}. Where that is 1 or more, nothing is "
-                f"promised.{self.open_text()}"
+                f"promised.{named}{self.open_text()}"
             )
         ceilings = list(zip(histogram.values, self.ceilings(histogram), strict=True))
         limited = [f"{value_text(value)} {chance(most)}" for value, most in ceilings if most < 1]
@@ -183,7 +207,8 @@ class FPrivacy(CeilingGuarantee):
         if self.theta is None:
             return f"{BUCKETS}f'ₓ, as stated for each value"
         floor = f" + {decimal_text(self.floor)}" if self.floor else ""
-        return f"{BUCKETS}f'ₓ = min(1, {decimal_text(self.theta)}·fₓ{floor})"
+        named = "" if self.limits is None else ", or as stated for the value"
+        return f"{BUCKETS}f'ₓ = min(1, {decimal_text(self.theta)}·fₓ{floor}){named}"
 
     @classmethod
     def reach(cls, histograms: Sequence[Histogram]) -> Reach:
