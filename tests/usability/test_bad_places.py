@@ -202,7 +202,8 @@ def test_repeated_keys(cli: Any, tmp_path: Path, leftovers: Any) -> None:
     assert outcome.code == 2
     assert message_of(outcome) == (
         f"The key column 'id' of {people} repeats in 2 rows, but the promises count one record per "
-        "person. Keep one row each, or accept a weaker promise with --repeated-keys allow."
+        "person. Say --person id instead of --key, and they hold for people with several rows; or "
+        "accept a weaker promise with --repeated-keys allow."
     )
     assert leftovers(tmp_path) == ["people.parquet"]
     outcome = cli("publish", people, *flags, "--repeated-keys", "allow", "--json")

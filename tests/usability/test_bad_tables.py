@@ -133,7 +133,7 @@ def test_undeclared_columns(cli: Any, tmp_path: Path, leftovers: Any, people_fil
     )
     assert message == (
         f"{people_file} has columns without a role: sex, region. Declare each as quasi, sensitive, "
-        "key or drop; nothing is published by accident. --drop-rest drops them all."
+        "key, person or drop; nothing is published by accident. --drop-rest drops them all."
     )
 
 
