@@ -52,7 +52,12 @@ def people(rows: int, seed: int) -> pa.Table:
 def release(tmp_path_factory):
     place = tmp_path_factory.mktemp("interval") / "release"
     sf.publish(
-        people(6_000, 1), "l-diversity(4)", to=place, quasi=["age", "region"], sensitive="ill"
+        people(6_000, 1),
+        "l-diversity(4)",
+        to=place,
+        mechanism="optimal",  # local buckets fit every group and every weight by itself
+        quasi=["age", "region"],
+        sensitive="ill",
     )
     return sf.open(place)
 
@@ -122,14 +127,7 @@ def test_what_is_far_from_independence_is_inside_too(tmp_path):
 def test_buckets_that_tell_nothing_answer_with_what_is_possible(tmp_path):
     """Every bucket holds every value once: only 0 … n is known of a value within a condition."""
     table = pa.table({"age": list(range(40)), "ill": ["a", "b", "c", "d"] * 10})
-    sf.publish(
-        table,
-        "l-diversity(4)",
-        to=tmp_path / "r",
-        mechanism="optimal",  # local buckets fit every group and every weight by itself
-        quasi="age",
-        sensitive="ill",
-    )
+    sf.publish(table, "l-diversity(4)", to=tmp_path / "r", quasi="age", sensitive="ill")
     found = row(
         sf.open(tmp_path / "r"), "SELECT COUNT(*) AS x FROM release WHERE ill = 'a' AND age < 8"
     )
