@@ -78,19 +78,19 @@ def refused(cli: Any, tmp_path: Path, leftovers: Any, *arguments: object, code: 
         ),
         (
             "rho-privacy(0.1)",
-            "rho-privacy needs rho2. Write rho-privacy(rho1, rho2).",
+            "rho-privacy needs rho2. Write rho-privacy(rho1, rho2, reader).",
         ),
         (
             "rho-privacy(0.1, 0.2, 0.3)",
-            "rho-privacy takes at most 2 values, got 3. Write rho-privacy(rho1, rho2).",
+            "The 'reader' parameter of rho-privacy must be anybody or shares. Got '0.3' instead.",
         ),
         (
             "rho-privacy(0.1, sigma=0.2)",
-            "rho-privacy has no parameter 'sigma'. Write rho-privacy(rho1, rho2).",
+            "rho-privacy has no parameter 'sigma'. Write rho-privacy(rho1, rho2, reader).",
         ),
         (
             "rho-privacy(0.1, rho1=0.2)",
-            "rho-privacy gets 'rho1' twice. Write rho-privacy(rho1, rho2).",
+            "rho-privacy gets 'rho1' twice. Write rho-privacy(rho1, rho2, reader).",
         ),
         (
             "rho-privacy(rho2=0.2, rho2=0.3)",
