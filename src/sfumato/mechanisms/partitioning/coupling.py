@@ -85,8 +85,8 @@ def coupled_variance(size: IntArray, values: IntArray, excess: FloatArray) -> Fl
     For choosing what to merge only. 18 was fitted to `posterior_odds` on CENSUS occupations, 350 to
     350,000 records of 13 values.
     """
-    gamma = 1 + np.maximum(excess, 0)
-    kept = excess / (values + excess)
+    room = np.maximum(excess, 0)
+    gamma, kept = 1 + room, room / (values + room)
     left = gamma / (1 + 18 * kept / np.sqrt(size / values))
     left = np.maximum(left, np.sqrt(gamma)) - 1
     with np.errstate(divide="ignore", invalid="ignore"):
