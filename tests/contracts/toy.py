@@ -47,7 +47,7 @@ class CoinToss(Guarantee):
             "A larger chance protects less.",
         ),
     )
-    reader: ClassVar[Reader] = Reader("whoever trusts coins", 5)
+    holds_against: ClassVar[Reader] = Reader("whoever trusts coins", 5)
     does_not_protect: ClassVar[tuple[str, ...]] = ("whoever looks at the coin",)
 
     def __post_init__(self) -> None:
