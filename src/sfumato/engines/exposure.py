@@ -16,7 +16,7 @@ import numpy as np
 from sfumato.columns import Column
 from sfumato.draws import IntArray
 from sfumato.errors import SfumatoError
-from sfumato.guarantees import parse_guarantee
+from sfumato.guarantees import Guarantee, parse_guarantee
 from sfumato.operators import Parts
 from sfumato.profile import Histogram, Profile
 from sfumato.release import BucketedRelease, GeneralizedRelease, Release, scan
@@ -107,8 +107,12 @@ def _rows(number: int, what: str = "row") -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
-def exposure_of(release: Release, profile: Profile | None = None) -> Exposure:
+def exposure_of(
+    release: Release, profile: Profile | None = None, promise: Guarantee | None = None
+) -> Exposure:
     """What a release shows of its people; `profile` has the counts of the table behind it.
+
+    `promise` is what the manifest says, where whoever asks has read it already.
 
     Cost: one pass over the quasi columns, and one over the list of the buckets.
     """
@@ -122,7 +126,9 @@ def exposure_of(release: Release, profile: Profile | None = None) -> Exposure:
             ).fetchall()[0][0]
             smallest = None if found is None else int(found) - release.fakes
         alone, every = _alone(release, connection)
-        columns = tuple(_column(release, each, profile, connection) for each in release.sensitive)
+        columns = tuple(
+            _column(release, each, profile, promise, connection) for each in release.sensitive
+        )
     manifest = release.manifest
     dropped = 0 if manifest.missing != "drop" else None if profile is None else profile.dropped
     return Exposure(release.rows, manifest.withheld, dropped, smallest, alone, every == 1, columns)
@@ -142,7 +148,11 @@ def _alone(release: Release, connection: Any) -> tuple[int | None, int]:
 
 
 def _column(
-    release: Release, column: Column, profile: Profile | None, connection: Any
+    release: Release,
+    column: Column,
+    profile: Profile | None,
+    promise: Guarantee | None,
+    connection: Any,
 ) -> ColumnExposure:
     name = column.name
     values = tuple(release.domain(name).to_pylist())
@@ -154,7 +164,8 @@ def _column(
     without = rare = None
     if histogram is not None:
         with suppress(SfumatoError):  # a promise that nobody here knows, or not of this column
-            left_out = parse_guarantee(release.manifest.guarantee).left_out(histogram)
+            known = promise or parse_guarantee(release.manifest.guarantee)
+            left_out = known.left_out(histogram)
             without = int(histogram.counts[left_out].sum())
         rare = int(((histogram.counts > 0) & (histogram.counts < FEW)).sum())
     return ColumnExposure(name, _shown_as_it_is(release, name, connection), without, rare)

@@ -165,7 +165,7 @@ def publish(
         manifest,
         ran.profile.rows + ran.profile.dropped + withheld,
         time.perf_counter() - began,
-        exposure_of(Release(to, verify=False), ran.profile),
+        exposure_of(Release(to, verify=False), ran.profile, ran.promise),
         (*notes, *_cautions(table, promised, key_file)),
         "" if named is not None else weaker_offer(ran.profile, ran.promise, ran.plan, draws),
     )

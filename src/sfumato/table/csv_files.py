@@ -315,7 +315,8 @@ def _refuse_data_as_names(connection: duckdb.DuckDBPyConnection, layout: Layout)
         number(name) and kind not in ("VARCHAR", "BOOLEAN") for name, kind in layout.types.items()
     )
     if not data:
-        seen = [f"bool_or({_name(name)} = {_literal(name)})" for name in layout.types]
+        texts = [name for name, kind in layout.types.items() if kind == "VARCHAR"]
+        seen = [f"bool_or({_name(name)} = {_literal(name)})" for name in texts] or ["false"]
         looked_at = f"(SELECT * FROM {layout.texts()} LIMIT {_LOOKED_AT})"
         found = connection.sql(f"SELECT {', '.join(seen)} FROM {looked_at}").fetchall()[0]
         data = any(found)
