@@ -80,7 +80,7 @@ def simulate_history(
 ) -> History:
     """Publish the same people again and again, and let the adversary add up what they see.
 
-    >>> rows = [f"v{i % 5}" for i in range(400)]
+    >>> rows = [f"v{i * i % 397 % 5}" for i in range(400)]
     >>> people = read(pa.table({"s": rows}), quasi="", sensitive="s")
     >>> fresh = simulate_history(people, "rho-privacy(0.2, 0.5)", releases=9, key_file=False)
     >>> keyed = simulate_history(people, "rho-privacy(0.2, 0.5)", releases=9, key_file=True)

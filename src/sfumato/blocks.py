@@ -29,7 +29,7 @@ class Cut:
     """Records below the edge, or with one of the values (as JSON has them), go to the first side.
 
     >>> str(Cut("age", below=38)), str(Cut("sex", values=("F",)))
-    ("age below 38", "sex 'F'")
+    ('age below 38', "sex 'F'")
     """
 
     column: str

@@ -42,7 +42,7 @@ class OrderTest:
     >>> test = OrderTest()
     >>> test.add(np.repeat([0, 1], 200))
     >>> Told.of(test.looks("ill", ["no", "yes"]), alarm=1e-3).patterns[0]
-    "equal neighbours in 'ill'"
+    "yes in 'ill' among the 256 rows from row 257 on"
     """
 
     def __init__(self) -> None:

@@ -180,7 +180,12 @@ def test_audits_reject_a_mutated_release(tmp_path: Path, mutate: Any, way: str, 
 
 @pytest.mark.parametrize("name", sorted(GUARANTEES))
 def test_publish_picks_the_most_accurate(tmp_path: Path, name: str) -> None:
-    """Without a mechanism, the one with the smallest predicted error is taken."""
+    """Without a mechanism, the one with the smallest predicted error is taken.
+
+    Where the choice itself would tell something, it follows from the promise alone: another test.
+    """
+    if name == "fine-rho-privacy":
+        pytest.skip("a choice that looks at counts would tell them")
     text = examples(name)[0]
     table = declared()
     promise = parse_guarantee(text)

@@ -47,7 +47,7 @@ def test_publish_query_audit(
     assert outcome.code == 0, outcome.err
     assert set(outcome.json) == {
         "release", "kind", "mechanism", "guarantee", "rows", "rows_published", "withheld",
-        "seconds", "plan", "notes",
+        "seconds", "plan", "notes", "exposure", "offer",
     }  # fmt: skip
     assert outcome.json["release"] == str(release)
     assert outcome.json["rows"] == outcome.json["rows_published"] == 5000
@@ -68,7 +68,7 @@ def test_publish_query_audit(
 
     outcome = cli("audit", path, release, "--json")
     assert outcome.code == 0, outcome.err
-    assert set(outcome.json) == {"holds", "headline", "tested", "findings"}
+    assert set(outcome.json) == {"holds", "headline", "tested", "findings", "exposure"}
     assert outcome.json["holds"] is True
     for finding in outcome.json["findings"]:
         assert {"check", "title", "column", "result", "holds", "value", "limit"} <= set(finding)

@@ -432,7 +432,7 @@ def test_what_spark_cannot_do_is_refused(
 ) -> None:
     given = {"mechanism": "optimal"} | wish
     with pytest.raises(sf.UsageError, match=f"(?s){said}"):
-        sf.publish(frame, "beta-likeness(3)", to=tmp_path / "release", **given, **ROLES)
+        sf.publish(frame, "beta-likeness(2)", to=tmp_path / "release", **given, **ROLES)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -176,4 +176,4 @@ def test_the_audit_refuses_sub_tables_of_the_thesis_under_the_new_sentence(tmp_p
             )
         audit = sf.audit(table, tmp_path / name, trace=tmp_path / f"{name} trace")
         failed = [each.check.name for each in audit.findings if each.result is Result.FAILS]
-        assert failed == (["part-posterior"] if forgetful else [])
+        assert failed == (["words", "part-posterior"] if forgetful else [])

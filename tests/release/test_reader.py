@@ -384,8 +384,7 @@ def test_the_manifest_tells_no_secret(tmp_path: Path) -> None:
         )
         place = tmp_path / f"release{number}"
         sf.publish(
-            table, "rho-privacy(0.3, 0.6)", to=place, mechanism="uniform", order="keep",
-            **options,  # type: ignore[arg-type]
+            table, "rho-privacy(0.3, 0.6)", to=place, mechanism="uniform", **options,  # type: ignore[arg-type]
         )  # fmt: skip
         text = (place / "manifest.json").read_text()
         for secret in (*SECRETS, "raw.parquet", "steward", "5eed", "hidden", str(tmp_path), "n17"):

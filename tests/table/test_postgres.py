@@ -394,7 +394,7 @@ def test_nothing_made_holds_a_credential(clinic: Any, cli: Any, tmp_path: Path) 
         ("describe", address, "--quasi", "age,sex,region", "--sensitive", "disease",
          "--drop", "id"),
         ("publish", address, "--quasi", "age,sex,region", "--sensitive", "disease", "--key", "id",
-         "--guarantee", PROMISE, "--out", release, "--trace", trace),
+         "--guarantee", PROMISE, "--mechanism", "partitioned", "--out", release, "--trace", trace),
         ("audit", address, release),
         ("audit", address, release, "--json"),
         ("check", address, "--quasi", "age,sex,region", "--sensitive", "disease", "--drop", "id"),

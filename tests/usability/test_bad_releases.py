@@ -77,7 +77,7 @@ SUBQUERY = "The dialect does not support a sub-query. Ask it as a question of it
         ("SELECT COUNT(*) FROM release JOIN release AS other ON TRUE", JOIN),
         ("SELECT COUNT(*) FROM release, release AS other", JOIN),
         ("SELECT COUNT(*) FROM release WHERE age > (SELECT AVG(age) FROM release)", SUBQUERY),
-        ("SELECT COUNT(*) FROM (SELECT * FROM release)", SUBQUERY),
+        ("SELECT COUNT(*) FROM release WHERE age = (SELECT 3)", SUBQUERY),
         ("SELECT COUNT(*) FROM people", "There is no table 'people'. A question reads one table"),
         ("SELECT * FROM release", "The dialect does not support SELECT *. "),
         ("DROP TABLE release", "The dialect does not support a statement that starts with DROP."),
@@ -87,7 +87,6 @@ SUBQUERY = "The dialect does not support a sub-query. Ask it as a question of it
             "SELECT COUNT(*) FROM release WHERE getenv('HOME') = sex",
             "The dialect does not support the function getenv. Functions there are: ",
         ),
-        ("SELECT MEDIAN(age) FROM release", "The dialect does not support MEDIAN. "),
         ("counting people", "The dialect does not support a statement that starts with COUNTING."),
     ],
 )

@@ -96,7 +96,7 @@ class ArrivalCoder:
 
     >>> coder = ArrivalCoder()
     >>> coder(pa.array(["b", None, "a", "b"])).tolist(), coder(pa.array(["a"])).tolist()
-    ([0, 1, 2, 0], [2])
+    ([0, 2, 1, 0], [1])
     """
 
     def __init__(self) -> None:

@@ -19,10 +19,10 @@ BUCKETS = "in every group g and for every value x:  count of x in g / size of g 
 class CeilingGuarantee(Guarantee):
     """A promise that says itself completely by `ceilings`.
 
-    Each has a field `open`: values that need no protection, and have no ceiling.
+    One may have a field `open`: values that need no protection, and have no ceiling.
     """
 
-    open: OpenValues | None
+    open: OpenValues | None = None
     shows_left_out: ClassVar[bool] = True
     holds_against: ClassVar[Reader] = NO_LINK
     does_not_protect: ClassVar[tuple[str, ...]] = (

@@ -50,7 +50,8 @@ def estimators_of(release: Release) -> list[tuple[str, str, str]]:
     >>> people = pa.table({"age": [30, 41, 52, 60], "ill": ["no", "yes", "no", "no"]})
     >>> made = publish(people, "rho-privacy(0.3, 0.6)", quasi="age", sensitive="ill",
     ...                to=tempfile.mkdtemp() + "/release")
-    >>> [name for name, *_ in estimators_of(made.release)]
+    >>> from sfumato.release import Release
+    >>> [name for name, *_ in estimators_of(Release(made.release))]
     ['inverse (default)', 'em', 'consistent']
     """
     source = source_of(release, session_of(release))

@@ -54,7 +54,10 @@ class SparkSource(Source):
                 ]
                 yield pa.RecordBatch.from_arrays(arrays, names=names)
 
-        frame = numbered(self.frame, names).mapInArrow(changed, from_arrow_schema(schema))
+        with warnings.catch_warnings():
+            # Spark mentions pandas, which nothing here uses
+            warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas")
+            frame = numbered(self.frame, names).mapInArrow(changed, from_arrow_schema(schema))
         return SparkSource(frame, self.label)
 
 
