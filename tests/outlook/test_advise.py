@@ -80,7 +80,7 @@ def measured(
 
 
 def test_every_guarantee_has_a_line(advice: Advice) -> None:
-    """But linked-diversity: its price follows from everybody's links, which advice does not read."""
+    """But linked-diversity: its price follows from links, which advice does not read."""
     named = {str(option.guarantee).partition("(")[0] for option in advice.options}
     assert named == set(GUARANTEES) - {"linked-diversity"}
 
