@@ -176,6 +176,7 @@ def test_leading_zeros_of_codes_in_csv(tmp_path: Path) -> None:
     assert set(batch.column(0).to_pylist()) == {"01"}
 
 
+@pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas")
 def test_spark_recodes_where_the_frame_is(tmp_path: Path, spark: Any) -> None:
     table = people(600)
     frame = spark.createDataFrame(table.to_pandas())
