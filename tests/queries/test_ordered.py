@@ -86,6 +86,16 @@ def _compare(
     assert all(row["a_low"] <= row["a"] <= row["a_high"] for row in ours)
 
 
+def test_numbers_beyond_all_numbers(make_release: MakeRelease) -> None:
+    """NaN is the largest number there is, as in DuckDB; infinities are numbers."""
+    score = [1.5, float("nan"), float("inf"), 2.5, None, -float("inf"), 1.5, 3.5]
+    release = pa.table({"score": score, "ill": ["a", "b"] * 4})
+    opened = make_release(release, ["ill"])
+    sql = "SELECT MEDIAN(score) AS a, QUANTILE_DISC(score, 0.4) AS b, MIN(score) AS c FROM release"
+    (expected,) = duckdb.sql(sql).fetchall()
+    assert tuple(opened.sql(sql).rows()[0][name] for name in "abc") == expected
+
+
 def test_several_at_once_beside_sums(identity: OpenedRelease) -> None:
     sql = (
         "SELECT sex, COUNT(*) AS n, QUANTILE_DISC(age, 0.1) AS low, "

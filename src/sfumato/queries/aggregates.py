@@ -77,9 +77,9 @@ class Aggregate(ABC):
         """What the answer calls it, where the analyst does not."""
         return self.name
 
+    @abstractmethod
     def calls(self) -> Iterator[Call]:
         """The aggregates of SQL that it consists of."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, eq=False)

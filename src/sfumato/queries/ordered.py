@@ -10,6 +10,7 @@ maximum or a number of different values, so that these cannot be estimated.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -74,17 +75,22 @@ class Ordered(Call):
             )
         whole = values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([values])
         found = whole.drop_null().cast(pa.float64(), safe=False).to_numpy()
-        return np.asarray(found[np.isfinite(found)], np.float64)
+        return np.asarray(found, np.float64)
 
+    def thresholds(self, values: pa.Array | pa.ChunkedArray) -> FloatArray:
+        """The different numbers among values, in order; no threshold lies beyond all of them."""
+        found = np.unique(self.numbers(values))
+        return found[np.isfinite(found)]
+
+    @abstractmethod
     def of_counts(self, values: FloatArray, counts: FloatArray) -> float:
         """From different values, in order, and how often each occurs."""
-        raise NotImplementedError
 
+    @abstractmethod
     def estimate(
         self, question: Question, source: Source, evaluate: Evaluate, quantile: float
     ) -> pa.Table:
         """Where a sensitive column takes part: by row, as `Evaluate` does."""
-        raise NotImplementedError
 
     def _cannot(self, instead: str) -> NoReturn:
         raise QueryError(
@@ -124,7 +130,7 @@ class Extreme(Ordered):
         (argument,) = self.arguments
         if argument.column is None or question.keys or question.where or self.filter:
             self._cannot("Ask for a quantile: QUANTILE_DISC(x, 0.01).")
-        domain = np.sort(self.numbers(source.release.domain(argument.column)))
+        domain = self.thresholds(source.release.domain(argument.column))
         return _exact([float(domain[self.place])])
 
 
@@ -199,12 +205,12 @@ class Quantile(Ordered, node=(exp.PercentileCont, exp.Quantile)):
         if argument.sensitive:
             if argument.column is None:
                 raise QueryError(f"{self.text} takes a sensitive column as it is. Name it alone.")
-            return np.unique(self.numbers(source.release.domain(argument.column)))
+            return self.thresholds(source.release.domain(argument.column))
         known = tuple(term for term in question.where if not term.sensitive)
         asked = replace(
             question, where=known, keys=(argument,), groupings=((0,),), aggregates=(Count((), ()),)
         )
-        return np.unique(self.numbers(evaluate(asked).column("k0")))
+        return self.thresholds(evaluate(asked).column("k0"))
 
     def _inverted(
         self, question: Question, thresholds: FloatArray, evaluate: Evaluate, quantile: float

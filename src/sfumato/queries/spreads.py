@@ -6,6 +6,8 @@ where all arguments are known.
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -72,6 +74,17 @@ class SampleDeviation(Deviation, node=(exp.Stddev, exp.StddevSamp)):
     least = 1.0
 
 
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """How many there are, the means of both, and the sums of squares and products about them."""
+
+    number: Dual
+    means: tuple[Dual, Dual]
+    first: Dual
+    both: Dual
+    second: Dual
+
+
 class Together(Spread):
     """Of two arguments; `REGR_…(y, x)` name the dependent one first."""
 
@@ -79,19 +92,18 @@ class Together(Spread):
 
     def combine(self, *totals: Dual) -> Dual:
         number, one, other, one_square, both, other_square = totals
-        return self.moments(
+        pairs = Pairs(
             number,
             (one / number, other / number),
             _about_the_mean(number, one, one, one_square),
             _about_the_mean(number, one, other, both),
             _about_the_mean(number, other, other, other_square),
         )
+        return self.of_pairs(pairs)
 
-    def moments(
-        self, number: Dual, means: tuple[Dual, Dual], first: Dual, both: Dual, second: Dual
-    ) -> Dual:
-        """From the means and the sums of squares and products about them."""
-        raise NotImplementedError
+    @abstractmethod
+    def of_pairs(self, pairs: Pairs) -> Dual:
+        """From the moments of both arguments."""
 
     def known(self, totals: FloatArray, present: BoolArray) -> BoolArray:
         with np.errstate(all="ignore"):
@@ -103,10 +115,8 @@ class Covariance(Together, node=exp.CovarPop):
     name = "covar_pop"
     usage = ("COVAR_POP(y, x)",)
 
-    def moments(
-        self, number: Dual, means: tuple[Dual, Dual], first: Dual, both: Dual, second: Dual
-    ) -> Dual:
-        return both / (number - self.least)
+    def of_pairs(self, pairs: Pairs) -> Dual:
+        return pairs.both / (pairs.number - self.least)
 
 
 class SampleCovariance(Covariance, node=exp.CovarSamp):
@@ -121,10 +131,8 @@ class Correlation(Together, node=exp.Corr):
     name = "corr"
     usage = ("CORR(y, x)",)
 
-    def moments(
-        self, number: Dual, means: tuple[Dual, Dual], first: Dual, both: Dual, second: Dual
-    ) -> Dual:
-        found = both / (first * second) ** 0.5
+    def of_pairs(self, pairs: Pairs) -> Dual:
+        found = pairs.both / (pairs.first * pairs.second) ** 0.5
         return found.within(-_NEARLY_ONE, _NEARLY_ONE).atanh()
 
     def read(self, found: Dual) -> Dual:
@@ -152,17 +160,13 @@ class Slope(Together, node=exp.RegrSlope):
     name = "regr_slope"
     usage = ("REGR_SLOPE(y, x)",)
 
-    def moments(
-        self, number: Dual, means: tuple[Dual, Dual], first: Dual, both: Dual, second: Dual
-    ) -> Dual:
-        return both / second
+    def of_pairs(self, pairs: Pairs) -> Dual:
+        return pairs.both / pairs.second
 
 
 class Intercept(Together, node=exp.RegrIntercept):
     name = "regr_intercept"
     usage = ("REGR_INTERCEPT(y, x)",)
 
-    def moments(
-        self, number: Dual, means: tuple[Dual, Dual], first: Dual, both: Dual, second: Dual
-    ) -> Dual:
-        return means[0] - both / second * means[1]
+    def of_pairs(self, pairs: Pairs) -> Dual:
+        return pairs.means[0] - pairs.both / pairs.second * pairs.means[1]
