@@ -34,6 +34,55 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
+class _Keys:
+    """Keys of this run: the place that asks (a test, a fixture) and how often it asked before."""
+
+    def __init__(self) -> None:
+        self.place = "start"
+        self.asked: dict[str, int] = {}
+
+    def next(self, size: int) -> bytes:
+        number = self.asked[self.place] = self.asked.get(self.place, 0) + 1
+        return hashlib.sha256(f"{self.place} {number}".encode()).digest()[:size]
+
+
+_KEYS = _Keys()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _repeatable_keys() -> Iterator[None]:
+    """A failure can be seen again: `Draws.system` gives keys that follow from who asks for them.
+
+    Programs that a test starts have the operating system's keys, as everybody else has.
+    """
+    from sfumato import draws
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(draws, "fresh_key", _KEYS.next)
+        yield
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef: Any, request: pytest.FixtureRequest) -> Iterator[None]:
+    """What many tests share draws alike, whichever of them is the first."""
+    before, _KEYS.place = _KEYS.place, f"{fixturedef.baseid} {fixturedef.argname}"
+    if hasattr(request, "param_index"):
+        _KEYS.place += f" {request.param_index}"
+    if fixturedef.scope == "function":
+        _KEYS.place += f" {request.node.nodeid}"
+    try:
+        return (yield)
+    finally:
+        _KEYS.place = before
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    _KEYS.place = item.nodeid
+    _KEYS.asked.pop(item.nodeid, None)
+    return (yield)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What tests share is made once: `--dist loadgroup` keeps its users in one process."""
     for item in items:

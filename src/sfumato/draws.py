@@ -41,6 +41,8 @@ __all__ = [
 
 BoolArray = npt.NDArray[np.bool_]
 
+fresh_key = secrets.token_bytes
+
 KEY_BYTES = 32
 _LEAST_BYTES = 8  # different ones in a key; fewer come up with a chance below 2e-37
 
@@ -85,7 +87,7 @@ class Draws:
     @classmethod
     def system(cls) -> Draws:
         """A fresh key from the operating system, forgotten with this object."""
-        return cls(secrets.token_bytes(KEY_BYTES))
+        return cls(fresh_key(KEY_BYTES))
 
     @classmethod
     def from_seed(cls, seed: int) -> Draws:

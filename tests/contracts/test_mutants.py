@@ -511,13 +511,14 @@ def exchange_listed_values(copy: Copy) -> None:
     copy.listing(change)
 
 
-def double_a_listed_value(copy: Copy) -> None:
-    """One value stands for another in its bucket: above the ceiling."""
+def list_one_value_for_all(copy: Copy) -> None:
+    """One value stands for every other in its bucket: above any ceiling below 1."""
 
     def change(rows: list[dict[str, Any]]) -> None:
-        mates = [row for row in rows if row["bucket"] == rows[0]["bucket"]]
-        mates[0]["count"] += mates[1]["count"]
-        rows.remove(mates[1])
+        kept, *others = [row for row in rows if row["bucket"] == rows[0]["bucket"]]
+        kept["count"] += sum(other["count"] for other in others)
+        for other in others:
+            rows.remove(other)
 
     copy.listing(change)
 
@@ -580,7 +581,7 @@ LISTS_CHANGED = [
     move_a_record,
     swap_a_value_into_a_bucket,
     exchange_listed_values,
-    double_a_listed_value,
+    list_one_value_for_all,
     list_one_more,
     forget_a_bucket,
     claim_another_fake,
@@ -715,13 +716,15 @@ CAUGHT_BY: dict[str, tuple[str, ...]] = {
     "deal_by_age_inside_blocks": ("dealing",),
     "publish_the_truth": ("agreement",),
     "publish_the_truth_for_some": ("agreement",),
-    "pour_one_value_into_another": ("subgroups", "value-counts", "fit"),
+    "pour_one_value_into_another": (
+        "subgroups", "value-counts", "fit", "agreement", "decoy-counts",
+    ),
     "show_one_value_only": ("subgroups", "value-counts"),
     "swap_buckets": ("members", "opening"),
     "move_a_record": ("bucket-sizes", "opening"),
     "swap_a_value_into_a_bucket": ("members",),
     "exchange_listed_values": ("members",),
-    "double_a_listed_value": ("ceilings",),
+    "list_one_value_for_all": ("ceilings",),
     "list_one_more": ("bucket-sizes",),
     "forget_a_bucket": ("opening",),
     "claim_another_fake": ("bucket-sizes", "opening"),
