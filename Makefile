@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test tools lint bench papers clean
+.PHONY: demo test test-all tools lint bench papers clean
 
 demo: $(STAMP)
 	$(BIN)/sfumato demo
@@ -14,7 +14,11 @@ test: $(STAMP) tools
 	$(BIN)/ruff format --check -q src papers tests benchmarks
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest -n 2 --dist loadgroup
+	$(BIN)/pytest -n 2 --dist loadgroup -m "not slow"
+
+# What CI runs: everything, the dear tests too
+test-all: test
+	$(BIN)/pytest -n 2 --dist loadgroup -m slow
 
 # What some tests need beyond Python; a test whose program is missing is skipped by name
 tools:
