@@ -13,6 +13,7 @@ from sfumato.columns import Column, Kind, Range, Role, Values, list_some
 from sfumato.errors import DataError, SfumatoError, UsageError
 from sfumato.shown import html_table
 from sfumato.table.bins import Bins, is_number
+from sfumato.table.declared import check_roles, hierarchy_of, kinds_of, names_of, stated_domain
 from sfumato.table.hierarchy import Hierarchy
 from sfumato.table.quasi_k import Merged, merge_quasi
 from sfumato.table.reading import Header, Reading
@@ -24,8 +25,6 @@ from sfumato.textform import rational
 Missing = Literal["refuse", "value", "drop"]
 
 MOST_ROWS_PER_PERSON = 250
-_EXACT = 1 << 53  # up to here a float that is whole is the number that was written
-_MOST_STATED = 1 << 20  # values that a range of whole numbers may list
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,23 +184,23 @@ def read(
             "Rename them so that every column has a name of its own."
         )
     roles = {
-        "quasi": _names(quasi),
-        "sensitive": _names(sensitive),
+        "quasi": names_of(quasi),
+        "sensitive": names_of(sensitive),
         "key": (key,) if key else (),
         "person": (person,) if person else (),
-        "drop": _names(drop),
+        "drop": names_of(drop),
     }
     if drop_rest:
         named = {name for columns in roles.values() for name in columns}
         roles["drop"] += tuple(name for name in names if name not in named)
-    _check_roles(roles, names, source.label)
+    check_roles(roles, names, source.label)
     published = (*roles["quasi"], *roles["sensitive"])
     source, steps = _recoded(source, wanted, published)
-    kinds = _kinds(source, published, _names(numeric), _names(categorical))
+    kinds = kinds_of(source, published, names_of(numeric), names_of(categorical))
     if missing not in ("refuse", "value", "drop"):
         raise UsageError(f"'missing' must be refuse, value or drop. Got {missing!r} instead.")
     trees = {
-        column: _hierarchy(column, path, roles["quasi"], kinds)
+        column: hierarchy_of(column, path, roles["quasi"], kinds)
         for column, path in (hierarchies or {}).items()
     }
     merged = None
@@ -224,9 +223,9 @@ def read(
         )
         merged, trees = Merged(int(least), given, trees, loss), {}
         published = (*roles["quasi"], *roles["sensitive"])
-        kinds = _kinds(source, roles["quasi"], (), ()) | kinds
+        kinds = kinds_of(source, roles["quasi"], (), ()) | kinds
     stated = {
-        column: _domain(column, text, published, kinds, source)
+        column: stated_domain(column, text, published, kinds, source)
         for column, text in (domain or {}).items()
     }
     for column, recodes in steps.items():
@@ -292,158 +291,6 @@ def _recoded(
             raise UsageError(f"A recode is given for {column!r}, which is not published.")
         source, done[column] = recodes.apply(source, column)
     return source, done
-
-
-def _hierarchy(
-    column: str, path: str | Path | Hierarchy, quasi: tuple[str, ...], kinds: Mapping[str, Kind]
-) -> Hierarchy:
-    if isinstance(path, Hierarchy):
-        return path
-    if column not in quasi or kinds[column] != "categorical":
-        raise UsageError(f"Hierarchies are for categorical quasi columns; {column!r} is not one.")
-    return Hierarchy.read(path)
-
-
-def _publishable(kind: pa.DataType) -> bool:
-    """Whether a Parquet file gives this type back, and SQL can compare it."""
-    types = pa.types
-    if types.is_decimal(kind):
-        return bool(types.is_decimal128(kind))
-    return bool(
-        types.is_integer(kind)
-        or types.is_floating(kind)
-        or types.is_boolean(kind)
-        or types.is_string(kind)
-        or types.is_binary(kind)
-        or types.is_date(kind)
-        or types.is_time(kind)
-        or types.is_timestamp(kind)
-    )
-
-
-def _names(given: Sequence[str] | str) -> tuple[str, ...]:
-    parts = given.split(",") if isinstance(given, str) else given
-    return tuple(part.strip() for part in parts if part.strip())
-
-
-def _check_roles(roles: Mapping[str, tuple[str, ...]], names: list[str], label: str) -> None:
-    available = f"The columns are: {list_some(names, most=50)}."
-    owner: dict[str, str] = {}
-    for role, columns in roles.items():
-        for column in columns:
-            if column not in names:
-                raise DataError(f"{label} has no column {column!r} (named as {role}). {available}")
-            if column in owner:
-                raise DataError(
-                    f"Column {column!r} is named as {owner[column]} and as {role}. "
-                    "Every column has one role."
-                )
-            owner[column] = role
-    if not roles["sensitive"]:
-        raise DataError(f"Name at least one sensitive column. {available}")
-    undeclared = [name for name in names if name not in owner]
-    if undeclared:
-        raise DataError(
-            f"{label} has columns without a role: {list_some(undeclared, most=50)}. Declare each "
-            "as quasi, sensitive, key, person or drop; nothing is published by accident. "
-            "--drop-rest drops them all."
-        )
-    lower: dict[str, str] = {}
-    for name in (*roles["quasi"], *roles["sensitive"]):
-        if name.lower() in lower:
-            raise DataError(
-                f"The columns {lower[name.lower()]!r} and {name!r} of {label} differ only in case, "
-                "which SQL cannot tell apart. Rename one."
-            )
-        lower[name.lower()] = name
-    for own in ("part", "bucket", *(f"part_{name}".lower() for name in roles["sensitive"])):
-        if own in lower:
-            raise DataError(
-                f"A release uses the column name {own!r} itself. Rename that column of {label}."
-            )
-
-
-def _kinds(
-    source: Source,
-    published: tuple[str, ...],
-    numeric: tuple[str, ...],
-    categorical: tuple[str, ...],
-) -> dict[str, Kind]:
-    for column in (*numeric, *categorical):
-        if column not in published:
-            raise DataError(f"{column!r} is not a quasi or sensitive column, so it has no kind.")
-    kinds: dict[str, Kind] = {}
-    for column in published:
-        kind = source.schema.field(column).type
-        if pa.types.is_null(kind):
-            raise DataError(
-                f"Column {column!r} of {source.label} has no value in any row, so nothing says "
-                "what its values would be. Drop it."
-            )
-        if column in source.foreign or not _publishable(kind):
-            there = source.foreign.get(column, kind)
-            raise DataError(
-                f"Column {column!r} of {source.label} is {there}: only numbers, texts, booleans, "
-                "dates and times can be published. Convert it first, or drop it."
-            )
-        if column in numeric and not is_number(kind):
-            raise DataError(f"Column {column!r} of {source.label} is {kind}, not numeric.")
-        is_numeric = column in numeric or (is_number(kind) and column not in categorical)
-        kinds[column] = "numeric" if is_numeric else "categorical"
-    return kinds
-
-
-def _domain(
-    column: str,
-    given: str | Sequence[Any],
-    published: tuple[str, ...],
-    kinds: Mapping[str, Kind],
-    source: Source,
-) -> Values | Range:
-    if column not in published:
-        raise DataError(f"A domain is stated for {column!r}, which is not a published column.")
-    kind = source.schema.field(column).type
-    if isinstance(given, str) and ".." in given:
-        low, _, high = given.partition("..")
-        try:
-            ends = [float(low), float(high)]
-        except ValueError:
-            raise UsageError(
-                f"Cannot read the domain {given!r}: write for example 16..93."
-            ) from None
-        if not is_number(kind):
-            raise UsageError(
-                f"The domain {given!r} is a range, but column {column!r} is {kind}. "
-                "List its values."
-            )
-        exact = all(end.is_integer() and abs(end) <= _EXACT for end in ends)
-        first, last = (int(end) if exact else end for end in ends)
-        if not first <= last:
-            raise UsageError(f"The domain {given!r} of column {column!r} ends before it begins.")
-        if kinds[column] == "categorical":
-            if not exact or not pa.types.is_integer(kind):
-                raise UsageError(
-                    f"The domain {given!r} is a range, but column {column!r} is categorical. "
-                    "List its values."
-                )
-            if last - first >= _MOST_STATED:
-                raise UsageError(
-                    f"The domain {given!r} of column {column!r} has {last - first + 1:,} values; "
-                    f"state at most {_MOST_STATED:,}."
-                )
-            return Values(tuple(range(int(first), int(last) + 1)))
-        return Range(first, last)
-    parts = [part.strip() for part in given.split(",")] if isinstance(given, str) else list(given)
-    try:
-        typed = pa.array(parts).cast(kind) if isinstance(given, str) else pa.array(parts, kind)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
-        raise UsageError(
-            f"The domain stated for column {column!r} does not fit its type {kind}."
-        ) from None
-    values = tuple(typed.to_pylist())
-    if len(set(values)) != len(values):
-        raise UsageError(f"The domain stated for column {column!r} names a value twice.")
-    return Values(values)
 
 
 __all__ = [
