@@ -39,6 +39,9 @@ from sfumato.outlook.description import Description as Description
 from sfumato.queries import Answer as Answer
 from sfumato.queries import OpenedRelease as OpenedRelease
 from sfumato.queries import open as open
+from sfumato.release.signing import Signature as Signature
+from sfumato.release.signing import sign as sign
+from sfumato.release.signing import verify as verify
 from sfumato.table import Table as Table
 from sfumato.table import read as read
 from sfumato.version import __version__ as __version__

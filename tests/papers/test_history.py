@@ -16,6 +16,8 @@ from sfumato.engines.publishing import publish
 from sfumato.errors import UsageError
 from sfumato.table import Table
 
+pytestmark = pytest.mark.slow
+
 PROMISE = "rho-privacy(0.08, 1/3)"
 
 

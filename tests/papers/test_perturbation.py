@@ -13,6 +13,8 @@ from papers import PAPERS, reproduce
 from sfumato.errors import UsageError
 from sfumato.pages.tables import Reproduction
 
+pytestmark = pytest.mark.slow
+
 DATA = Path(os.environ.get("SFUMATO_DATA", Path(__file__).parents[3] / "shared" / "data"))
 
 

@@ -12,6 +12,8 @@ from papers.reconstruction.data import adult
 from papers.reconstruction.figures import PRINTED_ADULT, merging
 from sfumato.pages.tables import Reproduction
 
+pytestmark = pytest.mark.slow
+
 DATA = Path(os.environ.get("SFUMATO_DATA", Path(__file__).parents[3] / "shared" / "data"))
 
 

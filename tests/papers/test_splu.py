@@ -14,6 +14,8 @@ from papers.splu.figures import Setting
 from papers.splu.methods import Pool
 from sfumato.draws import Draws
 
+pytestmark = pytest.mark.slow
+
 SETTING = Setting(conditions=60, queries=30, runs=1, groups=(2, 4))
 
 

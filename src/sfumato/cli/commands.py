@@ -1,4 +1,4 @@
-"""describe, publish, query, audit, generate, keygen, demo."""
+"""describe, publish, query, audit, generate, demo."""
 
 from __future__ import annotations
 
@@ -124,6 +124,9 @@ def publish(
     receipt: Annotated[
         Path | None, typer.Option(help="Private file with which 'audit --receipt' repeats it all.")
     ] = None,
+    sign: Annotated[
+        Path | None, typer.Option(help="Sign it with this private key; see 'keygen --signing'.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Publish a table under a promise."""
@@ -157,6 +160,7 @@ def publish(
             progress=line.callback,
             trace=trace,
             receipt=receipt,
+            sign=sign,
             **roles,
         )
     if merges is not None:
@@ -297,26 +301,6 @@ def generate(
         print(f"Wrote {rows:,} rows to {out}")
         whose = f" --person {person}" if person else ""
         print(f"  --quasi {','.join(roles.quasi)} --sensitive {roles.sensitive}{whose}")
-
-
-@app.command()
-def keygen(
-    file: Annotated[Path, typer.Argument(help="Where to write the key; must not exist.")],
-    as_json: Json = False,
-) -> None:
-    """Make a key for --key-file. Keep it secret: it undoes the draws."""
-    import os
-    import secrets
-
-    from sfumato.draws import KEY_BYTES
-    from sfumato.private import create_private
-
-    with os.fdopen(create_private(file, "key"), "w", encoding="ascii") as opened:
-        opened.write(secrets.token_hex(KEY_BYTES) + "\n")
-    if as_json:
-        show_json({"key_file": str(file)})
-    else:
-        print(f"Wrote a new key to {file}, readable by you alone.")
 
 
 @app.command()

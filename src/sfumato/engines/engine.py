@@ -34,7 +34,7 @@ class RunOptions:
 
     `joint` asks for a promise about all sensitive columns together.
     `release` is where the release will be, `trace` a private folder for what an audit can follow
-    the plan by.
+    the plan by, `sign` what puts the steward's signature into a folder.
     """
 
     release: Path
@@ -45,6 +45,7 @@ class RunOptions:
     progress: Progress = no_progress
     trace: Path | None = None
     joint: bool = False
+    sign: Callable[[Path], None] | None = None
 
 
 @dataclass(frozen=True)
