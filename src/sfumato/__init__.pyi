@@ -13,6 +13,7 @@ from sfumato.engines.publishing import publish as publish
 from sfumato.errors import BundleError as BundleError
 from sfumato.errors import DataError as DataError
 from sfumato.errors import InfeasibleGuarantee as InfeasibleGuarantee
+from sfumato.errors import LimitReached as LimitReached
 from sfumato.errors import QueryError as QueryError
 from sfumato.errors import SfumatoError as SfumatoError
 from sfumato.errors import UsageError as UsageError
@@ -30,6 +31,7 @@ from sfumato.guarantees import ReconstructionPrivacy as ReconstructionPrivacy
 from sfumato.guarantees import RhoPrivacy as RhoPrivacy
 from sfumato.guarantees import SmallSum as SmallSum
 from sfumato.guarantees import parse_guarantee as parse_guarantee
+from sfumato.limits import limited as limited
 from sfumato.mechanisms import parse_mechanism as parse_mechanism
 from sfumato.outlook.advise import Advice as Advice
 from sfumato.outlook.advise import Cost as Cost

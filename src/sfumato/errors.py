@@ -44,6 +44,12 @@ class SingularOperator(QueryError):
     """The release cannot tell some values apart, so no unbiased estimate exists."""
 
 
+class LimitReached(SfumatoError):
+    """The work took more time, memory, disk or output than it may: which, and how to allow more."""
+
+    exit_code = 6
+
+
 class WeakPromiseWarning(UserWarning):
     """Something makes a release protect less, or answer worse, than its reader may expect."""
 

@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sfumato.errors import LeftoverWarning
+from sfumato.limits import database_memory, interrupt_at_end, spill_allowed
 
 if TYPE_CHECKING:
     import duckdb
 
-MEMORY_LIMIT = "512MB"
 PREFIX = "sfumato-scratch-"
 _held: dict[Path, int] = {}  # the folders of this process, and the locks on them
 
@@ -46,16 +46,21 @@ def scratch_space() -> Iterator[Path]:
         _removed(folder)
 
 
-def scratch_database(threads: int | None = None) -> duckdb.DuckDBPyConnection:
-    """An in-memory database under a memory limit that spills into a private folder."""
+def scratch_database(threads: int | None = None, *, columns: int = 1) -> duckdb.DuckDBPyConnection:
+    """An in-memory database under a memory limit that spills into a private folder.
+
+    It will hold, sort or count so many `columns` at once. Time, memory and disk are those of
+    `sfumato.limits`.
+    """
     import duckdb
 
     folder = _made()
     try:
         connection = duckdb.connect(
             config={
-                "memory_limit": MEMORY_LIMIT,
+                "memory_limit": f"{database_memory(columns)}B",
                 "temp_directory": str(folder),
+                "max_temp_directory_size": f"{spill_allowed()}B",
                 **({} if threads is None else {"threads": threads}),
             }
         )
@@ -63,6 +68,7 @@ def scratch_database(threads: int | None = None) -> duckdb.DuckDBPyConnection:
         _removed(folder)
         raise
     weakref.finalize(connection, _removed, folder)
+    interrupt_at_end(connection)
     return connection
 
 

@@ -10,6 +10,7 @@ from sfumato.cli.app import app
 from sfumato.cli.options import (
     Json,
     Origin,
+    limit_flags,
     table_flags,
 )
 from sfumato.cli.show import ProgressLine, show_json
@@ -17,6 +18,7 @@ from sfumato.errors import UsageError
 
 
 @app.command()
+@limit_flags()
 @table_flags
 def advise(
     table: Origin,

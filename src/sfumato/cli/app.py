@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import signal
 import sys
 import tomllib
 import warnings
@@ -15,6 +14,7 @@ import typer
 
 from sfumato.cli import stopping
 from sfumato.errors import SfumatoError, UsageError
+from sfumato.limits import limit_behind
 from sfumato.table_options import TABLE_OPTIONS
 from sfumato.version import __version__
 
@@ -168,17 +168,20 @@ def _run(program: typer.Typer) -> int:
         return 1
     except stopping.Stopped as stopped:
         _complain(stopping.message(stopped.number))
-        return 128 + stopped.number
+        return stopping.exit_code(stopped.number)
     except KeyboardInterrupt:
-        _complain(stopping.message(signal.SIGINT))
-        return 130
+        _complain(stopping.message(stopping.received()))
+        return stopping.exit_code(stopping.received())
     except OSError as error:
         where = f" {str(error.filename)!r}" if error.filename else ""
         _complain(f"Cannot use{where or ' a file'}: {error.strerror or error}.")
         return 2
-    except MemoryError:
-        _complain("Out of memory. Close other programs, or use a machine with more memory.")
-        return 2
+    except Exception as error:
+        reached = limit_behind(error)
+        if reached is None:
+            raise
+        _complain(str(reached))
+        return reached.exit_code
     return 0
 
 

@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sfumato.cli.app import app
-from sfumato.cli.options import reading_flags
+from sfumato.cli.options import (
+    limit_flags,
+    reading_flags,
+)
 from sfumato.cli.show import show_json
 from sfumato.errors import UsageError
 
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
 
 
 @app.command()
+@limit_flags()
 @reading_flags
 def attack(
     table: Annotated[str, typer.Argument(help="The raw table behind the release.")],

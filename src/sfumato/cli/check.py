@@ -8,12 +8,17 @@ from typing import Annotated, Any
 import typer
 
 from sfumato.cli.app import app
-from sfumato.cli.options import Origin, reading_flags
+from sfumato.cli.options import (
+    Origin,
+    limit_flags,
+    reading_flags,
+)
 from sfumato.cli.show import show_json
 from sfumato.errors import UsageError
 
 
 @app.command()
+@limit_flags()
 @reading_flags
 def check(
     table: Origin,

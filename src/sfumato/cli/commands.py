@@ -9,6 +9,7 @@ import typer
 
 from sfumato.cli.app import app
 from sfumato.cli.options import (
+    QUESTION,
     Bound,
     Folder,
     Json,
@@ -17,11 +18,13 @@ from sfumato.cli.options import (
     Significance,
     Threads,
     chosen_mechanism,
+    limit_flags,
     reading_flags,
     table_flags,
 )
 from sfumato.cli.show import ProgressLine, show_json
 from sfumato.errors import DataError
+from sfumato.limits import MAX_ROWS, limited
 from sfumato.table_options import pairs
 
 if TYPE_CHECKING:
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
 
 
 @app.command()
+@limit_flags()
 @table_flags
 def describe(
     table: Origin,
@@ -59,6 +63,7 @@ def describe(
 
 
 @app.command()
+@limit_flags()
 @table_flags
 def publish(
     table: Origin,
@@ -185,6 +190,7 @@ def _with_fakes(mechanism: str | None, fakes: int, resist: bool) -> Mechanism | 
 
 
 @app.command()
+@limit_flags(timeout=QUESTION)
 def query(
     release: Folder,
     sql: Annotated[str, typer.Argument(help="SELECT … FROM release …")],
@@ -202,13 +208,14 @@ def query(
         str, typer.Option(help="What sums over the records: local, or spark.")
     ] = "local",
     threads: Threads = None,
+    max_rows: Annotated[int, typer.Option(help="The largest answer, in rows.")] = MAX_ROWS,
     as_json: Json = False,
 ) -> None:
     """Ask SQL of a release and get answers with error bars."""
     from sfumato.queries import open_release
     from sfumato.queries.estimators import estimated_by
 
-    with ProgressLine("halves") as line:
+    with ProgressLine("halves") as line, limited(rows=max_rows):
         answer = open_release(release, engine=engine).sql(
             sql,
             confidence=confidence,
@@ -228,6 +235,7 @@ def query(
 
 
 @app.command()
+@limit_flags()
 @reading_flags
 def audit(
     table: Origin,

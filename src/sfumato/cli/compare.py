@@ -11,12 +11,14 @@ from sfumato.cli.app import app
 from sfumato.cli.options import (
     Json,
     Origin,
+    limit_flags,
     table_flags,
 )
 from sfumato.cli.show import ProgressLine, show_json
 
 
 @app.command()
+@limit_flags()
 @table_flags
 def compare(
     table: Origin,

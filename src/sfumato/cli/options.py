@@ -12,8 +12,12 @@ from typing import Annotated, Any
 
 import typer
 
+from sfumato.cli import stopping
 from sfumato.errors import UsageError
+from sfumato.limits import limited, memory_of_machine, size
 from sfumato.table_options import TABLE_OPTIONS, TableOption
+
+QUESTION = 120.0  # seconds that a question may take, here and on the page
 
 Origin = Annotated[
     str,
@@ -47,6 +51,54 @@ def _limit_threads(given: int | None) -> int | None:
 Threads = Annotated[
     int | None, typer.Option(help="Threads to use; all by default.", callback=_limit_threads)
 ]
+
+
+def limit_flags(
+    timeout: float = 0.0,
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command the flags that limit its time, memory, disk and output, and hold it to them.
+
+    `timeout` is the usual one in seconds, 0 for none.
+    """
+    flags = [
+        _named_flag("timeout", float, timeout, "Seconds after which to stop; 0 for never."),
+        _named_flag("memory_limit", str | None, None, "Memory to use; half of the machine's."),
+        _named_flag("spill_limit", str | None, None, "Disk to use; half of what is free."),
+    ]
+
+    def added(command: Callable[..., None]) -> Callable[..., None]:
+        own = inspect.signature(command, eval_str=True).parameters
+        listed = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in own.values()]
+
+        @wraps(command)
+        def run(**named: Any) -> None:
+            seconds, memory, spill = (named.pop(flag.name) for flag in flags)
+            if seconds < 0:
+                raise UsageError(f"--timeout takes seconds from 0 up. Got {seconds:g} instead.")
+            most = size(memory, "--memory-limit") if memory else memory_of_machine() // 2
+            disk = size(spill, "--spill-limit") if spill else None
+            with stopping.held_to(seconds, most), limited(memory=most, spill=disk):
+                command(**named)
+
+        return _signed(run, [*listed, *flags])
+
+    return added
+
+
+def _named_flag(name: str, kind: Any, default: Any, words: str) -> inspect.Parameter:
+    return inspect.Parameter(
+        name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=typer.Option(default, f"--{name.replace('_', '-')}", help=words),
+        annotation=kind,
+    )
+
+
+def _signed(run: Callable[..., None], listed: list[inspect.Parameter]) -> Callable[..., None]:
+    """Show the command line these parameters."""
+    run.__signature__ = inspect.Signature(listed)  # type: ignore[attr-defined]
+    run.__annotations__ = {each.name: each.annotation for each in listed}
+    return run
 
 
 def table_flags(command: Callable[..., None]) -> Callable[..., None]:
@@ -102,9 +154,7 @@ def _with_flags(
     def run(**named: Any) -> None:
         handed({option: named.pop(option.name) for option in options}, named)
 
-    run.__signature__ = inspect.Signature(listed)  # type: ignore[attr-defined]
-    run.__annotations__ = {each.name: each.annotation for each in listed}
-    return run
+    return _signed(run, listed)
 
 
 def _flag(option: TableOption) -> inspect.Parameter:

@@ -8,11 +8,17 @@ from typing import Annotated, Any
 import typer
 
 from sfumato.cli.app import app
-from sfumato.cli.options import Folder, Json, reading_flags
+from sfumato.cli.options import (
+    Folder,
+    Json,
+    limit_flags,
+    reading_flags,
+)
 from sfumato.cli.show import ProgressLine, show_json
 
 
 @app.command()
+@limit_flags()
 @reading_flags
 def report(
     release: Folder,

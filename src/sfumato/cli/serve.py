@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
@@ -10,9 +9,9 @@ from typing import Annotated
 import typer
 
 from sfumato.cli.app import app
+from sfumato.cli.options import QUESTION
 from sfumato.errors import UsageError
-
-_UNITS = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+from sfumato.limits import memory_of_machine, size
 
 
 @app.command()
@@ -36,6 +35,9 @@ def serve(
     memory_limit: Annotated[
         str | None, typer.Option(help="Memory per job; half of the machine's by default.")
     ] = None,
+    timeout: Annotated[
+        float, typer.Option(min=1, help="Seconds that a question may take.")
+    ] = QUESTION,
     jobs: Annotated[int, typer.Option(min=1, help="Jobs that run at once.")] = 2,
     no_browser: Annotated[
         bool, typer.Option("--no-browser", help="Do not open a browser.")
@@ -49,7 +51,7 @@ def serve(
         )
     from sfumato.cli import stopping
     from sfumato.web.app import Settings
-    from sfumato.web.server import check_host, listen, memory_of_machine
+    from sfumato.web.server import check_host, listen
     from sfumato.web.server import serve as run
 
     stopping.leave()  # the server has handlers of its own
@@ -59,6 +61,7 @@ def serve(
         data=tuple(data or ()),
         upload_limit=size(upload_limit, "--upload-limit"),
         memory_limit=memory,
+        timeout=timeout,
         jobs=jobs,
     )
     sock = listen(check_host(host, i_understand), port)
@@ -81,14 +84,6 @@ def usual_state() -> Path:
 
     base = os.environ.get("XDG_STATE_HOME")
     return (Path(base) if base else Path.home() / ".local" / "state") / "sfumato"
-
-
-def size(text: str, flag: str) -> int:
-    """A size such as 2GB in bytes."""
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]B)?\s*", text.upper())
-    if match is None or float(match.group(1)) <= 0:
-        raise UsageError(f"{flag} takes a size such as 500MB or 2GB. Got {text!r} instead.")
-    return int(float(match.group(1)) * _UNITS[match.group(2) or ""])
 
 
 def open_browser(address: str, state: Path) -> None:

@@ -1,20 +1,32 @@
 """Signals that end the program: everything is taken away first, and one line says so.
 
 TERM and HUP become an exception, as INT is one already, so that every folder goes the way it goes
-after an error. A long computation outside Python notices an exception only when it is over; a
-watcher gives it a moment, then removes the folders itself and ends the process.
+after an error. So does an alarm when a limit is reached. A long computation outside Python notices
+an exception only when it is over; a watcher gives it a moment, then removes the folders itself and
+ends the process.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import sys
 import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
 
+from sfumato.errors import LimitReached
+from sfumato.limits import too_long, too_much
+
 GRACE = 5.0  # seconds until the watcher ends the process
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+LOOK = 0.1  # seconds between two looks at the limits
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM)
+_reason = ""  # why there was an alarm
+_received = signal.SIGINT  # what DuckDB's own word for an interruption stands for
 
 
 class Stopped(BaseException):
@@ -26,7 +38,58 @@ class Stopped(BaseException):
 
 
 def message(number: int) -> str:
+    if number == signal.SIGALRM:
+        return f"{_reason} Nothing was left behind."
     return f"Stopped by {signal.Signals(number).name}. Nothing was left behind."
+
+
+def exit_code(number: int) -> int:
+    return LimitReached.exit_code if number == signal.SIGALRM else 128 + number
+
+
+def received() -> int:
+    """The signal that interrupts the program."""
+    return _received
+
+
+@contextmanager
+def held_to(seconds: float, memory: int) -> Iterator[None]:
+    """End the program after so many seconds, 0 for never, or when it takes so many bytes.
+
+    Looked at from beside, because a process that the system refuses memory may crash, and then it
+    cannot tidy up. Nothing to do outside the main thread.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    over = threading.Event()
+    threading.Thread(target=_guard, args=(seconds, memory, over), daemon=True).start()
+    try:
+        yield
+    finally:
+        over.set()
+
+
+def _guard(seconds: float, memory: int, over: threading.Event) -> None:
+    global _reason
+    ends = time.monotonic() + seconds if seconds else math.inf
+    while not over.wait(LOOK):
+        if time.monotonic() >= ends:
+            _reason = too_long(seconds)
+        elif _own_memory() > memory:
+            _reason = too_much()
+        if _reason and not over.is_set():
+            os.kill(os.getpid(), signal.SIGALRM)
+            return
+
+
+def _own_memory() -> int:
+    """Bytes that this process holds in memory, without the files that it looks at."""
+    try:
+        words = Path("/proc/self/statm").read_text().split()
+    except OSError:  # not Linux: the database's own limit holds
+        return 0
+    return (int(words[1]) - int(words[2])) * os.sysconf("SC_PAGE_SIZE")
 
 
 def watch() -> None:
@@ -53,6 +116,8 @@ def leave() -> None:
 
 
 def _stop(number: int, frame: FrameType | None) -> None:
+    global _received
+    _received = signal.Signals(number)
     for each in _SIGNALS:  # once is enough: a second signal must not interrupt the tidying
         signal.signal(each, signal.SIG_IGN)
     raise Stopped(number)
@@ -71,4 +136,4 @@ def _watcher(read: int) -> None:
     remove_unfinished()
     remove_all()
     sys.stderr.write(f"sfumato: {message(seen[0])}\n")
-    os._exit(128 + seen[0])
+    os._exit(exit_code(seen[0]))

@@ -117,7 +117,7 @@ def exposure_of(
     Cost: one pass over the quasi columns, and one over the list of the buckets.
     """
     smallest = None
-    with scratch_database() as connection:
+    with scratch_database(columns=len(release.quasi)) as connection:
         if isinstance(release, BucketedRelease):
             listed = scan([release.file("sensitive")])
             # every bucket lists so many fakes besides its records

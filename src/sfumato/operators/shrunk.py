@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sfumato.draws import IntArray
+from sfumato.limits import current_limits
 from sfumato.operators.base import FloatArray
 from sfumato.operators.bucketed import ListedEstimated, by_profile, inside_forms, summed
 from sfumato.operators.estimator import Estimator, Forms, Moments, Statistic, Totals, sum_by
@@ -54,6 +55,7 @@ class ShrunkEstimated(ListedEstimated):
             yield 0, self._order, self._pool_fits[number]
             return
         for low in range(0, self.pools, step):
+            current_limits().check()
             high = min(low + step, self.pools)
             classes = self._order[self._starts[low] : self._starts[high]]
             yield low, classes, self._fit_pools(number, low, high)

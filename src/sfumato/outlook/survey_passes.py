@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from sfumato.columns import value_to_json
 from sfumato.engines.counting import Progress
 from sfumato.errors import DataError
+from sfumato.limits import limit_behind
 from sfumato.scratch import scratch_database
 from sfumato.table import is_number
 from sfumato.table.sources import ParquetSource, Source
@@ -130,13 +131,16 @@ def _ask(source: Source, places: Sequence[int], parts: Sequence[str], progress: 
     kinds = [source.schema.field(name).type for name in names]
     types = [_countable(pa.nulls(0, kind)).type for kind in kinds]
     schema = pa.schema(list(zip(aliases, types, strict=True)))
-    with scratch_database() as connection:
+    with scratch_database(columns=len(aliases)) as connection:
         connection.register("people", pa.RecordBatchReader.from_batches(schema, renamed()))
         try:
             return connection.execute(f"SELECT {', '.join(parts)} FROM people").fetchall()[0]
         except duckdb.Error as error:
             if failures:
                 raise failures[0] from None
+            reached = limit_behind(error)
+            if reached is not None:
+                raise reached from None
             raise DataError(
                 f"{source.label} cannot be looked at ({type(error).__name__}). It may be damaged, "
                 "or need more memory than there is."

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from sfumato.draws import BoolArray
 from sfumato.errors import QueryError
+from sfumato.limits import check_rows
 from sfumato.operators.base import FloatArray
 from sfumato.operators.bucketed import summed
 from sfumato.operators.estimator import Estimated, Forms, Moments, Totals
@@ -71,6 +72,7 @@ def answer(release: Release, question: Question, request: Request) -> Answer:
     else:
         table = session.run(answer_statement(question, last), {last: tables[last]})
     names = [output.name for output in question.outputs if output.of == "aggregate"]
+    check_rows(len(table))
     table = source.finish(question, table, names)
     return Answer(table, tuple(names), request.confidence, evaluation.estimator)
 
@@ -155,6 +157,7 @@ class Evaluation:
         _check_numbers(plan, domains)
         lines = source.lines(plan)
         classes = Classes.read(lines, plan)
+        check_rows(len(classes.first_of_key))
         sums = plan.moments_of(lines)
         if columns:
             shown = {name: lines.column(short) for name, short in plan.shown.items()}

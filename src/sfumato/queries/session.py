@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 from sqlglot import exp
 
-from sfumato.errors import QueryError
+from sfumato.errors import QueryError, SfumatoError
+from sfumato.limits import (
+    current_limits,
+    database_memory,
+    interrupted_in_time,
+    limit_behind,
+    spill_allowed,
+)
 from sfumato.queries.dialect import Node, sql_text
 from sfumato.queries.statements import RecordSums, named, select, settings, view_of_records
 from sfumato.scratch import scratch_folder
@@ -22,7 +29,7 @@ if TYPE_CHECKING:
 
     from sfumato.release import Release
 
-MEMORY_LIMIT = "1GB"
+_BASE = 10**9  # bytes for the questions to a narrow release
 Made = TypeVar("Made")
 
 
@@ -38,8 +45,9 @@ def locked_database(
     import duckdb
 
     connection = duckdb.connect(":memory:")
-    spill = str(scratch_folder(connection))
-    connection.execute(";".join(settings(paths, spill, MEMORY_LIMIT, threads)))
+    folder = str(scratch_folder(connection))
+    memory = database_memory(len(names), _BASE)
+    connection.execute(";".join(settings(paths, folder, memory, spill_allowed(), threads)))
     connection.execute(view_of_records(paths, list(names.values())))
     return connection
 
@@ -102,7 +110,8 @@ class Session:
             for name, table in tables.items():
                 cursor.register(name, table)
             text = statement if isinstance(statement, str) else sql_text(statement, last=True)
-            yield cursor.sql(text)
+            with interrupted_in_time(cursor):
+                yield cursor.sql(text)
         except duckdb.Error as error:
             raise translated(error) from None
         finally:
@@ -123,8 +132,8 @@ def _distinct_names(names: list[str]) -> dict[str, str]:
     return found
 
 
-def translated(error: duckdb.Error) -> QueryError:
-    return QueryError(problem(error))
+def translated(error: duckdb.Error) -> SfumatoError:
+    return limit_behind(error) or QueryError(problem(error))
 
 
 def problem(error: duckdb.Error) -> str:
@@ -136,7 +145,7 @@ def problem(error: duckdb.Error) -> str:
     )
 
 
-_Place = tuple[int, int | None, int]
+_Place = tuple[int, int | None, int, int | None, int | None]
 _sessions: dict[_Place, tuple[weakref.ref[Release], Session]] = {}
 _sessions_lock = threading.Lock()
 
@@ -146,7 +155,8 @@ def session_of(release: Release, threads: int | None = None, engine: Any = None)
 
     `engine` None is this process alone; a Spark session takes over the sums over the records.
     """
-    place = (id(release), threads, id(engine))
+    limits = current_limits()
+    place = (id(release), threads, id(engine), limits.memory, limits.spill)
     with _sessions_lock:
         known = _sessions.get(place)
         if known is not None and known[0]() is release:

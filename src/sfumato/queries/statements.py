@@ -296,12 +296,15 @@ def grid(question: Question, source: str, domains: Sequence[str]) -> exp.Select:
 # -- the database --------------------------------------------------------------------------------
 
 
-def settings(paths: Sequence[Path], spill: str, memory: str, threads: int | None) -> Iterator[str]:
-    """Statements that lock a database to these files."""
+def settings(
+    paths: Sequence[Path], folder: str, memory: int, spill: int, threads: int | None
+) -> Iterator[str]:
+    """Statements that lock a database to these files, and to so many bytes here and on disk."""
     if threads is not None:
         yield f"SET threads = {threads}"
-    yield f"SET memory_limit = {_text(memory)}"
-    yield f"SET temp_directory = {_text(spill)}"
+    yield f"SET memory_limit = '{memory}B'"
+    yield f"SET temp_directory = {_text(folder)}"
+    yield f"SET max_temp_directory_size = '{spill}B'"
     yield "SET GLOBAL TimeZone = 'UTC'"  # answers do not depend on where they are asked
     yield "SET preserve_insertion_order = false"
     yield "SET GLOBAL python_enable_replacements = false"

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from sfumato.columns import Column, Value, Values, list_some
 from sfumato.draws import IntArray
 from sfumato.errors import BundleError
+from sfumato.limits import limit_behind
 from sfumato.operators import Operator
 from sfumato.release.files import check_files, read_schema
 from sfumato.release.manifest import UNFINISHED, Manifest, read_manifest
@@ -277,12 +278,15 @@ class Release:
         import duckdb
 
         try:
-            with scratch_database() as connection:
+            with scratch_database(columns=len(self.columns)) as connection:
                 connection.execute(
                     "SET disabled_optimizers = 'statistics_propagation,filter_pushdown'"
                 )
                 compare(connection)
         except duckdb.Error as error:
+            reached = limit_behind(error)
+            if reached is not None:
+                raise reached from None
             reason = _short(str(error).splitlines()[0].rstrip("."), 200)
             raise BundleError(f"Cannot read the files of {self.where}: {reason}.") from None
 

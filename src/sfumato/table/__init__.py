@@ -10,7 +10,8 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from sfumato.columns import Column, Kind, Range, Role, Values, list_some
-from sfumato.errors import DataError, SfumatoError, UsageError
+from sfumato.errors import DataError, LimitReached, SfumatoError, UsageError
+from sfumato.limits import current_limits
 from sfumato.shown import html_table
 from sfumato.table.bins import Bins, is_number
 from sfumato.table.declared import check_roles, hierarchy_of, kinds_of, names_of, stated_domain
@@ -84,11 +85,14 @@ class Table:
         self, columns: Sequence[str], rows: int = 1 << 17, threads: bool = True
     ) -> Iterator[pa.RecordBatch]:
         try:
-            yield from self.source.batches(columns, rows, threads)
+            for batch in self.source.batches(columns, rows, threads):
+                current_limits().check()
+                yield batch
         except (SfumatoError, KeyboardInterrupt) as error:
             # for `reading_errors`; a copy, which holds no frames and so no connections
+            kind = LimitReached if isinstance(error, LimitReached) else DataError
             wrong = isinstance(error, SfumatoError)
-            self.source.failure = DataError(str(error)) if wrong else KeyboardInterrupt()
+            self.source.failure = kind(str(error)) if wrong else KeyboardInterrupt()
             raise
 
     def __repr__(self) -> str:

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from sfumato.columns import list_some
 from sfumato.errors import DataError
+from sfumato.limits import limit_behind
 from sfumato.table.plain import normalize, plain_type
 from sfumato.table.postgres_address import is_address, parse_address
 from sfumato.table.reading import Reading
@@ -223,6 +224,9 @@ def reading_errors(source: Source) -> Iterator[None]:
             raise source.failure from None
         if re.search("Query interrupted|KeyboardInterrupt", str(error)):
             raise KeyboardInterrupt from None
+        reached = limit_behind(error)
+        if reached is not None:
+            raise reached from None
         raise
 
 

@@ -30,7 +30,6 @@ from sfumato.web.state import (
 from sfumato.web.workers import Workers
 
 _LONG = 3600.0  # seconds for reading a whole table
-_SHORT = 120.0  # for a question or an exact prediction
 _LOOK_UP = 0.25  # seconds between two looks whether anybody still waits
 _UNSEEN = re.compile(r"[\x00-\x1f\x7f]")
 
@@ -44,6 +43,7 @@ class Services:
     workers: Workers
     jobs: Jobs
     upload_limit: int
+    timeout: float
     _promises: list[dict[str, Any]] | None = None
     _reading: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(2))
     _asking: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(4))
@@ -51,7 +51,7 @@ class Services:
     async def ask(self, task: str, given: dict[str, Any], keep: str) -> Any:
         """A short task, by a worker that stays for the next one."""
         async with self._asking:
-            return await self.workers.run(task, given, seconds=_SHORT, keep=keep)
+            return await self.workers.run(task, given, seconds=self.timeout, keep=keep)
 
     async def read(self, task: str, given: dict[str, Any]) -> Any:
         """A task that reads a whole table, by a worker of its own."""

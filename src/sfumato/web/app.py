@@ -34,6 +34,7 @@ class Settings:
     data: Sequence[Path] = ()
     upload_limit: int = 2 * 10**9
     memory_limit: int = 0  # bytes per worker; 0 for no limit
+    timeout: float = 120.0  # seconds that a question may take
     jobs: int = 2
 
 
@@ -47,7 +48,9 @@ def build(
     async def life(app: Starlette) -> AsyncIterator[None]:
         workers = Workers(state, settings.memory_limit)
         jobs = Jobs(state, workers, settings.jobs)
-        app.state.services = api.Services(state, roots, workers, jobs, settings.upload_limit)
+        app.state.services = api.Services(
+            state, roots, workers, jobs, settings.upload_limit, settings.timeout
+        )
         jobs.forget_unused()
         workers.warm_up()
         try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -158,8 +157,3 @@ class Server(uvicorn.Server):
         await super().startup(sockets)
         if self.started:
             self._ready()
-
-
-def memory_of_machine() -> int:
-    """Bytes of memory that this machine has."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
