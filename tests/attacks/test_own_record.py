@@ -69,6 +69,7 @@ def test_rows_that_hold_a_person_are_shared_among_people() -> None:
     assert guesses.confidence[0] > 0.9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mechanism", "promise", "least"),
     [

@@ -38,6 +38,7 @@ from sfumato.mechanisms import MECHANISMS
 from sfumato.queries.aggregates import AGGREGATES  # with every aggregate registered
 from sfumato.release import manifest_schema
 from sfumato.version import __version__
+from tests.docs.warm import warm_program
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [
@@ -78,8 +79,27 @@ DOCUMENTS = [
     "CONTRIBUTING.md",
 ]
 # more than five CPU seconds each: `make test-all` runs their examples
-DEAR = {"docs/tutorial.md"}
+DEAR = {
+    "docs/tutorial.md",
+    "docs/tables.md",
+    "docs/first-hour-hospital.md",
+    "docs/first-hour-census.md",
+    "docs/guide-steward.md",
+    "docs/guide-analyst.md",
+    "docs/randomness.md",
+    "docs/people.md",
+    "docs/republication.md",
+    "docs/sql.md",
+    "docs/mechanisms/perturbation.md",
+    "docs/mechanisms/heterogeneous.md",
+    "docs/guarantees/reconstruction-privacy.md",
+    "docs/attacks.md",
+    "docs/workloads.md",
+    "docs/advise.md",
+    "docs/compare.md",
+}
 EXACT = {"docs/methods.md"}  # worked numbers: nothing in them is drawn
+COLD = {"README.md"}  # starts the installed program for every command, as its readers do
 RUN = ("sh", "console", "python")
 REGISTRIES: list[dict[Any, Any]] = [GUARANTEES, MECHANISMS, AGGREGATES, ATTACKS, GENERATORS]
 
@@ -132,9 +152,10 @@ def commands(block: Block) -> Iterator[tuple[str, str]]:
         yield "\n".join(lines[: last + 1]), "\n".join(lines[last + 1 :])
 
 
-def shell(command: str, folder: Path) -> tuple[int, str]:
+def shell(command: str, folder: Path, warm: Path | None) -> tuple[int, str]:
     """Exit code and output of a command, as a terminal would show it."""
-    programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    own = [str(place) for place in (warm, Path(sys.executable).parent) if place is not None]
+    programs = os.pathsep.join([*own, os.environ["PATH"]])
     done = subprocess.run(
         ["bash", "-c", command],
         cwd=folder,
@@ -148,11 +169,11 @@ def shell(command: str, folder: Path) -> tuple[int, str]:
     return done.returncode, done.stdout
 
 
-def run_console(block: Block, folder: Path) -> None:
+def run_console(block: Block, folder: Path, warm: Path | None) -> None:
     status = 0
     for command, shown in commands(block):
         assert status == 0 or command == "echo $?", f"the command before {command!r} failed"
-        status, printed = shell(f"(exit {status}); {command}", folder)
+        status, printed = shell(f"(exit {status}); {command}", folder, warm)
         assert matches(shown, printed), f"{command}\nprinted:\n{printed}\nshown:\n{shown}"
     assert status == 0, "the last command failed"
 
@@ -165,6 +186,12 @@ def run_python(block: Block, names: dict[str, Any], *, exact: bool) -> None:
         assert printed.getvalue() == block.prints, printed.getvalue()
     elif block.prints is not None:
         assert matches(block.prints, printed.getvalue()), printed.getvalue()
+
+
+@pytest.fixture(scope="module")
+def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    with warm_program(tmp_path_factory.mktemp("warm")) as folder:
+        yield folder
 
 
 @pytest.fixture
@@ -185,8 +212,11 @@ def registries() -> Iterator[None]:
     [pytest.param(d, marks=pytest.mark.slow) if d in DEAR else d for d in DOCUMENTS],
 )
 @pytest.mark.usefixtures("registries")
-def test_examples_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_examples_run(
+    name: str, warm: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
+    program = warm if name not in COLD else None
     names: dict[str, Any] = {"__name__": "__main__"}
     ran = 0
     for block in blocks(ROOT / name):
@@ -197,9 +227,9 @@ def test_examples_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
             if block.language == "python":
                 run_python(block, names, exact=name in EXACT)
             elif block.language == "console":
-                run_console(block, tmp_path)
+                run_console(block, tmp_path, program)
             else:
-                status, printed = shell(f"set -e\n{block.text}", tmp_path)
+                status, printed = shell(f"set -e\n{block.text}", tmp_path, program)
                 assert status == 0, printed
         except Exception as error:
             raise AssertionError(f"{name}, line {block.line}: {error}") from error

@@ -67,6 +67,7 @@ def posteriors(
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("counts", "number", "seeds"), [((2, 2), 2, 400), ((3, 3), 2, 200), ((1, 1, 1, 1), 4, 50)]
 )
@@ -79,6 +80,7 @@ def test_heterogeneous_tells_such_a_reader_no_more_than_one_in_l(
         assert chance <= 1 / number + 5 * np.sqrt(1 / number * (1 - 1 / number) / times)
 
 
+@pytest.mark.slow
 def test_heterogeneous_likeness_tells_such_a_reader_no_more_than_its_ceilings() -> None:
     """Three values of one person each under beta = 1: at most two in three."""
     found = posteriors(HeterogeneousGeneralization(), BetaLikeness(1), (1, 1, 1), 300)

@@ -126,6 +126,7 @@ def test_truth_and_errors_are_those_of_the_questions(found: Comparison, people_p
         assert row.result["accuracy"]["mean_absolute_error"] == pytest.approx(mean, rel=1e-4)
 
 
+@pytest.mark.slow
 def test_one_process_finds_the_same_kind_of_thing(people_path: Path, tmp_path: Path) -> None:
     """A table in memory is copied once; with one job nothing else is started."""
     table = sf.read(pq.read_table(people_path), quasi="age,sex,region", sensitive="disease")
@@ -134,6 +135,7 @@ def test_one_process_finds_the_same_kind_of_thing(people_path: Path, tmp_path: P
     assert not (tmp_path / "out" / FOLDER).exists()
 
 
+@pytest.mark.slow
 def test_a_killed_comparison_goes_on(
     people_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -219,6 +221,7 @@ def test_an_error_takes_copies_and_releases_away(tmp_path: Path) -> None:
         assert state.found("ab") is None
 
 
+@pytest.mark.slow
 def test_a_worker_dies_with_the_comparison(people_path: Path, tmp_path: Path) -> None:
     """Killed from outside, the comparison leaves no process that goes on writing."""
     program = f"""

@@ -64,7 +64,15 @@ CASES = [
 ]
 
 
-@pytest.fixture(scope="module", params=CASES, ids=lambda case: case[1])
+# each takes seconds to publish, audit and attack: one that draws and one that deals, every day
+EVERYDAY = ("uniform", "optimal(fakes=2)")
+MARKED = [
+    pytest.param(case, id=case[1], marks=() if case[1] in EVERYDAY else pytest.mark.slow)
+    for case in CASES
+]
+
+
+@pytest.fixture(scope="module", params=MARKED)
 def case(
     request: pytest.FixtureRequest, table: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Report, Path]:

@@ -143,6 +143,7 @@ def test_two_size_equals_brute_force():
     assert 100 < found < 400  # both outcomes are exercised
 
 
+@pytest.mark.slow
 def test_every_plan_is_valid_and_the_order_holds():
     rng = np.random.default_rng(21)
     planned = 0

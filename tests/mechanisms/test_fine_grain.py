@@ -230,6 +230,7 @@ def test_rounding_down_keeps_six_digits(number: Fraction) -> None:
     assert whole < 64
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["uniform", "fine-grain(objective=counts)", "general"])
 def test_a_plan_hardly_ever_tells_what_one_record_was(way: str) -> None:
     """Of 40 tables that differ from another in one record, nearly all have the same plan."""

@@ -192,6 +192,7 @@ def test_too_many_cells_leave_out_the_columns_that_tell_least(
 # -- ceilings ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(
     st.integers(120, 400),

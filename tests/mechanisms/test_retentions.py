@@ -62,6 +62,7 @@ def random_instance(rng: np.random.Generator):
     return gammas, weights / weights.sum(), share * uniform_retention(gammas)
 
 
+@pytest.mark.slow
 def test_parametric_optimum_is_the_linear_programs() -> None:
     rng = np.random.default_rng(20261115)
     alone = 0

@@ -65,6 +65,7 @@ def manifest(table: pa.Table, case: tuple[str, str], to: Path) -> dict[str, Any]
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sfumato.errors.WeakPromiseWarning")
 def test_manifests_of_neighbours_are_equal(tmp_path: Path) -> None:
     compared = 0

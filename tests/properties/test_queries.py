@@ -212,6 +212,7 @@ def same(ours: Any, theirs: Any) -> bool:
     return bool(ours == theirs and (ours is None) == (theirs is None))
 
 
+@pytest.mark.slow
 @settings(
     max_examples=600,
     deadline=None,
