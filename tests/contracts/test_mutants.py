@@ -127,7 +127,7 @@ class Copy:
         path = self.folder / "manifest.json"
         described = json.loads(path.read_text("utf-8"))
         change(described)
-        path.write_text(json.dumps(described), "utf-8")
+        path.write_text(json.dumps(described, indent=2, ensure_ascii=False) + "\n", "utf-8")
 
     def promise(self, text: str) -> None:
         self.manifest(lambda manifest: manifest.update(guarantee=text))
@@ -283,6 +283,14 @@ def write_a_note_into_a_file(copy: Copy) -> None:
     copy.bytes("records.parquet", path.read_bytes())
 
 
+def write_a_note_in_blanks(copy: Copy) -> None:
+    """Where a blank ends a line of the manifest, somebody reads a 1."""
+    path = copy.folder / "manifest.json"
+    lines = path.read_text("utf-8").splitlines()
+    ends = ("", " ", "", "", " ", " ", "", " ")
+    path.write_text("\n".join(map(str.__add__, lines, (*ends, *[""] * len(lines)))), "utf-8")
+
+
 def write_a_note_into_a_column(copy: Copy) -> None:
     """Metadata of a column chunk: field 8 of Parquet's ColumnMetaData, put in by hand."""
     path = copy.folder / "records.parquet"
@@ -324,6 +332,7 @@ def hide_what_it_does_not_protect(copy: Copy) -> None:
 
 
 SAID_BESIDES = [
+    write_a_note_in_blanks,
     write_a_note_into_a_file,
     write_a_note_into_a_column,
     write_a_note_between_the_pages,
@@ -738,6 +747,7 @@ CAUGHT_BY: dict[str, tuple[str, ...]] = {
     "take_a_value_from_a_set": ("impossible", "inexact", "outside-group"),
     "exchange_values": ("sources",),
     "sort_values": ("sources",),
+    "write_a_note_in_blanks": ("hidden-texts",),
     "write_a_note_into_a_file": ("hidden-texts",),
     "write_a_note_into_a_column": ("hidden-texts",),
     "write_a_note_between_the_pages": ("hidden-texts",),

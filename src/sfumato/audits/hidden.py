@@ -24,6 +24,7 @@ from sfumato.engines.together import told_by_columns
 from sfumato.errors import SfumatoError
 from sfumato.mechanisms.buckets.settings import Part, mean_squared_error
 from sfumato.release import BucketedRelease, Release
+from sfumato.release.manifest import NAME
 from sfumato.scratch import scratch_database
 from sfumato.version import __version__
 
@@ -33,12 +34,21 @@ _NUMBERS = {32: (np.uint32, 0x80000000, 0x7FC00000), 64: (np.uint64, 1 << 63, 0x
 
 
 def check_hidden_texts(case: AuditCase) -> Iterator[Finding]:
-    """No file holds a text or a byte that belongs to no column."""
+    """No file holds a text or a byte that belongs to no column; a manifest has one spelling."""
     found = [
         f"{name}: {what}" for name in case.release.manifest.files
         for what in _beside_columns(case.release.path / name)
     ]  # fmt: skip
+    if _spelt_otherwise(case.release):
+        found.append(f"{NAME}: not spelt as this version writes it")
     yield Finding.none(catalogue.HIDDEN_TEXTS, len(found), listed=tuple(found))
+
+
+def _spelt_otherwise(release: Release) -> bool:
+    """Blanks, escapes and the order of keys could say something; versions may differ in them."""
+    manifest = release.manifest
+    written = (release.path / NAME).read_text(encoding="utf-8")
+    return manifest.sfumato == __version__ and written != manifest.to_text()
 
 
 def _beside_columns(path: Path) -> Iterator[str]:
