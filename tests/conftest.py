@@ -187,7 +187,9 @@ def mutate() -> Callable[..., Path]:
         }
         if manifest is not None:
             manifest(described)
-        (to / "manifest.json").write_text(json.dumps(described), "utf-8")
+        (to / "manifest.json").write_text(
+            json.dumps(described, indent=2, ensure_ascii=False) + "\n", "utf-8"
+        )
         return to
 
     return change
@@ -212,7 +214,9 @@ def split() -> Callable[[Path, Path], Path]:
                 "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
                 "bytes": path.stat().st_size,
             }
-        (to / "manifest.json").write_text(json.dumps(described), "utf-8")
+        (to / "manifest.json").write_text(
+            json.dumps(described, indent=2, ensure_ascii=False) + "\n", "utf-8"
+        )
         return to
 
     return cut

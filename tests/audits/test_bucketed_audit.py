@@ -48,7 +48,9 @@ def rewrite(folder, name, change, plan=None):
         "bytes": path.stat().st_size,
     }
     manifest.update(plan or {})
-    (folder / "manifest.json").write_text(json.dumps(manifest))
+    (folder / "manifest.json").write_text(
+        json.dumps(manifest, indent=2, ensure_ascii=False) + "\n", "utf-8"
+    )
 
 
 def failing(folder):

@@ -44,7 +44,9 @@ def signed(folder: Path, change: Callable[[dict[str, Any]], None]) -> None:
     for name, entry in manifest["files"].items():
         data = (folder / name).read_bytes()
         entry.update(sha256=hashlib.sha256(data).hexdigest(), bytes=len(data))
-    (folder / "manifest.json").write_text(json.dumps(manifest))
+    (folder / "manifest.json").write_text(
+        json.dumps(manifest, indent=2, ensure_ascii=False) + "\n", "utf-8"
+    )
 
 
 def failed(stays: pa.Table, folder: Path) -> set[str]:

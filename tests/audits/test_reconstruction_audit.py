@@ -50,13 +50,17 @@ def rewrite(place: Path, change: Callable[[pa.Table], pa.Table]) -> None:
     manifest = json.loads((place / "manifest.json").read_text())
     entry = FileEntry.of(path)
     manifest["files"]["records.parquet"] = {"sha256": entry.sha256, "bytes": entry.bytes}
-    (place / "manifest.json").write_text(json.dumps(manifest))
+    (place / "manifest.json").write_text(
+        json.dumps(manifest, indent=2, ensure_ascii=False) + "\n", "utf-8"
+    )
 
 
 def edit(place: Path, change: Callable[[dict[str, Any]], None]) -> None:
     manifest = json.loads((place / "manifest.json").read_text())
     change(manifest)
-    (place / "manifest.json").write_text(json.dumps(manifest))
+    (place / "manifest.json").write_text(
+        json.dumps(manifest, indent=2, ensure_ascii=False) + "\n", "utf-8"
+    )
 
 
 def failing(place: Path) -> set[str]:

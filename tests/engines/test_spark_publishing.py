@@ -198,7 +198,9 @@ def test_a_release_from_spark_keeps_its_promise(frame: Any, tmp_path: Path) -> N
     described = json.loads((release / "manifest.json").read_text("utf-8"))
     entry = described["files"]["records/part-00001.parquet"]
     entry |= {"bytes": part.stat().st_size, "sha256": hashlib.sha256(part.read_bytes()).hexdigest()}
-    (release / "manifest.json").write_text(json.dumps(described), "utf-8")
+    (release / "manifest.json").write_text(
+        json.dumps(described, indent=2, ensure_ascii=False) + "\n", "utf-8"
+    )
     verdict = sf.audit(frame, release, receipt=receipt)
     assert [f.value for f in verdict.findings if f.check.name == "replay"] == [2]
 

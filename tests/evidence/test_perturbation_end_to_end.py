@@ -117,7 +117,7 @@ def tampered(folder: Path, change: Any) -> None:
     path = folder / "manifest.json"
     manifest = json.loads(path.read_text())
     change(manifest["plan"]["operators"]["disease"])
-    path.write_text(json.dumps(manifest))
+    path.write_text(json.dumps(manifest, indent=2, ensure_ascii=False) + "\n", "utf-8")
 
 
 @pytest.mark.parametrize(
