@@ -113,25 +113,47 @@ class BlockTree:
 
     def numbers(self, records: pa.RecordBatch | pa.Table) -> IntArray:
         """The block of every record. O(records · depth)."""
-        codes: dict[str, IntArray] = {}
-        listed: dict[str, list[Value]] = {}
+        codes: dict[str, npt.NDArray[Any]] = {}
         for column in self.columns:
             array = records.column(column)
             if column in self._edges:
                 # how many edges a number has reached
-                numbers = as_numbers(array)
-                codes[column] = np.searchsorted(self._edges[column], numbers, side="right")
+                edges = self._edges[column]
+                reached = np.searchsorted(edges, as_numbers(array), side="right")
+                codes[column] = reached.astype(np.min_scalar_type(len(edges)))
             else:
-                codes[column], listed[column] = as_codes(array)
+                named = self._named[column]
+                rows, values = as_codes(array)
+                place = [named.get(value, len(named)) for value in values]
+                codes[column] = np.array(place, np.min_scalar_type(len(named)))[rows]
+        return self.walk(records.num_rows, codes, self._firsts.__getitem__)
 
-        def first(cut: Cut) -> npt.NDArray[np.bool_]:
+    @cached_property
+    def _named(self) -> Mapping[str, Mapping[Value, int]]:
+        """The values that cuts of a column name, numbered; all others are one more."""
+        found: dict[str, dict[Value, int]] = {}
+        for cut in self.cuts:
+            if cut is not None and cut.below is None:
+                own = found.setdefault(cut.column, {})
+                for value in cut.values:
+                    own.setdefault(value, len(own))
+        return found
+
+    @cached_property
+    def _firsts(self) -> Mapping[Cut, npt.NDArray[np.bool_]]:
+        """Of every cut: which codes of its column go to its first side."""
+        found = {}
+        for cut in self.cuts:
+            if cut is None:
+                continue
             if cut.below is not None:
                 edges = self._edges[cut.column]
-                return np.arange(len(edges) + 1) <= np.searchsorted(edges, float(cut.below))
-            inside = set(cut.values)
-            return np.array([value in inside for value in listed[cut.column]], np.bool_)
-
-        return self.walk(records.num_rows, codes, first)
+                below = np.arange(len(edges) + 1) <= np.searchsorted(edges, float(cut.below))
+                found[cut] = below
+            else:
+                inside, named = set(cut.values), self._named[cut.column]
+                found[cut] = np.array([*(value in inside for value in named), False])
+        return found
 
     def walk(
         self,
@@ -141,7 +163,7 @@ class BlockTree:
     ) -> IntArray:
         """The block of every record; `first` says which codes of its column a cut takes first."""
         found = np.zeros(records, np.int64)
-        waiting = [(0, np.arange(records))]
+        waiting = [(0, np.arange(records, dtype=np.int32))]
         block = {place: n for n, place in enumerate(self._leaves)}
         while waiting:
             place, rows = waiting.pop()

@@ -43,11 +43,16 @@ class Permutation:
         tabled = np.sort(ascending[fits])
         self._offset = np.full(len(sizes), -1, np.int64)
         self._offset[tabled] = np.concatenate([[0], np.cumsum(sizes[tabled])])[: len(tabled)]
-        self._table = _shuffled_runs(words(int(sizes[tabled].sum())), sizes[tabled])
+        self._words, self._tabled = words, sizes[tabled]
         self._all_tabled = len(tabled) == len(sizes)
         root = np.ceil(np.sqrt(np.maximum(sizes, 1).astype(np.float64))).astype(np.int64)
         self._left = np.maximum(root, 1)
         self._right = np.maximum(-(-sizes // np.maximum(root, 1)), 1)
+
+    @cached_property
+    def _table(self) -> IntArray:
+        """The explicit tables one after the other; a plan that is only compared draws none."""
+        return _shuffled_runs(self._words(int(self._tabled.sum())), self._tabled)
 
     def __call__(self, values: npt.ArrayLike, ranks: npt.ArrayLike) -> IntArray:
         """The slot of every (value, rank). Cost: about 0.1 µs a record where a network runs."""

@@ -255,19 +255,48 @@ def deal_across_blocks(copy: Copy) -> None:
     deal(copy, np.random.default_rng(4).random(ROWS))
 
 
-def deal_by_age_inside_blocks(copy: Copy) -> None:
-    """Blocks are kept; inside them the people of a value stand along the buckets by a column."""
-    table = pq.read_table(copy.folder / "records.parquet")
-    old, ages = table.column("bucket").to_numpy(), table.column("age").to_numpy()
+def blocks_of(copy: Copy, buckets: np.ndarray) -> np.ndarray:
     told = json.loads((copy.folder / "manifest.json").read_text("utf-8"))["plan"]["blocks"]
     ends = np.cumsum([each["buckets"] for each in told if "buckets" in each])
-    block = np.searchsorted(ends, old, side="right")
-    true, new = truths(copy), old.copy()
-    for number in range(len(ends)):
+    return np.searchsorted(ends, buckets, side="right")
+
+
+def deal_inside_blocks(copy: Copy, column: str) -> None:
+    """Blocks are kept; inside them the people of a value stand along the buckets by a column."""
+    table = pq.read_table(copy.folder / "records.parquet")
+    old, by = table.column("bucket").to_numpy(), np.array(table.column(column).to_pylist())
+    block, true, new = blocks_of(copy, old), truths(copy), old.copy()
+    for number in np.unique(block):
         for value in VALUES:
             own = np.flatnonzero((block == number) & (true == value))
-            new[own[np.argsort(ages[own], kind="stable")]] = np.sort(old[own])
+            new[own[np.argsort(by[own], kind="stable")]] = np.sort(old[own])
     copy.column("bucket", lambda buckets: new)
+
+
+def deal_by_age_inside_blocks(copy: Copy) -> None:
+    deal_inside_blocks(copy, "age")
+
+
+def deal_by_a_unique_column_inside_blocks(copy: Copy) -> None:
+    """Everybody has a postcode of their own, so nobody shares one with the bucket."""
+    deal_inside_blocks(copy, "zip")
+
+
+def number_buckets_by_age_inside_blocks(copy: Copy) -> None:
+    """Who is with whom is a coin; the numbers of a block's buckets follow their people's ages."""
+    table = pq.read_table(copy.folder / "records.parquet")
+    old, ages = table.column("bucket").to_numpy(), table.column("age").to_numpy()
+    buckets = np.unique(old)
+    mean = np.bincount(old, ages)[buckets] / np.bincount(old)[buckets]
+    named = dict(zip(buckets[np.lexsort((mean, blocks_of(copy, buckets)))], buckets, strict=True))
+    copy.column("bucket", lambda buckets: np.array([named[each] for each in buckets]))
+
+    def renumber(rows: list[dict[str, Any]]) -> None:
+        for row in rows:
+            row["bucket"] = int(named[row["bucket"]])
+        rows.sort(key=lambda row: (row["bucket"], str(row["disease"])))
+
+    copy.listing(renumber)
 
 
 def admit_a_seed(copy: Copy) -> None:
@@ -684,6 +713,12 @@ PROMISED_MORE = [
     (LOCAL, promise_more("l-diversity(4)")),
 ]
 
+DEALT_LOCALLY = (
+    deal_across_blocks,
+    deal_by_age_inside_blocks,
+    deal_by_a_unique_column_inside_blocks,
+    number_buckets_by_age_inside_blocks,
+)
 MUTANTS: list[tuple[str, Callable[[Copy], None]]] = [
     *((mechanism, mutant) for mechanism in RELEASES for mutant in EVERY),
     *((mechanism, mutant) for mechanism in PERTURBED for mutant in VALUES_CHANGED),
@@ -694,7 +729,7 @@ MUTANTS: list[tuple[str, Callable[[Copy], None]]] = [
         for mutant in (raise_an_operator_entry, lower_an_operator_entry, forget_the_operator)
     ),
     *((mechanism, mutant) for mechanism in GENERALIZED for mutant in RANGES_CHANGED),
-    *((LOCAL, mutant) for mutant in (deal_across_blocks, deal_by_age_inside_blocks)),
+    *((LOCAL, mutant) for mutant in DEALT_LOCALLY),
     *(
         (mechanism, mutant)
         for mechanism in ("uniform", "optimal", "heterogeneous")
@@ -723,6 +758,8 @@ CAUGHT_BY: dict[str, tuple[str, ...]] = {
     "deal_one_value_by_age": ("dealing", "opening"),
     "deal_across_blocks": ("opening",),
     "deal_by_age_inside_blocks": ("dealing",),
+    "deal_by_a_unique_column_inside_blocks": ("dealing",),
+    "number_buckets_by_age_inside_blocks": ("dealing",),
     "publish_the_truth": ("agreement",),
     "publish_the_truth_for_some": ("agreement",),
     "pour_one_value_into_another": (

@@ -4,7 +4,9 @@ The values of a bucket are public, and which values stand in which bucket follow
 hides a person is that the people of a value are dealt to its slots at random: dealt by age, they
 would tell who is who. People who are alone with their quasi columns show it: given the rest, those
 of one value could change places, so what they have in common with their bucket, and how far along
-the buckets they stand, is compared with what a random deal does.
+the buckets they stand, is compared with what a random deal does. Where nearly everybody differs in
+a column, as in a postcode, those who are near each other in it count as having something in common:
+its values are cut into parts, block by block.
 """
 
 from __future__ import annotations
@@ -12,6 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from sfumato.audits import catalogue
 from sfumato.audits.case import AuditCase
@@ -49,6 +53,7 @@ def _looks(case: AuditCase) -> Iterator[Look]:
         return
     values = len(case.profile.histograms[column].values)
     release = case.release
+    block = np.zeros(len(code), np.int64)
     if isinstance(release, BucketedRelease) and release.tree is not None:
         # the people of a value are dealt within their block
         block = np.searchsorted(release.first_buckets, bucket, side="right") - 1
@@ -56,12 +61,14 @@ def _looks(case: AuditCase) -> Iterator[Look]:
     texts = [value_text(value) for value in case.profile.histograms[column].values]
     along = _along(code, bucket)
     alone = rows.owner[rows.alone]
-    marks = [
-        (quasi.column, quasi.group[alone], [value_text(v) for v in quasi.values.to_pylist()])
-        for quasi in case.classes.quasi
-    ]
     parts = [f"part {part + 1} of {PARTS}" for part in range(PARTS)]
-    for name, mark, marked in [*marks, ("the order of the table", rows.parts(), parts)]:
+    marks = [("the order of the table", rows.parts(), parts)]
+    for quasi in case.classes.quasi:
+        group = quasi.group[alone]
+        marks.append((quasi.column, group, [value_text(v) for v in quasi.values.to_pylist()]))
+        if len(quasi.values) > PARTS:
+            marks.append((quasi.column, _near(_places(quasi.values)[group], block), parts))
+    for name, mark, marked in marks:
         yield (
             matching_exponents(*_in_common(code, bucket, mark)),
             lambda _, name=name: f"{name!r} in common within buckets",  # type: ignore[misc]
@@ -76,6 +83,34 @@ def _looks(case: AuditCase) -> Iterator[Look]:
             return f"bucket numbers of {texts[value % len(texts)]} with {marked[which]} in {name!r}"
 
         yield rank_exponents(counts, means), told
+        # all values together: their ranks are independent, and so many more tell
+        every = np.bincount(mark, minlength=len(marked))
+        overall = np.bincount(mark, along, minlength=len(marked)) / np.maximum(every, 1)
+        yield (
+            rank_exponents(every, np.where(every > 0, overall, 0.5)),
+            lambda k, name=name, marked=marked: f"bucket numbers with {marked[k]} in {name!r}",  # type: ignore[misc]
+        )
+
+
+def _places(values: pa.Array) -> IntArray:
+    """Where every value of a column stands among them in order, a missing one last."""
+    order = np.asarray(pc.sort_indices(values).to_numpy(), np.int64)
+    places = np.empty(len(order), np.int64)
+    places[order] = np.arange(len(order))
+    return places
+
+
+def _near(places: IntArray, block: IntArray) -> IntArray:
+    """In which part of their block people stand, by their place in a column; equals together."""
+    order = np.lexsort((places, block))
+    size = np.bincount(block)
+    within = np.arange(len(order)) - (np.cumsum(size) - size)[block[order]]
+    new = np.diff(places[order], prepend=-1) != 0
+    new |= np.diff(block[order], prepend=-1) != 0
+    first = np.maximum.accumulate(np.where(new, np.arange(len(order)), 0))
+    part = np.empty(len(order), np.int64)
+    part[order] = within[first] * PARTS // size[block[order]]
+    return part
 
 
 def _along(code: IntArray, bucket: IntArray) -> np.ndarray:

@@ -92,7 +92,10 @@ class BucketedPlan(RecordPlan):
 
     def bucket_of(self, codes: IntArray, ranks: IntArray) -> IntArray:
         """The bucket of every (value, rank). About 0.3 µs a record."""
-        slots = self.slots(codes, ranks)
+        return self.bucket_at(codes, self.slots(codes, ranks))
+
+    def bucket_at(self, codes: IntArray, slots: IntArray) -> IntArray:
+        """The bucket of every (value, slot)."""
         if len(self.fillings) == 1:
             return self.fillings[0].place(codes, slots)[0]
         many = len(self.fillings)

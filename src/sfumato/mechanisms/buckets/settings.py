@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -78,15 +79,22 @@ class Limits:
 
     def table(self, sizes: Sequence[int] | IntArray) -> IntArray:
         """⌊f'_x S⌋ for every size (rows) and value (columns), exact (errata F4)."""
-        column = [int(size) for size in sizes]
-        largest = max(column, default=0)
+        column = np.asarray(sizes, np.int64)
+        tops, bottoms = self._fractions
+        longest = int(max(tops.max(initial=0), bottoms.max(initial=0)))
+        fits = longest * max(int(column.max(initial=0)), 1) < 1 << 62
+        kind: type = np.int64 if fits else object  # Python integers where 64 bits do not suffice
+        products: npt.NDArray[Any] = column.astype(kind)[:, None] * tops.astype(kind)
+        allowed: IntArray = (products // bottoms.astype(kind)).astype(np.int64)
+        return np.minimum(allowed, 1) if self.distinct else allowed
+
+    @cached_property
+    def _fractions(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        """Numerators and denominators, in 64 bits where they fit."""
         tops = [ceiling.numerator for ceiling in self.ceilings]
         bottoms = [ceiling.denominator for ceiling in self.ceilings]
-        fits = max([*tops, *bottoms], default=0) * max(largest, 1) < 1 << 62
-        kind: type = np.int64 if fits else object  # Python integers where 64 bits do not suffice
-        products: npt.NDArray[Any] = np.array(column, kind)[:, None] * np.array(tops, kind)
-        allowed: IntArray = (products // np.array(bottoms, kind)).astype(np.int64)
-        return np.minimum(allowed, 1) if self.distinct else allowed
+        kind: type = np.int64 if max([*tops, *bottoms], default=0) < 1 << 62 else object
+        return np.array(tops, kind), np.array(bottoms, kind)
 
     @property
     def smallest_size(self) -> int:

@@ -20,6 +20,8 @@ FloatArray = npt.NDArray[np.float64]
 
 _ROUNDS = 60
 _NEAR = 1e-4  # of a part's records: the flow sees to the rest
+_STEPS = 40
+_CLOSE = 1e-9  # of a total
 _REACH = 40.0  # σ(40) is 1 to the last bit
 
 
@@ -59,14 +61,22 @@ def _even(rooms: FloatArray, counts: FloatArray, demands: FloatArray) -> FloatAr
 
 
 def _level(rooms: FloatArray, offsets: FloatArray, totals: FloatArray) -> FloatArray:
-    """For each column t with Σ rooms·σ(offset + t) = total, by halving (the sum grows with t)."""
+    """For each column t with Σ rooms·σ(offset + t) = total: Newton's steps, halving where they
+    leave what is known (the sum grows with t)."""
     low = np.full(rooms.shape[1], -2 * _REACH)
     high = np.full(rooms.shape[1], 2 * _REACH)
-    for _ in range(40):
-        middle = (low + high) / 2
-        below = (rooms * _filled(offsets + middle[None, :])).sum(axis=0) < totals
-        low, high = np.where(below, middle, low), np.where(below, high, middle)
-    return np.asarray(np.clip((low + high) / 2, -_REACH, _REACH))
+    level = np.zeros(rooms.shape[1])
+    for _ in range(_STEPS):
+        filled = _filled(offsets + level[None, :])
+        held = rooms * filled
+        beyond = held.sum(axis=0) - totals
+        low, high = np.where(beyond < 0, level, low), np.where(beyond < 0, high, level)
+        if bool((np.abs(beyond) <= _CLOSE * totals).all()):
+            break
+        slope = (held * (1 - filled)).sum(axis=0)
+        step = level - beyond / np.maximum(slope, 1e-300)
+        level = np.where((step > low) & (step < high), step, (low + high) / 2)
+    return np.asarray(np.clip(level, -_REACH, _REACH))
 
 
 def _filled(level: FloatArray) -> FloatArray:

@@ -9,6 +9,7 @@ ask (one to three columns, a value or a range of each), is what a block counts f
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -53,13 +54,14 @@ class UsualConditions:
     def shares(self, cells: IntArray) -> FloatArray:
         """How much of the people in some cells satisfies each condition."""
         looked = cells[cells % self.step == 0] // self.step
-        held, counts = self.held[looked], self.counts[looked].astype(np.float64)
-        people = max(float(counts.sum()), 1.0)
-        inside = [
-            float(counts[(held >> np.uint64(c)) & np.uint64(1) == 1].sum())
-            for c in range(_CONDITIONS)
-        ]
-        return np.array(inside) / people
+        counts = self.counts[looked].astype(np.float64)
+        flags = np.unpackbits(self._bytes[looked], axis=1, count=_CONDITIONS, bitorder="little")
+        return np.asarray((counts @ flags) / max(float(counts.sum()), 1.0))
+
+    @cached_property
+    def _bytes(self) -> npt.NDArray[np.uint8]:
+        """The bits of every cell, eight conditions in a byte."""
+        return self.held.astype("<u8").view(np.uint8).reshape(-1, 8)
 
     def weight(self, cells: IntArray, everybody: FloatArray) -> float:
         """What the block of these cells counts for, `everybody` being the shares of all cells."""

@@ -16,7 +16,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.special import lambertw
 
 from sfumato.draws import IntArray
 from sfumato.operators.base import FloatArray
@@ -101,6 +100,8 @@ def _shown_range(expected: FloatArray, log_chance: float) -> tuple[FloatArray, F
 
     Chernoff: Pr(o ≥ sE) ≤ exp(−E(s·ln s − s + 1)), and so below; s = e^(1 + W((λ/E − 1)/e)).
     """
+    from scipy.special import lambertw
+
     argument = (log_chance / expected - 1) / math.e
     most = expected * np.exp(1 + lambertw(argument, 0).real)
     lower = np.minimum(argument, -1e-300)
