@@ -163,6 +163,19 @@ def people_file(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.fixture(scope="session")
+def public_file() -> Callable[[str], Path]:
+    """A file of the public data beside the repository; the test is skipped, by name, without it."""
+
+    def find(name: str) -> Path:
+        folder = os.environ.get("SFUMATO_DATA", str(Path(__file__).parents[2] / "shared" / "data"))
+        if not (Path(folder) / name).is_file():
+            pytest.skip(f"{name} is not there")
+        return Path(folder) / name
+
+    return find
+
+
 @pytest.fixture
 def mutate() -> Callable[..., Path]:
     """Copy a release with changed records or manifest, hashes made right again."""

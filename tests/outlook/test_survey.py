@@ -109,9 +109,9 @@ def test_suggestions_do_not_lead_astray() -> None:
     told = {name: column.suggestion for name, column in columns_of(STAYS).items()}
     roles = {name: found.role if found else None for name, found in told.items()}
     assert roles == {
-        "row": "drop", "encounter": "drop", "patient_nbr": "key", "gender": "quasi",
-        "country": "drop", "diag_1": "sensitive", "diag_2": "sensitive", "diag_3": None,
-        "admission": None,
+        "row": "drop", "encounter": "drop", "patient_nbr": "person", "gender": "quasi",
+        "country": "drop", "diag_1": "sensitive", "diag_2": "sensitive", "diag_3": "drop",
+        "admission": "quasi",
     }  # fmt: skip
     found = told["patient_nbr"]
     assert found is not None

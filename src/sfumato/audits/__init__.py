@@ -28,6 +28,7 @@ from sfumato.audits.people import check_people, follows_chosen_rows
 from sfumato.audits.perturbed import check_amplification, check_fit
 from sfumato.audits.previous import Before, check_previous
 from sfumato.audits.reconstruction import check_reconstruction
+from sfumato.audits.repeated import check_repeated
 from sfumato.audits.replay import check_replay, declared_again
 from sfumato.audits.resampled import check_resampled
 from sfumato.audits.small_sum import (
@@ -38,6 +39,7 @@ from sfumato.audits.small_sum import (
     check_traced_groups,
 )
 from sfumato.audits.together import check_together
+from sfumato.engines.counting import Progress, no_progress
 from sfumato.engines.exposure import exposure_of
 from sfumato.engines.receipts import Receipt
 from sfumato.errors import UsageError
@@ -98,6 +100,7 @@ def audit(
     previous_table: Any = None,
     key: str | None = None,
     receipt: str | Path | None = None,
+    progress: Progress = no_progress,
 ) -> Verdict:
     """Check a release against the raw table it was made from.
 
@@ -106,7 +109,8 @@ def audit(
     earlier release of the same people, whoever stayed must be shown as before; `previous_table`
     and the column `key` tell whose value changed meanwhile. With `receipt`, what `publish` kept to
     repeat the draws, the release is made again and compared record by record, which leaves nothing
-    for the other checks to find.
+    for the other checks to find. Where the `key` repeats, it is told what a person's records say
+    together.
 
     >>> import tempfile, pyarrow as pa
     >>> from sfumato.engines.publishing import publish
@@ -138,11 +142,17 @@ def audit(
     if not follows_chosen_rows(case):
         looks = CHECKS[Release]
     with reading_errors(case.table.source):
-        found = [finding for look in looks for finding in look(case)]
+        found: list[Finding] = []
+        for done, look in enumerate(looks):
+            progress("auditing", done, len(looks))
+            found += look(case)
+        found += check_repeated(case, named)
     found += _unjudged(case, found)
     if before is not None:
         found += check_previous(case, before)
-    return Verdict(tuple(found), _tested(case, before), exposure_of(opened, case.profile))
+    several = any(each.check is catalogue.PERSON_TOGETHER and each.value for each in found)
+    tested = _tested(case, before, "records" if several else "people")
+    return Verdict(tuple(found), tested, exposure_of(opened, case.profile))
 
 
 def _replayed(table: Any, release: Release, receipt: Receipt) -> Verdict:
@@ -159,11 +169,11 @@ def _replayed(table: Any, release: Release, receipt: Receipt) -> Verdict:
     return Verdict(tuple(found), tested, exposure_of(release, case.profile))
 
 
-def _tested(case: AuditCase, before: Before | None) -> str:
+def _tested(case: AuditCase, before: Before | None, who: str) -> str:
     """What the audit looked at, for its headline."""
     manifest = case.release.manifest
     names = " and ".join(case.table.sensitive)
-    whom = f"{case.profile.rows:,} people"
+    whom = f"{case.profile.rows:,} {who}"
     if manifest.person is not None:
         whom = f"the people of {case.profile.rows:,} rows"
     told = f"{manifest.guarantee} of {names} for {whom}"

@@ -111,7 +111,7 @@ def _chosen_histogram(case: AuditCase, connection: Any) -> Finding:
     """Of each person one row is listed: a value by those who have no other at least, and by those
     who have it at most."""
     histogram = _listed_histogram(case, connection)
-    connection.register("people", case.person_reader())
+    connection.register("people", case.person_reader(str(case.table.person)))
     connection.execute(
         "CREATE TABLE holders AS SELECT __person, __code_0 AS code, "
         "count(*) OVER (PARTITION BY __person) = 1 AS alone "

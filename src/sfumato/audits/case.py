@@ -89,19 +89,19 @@ class AuditCase:
         fields += [pa.field(f"__code_{i}", pa.int64()) for i in range(len(self.table.sensitive))]
         return pa.RecordBatchReader.from_batches(pa.schema(fields), self.raw_batches())
 
-    def person_reader(self) -> pa.RecordBatchReader:
-        """The raw quasi columns, the person as `__person`, and the codes, as a stream."""
+    def person_reader(self, person: str) -> pa.RecordBatchReader:
+        """The raw quasi columns, that column as `__person`, and the codes, as a stream."""
         table = self.table
-        assert table.person is not None
         coders = {n: SensitiveCoder(table, n, h.values) for n, h in self.profile.histograms.items()}
-        fields = [pa.field(name, table.type_of(name)) for name in (*table.quasi, table.person)]
+        fields = [pa.field(name, table.type_of(name)) for name in (*table.quasi, person)]
         codes = [pa.field(f"__code_{index}", pa.int64()) for index in range(len(coders))]
         schema = pa.schema([*fields[:-1], fields[-1].with_name("__person"), *codes])
 
         def rows() -> Iterator[pa.RecordBatch]:
-            for batch in table.batches([*table.quasi, str(table.person), *coders]):
+            # whoever names a published column as the key has it twice
+            for batch in table.batches(list(dict.fromkeys([*table.quasi, person, *coders]))):
                 kept = drop_missing(table, batch)
-                arrays = [_decoded(kept.column(name)) for name in (*table.quasi, table.person)]
+                arrays = [_decoded(kept.column(name)) for name in (*table.quasi, person)]
                 arrays += [pa.array(coder(kept.column(name))) for name, coder in coders.items()]
                 yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 

@@ -53,6 +53,9 @@ PROMISE = Check("promise", "promise about {column}", judges=True)
 
 # people with several rows
 PERSON_ROWS = Check("person-rows", "rows published of all people, {about} of each at most", _PUBLIC)
+PERSON_TOGETHER = Check(
+    "person-together", "people with several records, each of which has the promise to itself"
+)
 PERSON_MOST = Check("person-most", "people with more than {about} rows published", _DIFFERENCES)
 
 # made again from the receipt
@@ -112,10 +115,16 @@ SCALES = Check("scales", "scales of parts", _DIFFERENCES)
 
 # buckets
 SENSITIVE_COLUMNS = Check("sensitive-columns", "sensitive columns")
-BUCKET_SIZES = Check("bucket-sizes", "sizes", _DIFFERENCES)
-BUCKET_HISTOGRAM = Check("bucket-histogram", "histogram", _DIFFERENCES)
-MEMBERS = Check("members", "members", _DIFFERENCES)
-ROOM = Check("room", "room", _DIFFERENCES)
+BUCKET_SIZES = Check(
+    "bucket-sizes", "buckets that list more or fewer values than they have records", _DIFFERENCES
+)
+BUCKET_HISTOGRAM = Check(
+    "bucket-histogram", "values listed more or less often than the table has them", _DIFFERENCES
+)
+MEMBERS = Check("members", "values that more records of a bucket have than it lists", _DIFFERENCES)
+ROOM = Check(
+    "room", "values of people alike that do not fit into their buckets' lists", _DIFFERENCES
+)
 CEILINGS = Check("ceilings", "values of {column} above their ceiling", _DIFFERENCES, judges=True)
 LINKED = Check(
     "linked",

@@ -9,7 +9,7 @@ from enum import Enum
 from fractions import Fraction
 from typing import Any
 
-from sfumato.audits.catalogue import Check, Disclosure
+from sfumato.audits.catalogue import PERSON_TOGETHER, Check, Disclosure
 from sfumato.engines.exposure import Exposure
 from sfumato.shown import Shown, html_paragraphs, html_table
 
@@ -205,6 +205,11 @@ class Verdict(Shown):
                 f"was looked at failed. Tested: {self.tested}."
             )
         told = _checks(sum(f.result is not Result.TOLD for f in self.findings))
+        if any(f.check is PERSON_TOGETHER and f.value for f in self.findings):
+            return (
+                f"Each record keeps the promise as far as {told} can tell; people may have several "
+                f"records, which tell more together: {self.tested}."
+            )
         return f"The release keeps its promise as far as {told} can tell: {self.tested}."
 
     def to_json(self) -> dict[str, Any]:

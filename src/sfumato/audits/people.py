@@ -28,7 +28,7 @@ def check_people(case: AuditCase) -> Iterator[Finding]:
     if rule is None:
         return
     connection = case.connect()
-    connection.register("people", case.person_reader())
+    connection.register("people", case.person_reader(rule.column))
     connection.execute("CREATE TABLE raw_people AS SELECT * FROM people")
     published, withheld = connection.execute(
         f"SELECT sum(least(n, {rule.rows})), sum(greatest(n - {rule.rows}, 0)) FROM "

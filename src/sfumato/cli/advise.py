@@ -49,7 +49,7 @@ def advise(
     from sfumato.outlook.advise import advise as advise_on
 
     found: Advice | Cost
-    with ProgressLine() as progress:
+    with ProgressLine("reading") as progress:
         if guarantee is not None:
             if ceiling or among.strip():
                 raise UsageError("Give --ceiling or --among, or --guarantee, not both.")

@@ -54,7 +54,7 @@ def describe(
     from sfumato.outlook.describe import describe as describe_table
 
     way = chosen_mechanism(mechanism, bound, merge, significance)
-    with ProgressLine() as line:
+    with ProgressLine("reading") as line:
         description = describe_table(table, guarantee, way, progress=line.callback, **roles)
     if as_json:
         show_json(description.to_json())
@@ -144,7 +144,7 @@ def publish(
             err=True,
         )
     way = chosen_mechanism(mechanism, bound, merge, significance)
-    with ProgressLine() as line:
+    with ProgressLine("reading") as line:
         publication = publish_table(
             table,
             guarantee,
@@ -215,7 +215,7 @@ def query(
     from sfumato.queries import open_release
     from sfumato.queries.estimators import estimated_by
 
-    with ProgressLine("halves") as line, limited(rows=max_rows):
+    with ProgressLine("asking") as line, limited(rows=max_rows):
         answer = open_release(release, engine=engine).sql(
             sql,
             confidence=confidence,
@@ -264,15 +264,17 @@ def audit(
     """
     from sfumato.audits import audit as audit_release
 
-    verdict = audit_release(
-        table,
-        release,
-        trace=trace,
-        previous=previous,
-        previous_table=previous_table,
-        key=key,
-        receipt=receipt,
-    )
+    with ProgressLine("auditing") as line:
+        verdict = audit_release(
+            table,
+            release,
+            trace=trace,
+            previous=previous,
+            previous_table=previous_table,
+            key=key,
+            receipt=receipt,
+            progress=line.callback,
+        )
     if as_json:
         show_json(verdict.to_json())
     else:
@@ -320,7 +322,7 @@ def demo(
     """Generate a census-like table, publish it, ask it, audit it."""
     from sfumato.evidence.demo import run_demo
 
-    with ProgressLine() as line:
+    with ProgressLine("reading") as line:
         result = run_demo(out, rows, line.callback)
     if as_json:
         show_json(result.to_json())

@@ -69,7 +69,7 @@ def compare(
 
     chosen = pair_up(guarantee or [], mechanism or [])
     chosen += [Candidate.parse(text) for text in candidate or []]
-    with ProgressLine("candidates") as line:
+    with ProgressLine("reading") as line:
         found = compare_candidates(
             table,
             chosen,

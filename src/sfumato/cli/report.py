@@ -43,7 +43,7 @@ def report(
     """Write what a release promises and how it was checked; exit code 4 where the audit fails."""
     from sfumato.evidence.report import write_report
 
-    with ProgressLine("steps") as line:
+    with ProgressLine("reading") as line:
         written = write_report(
             release,
             table=table,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+import threading
 import time
 from collections.abc import Callable
 from types import TracebackType
@@ -31,15 +32,22 @@ def _strict(result: Any) -> Any:
 class ProgressLine:
     """A line on standard error that says how far a run is; silent where nobody watches.
 
-    `unit` is what is counted.
+    `stage` is what runs until something else is said. The line is renewed `every` second, so a long
+    step without news still shows that time passes.
     """
 
-    def __init__(self, unit: str = "rows") -> None:
-        self._unit = unit
+    def __init__(self, stage: str, *, every: float = 1.0) -> None:
+        self._every = every
         self._shown = sys.stderr.isatty()
+        self._now: tuple[str, int, int] = (stage, 0, 0)
+        self._since = time.monotonic()
         self._last = 0.0
+        self._written = False
+        self._ended = threading.Event()
 
     def __enter__(self) -> Self:
+        if self._shown:
+            threading.Thread(target=self._tick, daemon=True).start()
         return self
 
     def __exit__(
@@ -48,7 +56,8 @@ class ProgressLine:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._shown and self._last:
+        self._ended.set()
+        if self._written:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
 
@@ -56,12 +65,50 @@ class ProgressLine:
     def callback(self) -> Callable[[str, int, int], None]:
         return self._update
 
+    def _tick(self) -> None:
+        while not self._ended.wait(self._every):
+            self._write()
+
     def _update(self, stage: str, done: int, total: int) -> None:
         now = time.monotonic()
-        if not self._shown or now - self._last < 0.1:
-            return
-        self._last = now
-        share = f" {done / total:4.0%} {'█' * int(30 * done / total):<30}" if total else ""
-        count = f" {done:,} {self._unit}" if done or total else ""
-        sys.stderr.write(f"\r\x1b[K{stage}{share}{count}")
+        if _kind(stage) != _kind(self._now[0]):
+            self._since = now
+        self._now = (stage, done, total)
+        if self._shown and now - self._last >= 0.1:
+            self._last = now
+            self._write()
+
+    def _write(self) -> None:
+        self._written = True
+        sys.stderr.write("\r\x1b[K" + progress_text(*self._now, time.monotonic() - self._since))
         sys.stderr.flush()
+
+
+def _kind(stage: str) -> str:
+    """The verb of a stage: 'predicting f-privacy(2)' goes on with 'predicting' the next one."""
+    return stage.partition(" ")[0]
+
+
+def progress_text(stage: str, done: int, total: int, seconds: float) -> str:
+    """How far a stage is after so many seconds: its share and the time left, or what is known.
+
+    >>> progress_text("publishing", 250_000, 1_000_000, 20.0)
+    'publishing  25% ███████                        about 60 s left'
+    >>> progress_text("counting", 50_000, 0, 3.2), progress_text("planning local", 0, 0, 12.4)
+    ('counting 50,000 rows, 3 s', 'planning local, 12 s')
+    """
+    if not total:
+        return f"{stage}{f' {done:,} rows' if done else ''}, {seconds:.0f} s"
+    share = min(done / total, 1.0)
+    left = f" about {duration(seconds * (1 - share) / share)} left" if 0 < share < 1 else ""
+    return f"{stage} {share:4.0%} {'█' * int(30 * share):<30}{left or f' {seconds:.0f} s'}"
+
+
+def duration(seconds: float) -> str:
+    """
+    >>> duration(59.6), duration(150.0), duration(9000.0)
+    ('60 s', '3 min', '2.5 h')
+    """
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"

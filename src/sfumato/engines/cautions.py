@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -41,28 +43,15 @@ def table_cautions(table: Table) -> Iterator[str]:
     >>> [line.split(":")[0] for line in table_cautions(table)]
     ["Column 'patient' repeats like an identifier", "Column 'ward' all but tells 'head'"]
     """
-    kinds = {field.name: field.type for field in table.source.schema}
-    told = {*table.sensitive, table.key, table.person}
-    plain = [
-        name for name, kind in kinds.items()
-        if name not in told and (name in table.quasi or _names_people(kind))
-    ]  # fmt: skip
-    batch = next(iter(table.batches([*table.sensitive, *plain], SEEN)), None)
+    for seen in repeating_columns(table):
+        yield (
+            f"Column {seen.name!r} repeats like an identifier: {seen.different:,} different values "
+            f"in {seen.rows:,} rows. If it names people, some have several records, and "
+            "the promise holds for each record by itself: name it with --person."
+        )
+    batch = _first_rows(table, table.quasi)
     if batch is None:
         return
-    batch = drop_missing(table, batch.slice(0, SEEN))
-    if batch.num_rows < _LEAST:
-        return
-    for name in plain if table.key is None and table.person is None else []:
-        if _names_people(kinds[name]):
-            values = batch.column(name).drop_null()
-            different = len(values.unique())
-            if _LEAST <= different < len(values) <= _ROWS_EACH * different:
-                yield (
-                    f"Column {name!r} repeats like an identifier: {different:,} different values "
-                    f"in {len(values):,} rows. If it names people, some have several records, and "
-                    "the promise holds for each record by itself: name it with --person."
-                )
     for sensitive in table.sensitive:
         truth, _ = _codes(batch.column(sensitive))
         alone = float(np.bincount(truth).max()) / len(truth)
@@ -74,6 +63,58 @@ def table_cautions(table: Table) -> Iterator[str]:
                     f"{right:.0%} of the rows, and for {alone:.0%} without it. The promise does "
                     "not limit what quasi columns tell: coarsen the column, or drop it."
                 ).replace("%", " %")
+
+
+IDENTIFIER = r"id|ids|nr|nbr|no|num|number|key|code|uuid|ssn|mrn|patient|person|subject|member"
+
+
+def is_named(name: str, words: str) -> bool:
+    """Whether a word of a column's name is one of these: patient_nbr, maritalStatus, diag_1.
+
+    >>> is_named("maritalStatus", "marital"), is_named("remarks", "marks")
+    (True, False)
+    """
+    apart = re.sub(r"([a-z0-9])([A-Z])", r"\1 \2", name)
+    return any(re.fullmatch(words, word) for word in re.split(r"[^a-z]+", apart.lower()))
+
+
+@dataclass(frozen=True)
+class Repeating:
+    """A column with so many different values in so many rows: a few rows of each."""
+
+    name: str
+    different: int
+    rows: int
+
+    @property
+    def identifies(self) -> bool:
+        """Whether it is named like an identifier, too."""
+        return is_named(self.name, IDENTIFIER)
+
+
+def repeating_columns(table: Table) -> Iterator[Repeating]:
+    """Columns that may name people with several rows, where nobody said which one does."""
+    if table.key is not None or table.person is not None:
+        return
+    plain = [
+        field.name for field in table.source.schema
+        if field.name not in table.sensitive and _names_people(field.type)
+    ]  # fmt: skip
+    batch = _first_rows(table, plain)
+    if batch is None:
+        return
+    for name in plain:
+        values = batch.column(name).drop_null()
+        different = len(values.unique())
+        if _LEAST <= different < len(values) <= _ROWS_EACH * different:
+            yield Repeating(name, different, len(values))
+
+
+def _first_rows(table: Table, columns: Sequence[str]) -> pa.RecordBatch | None:
+    """The first rows, where there are enough of them to look at."""
+    batch = next(iter(table.batches([*table.sensitive, *columns], SEEN)), None)
+    batch = None if batch is None else drop_missing(table, batch.slice(0, SEEN))
+    return None if batch is None or batch.num_rows < _LEAST else batch
 
 
 def _names_people(kind: pa.DataType) -> bool:

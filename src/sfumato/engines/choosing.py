@@ -11,7 +11,7 @@ from typing import Protocol
 from sfumato.columns import Value, list_some, value_text
 from sfumato.draws import Draws
 from sfumato.engines.binning import count_binned
-from sfumato.engines.counting import count_cells, take_profile
+from sfumato.engines.counting import Progress, count_cells, no_progress, take_profile
 from sfumato.errors import InfeasibleGuarantee, UsageError
 from sfumato.guarantees import Guarantee
 from sfumato.guarantees.limit_rows import label
@@ -96,6 +96,7 @@ def choose_plan(
     mechanism: Mechanism | None,
     draws: Draws,
     runs: tuple[type[Plan], ...] = (Plan,),
+    progress: Progress = no_progress,
 ) -> tuple[Mechanism, Plan]:
     """The given mechanism's plan, or the plan with the smallest predicted error.
 
@@ -109,7 +110,10 @@ def choose_plan(
         possible = [each for each in possible if not each.needs_bins] or possible
     named = " and ".join(str(each) for each in possible)
     planning = draws.child("plan")
-    plans = [(each, each.plan(profile, each.promised(guarantee), planning)) for each in possible]
+    plans = []
+    for done, each in enumerate(possible):
+        progress(f"planning {each}", done, len(possible))
+        plans.append((each, each.plan(profile, each.promised(guarantee), planning)))
     plans = [(each, plan) for each, plan in plans if isinstance(plan, runs)]
     if not plans:
         raise UsageError(

@@ -146,6 +146,12 @@ def columns_together(table: Table, joint: bool, together: Sequence[ColumnTold]) 
     ]
 
 
+SEVERAL_RECORDS = (
+    "Some people have several records. The promise holds for each record by itself; about a person "
+    "with several, more can be concluded."
+)
+
+
 def key_caveats(table: Table, repeated: int, repeated_keys: str) -> list[str]:
     """What to say of keys of which so many rows are repetitions; unless they are refused."""
     if repeated and repeated_keys == "refuse":
@@ -162,10 +168,7 @@ def key_caveats(table: Table, repeated: int, repeated_keys: str) -> list[str]:
             f"'quasi_k' counts rows, and the key column {table.key!r} of {table.label} repeats in "
             f"{repeated:,} of them: {table.merged.k} rows may be fewer people. Keep one row each."
         )
-    return [
-        "Some people have several records. The promise holds for each record by itself; about a "
-        "person with several, more can be concluded."
-    ]
+    return [SEVERAL_RECORDS]
 
 
 def _table_caveats(table: Table, joint: bool) -> list[str]:

@@ -223,7 +223,9 @@ def run(
             promise = for_columns(promise, counted)
         refuse_left_out(people.counted(counted), promise, options.left_out)
         profile = with_counts(counted, possible_mechanisms(promise, mechanism), running)
-        chosen, plan = choose_plan(profile, promise, mechanism, draws, running.plans)
+        chosen, plan = choose_plan(
+            profile, promise, mechanism, draws, running.plans, options.progress
+        )
         refuse_unfit(table, chosen, plan, options.order, options.trace)
         if ledger is not None:
             rows = 1 if people.rule is None else people.rule.rows

@@ -47,6 +47,13 @@ class Guarantee(TextForm, ABC):
     def ceilings(self, histogram: Histogram) -> list[Fraction]:
         """The largest posterior that the promise allows, per value; 1 where nothing is promised."""
 
+    def odds_gains(self, histogram: Histogram) -> list[Fraction | None]:
+        """How often a value's odds one record may multiply; None where nothing is promised."""
+        return [
+            None if ceiling >= 1 or share in (0, 1) else odds(ceiling) / odds(share)
+            for ceiling, share in zip(self.ceilings(histogram), histogram.shares, strict=True)
+        ]
+
     @abstractmethod
     def require_feasible(self, histogram: Histogram) -> None:
         """Raise `InfeasibleGuarantee` with the witness where this histogram does not allow it."""
@@ -127,6 +134,14 @@ class Guarantee(TextForm, ABC):
         Where the guarantee can take over the steward's `ceilings`, it does.
         """
         return [cls.usual()]
+
+
+def odds(chance: Fraction) -> Fraction:
+    """
+    >>> odds(Fraction(1, 5))
+    Fraction(1, 4)
+    """
+    return chance / (1 - chance)
 
 
 def require_two_values(histogram: Histogram) -> None:

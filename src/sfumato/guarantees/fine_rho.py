@@ -210,7 +210,8 @@ class FineRhoPrivacy(OddsGuarantee):
             return Reach(
                 False, "Every value is so common that no multiple of its share is below 1."
             )
-        usual = min(Fraction(cls.parameters[0].default), (1 + most) / 2)
+        half = Fraction(f"{float((1 + most) / 2):.3g}")  # a number that can be read
+        usual = min(Fraction(cls.parameters[0].default), half)
         return Reach(
             True,
             f"theta above 1 and below {float(most):.4g}: beyond, nobody is protected. Nothing is "

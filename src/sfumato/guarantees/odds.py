@@ -30,6 +30,9 @@ class OddsGuarantee(Guarantee):
     def odds_limits(self, histogram: Histogram) -> list[Fraction | None]:
         """How much each value's odds may be raised; None where nothing is promised."""
 
+    def odds_gains(self, histogram: Histogram) -> list[Fraction | None]:
+        return self.odds_limits(histogram)
+
     @abstractmethod
     def common_limit(self, values: Sequence[Value]) -> Fraction:
         """A limit that is below none of `odds_limits`, whatever the counts are."""

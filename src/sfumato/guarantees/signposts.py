@@ -7,7 +7,8 @@ SIGNPOSTS: dict[str, str] = {
         "it hides which of k records is a person's, but where all k have the same sensitive value "
         "it hides nothing. Nearest: 'l-diversity(5)', which also limits how sure anybody can be "
         "of the value; with --mechanism heterogeneous it publishes ranges and sets, as k-anonymous "
-        "tables do. 'sfumato check' measures k of any table."
+        "tables do. --quasi-k 5 makes the published quasi columns k-anonymous besides any promise. "
+        "'sfumato check' measures k of any table."
     ),
     "t-closeness": (
         "it keeps the values of every group near the table's as a distribution, which says little "

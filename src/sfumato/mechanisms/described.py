@@ -42,7 +42,8 @@ def predicted_table(
     return PlanTable(
         "Predicted",
         f"standard error of the count of each {histogram.column} over the whole table (records "
-        f"that stay as they were {all_staying:.1%}, condition {condition:.1f})",
+        f"that stay as they were {all_staying:.1%}, undoing the draws multiplies errors by up to "
+        f"{condition:.1f})",
         (histogram.column, "count", "stays", "stderr", "relative"),
         rows,
         note=f"({left_out:,} values between the {SHOWN} most and the {SHOWN} least common)"

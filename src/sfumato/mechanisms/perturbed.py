@@ -175,15 +175,16 @@ def within(gain: Fraction | None, limit: Fraction | None) -> bool:
 def ldp_caveat(column: str, operator: Operator) -> str:
     """What the operator gives against every adversary, whatever they know."""
     try:
-        epsilon = math.log(operator.amplification())
+        gamma = operator.amplification()
     except ZeroDivisionError:
         return (
             f"Column {column!r} is not locally differentially private: some published values "
             "exclude some true ones."
         )
     return (
-        f"Column {column!r} is {epsilon:.4g}-locally differentially private: every published value "
-        "is at most that many e-folds likelier under one true value than under another."
+        f"Column {column!r} is {math.log(gamma):.4g}-locally differentially private: every "
+        f"published value is at most {float(gamma):.4g} times as likely under one true value as "
+        f"under another (e^{math.log(gamma):.4g})."
     )
 
 

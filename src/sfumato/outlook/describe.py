@@ -23,7 +23,7 @@ from sfumato.engines.counting import (
     no_progress,
     take_profile,
 )
-from sfumato.engines.people import for_people, one_row_each, rank_rows
+from sfumato.engines.people import RankedRows, for_people, one_row_each, rank_rows
 from sfumato.engines.publication import steward_notes
 from sfumato.engines.quasi import QuasiColumn, quasi_column
 from sfumato.errors import UsageError
@@ -87,7 +87,11 @@ def describe(
     tables = [_columns(table, profile)]
     tables += [_histogram(histogram) for histogram in profile.histograms.values()]
     if table.person is not None:
-        tables.append(_rows_per_person(table))
+        tables.append(_rows_per_person(rank_rows(table, Draws.system())))
+    elif table.key is not None:
+        ranked = rank_rows(replace(table, person=table.key, key=None), Draws.system())
+        if ranked.most > 1:
+            tables.append(_rows_per_person(ranked, f"Say --person {table.key} instead of --key."))
     if guarantee is None:
         first = profile  # what can be promised, always: of one row of each person
         if table.person is not None:
@@ -99,7 +103,9 @@ def describe(
     profile = with_counts(
         profile, possible_mechanisms(people.guarantee, mechanism), TableCounts(people.table)
     )
-    mechanism, plan = choose_plan(profile, people.guarantee, mechanism, Draws.system())
+    mechanism, plan = choose_plan(
+        profile, people.guarantee, mechanism, Draws.system(), progress=progress
+    )
     guarantee = mechanism.promised(guarantee)
     notes = [plan.statement(guarantee, histogram) for histogram in profile.histograms.values()]
     notes += people.rule.sentences() if people.rule else []
@@ -155,8 +161,7 @@ def _columns(table: Table, profile: Profile) -> ReportTable:
     )
 
 
-def _rows_per_person(table: Table) -> ReportTable:
-    ranked = rank_rows(table, Draws.system())
+def _rows_per_person(ranked: RankedRows, note: str = "") -> ReportTable:
     numbers = np.flatnonzero(ranked.sizes)
     shown = [n for n in numbers.tolist() if n <= _SHOWN] or numbers[:1].tolist()
     rows: list[tuple[str, int, int]] = [
@@ -168,9 +173,10 @@ def _rows_per_person(table: Table) -> ReportTable:
         rows.append((f"{more[0]:,} to {more[-1]:,}", people, ranked.withheld(more[-1])))
     return ReportTable(
         "People",
-        f"{table.person}: {ranked.people:,} people, {ranked.most:,} rows at most",
+        f"{ranked.table.person}: {ranked.people:,} people, {ranked.most:,} rows at most",
         ("rows", "people", "rows withheld if no more of a person are published"),
         rows,
+        note=note,
     )
 
 

@@ -37,7 +37,7 @@ class SurveyedColumn:
     nulls: int
     distinct: int
     exact: bool
-    suggestion: Suggestion | None
+    suggestion: Suggestion
     histogram: Bars
 
     def to_json(self) -> dict[str, Any]:
@@ -48,9 +48,7 @@ class SurveyedColumn:
             "nulls": self.nulls,
             "distinct": self.distinct,
             "exact": self.exact,
-            "suggestion": None
-            if suggested is None
-            else {"role": suggested.role, "why": suggested.why},
+            "suggestion": {"role": suggested.role, "why": suggested.why},
             "histogram": {
                 "kind": self.histogram.kind,
                 "bars": [{"label": label, "count": count} for label, count in self.histogram.bars],
@@ -89,13 +87,13 @@ def _table(label: str, rows: int, columns: tuple[SurveyedColumn, ...]) -> Report
                 column.type,
                 column.nulls,
                 f"{'' if column.exact else 'about '}{column.distinct:,}",
-                "" if column.suggestion is None else f"{column.suggestion.role}?",
-                "" if column.suggestion is None else column.suggestion.why,
+                f"{column.suggestion.role}?",
+                column.suggestion.why,
             )
             for column in columns
         ],
-        note="Roles are yours to give: --quasi, --sensitive, --key, --drop. Nothing is taken "
-        "from the suggestions.",
+        note="Roles are yours to give: --quasi, --sensitive, --person, --key, --drop. Nothing is "
+        "taken from the suggestions.",
     )
 
 

@@ -272,7 +272,7 @@ def parameters_of(release: Release) -> list[tuple[str, str]]:
         if isinstance(operator, Parts):
             text += f", {len(operator.parts)} sub-tables"
         if not operator.needs_counts:
-            text += f", condition {operator.condition():.3g}"
+            text += f", undoing the draws multiplies errors by up to {operator.condition():.3g}"
             text += _epsilon(operator)
         found.append((f"operator of {column}", text))
     sampling = release.plan.get("sampling")

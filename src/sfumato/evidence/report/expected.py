@@ -7,9 +7,9 @@ for: a count of 500 among 10,000. Nothing of the raw table is looked at.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import singledispatch
+from typing import Protocol
 
 import numpy as np
 
@@ -20,7 +20,14 @@ from sfumato.operators.base import FloatArray
 from sfumato.operators.bucket_estimates import Inverted
 from sfumato.release import BucketedRelease, GeneralizedRelease, Release
 
-_Variances = Callable[[int], FloatArray]  # by value, of a count of that size
+
+class _Variances(Protocol):
+    """By value: how many people seem to have it, and the variance of a count of some size."""
+
+    people: FloatArray
+
+    def __call__(self, size: int) -> FloatArray: ...
+
 
 SHARE = 20  # people that satisfy the condition, per person counted
 SIZES = (10, 30, 100, 300, 1000, 3000, 10_000, 30_000, 100_000)
@@ -54,7 +61,8 @@ def expected_errors(release: Release, column: str) -> ExpectedErrors | str:
     by_count = []
     for count in [size for size in SIZES if size <= largest] or [size]:
         errors = _relative(variances(count), count)
-        known = errors[np.isfinite(errors)]
+        # a count of that size is one of a value that so many people have
+        known = errors[np.isfinite(errors) & (variances.people >= count)]
         if len(known):
             by_count.append(
                 (count, float(np.median(known)), float(known.min()), float(known.max()))
@@ -87,6 +95,9 @@ class _OfOperator:
             spread = np.divide(held, total, out=np.zeros_like(held), where=total > 0)
             matrix = (to_value * spread[:, None]).T @ matrix
             weights = weights @ to_value
+            self.people = operator.total(held)
+        else:
+            self.people = operator.estimate(published.astype(np.float64))
         squares = weights**2
         self._others = shown @ squares
         self._own = np.einsum("xy,yx->x", matrix, squares)
@@ -97,8 +108,9 @@ class _OfOperator:
 
 
 class _OfDecoys:
-    def __init__(self, operator: Decoy) -> None:
+    def __init__(self, operator: Decoy, people: FloatArray) -> None:
         self._operator = operator
+        self.people = people
 
     def __call__(self, size: int) -> FloatArray:
         counts = np.full(self._operator.values, float(size))
@@ -115,6 +127,7 @@ class _OfBuckets:
         operator = read_bucket_table(release).operator
         self._estimator, self._rows = Inverted(operator, operator.counts), release.rows
         self.condition = operator.condition
+        self.people = np.asarray(operator.counts, np.float64)
 
     def __call__(self, size: int) -> FloatArray:
         counts = self._estimator.counts
@@ -138,7 +151,7 @@ def _variances(release: Release, column: str) -> _Variances | str:
         )
     published = published_counts(release, column, operator)
     if isinstance(operator, Decoy):
-        return _OfDecoys(operator.observed(published))
+        return _OfDecoys(operator.observed(published), published.astype(np.float64))
     return _OfOperator(operator, published)
 
 

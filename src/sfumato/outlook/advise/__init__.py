@@ -10,6 +10,7 @@ import itertools
 import math
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, overload
 
 import numpy as np
@@ -106,13 +107,13 @@ def advise(
             "The target error must lie between 0 and 1, both excluded: 0.1 is 10 %. "
             f"Got {target_error:g} instead."
         )
-    least = [_at_least(min_count)]
-    study = Study.of(declared, least, questions=questions, seed=seed, progress=progress)
+    least, steps = [_at_least(min_count)], _Steps(progress)
+    study = Study.of(declared, least, questions=questions, seed=seed, progress=steps)
     stated = stated_ceilings(study.histogram, ceilings or {})
-    options = [
-        _solved(study, family, target_error, stated)
-        for family in families(study.histogram, stated, cells=bool(declared.quasi), among=among)
-    ]
+    listed = families(study.histogram, stated, cells=bool(declared.quasi), among=among)
+    steps.total, options = len(listed), []
+    for steps.done, family in enumerate(listed):
+        options.append(_solved(study, family, target_error, stated))
     if not options:
         raise UsageError("None of these guarantees can be kept on this table. Name others.")
     return Advice(
@@ -123,6 +124,18 @@ def advise(
         options=tuple(options),
         recommended=_strongest(options),
     )
+
+
+@dataclass
+class _Steps:
+    """Tells how many families are done, whatever a study says by itself."""
+
+    progress: Progress
+    done: int = 0
+    total: int = 0
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        self.progress(stage, self.done, self.total)
 
 
 def _strongest(options: list[Option]) -> Option | None:
@@ -226,8 +239,9 @@ def _cost(
     guarantee.require_feasible(study.histogram)
     mechanisms = mechanisms_for(guarantee) + mechanisms_on_request(guarantee)
     lines, refused = [], []
-    for mechanism in [given] if given is not None else mechanisms:
-        study.progress(f"predicting {mechanism}", 0, 0)
+    asked = [given] if given is not None else mechanisms
+    for done, mechanism in enumerate(asked):
+        study.progress(f"predicting {mechanism}", done, len(asked))
         try:
             errors = study.errors(guarantee, mechanism)
         except (InfeasibleGuarantee, UsageError, SingularOperator) as error:  # others may

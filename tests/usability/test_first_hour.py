@@ -1,0 +1,322 @@
+"""What met a newcomer in the first hour, case by case, in the order of the issue that told it.
+
+1 exposure, 2 misspelt values, 3 roles and repeated keys, 4 the adversary of a default, 5 wide
+tables and job files, 6 bins keep their order, 7 hierarchies, 8 no silence, 9 advice and verdicts,
+10 signposts. `test_signposts.py`, `test_bad_tables.py` and `tests/queries/test_spelling.py` go
+deeper.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pc
+import pyarrow.parquet as pq
+import pytest
+
+import sfumato as sf
+from sfumato.cli.show import ProgressLine
+from sfumato.datasets import hospital
+from sfumato.evidence.report.expected import expected_errors
+from sfumato.release import Release
+
+ROLES = ("--quasi", "age,sex,region,admission", "--sensitive", "diagnosis")
+STAYS = 1500
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Hospital stays of patients with several, and a release that took every stay for somebody."""
+    place = tmp_path_factory.mktemp("hour")
+    stays = hospital(STAYS, seed=8, stays=20)
+    pq.write_table(stays, place / "stays.parquet")
+    sf.publish(
+        stays,
+        "l-diversity(5)",
+        to=place / "release",
+        mechanism="optimal",
+        quasi="age,sex,region,admission",
+        sensitive="diagnosis",
+        key="patient",
+        repeated_keys="allow",
+    )
+    return place
+
+
+def finding(told: Any, name: str = "person-together") -> dict[str, Any]:
+    (found,) = [each for each in told["findings"] if each["check"] == name]
+    return dict(found)
+
+
+def test_1_exposure_is_told_everywhere(cli: Any, tmp_path: Path) -> None:
+    """Half of the people have one value, about which the promise says nothing."""
+    ill = ["none"] * 500 + [f"d{k % 20}" for k in range(499)] + [None]
+    table = pa.table({"age": [k % 7 for k in range(1000)], "ill": ill})
+    pq.write_table(table, tmp_path / "t.parquet")
+    flags = ("--quasi", "age", "--sensitive", "ill", "--missing", "drop")
+    publish = ("publish", tmp_path / "t.parquet", *flags, "--out", tmp_path / "r")
+    promise = ("--guarantee", "f-privacy(theta=2, floor=0.05)", "--mechanism", "optimal")
+    refused = cli(*publish, *promise)
+    assert refused.code != 0
+    assert "promises nothing about 500 of 999 people" in refused.err
+    made = cli(*publish, *promise, "--left-out", "0.6")
+    assert "Published 999 of 1,000 rows" in made.out
+    shown = [line for line in made.out.splitlines() if "as it is" in line]
+    assert shown, made.out
+    audited = cli("audit", tmp_path / "t.parquet", tmp_path / "r")
+    described = cli("describe", tmp_path / "r")
+    for told in (audited, described):
+        assert shown[0].strip() in told.out
+        assert "Nothing is promised about the value of 'ill' of 500 people." in told.out
+    assert "1 row without a sensitive value was dropped." in audited.out
+
+
+@pytest.mark.parametrize(
+    ("condition", "said"),
+    [
+        ("sex = 'femal'", "Did you mean 'female'?"),
+        ("sex = ' Male'", "Did you mean 'male'?"),
+        ("admission = 'Emergncy'", "Did you mean 'emergency'?"),
+        ("diagnosis = 'A00 sepsis, acute'", "Did you mean 'A00 sepsis'?"),
+        ("age = 'old'", "Column 'age' holds numbers; 'old' is none."),
+        ("sex = 3", "Column 'sex' holds texts; 3 is a number."),
+    ],
+)
+def test_2_no_confident_zero(cli: Any, folder: Path, condition: str, said: str) -> None:
+    asked = cli("query", folder / "release", f"SELECT COUNT(*) FROM release WHERE {condition}")
+    assert asked.code != 0
+    assert said in asked.err
+    assert not asked.out
+
+
+def test_3_describe_sees_whose_rows_they_are(cli: Any, folder: Path) -> None:
+    looked = cli("describe", folder / "stays.parquet")
+    assert "An identifier that repeats" in looked.out
+    (line,) = [line for line in looked.out.splitlines() if line.startswith("patient")]
+    assert "person?" in line
+    keyed = cli("describe", folder / "stays.parquet", *ROLES, "--key", "patient")
+    assert "20 rows at most" in keyed.out
+    assert "Say --person patient instead of --key." in keyed.out
+
+
+def test_3_an_audit_says_what_several_records_tell_together(cli: Any, folder: Path) -> None:
+    audit = ("audit", folder / "stays.parquet", folder / "release")
+    told = cli(*audit, "--key", "patient", "--json")
+    assert told.code == 4
+    people = hospital(STAYS, seed=8, stays=20).column("patient").value_counts()
+    several = sum(each["counts"].as_py() > 1 for each in people)
+    found = finding(told.json)
+    assert found["value"] == several
+    assert "be believed with 0.2 at most, two alike allow" in found["witness"]
+    assert "are certain" in found["witness"]
+    assert "keeps its promise" not in told.json["headline"]
+    unnamed = cli(*audit)
+    assert unnamed.code == 5
+    assert "name the column that tells whose records they are with --key" in unnamed.out
+    assert "keeps its promise" not in unnamed.out
+
+
+def test_3_a_dropped_identifier_is_noticed_by_the_audit(tmp_path: Path) -> None:
+    stays = hospital(STAYS, seed=9, stays=3)
+    roles = {"quasi": "age,sex", "sensitive": "admission", "drop": "patient,region,diagnosis"}
+    to = tmp_path / "r"
+    sf.publish(stays, "rho-privacy(0.35, 0.7)", to=to, mechanism="uniform", **roles)
+    verdict = sf.audit(stays, to)
+    assert verdict.holds
+    assert verdict.headline.startswith("Each record keeps the promise")
+    assert "audit with --key patient" in str(verdict)
+    once = stays.drop_columns(["patient"])
+    sf.publish(
+        once, "rho-privacy(0.35, 0.7)", to=tmp_path / "s", mechanism="uniform",
+        quasi="age,sex", sensitive="admission", drop="region,diagnosis",
+    )  # fmt: skip
+    assert sf.audit(once, tmp_path / "s").headline.startswith("The release keeps its promise")
+
+
+def test_3_several_records_multiply_exactly(tmp_path: Path) -> None:
+    """Two records of everybody, one bucket each, no value in common but their own."""
+    table = pa.table(
+        {
+            "who": [n // 2 for n in range(8)],
+            "place": list(range(8)),
+            "ill": ["a", "a", "b", "b", "c", "c", "d", "d"],
+        }
+    )
+    roles = {"quasi": "place", "sensitive": "ill", "key": "who", "repeated_keys": "allow"}
+    sf.publish(table, "l-diversity(4)", to=tmp_path / "r", mechanism="optimal", **roles)
+    # every bucket lists a, b, c, d once: two records of a person still say nothing
+    told = sf.audit(table, tmp_path / "r", key="who").to_json()
+    assert "of 4 people whom their quasi columns single out" in finding(told)["witness"]
+    assert "0 are believed beyond their ceiling and 0 are certain" in finding(told)["witness"]
+
+
+def test_4_a_default_does_not_change_the_adversary(tmp_path: Path) -> None:
+    table = pa.table({"sex": ["f", "m"] * 300, "ill": ["a", "b", "c", "d", "e", "f"] * 100})
+    roles = {"quasi": "sex", "sensitive": "ill"}
+    made = sf.publish(table, "rho-privacy(0.2, 0.5)", to=tmp_path / "r", **roles)
+    assert made.manifest.guarantee == "rho-privacy(0.2, 0.5)"
+    assert made.manifest.mechanism != "partitioned"
+    named = sf.publish(
+        table, "rho-privacy(0.2, 0.5)", to=tmp_path / "p", mechanism="partitioned", **roles
+    )
+    assert "reader=shares" in named.manifest.guarantee
+
+
+def test_5_and_6_a_wide_table_a_job_file_and_bins_in_order(cli: Any, tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    wide = {f"c{k}": rng.integers(0, 9, 600) for k in range(30)}
+    ill = np.array(["Yes", "No", "?"])[rng.integers(0, 3, 600)]
+    wide |= {"age": rng.integers(18, 90, 600), "ill": ill}
+    pc.write_csv(pa.table(wide), tmp_path / "wide.csv")
+    (tmp_path / "job.toml").write_text(
+        "[table]\nquasi = ['age']\nsensitive = 'ill'\ndrop-rest = true\nmissing-markers = '?'\n"
+        "missing = 'value'\nrecode = { age = 'bins(0, 40, 60, inf)' }\n"
+        f"[publish]\nguarantee = 'rho-privacy(0.4, 0.7)'\nout = '{tmp_path / 'r'}'\n"
+    )
+    made = cli("publish", tmp_path / "wide.csv", "--job", tmp_path / "job.toml")
+    assert made.code == 0, made.err
+    count, listed = "SELECT COUNT(*) FROM release", "SELECT age, COUNT(*) FROM release GROUP BY age"
+    asked = cli("query", tmp_path / "r", f"{count} WHERE age >= 60 AND ill = 'Yes'")
+    assert asked.code == 0, asked.err
+    cut = cli("query", tmp_path / "r", f"{count} WHERE age >= 50")
+    assert cut.code != 0
+    assert "60" in cut.err
+    told = cli("query", tmp_path / "r", f"{listed} ORDER BY age").out
+    starts = [told.index(text) for text in ("[0, 40)", "[40, 60)", "[60, inf)")]
+    assert starts == sorted(starts)
+
+
+def test_7_an_ignored_hierarchy_is_refused(cli: Any, folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "h.csv").write_text("male,any\nfemale,any\n")
+    given = ("--hierarchy", f"sex={tmp_path / 'h.csv'}", "--drop", "patient")
+    done = cli(
+        "publish", folder / "stays.parquet", *ROLES, *given, "--mechanism", "optimal",
+        "--guarantee", "l-diversity(5)", "--out", tmp_path / "r",
+    )  # fmt: skip
+    assert done.code != 0
+    assert "--recode" in done.err
+    assert not (tmp_path / "r").exists()
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_8_a_step_without_news_still_shows_that_time_passes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with ProgressLine("planning", every=0.01):
+        until = time.monotonic() + 20
+        while "planning, 0 s" not in terminal.getvalue() and time.monotonic() < until:
+            time.sleep(0.01)
+    assert "planning, 0 s" in terminal.getvalue()
+    assert terminal.getvalue().endswith("\r\x1b[K")
+
+
+def test_8_planning_advice_and_audits_say_how_far_they_are(folder: Path, tmp_path: Path) -> None:
+    told: list[tuple[str, int, int]] = []
+    people = pa.table({"sex": ["F", "M"] * 300, "ill": ["a", "b", "c"] * 200})
+    roles = {"quasi": "sex", "sensitive": "ill"}
+
+    def progress(stage: str, done: int, total: int) -> None:
+        told.append((stage, done, total))
+
+    sf.publish(people, "l-diversity(3)", to=tmp_path / "r", progress=progress, **roles)
+    assert any(stage.startswith("planning ") and total for stage, _, total in told)
+    told.clear()
+    sf.describe(people, "l-diversity(3)", progress=progress, **roles)
+    assert any(stage.startswith("planning ") for stage, _, _ in told)
+    told.clear()
+    sf.advise(
+        people, among=["l-diversity", "rho-privacy"], questions=20, min_count=50,
+        progress=progress, **roles,
+    )  # fmt: skip
+    (total,) = {total for _, _, total in told if total}
+    assert {done for _, done, of in told if of} == set(range(total))
+    told.clear()
+    sf.audit(people, tmp_path / "r", progress=progress)
+    shares = [done / total for stage, done, total in told if stage == "auditing"]
+    assert len(shares) > 5
+    assert shares == sorted(shares)
+
+
+def test_8_one_person_with_a_value_of_their_own_does_not_hold_up_planning(tmp_path: Path) -> None:
+    """As the issue saw it, a tenth of the rows: 19 values, one of them one person's."""
+    rng, rows = np.random.default_rng(3), 7150
+    shares = 1 / np.arange(1, 19) ** 0.8
+    codes = rng.choice(18, rows - 1, p=shares / shares.sum())
+    table = pa.table(
+        {"age": rng.integers(0, 10, rows), "ill": [*(f"d{code}" for code in codes), "alone"]}
+    )
+    began = time.process_time()
+    sf.publish(table, "beta-likeness(3)", to=tmp_path / "r", quasi="age", sensitive="ill")
+    assert time.process_time() - began < 20
+
+
+def test_9_a_count_of_a_size_is_one_of_a_value_that_so_many_have(tmp_path: Path) -> None:
+    """The best of the values was one that a single person has: never wrong, and never asked."""
+    ill = [f"d{k % 6}" for k in range(2999)] + ["alone"]
+    table = pa.table({"age": [k % 11 for k in range(3000)], "ill": ill})
+    sf.publish(
+        table, "f-privacy(theta=3, floor=0.001)", to=tmp_path / "r", mechanism="optimal",
+        quasi="age", sensitive="ill",
+    )  # fmt: skip
+    expected = expected_errors(Release(tmp_path / "r"), "ill")
+    assert not isinstance(expected, str)
+    alone = expected.values.index("'alone'")
+    for size, _, best, worst in expected.by_count:
+        assert size > 1
+        common = np.delete(expected.by_value, alone)
+        scale = np.sqrt(expected.size / size)
+        assert best >= 0.9 * common.min() * min(scale, 1 / scale)
+        assert best <= worst
+
+
+def test_9_limits_have_a_direction_and_json_is_whole(cli: Any, folder: Path) -> None:
+    audit = ("audit", folder / "stays.parquet", folder / "release")
+    text, told = cli(*audit).out, cli(*audit, "--json").json
+    assert "(at most 0.2)" in text
+    assert "more of the same check (--json)" in text
+    judged = [each for each in told["findings"] if each["check"] == "posterior"]
+    assert len(judged) > 100
+    assert all(each["direction"] == "at most" for each in judged)
+
+
+def test_9_ranges_without_their_trace_are_not_looked_at(tmp_path: Path) -> None:
+    table = pa.table({"age": [k % 50 for k in range(120)], "ill": ["a", "b", "c", "d"] * 30})
+    sf.publish(
+        table, "l-diversity(2)", to=tmp_path / "r", mechanism="heterogeneous",
+        quasi="age", sensitive="ill",
+    )  # fmt: skip
+    verdict = sf.audit(table, tmp_path / "r")
+    assert verdict.holds is None
+    assert "NOT" not in verdict.headline
+
+
+def test_10_no_words_that_need_a_course(cli: Any, folder: Path, tmp_path: Path) -> None:
+    ill = (["a"] * 3 + ["b", "c"]) * 79 + ["d"] * 3
+    table = pa.table({"age": [k % 50 for k in range(398)], "ill": ill})
+    pq.write_table(table, tmp_path / "t.parquet")
+    flags = (tmp_path / "t.parquet", "--quasi", "age", "--sensitive", "ill")
+    promise = ("--guarantee", "rho-privacy(0.3, 0.6)", "--mechanism", "uniform")
+    texts = [cli("describe", *flags).out, cli("describe", *flags, *promise).out]
+    texts.append(cli("publish", *flags, *promise, "--out", tmp_path / "r").out)
+    texts.append(cli("audit", folder / "stays.parquet", folder / "release").out)
+    manifest = " ".join(Release(tmp_path / "r").manifest.caveats)
+    assert "times as likely under one true value as under another" in manifest
+    for text in (*texts, manifest):
+        for word in ("e-fold", " room:", " members:", "condition 1", "condition 2"):
+            assert word not in text
+    ratio = [line for line in texts[0].splitlines() if line.startswith("fine-rho-privacy")]
+    assert "/" not in ratio[0].partition("theta above")[0]
+    asked = cli("publish", *flags, "--guarantee", "k-anonymity(5)", "--out", tmp_path / "k")
+    assert "--quasi-k 5" in asked.err
