@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-all tools lint bench papers clean
+.PHONY: demo test test-all test-oldest test-newest tools lint docs dist bench papers clean
 
 demo: $(STAMP)
 	$(BIN)/sfumato demo
@@ -30,6 +30,21 @@ lint: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# The documents as a site in site/: open site/index.html, no server and no network needed
+docs: $(STAMP)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+	@echo "The documents are site/index.html"
+
+# Wheel and source distribution, and the demo from the wheel in an empty environment
+dist: $(STAMP)
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist .
+	sh tests/packaging/smoke.sh dist
+
+# A short run with the oldest version of every dependency that pyproject.toml allows, or the newest
+test-oldest test-newest: $(STAMP)
+	sh tests/packaging/versions.sh $(@:test-%=%)
+
 # Every paper's tables and figures, with the public data sets where SFUMATO_DATA names them
 papers: $(STAMP)
 	@for paper in f-privacy attacks heterogeneous perturbation splu reconstruction; do \
@@ -49,4 +64,4 @@ $(STAMP): pyproject.toml
 	@touch $@
 
 clean:
-	rm -rf $(VENV) demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) demo site dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

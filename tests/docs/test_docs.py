@@ -97,6 +97,7 @@ DEAR = {
     "docs/workloads.md",
     "docs/advise.md",
     "docs/compare.md",
+    "docs/report.md",
 }
 EXACT = {"docs/methods.md"}  # worked numbers: nothing in them is drawn
 COLD = {"README.md"}  # starts the installed program for every command, as its readers do

@@ -198,6 +198,7 @@ def program(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_demo_as_a_program(cli: Any, tmp_path: Path) -> None:
     done = program("demo", "--rows", 5000, "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr

@@ -94,6 +94,7 @@ def test_two_ways_of_asking_agree(release, one, other):
         assert found[name] == pytest.approx(expected[name], rel=1e-9, abs=1e-9), name
 
 
+@pytest.mark.slow
 def test_what_is_far_from_independence_is_inside_too(tmp_path):
     """Counts ten times above independence, which shrinking misses: 12 publications of 6 counts.
 

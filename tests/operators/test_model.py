@@ -87,6 +87,7 @@ def answers(world, release: Sample):
     return true, totals, plain
 
 
+@pytest.mark.slow
 def test_composite_counts_are_sharper_and_their_error_is_told(world):
     """Twelve releases of one table, 1,440 counts: errors of one release hang together, so the share
     that intervals hold has a standard deviation of about 0.02; 0.88 to 0.995 is 3.5 below, and not

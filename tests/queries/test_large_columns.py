@@ -126,6 +126,7 @@ def test_ten_thousand_values(tmp_path: Path) -> None:
     assert one.stderr > 0
 
 
+@pytest.mark.slow
 def test_large_columns_beside_others(make_release: MakeRelease) -> None:
     """5,000 values, kept by chances of their own, and asked about together with another column."""
     rng = np.random.default_rng(5)

@@ -1,0 +1,1 @@
+"""The documents as a site: what `make docs` adds to the pages in `docs`."""
