@@ -22,6 +22,7 @@ from docsite.python import python_page  # noqa: E402
 BESIDE = {
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
+    "SECURITY.md": "security.md",
     "benchmarks/RESULTS.md": "measurements.md",
 }
 # files of the program that are published as they stand

@@ -33,6 +33,8 @@ from sfumato.guarantees import SmallSum as SmallSum
 from sfumato.guarantees import parse_guarantee as parse_guarantee
 from sfumato.limits import limited as limited
 from sfumato.mechanisms import parse_mechanism as parse_mechanism
+from sfumato.metadata import Exported as Exported
+from sfumato.metadata import export_metadata as export_metadata
 from sfumato.outlook.advise import Advice as Advice
 from sfumato.outlook.advise import Cost as Cost
 from sfumato.outlook.advise import advise as advise

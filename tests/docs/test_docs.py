@@ -53,6 +53,7 @@ DOCUMENTS = [
     "docs/guide-analyst.md",
     "docs/release-format.md",
     "docs/signed-releases.md",
+    "docs/metadata.md",
     "docs/randomness.md",
     "docs/people.md",
     "docs/republication.md",
@@ -328,7 +329,7 @@ def test_release_format_shows_a_valid_manifest() -> None:
 
 def all_documents() -> list[Path]:
     return [
-        *(ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")),
+        *(ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")),
         *sorted((ROOT / "docs").rglob("*.md")),
     ]
 

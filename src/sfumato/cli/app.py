@@ -148,6 +148,7 @@ def _whole_program() -> typer.Typer:
         commands,
         compare,
         keys,
+        metadata,
         report,
         serve,
     )
