@@ -6,9 +6,12 @@
 Publishes rows of a table several times and asks, of each release, for every sensitive value within
 conditions that random people satisfy: COUNT, SUM and AVG of a quasi column, each with its default
 95 % interval, held against the raw rows. Answers fall into classes by their true count, and into
-strata by the true count over the count under independence. ± is twice the binomial error of a
-share; intervals of one release hang together, so the true uncertainty is larger. Beside the tables
-stands what is outside 93 to 98 % by more than that. CENSUS, ADULT and COIL need SFUMATO_DATA.
+strata by the true count over the count under independence. The intervals of a release hang
+together, because conditions overlap: ± is twice the error of a share by the scatter between
+publications, or twice the binomial one if that is larger. An AVG whose count may be 0 has an
+interval that ends only where records do, and always holds: such answers are left out.
+Beside the tables stands what is outside 93 to 98 % by more than ±. CENSUS, ADULT and COIL need
+SFUMATO_DATA.
 """
 
 from __future__ import annotations
@@ -36,11 +39,13 @@ SIZES = ((0, 0), (1, 10), (11, 50), (51, 200), (201, 500), (501, 2_000), (2_001,
 STRATA = ((0, 1 / 3), (1 / 3, 3), (3, 10), (10, np.inf))
 LEAST, MOST, FEWEST = 0.93, 0.98, 50
 AGGREGATES = ("COUNT", "SUM", "AVG")
+AVERAGE = AGGREGATES.index("AVG")
 COUNTS_ONLY = ("sps", "heterogeneous", "ring", "burel")  # quasi columns are not numbers there
 
 MECHANISMS = {  # what is published: mechanism, guarantee
     "uniform": ("uniform", "rho-privacy(0.15, 0.5)"),
     "fine-grain": ("fine-grain", "fine-rho-privacy(theta=6)"),
+    "general": ("general", "fine-rho-privacy(theta=6)"),
     "partitioned": ("partitioned", "rho-privacy(0.15, 0.5)"),
     "splu": ("splu", "small-sum(5)"),
     "optimal, l-diversity": ("optimal", "l-diversity(5)"),
@@ -100,6 +105,22 @@ SOURCES = {
 }
 
 
+@dataclass(frozen=True)
+class Cell:
+    """What share of some intervals held, twice its error, and how many there are."""
+
+    share: float
+    error: float
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.share:.1%} ± {self.error:.1%}"
+
+    @property
+    def is_outside(self) -> bool:
+        return self.share < LEAST - self.error or self.share > MOST + self.error
+
+
 @dataclass(frozen=True, eq=False)
 class Held:
     """By answer: the true count, the count under independence, and what each interval held."""
@@ -107,6 +128,7 @@ class Held:
     count: np.ndarray
     independent: np.ndarray
     inside: np.ndarray  # (aggregate, answer): 1, 0, or not a number where nothing was answered
+    publication: np.ndarray
 
     def groups(self) -> Iterator[tuple[str, np.ndarray]]:
         for low, high in SIZES:
@@ -188,9 +210,11 @@ def held(
                 for row in rows_of:
                     true = truth.get(row["v"], [0, 0, None][: len(aggregates)])
                     inside = [_inside(row, f"a{k}", each) for k, each in enumerate(true)]
-                    rows.append([true[0], matching * share[row["v"]], *inside])
-    count, independent, *inside = np.array(rows, np.float64).T
-    return Held(count, independent, np.array(inside))
+                    if len(inside) > AVERAGE and row["a0_low"] <= 0 <= row["a0_high"]:
+                        inside[AVERAGE] = np.nan
+                    rows.append([number, true[0], matching * share[row["v"]], *inside])
+    publication, count, independent, *inside = np.array(rows, np.float64).T
+    return Held(count, independent, np.array(inside), publication)
 
 
 def _inside(row: dict[str, object], name: str, true: float | None) -> float:
@@ -201,21 +225,23 @@ def _inside(row: dict[str, object], name: str, true: float | None) -> float:
     return float(float(low) - room <= float(true) <= float(high) + room)  # type: ignore[arg-type]
 
 
-def lines_of(found: Held) -> Iterator[tuple[str, int, list[tuple[float, float] | None]]]:
-    """By group of answers: their number, and share and twice its binomial error by aggregate."""
+def lines_of(found: Held) -> Iterator[tuple[str, int, list[Cell | None]]]:
+    """By group of answers: their number, and a cell for every aggregate."""
     for name, chosen in found.groups():
-        cells: list[tuple[float, float] | None] = []
-        for each in found.inside:
-            known = each[chosen & ~np.isnan(each)]
-            share = float(known.mean()) if len(known) else 0.0
-            error = 2 * float(np.sqrt(0.05 * 0.95 / max(len(known), 1)))
-            cells.append((share, error) if len(known) >= FEWEST else None)
+        cells = [_cell_of(each, chosen, found.publication) for each in found.inside]
         if any(cell is not None for cell in cells):
             yield name, int(chosen.sum()), cells
 
 
-def outside(share: float, error: float) -> bool:
-    return share < LEAST - error or share > MOST + error
+def _cell_of(inside: np.ndarray, chosen: np.ndarray, publication: np.ndarray) -> Cell | None:
+    known = chosen & ~np.isnan(inside)
+    number = int(known.sum())
+    if number < FEWEST:
+        return None
+    share = float(inside[known].mean())
+    by_publication = np.bincount(publication[known].astype(np.int64), inside[known] - share)
+    scatter = float(np.sqrt((by_publication**2).sum())) / number
+    return Cell(share, 2 * max(scatter, float(np.sqrt(0.05 * 0.95 / number))), number)
 
 
 def main() -> None:
@@ -228,6 +254,7 @@ def main() -> None:
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     marked: list[tuple[object, ...]] = []
+    summary: list[tuple[object, ...]] = []
     for table in given.tables:
         source = SOURCES[table]
         people = source.read()
@@ -254,23 +281,33 @@ def main() -> None:
                 f"{table}, {guarantee} by {mechanism}: held by 95 % intervals, {len(people):,} "
                 f"rows, {given.publications} publications × {given.conditions} conditions",
                 ("answers", "number", *aggregates),
-                [(each, n, *map(_cell, cells)) for each, n, cells in lines],
+                [(each, n, *(cell or "" for cell in cells)) for each, n, cells in lines],
             )
+            cells_of = [
+                (each, k, cell) for each, _, cells in lines for k, cell in enumerate(cells) if cell
+            ]
+            summary.append((table, name, *_ends(cells_of), len(cells_of)))
             marked += [
-                (table, name, each, AGGREGATES[k], _cell(cell))
-                for each, _, cells in lines
-                for k, cell in enumerate(cells)
-                if cell is not None and outside(*cell)
+                (table, name, each, AGGREGATES[k], cell, cell.number)
+                for each, k, cell in cells_of
+                if cell.is_outside
             ]
     print_table(
-        "Outside 93 to 98 % by more than the binomial error",
-        ("table", "mechanism", "answers", "of", "held"),
+        "Smallest and largest share of all classes and strata with 50 answers or more",
+        ("table", "mechanism", *AGGREGATES, "cells"),
+        summary,
+    )
+    print_table(
+        "Outside 93 to 98 % by more than ±",
+        ("table", "mechanism", "answers", "of", "held", "number"),
         marked,
     )
 
 
-def _cell(cell: tuple[float, float] | None) -> str:
-    return "" if cell is None else f"{cell[0]:.1%} ± {cell[1]:.1%}"
+def _ends(cells: Sequence[tuple[str, int, Cell]]) -> Iterator[str]:
+    for place in range(len(AGGREGATES)):
+        shares = [cell.share for _, k, cell in cells if k == place]
+        yield f"{min(shares):.1%} – {max(shares):.1%}" if shares else ""
 
 
 if __name__ == "__main__":

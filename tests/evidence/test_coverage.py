@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchmarks.coverage import MECHANISMS, Source, held, lines_of, outside
+from benchmarks.coverage import MECHANISMS, Cell, Source, held, lines_of
 from sfumato.datasets import census
 
 CENSUS = Source(lambda: census(6_000, seed=5), "occupation", "age", ("age",))
@@ -13,7 +13,8 @@ CENSUS = Source(lambda: census(6_000, seed=5), "occupation", "age", ("age",))
 
 @pytest.mark.filterwarnings("ignore::sfumato.errors.WeakPromiseWarning")
 @pytest.mark.parametrize(
-    "name", ["uniform", "partitioned", "splu", "optimal, l-diversity", "optimal with fakes"]
+    "name",
+    ["uniform", "general", "partitioned", "splu", "optimal, l-diversity", "optimal with fakes"],
 )
 def test_default_intervals_hold(name: str) -> None:
     """About 600 intervals of one release, which hang together: 95 % ± 4 of them.
@@ -37,9 +38,9 @@ def test_default_intervals_hold(name: str) -> None:
 
 
 def test_what_lies_outside_is_marked() -> None:
-    assert outside(0.90, 0.01)
-    assert outside(0.995, 0.01)
-    assert not outside(0.925, 0.01)
+    assert Cell(0.90, 0.01, 2_000).is_outside
+    assert Cell(0.995, 0.01, 2_000).is_outside
+    assert not Cell(0.925, 0.01, 2_000).is_outside
 
 
 def test_groups_cover_every_answer() -> None:
@@ -47,4 +48,4 @@ def test_groups_cover_every_answer() -> None:
     found = held(people, CENSUS, "l-diversity(3)", "optimal", publications=1, conditions=3, seed=1)
     sizes = sum(int(chosen.sum()) for name, chosen in found.groups() if "counts" in name)
     assert sizes == len(found.count)
-    assert all(0 <= cell[0] <= 1 for _, _, cells in lines_of(found) for cell in cells if cell)
+    assert all(0 <= cell.share <= 1 for _, _, cells in lines_of(found) for cell in cells if cell)

@@ -10,9 +10,11 @@ from sfumato.draws import IntArray
 from sfumato.operators.base import FloatArray
 from sfumato.operators.decoy import Decoy, DecoyForm, DecoySums
 from sfumato.operators.estimator import Estimated, Estimator, Forms, Moments, Statistic, sum_by
+from sfumato.operators.intervals import ByTruth
 from sfumato.operators.structured import Structured
 
 _AT_ONCE = 1 << 22  # numbers that are held at the same time for sets of values
+_LEAST = 1e-9  # step in a count
 
 
 class DecoyEstimated(Structured):
@@ -94,6 +96,34 @@ class DecoyEstimated(Structured):
             rest = [DecoySums(e.all[rows], (e.all - e.own)[rows]) for e in (square, *held)]
             closed[rows] = self._operator.covariance(but, *rest)
         return closed
+
+    def by_truth(
+        self, forms: Forms, each: Statistic, variance: FloatArray, least: FloatArray | None
+    ) -> ByTruth | None:
+        """Rows about one value, or about all but one: `law` for truths one error further."""
+        sums = self.moments.sums[(each.weight,)]
+        if not each.is_indicator or (sums < 0).any():
+            return None
+        held = self._held(forms, (each.weight,), each, bounded=True)
+        square = forms.by_row(
+            self.counted(forms, self.moments.sums[(each.weight,) * 2], each.there)
+        )
+        found = forms.by_row(self.linear(forms, sums, each.values))
+        low, high = forms.extremes(each.there)
+        single = np.flatnonzero(low == high)
+        law = ByTruth(variance.copy(), np.zeros(forms.rows), np.zeros(forms.rows))
+        but, left_out = self._rows_but_one(forms, each, each)
+        for rows, code, sign in ((single, low[single], 1.0), (but, left_out, -1.0)):
+            sums_of = code, square[rows], held.all[rows]
+            own = held.own[rows] if sign > 0 else held.others[rows]
+            step = np.maximum(np.sqrt(np.maximum(variance[rows], 0.0)), _LEAST)
+            here, beyond, nobody = (
+                self._operator.variance_for(*sums_of, truth)
+                for truth in (own, own + step, np.zeros(len(rows)))
+            )
+            law.slope[rows], law.least[rows] = sign * (beyond - here) / step, nobody
+            law.variance[rows] -= law.slope[rows] * (held.own[rows] - found[rows])
+        return law
 
     def _several(
         self, forms: Forms, first: Statistic, second: Statistic, plain: FloatArray

@@ -85,6 +85,24 @@ class Statistic:
     def is_indicator(self) -> bool:
         return bool((self.values == self.there).all())
 
+    @cached_property
+    def counted(self) -> BoolArray:
+        """Where h adds anything."""
+        return np.asarray(self.there & (self.values != 0), np.bool_)
+
+    @cached_property
+    def scale(self) -> FloatArray | None:
+        """By profile: h of all values that are counted, if it is the same; else None.
+
+        So `SUM(CASE WHEN ill = 'flu' THEN age ELSE 0 END)` is an indicator, scaled by each age.
+        """
+        counted = self.counted.reshape(len(self.values), -1)
+        h = self.values.reshape(counted.shape)
+        most = np.where(counted, h, -np.inf).max(axis=1, initial=-np.inf)
+        least = np.where(counted, h, np.inf).min(axis=1, initial=np.inf)
+        some = counted.any(axis=1)
+        return np.where(some, most, 0.0) if (most == least)[some].all() else None
+
 
 @dataclass(frozen=True, eq=False)
 class Forms:
@@ -184,6 +202,16 @@ class Totals(ABC):
     ) -> tuple[FloatArray, FloatArray]:
         """The ends of the interval around f(T̂), `quantile` being that of the normal law."""
         return value - quantile * stderr, value + quantile * stderr
+
+    def ratio_interval(
+        self,
+        value: FloatArray,
+        stderr: FloatArray,
+        quantile: float,
+        gradient: Sequence[FloatArray | float],
+    ) -> tuple[FloatArray, FloatArray]:
+        """`interval` where f is the first of two sums over the second."""
+        return self.interval(value, stderr, quantile, gradient)
 
 
 class Estimated(ABC):

@@ -1,4 +1,9 @@
-"""Intervals that hold for every truth, and are short where a prior is right.
+"""Intervals that hold for every truth, and are short where they can be.
+
+An estimate's variance grows with the truth: few people tell little of how far off they are, and an
+interval of so many *estimated* standard errors is too short where by chance little was seen, too
+long where much was. `score_interval` asks of every truth whether the estimate is likely under it
+(Wilson), `ratio_interval` does the same for a quotient (Fieller).
 
 An interval around a shrunk estimate is right on average over what the prior believes in, and
 wrong where the truth lies far from it: exactly the answers that surprise. The interval here starts
@@ -8,6 +13,8 @@ where the prior is right (Yu and Hoff, Adaptive multigroup confidence intervals,
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -55,6 +62,67 @@ def assisted_interval(
         step = sigma * ndtri(error * share)
         ends.append(unbiased - step if upper else unbiased + step)
     return ends[0], ends[1]
+
+
+@dataclass(frozen=True, eq=False)
+class ByTruth:
+    """The variance of an estimate T̂ by the truth T, `variance` + `slope`·(T − T̂), never `least`."""
+
+    variance: FloatArray
+    slope: FloatArray
+    least: FloatArray
+
+
+def score_interval(law: ByTruth, quantile: float) -> tuple[FloatArray, FloatArray]:
+    """{T − T̂: (T − T̂)² ≤ quantile²·Var(T)}, its two ends.
+
+    A count of 0 among people of whom 4 show the value by chance, where 4 do show it:
+
+    >>> law = ByTruth(np.array([4.0]), np.array([1.0]), np.array([4.0]))
+    >>> [end.round(2).tolist() for end in score_interval(law, 2.0)]
+    [[-4.0], [6.47]]
+    """
+    bent = quantile**2 * law.slope / 2
+    reach = np.sqrt(np.maximum(bent**2 + quantile**2 * np.maximum(law.variance, 0.0), 0.0))
+    least = quantile * np.sqrt(np.maximum(law.least, 0.0))
+    return np.fmin(bent - reach, -least), np.fmax(bent + reach, least)
+
+
+def ratio_interval(
+    top: FloatArray,
+    bottom: FloatArray,
+    covariance: tuple[FloatArray, FloatArray, FloatArray],
+    quantile: float,
+    possible: tuple[FloatArray, FloatArray],
+) -> tuple[FloatArray, FloatArray]:
+    """{R: (N − R·D)² ≤ quantile²·Var(N − R·D)} among what is `possible`, from end to end.
+
+    `covariance` has Var N, Cov(N, D) and Var D. Where D may be 0 the set has no end of its own on
+    one side or on both: the quotient is then not told there.
+
+    >>> far = np.array([-99.0]), np.array([99.0])
+    >>> one, five, ten = np.array([1.0]), np.array([5.0]), np.array([10.0])
+    >>> [end.round(2).tolist() for end in ratio_interval(five, ten, (one, 0 * one, one), 2.0, far)]
+    [[0.29], [0.75]]
+    >>> [end.round(2).tolist() for end in ratio_interval(five, one, (one, 0 * one, one), 2.0, far)]
+    [[-99.0], [99.0]]
+    """
+    square = quantile**2
+    a = bottom**2 - square * covariance[2]
+    b = top * bottom - square * covariance[1]
+    c = top**2 - square * covariance[0]
+    root = np.sqrt(np.maximum(b * b - a * c, 0.0))
+    # without loss of digits where a is small: the two roots multiply to c / a
+    larger = b + np.where(b >= 0, root, -root)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ends = larger / a, c / larger
+    first, second = np.fmin(*ends), np.fmax(*ends)
+    # with a ≤ 0 it is what lies outside of the two roots, or everything
+    below, above = first >= possible[0], second <= possible[1]
+    low = np.where(a > 0, first, np.where(below | ~above, possible[0], second))
+    high = np.where(a > 0, second, np.where(above | ~below, possible[1], first))
+    low, high = (np.fmin(np.fmax(end, possible[0]), possible[1]) for end in (low, high))
+    return low, high
 
 
 def within_possible(

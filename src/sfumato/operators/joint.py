@@ -14,10 +14,11 @@ import numpy as np
 from sfumato.draws import BoolArray, IntArray
 from sfumato.operators.base import FloatArray
 from sfumato.operators.drawn import DrawnEstimated, histogram
-from sfumato.operators.estimator import Estimated, Estimator, Forms, Moments
+from sfumato.operators.estimator import Estimated, Estimator, Forms, Moments, Statistic, sum_by
 from sfumato.operators.inverse import DenseInverse, Inverse, product
 
 _AT_ONCE = 1 << 22  # weights that are written down at the same time
+_RARE = 1e-9  # a share that is none
 
 Inverses = Sequence[Inverse | DenseInverse]
 Weights = Callable[[int, IntArray], FloatArray]  # by (form, joint symbol) of a profile's forms
@@ -109,24 +110,50 @@ class Joint(DrawnEstimated):
 
         return self._summed(forms, sums, weights)
 
-    def floor(self, forms: Forms, sums: FloatArray, there: BoolArray) -> FloatArray | None:
+    def floor(self, forms: Forms, sums: FloatArray, each: Statistic) -> FloatArray | None:
         """Σ_x n_x·Var(z | x) for what the class may consist of: its estimates, none below 0.
 
         Few records can by chance show nothing of what is asked, and then tell of no variance.
         """
         if self._forward is None or (sums < 0).any():
             return None
-        composed = self._composed(sums)
-        found = np.zeros(forms.pairs)
-        asked = there.astype(np.float64)
+        composed, found = self._composition(forms, each), np.zeros(forms.pairs)
+        for _, classes, pairs, spread in self._spreads(forms, each.counted):
+            found[pairs] = composed[self._pool[classes]] @ spread.T
+        return found * sum_by(self.moments.of, sums, self.moments.classes)[forms.pair_class]
+
+    def steepness(self, forms: Forms, sums: FloatArray, each: Statistic) -> FloatArray | None:
+        """The mean of Var(z | x) over the values that are asked for, less that over the others."""
+        if self._forward is None:
+            return None
+        composition, found = self._composition(forms, each), np.zeros(forms.pairs)
+        for inside, classes, pairs, spread in self._spreads(forms, each.counted):
+            composed = composition[self._pool[classes]]
+            means = []
+            for chosen in (inside, ~inside):
+                several = np.maximum(composed @ chosen.T, 1e-300)
+                plain = (spread * chosen).sum(axis=1) / np.maximum(chosen.sum(axis=1), 1)
+                means.append(
+                    np.where(several > _RARE, composed @ (spread * chosen).T / several, plain)
+                )
+            found[pairs] = means[0] - means[1]
+        return found * sum_by(self.moments.of, sums, self.moments.classes)[forms.pair_class]
+
+    def _spreads(
+        self, forms: Forms, there: BoolArray
+    ) -> Iterator[tuple[BoolArray, IntArray, IntArray, FloatArray]]:
+        """What is asked for, classes, pairs, and Var(z | x) by (form, value), some at a time."""
         for profile, classes, _, chosen in self._pieces(forms):
             shape = (len(chosen), *(each.values for each in self._inverses))
+            asked = there.astype(np.float64)
             z = self._weighed(forms, profile, chosen, asked, self._inverses).reshape(shape)
             square, mean = self._by_truth(z**2), self._by_truth(z)
             spread = np.maximum(square - mean**2, 0.0).reshape(len(chosen), -1)
+            inside = there[profile] & (
+                forms.cells[profile] == chosen.reshape(-1, *([1] * (forms.cells.ndim - 1)))
+            )
             pairs = forms.starts[classes][:, None] + (chosen - int(forms.first[profile]))[None, :]
-            found[pairs] = composed[classes] @ spread.T
-        return found
+            yield inside.reshape(len(chosen), -1), classes, pairs, spread
 
     def _by_truth(self, shown: FloatArray) -> FloatArray:
         """The mean of a function of what is shown, by true values."""
@@ -135,23 +162,29 @@ class Joint(DrawnEstimated):
             shown = np.moveaxis(np.moveaxis(shown, axis, -1) @ matrix.T, -1, axis)
         return shown
 
-    def _composed(self, sums: FloatArray) -> FloatArray:
-        """Estimated sums by (class, true values), none negative, adding up to the class's."""
+    @cached_property
+    def _pool(self) -> IntArray:
+        """Classes of one pool have one composition: a sum and its CASE form agree."""
+        pool = self.moments.pool
+        return np.arange(self.moments.classes) if pool is None else pool
+
+    def _composition(self, forms: Forms, each: Statistic) -> FloatArray:
+        """Estimated shares of the records that can add, by (pool, true values), none negative."""
+        adds = np.asarray(each.there.reshape(len(each.there), -1).any(axis=1), np.bool_)
+        chosen = adds[forms.profile[self.moments.of]]
+        records = np.where(chosen, self.moments.sums[(each.number,)], 0.0)
         sizes = [len(each.codes) for each in self._inverses]
-        found = np.zeros((self.moments.classes, self._symbols))
-        np.add.at(found, (self.moments.of, self._symbol), sums)
-        total = found.sum(axis=1, keepdims=True)
+        found = np.zeros((int(self._pool.max(initial=-1)) + 1, self._symbols))
+        np.add.at(found, (self._pool[self.moments.of], self._symbol), records)
         found = found.reshape(-1, *sizes)
         for axis, inverse in enumerate(self._inverses, start=1):
             found = np.moveaxis(inverse.estimate(np.moveaxis(found, axis, -1)), -1, axis)
-        flat = np.maximum(found.reshape(self.moments.classes, self._symbols), 0.0)
-        return np.asarray(flat * total / np.maximum(flat.sum(axis=1, keepdims=True), 1e-300))
+        flat = np.maximum(found.reshape(len(found), self._symbols), 0.0)
+        return np.asarray(flat / np.maximum(flat.sum(axis=1, keepdims=True), 1e-300))
 
     @cached_property
     def _forward(self) -> list[FloatArray] | None:
-        """P of several columns; None where sub-tables or a value that tells nothing are there."""
-        if len(self._inverses) < 2:  # a sum and its CASE form would not agree
-            return None
+        """P of every column; None where sub-tables or a value that tells nothing are there."""
         if any(len(each.codes) != each.values for each in self._inverses):
             return None
         weights = [each.weigh(np.eye(each.values)).T for each in self._inverses]

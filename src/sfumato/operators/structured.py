@@ -14,7 +14,14 @@ import numpy as np
 from sfumato.draws import BoolArray, IntArray
 from sfumato.operators.base import FloatArray
 from sfumato.operators.drawn import DrawnEstimated, histogram
-from sfumato.operators.estimator import Estimated, Estimator, Forms, Moments, sum_by
+from sfumato.operators.estimator import (
+    Estimated,
+    Estimator,
+    Forms,
+    Moments,
+    Statistic,
+    sum_by,
+)
 from sfumato.operators.inverse import Inverse, product
 
 _AT_ONCE = 1 << 22  # numbers that are held at the same time for pairs in several blocks
@@ -155,8 +162,8 @@ class Structured(DrawnEstimated):
         plain = -self._by_block(noise, 1) if truth is None else self._by_block(truth, 1)
         return self._added(forms, plain, self._by_form(forms, right, first * second), found)
 
-    def floor(self, forms: Forms, sums: FloatArray, there: BoolArray) -> FloatArray | None:
-        inverse, asked = self.inverse, there.astype(np.float64)
+    def floor(self, forms: Forms, sums: FloatArray, each: Statistic) -> FloatArray | None:
+        inverse, asked = self.inverse, each.counted.astype(np.float64)
         if np.isnan(inverse.kept).all() and not inverse.redraws.any():
             return None
         inside = self._by_form(forms, np.ones(len(inverse.codes)), asked)
@@ -170,6 +177,17 @@ class Structured(DrawnEstimated):
         fewer = np.clip(np.minimum(squares, everything - squares), 0.0, None)
         background = np.maximum(-self._by_block(sums, 1), 0.0)
         return self._added(forms, background, fewer, least)
+
+    def steepness(self, forms: Forms, sums: FloatArray, each: Statistic) -> FloatArray | None:
+        """Of k among m values that are kept with chance p: (1 − 2k/m)·(1/p − 1) for a record."""
+        inverse, asked = self.inverse, each.counted.astype(np.float64)
+        if not (np.isfinite(inverse.kept) | inverse.redraws).all():
+            return None
+        inside = self._by_form(forms, np.ones(len(inverse.codes)), asked)
+        drawn = self._by_form(forms, inverse.own - 1, asked) / np.maximum(inside, 1.0)
+        return self._added(
+            forms, self._by_block(sums, 0), drawn * (1 - 2 * inside / inverse.sizes), 0.0
+        )
 
     def histogram(self, weight: Hashable) -> FloatArray:
         return histogram(self.moments, weight, [self.inverse])

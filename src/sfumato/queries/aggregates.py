@@ -18,6 +18,7 @@ from sqlglot import exp
 
 from sfumato.draws import BoolArray
 from sfumato.operators.base import FloatArray
+from sfumato.operators.estimator import Totals
 from sfumato.queries.dialect import AGGREGATES, Node
 from sfumato.queries.duals import Dual
 from sfumato.queries.question import Term
@@ -59,6 +60,17 @@ class Aggregate(ABC):
     @abstractmethod
     def combine(self, *totals: Dual) -> Dual:
         """f(T) by row."""
+
+    def interval(
+        self,
+        totals: Totals,
+        value: FloatArray,
+        stderr: FloatArray,
+        quantile: float,
+        gradient: Sequence[FloatArray],
+    ) -> tuple[FloatArray, FloatArray]:
+        """The ends of an interval around f(T), on the scale of `combine`."""
+        return totals.interval(value, stderr, quantile, gradient)
 
     def read(self, found: Dual) -> Dual:
         """From the scale of `combine` to that of the answer, increasing."""
@@ -173,6 +185,16 @@ class Average(Call, node=exp.Avg):
     def combine(self, *totals: Dual) -> Dual:
         total, number = totals
         return total / number
+
+    def interval(
+        self,
+        totals: Totals,
+        value: FloatArray,
+        stderr: FloatArray,
+        quantile: float,
+        gradient: Sequence[FloatArray],
+    ) -> tuple[FloatArray, FloatArray]:
+        return totals.ratio_interval(value, stderr, quantile, gradient)
 
     def known(self, totals: FloatArray, present: BoolArray) -> BoolArray:
         return np.asarray(present & (totals[1] != 0), np.bool_)

@@ -239,7 +239,7 @@ class Evaluation:
             known = aggregate.known(values, np.asarray(totals.present.all(axis=0)))
             gradient = [np.where(known, slope, 0.0) for slope in found.slopes]
             error = np.sqrt(np.maximum(totals.variance(gradient), 0.0))
-            ends = totals.interval(shown.value, error, self._request.quantile, gradient)
+            ends = aggregate.interval(totals, shown.value, error, self._request.quantile, gradient)
             low, high = aggregate.ends(*ends)
             (read,) = variables([shown.value])
             answered = aggregate.read(read)
