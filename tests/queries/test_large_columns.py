@@ -79,9 +79,10 @@ def test_both_ways_agree(
     def plain(self: DecoyEstimator, moments: Moments) -> Structured:
         return Structured(moments, self._operator.inverse())
 
-    # both without what only the structured way knows: least variances and the law of decoys
-    monkeypatch.setattr(Structured, "floor", lambda *_: None)
-    monkeypatch.setattr(Joint, "floor", lambda *_: None)
+    # both without what each knows in its own way: least variances, how they grow, decoys
+    for way in (Structured, Joint):
+        monkeypatch.setattr(way, "floor", lambda *_: None)
+        monkeypatch.setattr(way, "steepness", lambda *_: None)
     monkeypatch.setattr(DecoyEstimator, "estimate", plain)
     for wish in ({}, {"consistent": True}, {"keys": True}):
         for sql in QUESTIONS if not wish else QUESTIONS[:1]:

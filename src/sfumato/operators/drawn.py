@@ -151,7 +151,13 @@ class DrawnTotals(Totals):
     def ratio_interval(
         self, value: FloatArray, stderr: FloatArray, quantile: float, gradient: Gradient
     ) -> tuple[FloatArray, FloatArray]:
-        """By Fieller, from the estimated variance and from the least, whichever reaches further."""
+        """By Fieller, from the estimated variance and from the least, whichever reaches further.
+
+        A quotient of other sums than those of an average has no known range: as many errors.
+        """
+        first, second = self._statistics
+        if second.weight != first.number or not np.array_equal(first.there, second.there):
+            return self.interval(value, stderr, quantile, gradient)
         possible = self._possible()
         possible = np.fmin(possible[0], value), np.fmax(possible[1], value)
         low, high = value, value

@@ -120,7 +120,7 @@ class Joint(DrawnEstimated):
         composed, found = self._composition(forms, each), np.zeros(forms.pairs)
         for _, classes, pairs, spread in self._spreads(forms, each.counted):
             found[pairs] = composed[self._pool[classes]] @ spread.T
-        return found * sum_by(self.moments.of, sums, self.moments.classes)[forms.pair_class]
+        return product(found, sum_by(self.moments.of, sums, self.moments.classes)[forms.pair_class])
 
     def steepness(self, forms: Forms, sums: FloatArray, each: Statistic) -> FloatArray | None:
         """The mean of Var(z | x) over the values that are asked for, less that over the others."""
@@ -137,7 +137,7 @@ class Joint(DrawnEstimated):
                     np.where(several > _RARE, composed @ (spread * chosen).T / several, plain)
                 )
             found[pairs] = means[0] - means[1]
-        return found * sum_by(self.moments.of, sums, self.moments.classes)[forms.pair_class]
+        return product(found, sum_by(self.moments.of, sums, self.moments.classes)[forms.pair_class])
 
     def _spreads(
         self, forms: Forms, there: BoolArray

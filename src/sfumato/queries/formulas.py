@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from sfumato.draws import BoolArray
 from sfumato.operators.base import FloatArray
+from sfumato.operators.estimator import Totals
 from sfumato.queries.aggregates import Aggregate, Call, LinearSum
 from sfumato.queries.dialect import SCALARS, Node, is_aggregate, refuse, refuse_node, unwrap
 from sfumato.queries.duals import Dual, constant
@@ -44,6 +45,7 @@ class Formula(Aggregate):
     text: str
     parts: tuple[Call, ...]
     compute: Compute
+    is_quotient: bool = False  # of one sum by another
 
     name = "formula"
 
@@ -60,7 +62,16 @@ class Formula(Aggregate):
             return [part.text for part in parts].index(found.text)
 
         compute = _compiled(node, place_of)
-        return cls(node.sql(dialect="duckdb", comments=False), tuple(parts), compute)
+        inner = unwrap(node)
+        divided = isinstance(inner, exp.Div) and all(
+            is_aggregate(unwrap(each)) for each in (inner.this, inner.expression)
+        )
+        return cls(
+            node.sql(dialect="duckdb", comments=False),
+            tuple(parts),
+            compute,
+            divided and [len(part.sums()) for part in parts] == [1, 1],
+        )
 
     @property
     def title(self) -> str:
@@ -88,6 +99,17 @@ class Formula(Aggregate):
         return self.compute(
             [part.read(part.combine(*totals[place])) for part, place in self._places()]
         )
+
+    def interval(
+        self,
+        totals: Totals,
+        value: FloatArray,
+        stderr: FloatArray,
+        quantile: float,
+        gradient: Sequence[FloatArray],
+    ) -> tuple[FloatArray, FloatArray]:
+        found = totals.ratio_interval if self.is_quotient else totals.interval
+        return found(value, stderr, quantile, gradient)
 
     def known(self, totals: FloatArray, present: BoolArray) -> BoolArray:
         found = np.isfinite(self.combine(*map(Dual, totals)).value)
