@@ -8,8 +8,9 @@ from scipy.sparse import csr_array
 
 from sfumato.operators.bucket_estimates import Inverted
 from sfumato.operators.buckets import BucketOperator
+from sfumato.operators.deviations import BlockTable, likeliest
 from sfumato.operators.estimator import Forms, Moments, Statistic, Totals
-from sfumato.operators.local import BlockTable, LocalEstimator, likeliest
+from sfumato.operators.local import LocalEstimator
 
 VALUES, SIZE = 6, 3
 

@@ -18,9 +18,7 @@ all is the same with f_k = (Σe² − (Σe)²/N_k)/N_k and a δ of their own.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +27,7 @@ import numpy as np
 from sfumato.draws import BoolArray, IntArray
 from sfumato.operators.base import FloatArray
 from sfumato.operators.bucketed import inside_forms, summed
+from sfumato.operators.deviations import BlockTable, Deviations
 from sfumato.operators.estimator import (
     Estimated,
     Estimator,
@@ -43,72 +42,6 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 _AT_ONCE = 1 << 22  # numbers of one kind of matrix that are held at the same time
-_ROUNDS = 30
-_SETTLED = 1e-3
-_TOLD = 1e-9  # of the largest eigenvalue: directions with less tell nothing
-
-
-@dataclass(frozen=True, eq=False)
-class BlockTable:
-    """All blocks: `first` bucket, real records, and by value what is listed and shown on average.
-
-    `together` has a row for each block: C_k, flat. With fake values among the listed ones, D and C
-    are scaled to the real records, and `shown` is what the shares of the real ones would show.
-    """
-
-    first: IntArray
-    rows: FloatArray  # N_k
-    counts: FloatArray  # real records by (block, value)
-    listed: FloatArray  # D_k
-    shown: FloatArray  # Mᵀ·counts
-    together: csr_array
-
-    @classmethod
-    def of(cls, held: csr_array, first: IntArray, counts: FloatArray | None) -> BlockTable:
-        """From the buckets (buckets by values) and the first bucket of every block.
-
-        `counts` are those of real records; None where nothing else is listed.
-
-        >>> from scipy.sparse import csr_array
-        >>> held = csr_array(np.array([[1, 1, 0], [1, 0, 1], [0, 2, 2]]))
-        >>> table = BlockTable.of(held, np.array([0, 2]), None)
-        >>> table.rows.tolist(), table.together.toarray()[1].reshape(3, 3).tolist()
-        ([4.0, 4.0], [[0.0, 0.0, 0.0], [0.0, 1.0, 1.0], [0.0, 1.0, 1.0]])
-        """
-        from scipy.sparse import csr_array, vstack
-
-        values, ends = held.shape[1], [*first[1:].tolist(), held.shape[0]]
-        listed, rows, shown, flat = [], [], [], []
-        for number, (low, high) in enumerate(zip(first.tolist(), ends, strict=True)):
-            inside = csr_array(held[low:high].astype(np.float64))
-            share = csr_array(inside / np.maximum(inside.sum(axis=1), 1.0)[:, None])
-            whole = np.asarray(inside.sum(axis=0))
-            real = whole if counts is None else counts[number]
-            scale = float(real.sum()) / max(float(whole.sum()), 1.0)
-            met = csr_array(inside.T @ share)
-            shown.append(met @ (real / np.maximum(whole, 1.0)))
-            listed.append(whole * scale)
-            rows.append(max(float(real.sum()), 1.0))
-            flat.append(csr_array(met * scale).reshape((1, values * values)))
-        every = np.stack(listed) if counts is None else counts
-        return cls(
-            first, np.array(rows), every, np.stack(listed), np.stack(shown), csr_array(vstack(flat))
-        )
-
-    def summed(self, weights: Any) -> tuple[FloatArray, FloatArray]:
-        """Σ_k weight_k·D_k and Σ_k weight_k·C_k, by row of the weights (rows by blocks)."""
-        values = self.listed.shape[1]
-        together = (weights @ self.together).toarray()
-        return np.asarray(weights @ self.listed), together.reshape(-1, values, values)
-
-    def products(self, weights: Any) -> FloatArray:
-        """Σ_k weight_k·D_kD_kᵀ/N_k, by row of the weights."""
-        weighed = (weights * (1 / self.rows)).tocsr()
-        found = []
-        for low, high in itertools.pairwise(weighed.indptr.tolist()):
-            inside = self.listed[weighed.indices[low:high]]
-            found.append(inside.T @ (weighed.data[low:high, None] * inside))
-        return np.stack(found) if found else np.zeros((0, *2 * self.listed.shape[1:]))
 
 
 class LocalEstimator(Estimator):
@@ -122,57 +55,6 @@ class LocalEstimator(Estimator):
 
     def estimate(self, moments: Moments) -> LocalEstimated:
         return LocalEstimated(moments, self.table, self.shares, self.name)
-
-
-@dataclass(frozen=True, eq=False)
-class Deviations:
-    """δ of some groups along the eigenvectors of G: what is shown, believed and known of it."""
-
-    hidden: FloatArray  # F − E by (group, value, value)
-    vectors: FloatArray  # (group, value, direction)
-    known: FloatArray  # Γ by (group, direction)
-    shown: FloatArray  # Vᵀr
-    spread: FloatArray  # τ² by group
-
-    def moved(self) -> dict[str, FloatArray]:
-        """(F − E)·δ by (group, value), for every estimator by name."""
-        along = {"shrunk": self.shown * self.left, "inverse": self.shown * self.noise}
-        return {
-            name: _applied(self.hidden, _applied(self.vectors, each))
-            for name, each in along.items()
-        }
-
-    @property
-    def left(self) -> FloatArray:
-        """The variances of δ that are left, by (group, direction)."""
-        return np.asarray(self.spread[:, None] / (1 + self.spread[:, None] * self.known))
-
-    @property
-    def noise(self) -> FloatArray:
-        """Those of G⁺r."""
-        told = self.known > _TOLD * self.known.max(axis=1, initial=0.0)[:, None]
-        return np.divide(1.0, self.known, out=np.zeros_like(self.known), where=told)
-
-    @property
-    def prior(self) -> FloatArray:
-        return np.broadcast_to(self.spread[:, None], self.known.shape)
-
-    def quadratics(self, group: IntArray, forms: FloatArray) -> FloatArray:
-        """For linear forms u by (pair, value): uᵀ(F − E)u, and that with δ left, noise and prior.
-
-        The variance of an estimate is the first, and one of the others; shape (4, pairs).
-        """
-        turned = _applied(self.hidden[group], forms)
-        along = (turned[:, None, :] @ self.vectors[group])[:, 0, :] ** 2
-        return np.stack(
-            [
-                (turned * forms).sum(axis=1),
-                *(
-                    (along * each[group]).sum(axis=1)
-                    for each in (self.left, self.noise, self.prior)
-                ),
-            ]
-        )
 
 
 class LocalEstimated(Estimated):
@@ -227,25 +109,15 @@ class LocalEstimated(Estimated):
         classes = np.arange(self.moments.classes)
         if len(classes) <= step:
             if weight not in self._fits:
-                self._fits[weight] = self.fitted(self.loose(weight, weight), self.shown(weight)[1])
+                self._fits[weight] = Deviations.fitted(
+                    self.table, self.loose(weight, weight), self.shown(weight)[1]
+                )
             yield classes, self._fits[weight]
             return
         loose = self.loose(weight, weight)
         for low in range(0, len(classes), step):
             some = classes[low : low + step]
-            yield some, self.fitted(loose[some], self.shown(weight)[1][some])
-
-    def fitted(self, loose: Any, residual: FloatArray) -> Deviations:
-        """δ of groups with these f (groups by blocks) and these r."""
-        listed, together = self.table.summed(loose)
-        diagonal = np.arange(self.values)
-        hidden = -together
-        hidden[:, diagonal, diagonal] += listed
-        told = together - self.table.products(loose)
-        known, vectors = np.linalg.eigh(told)
-        known = np.maximum(known, 0.0)
-        along = (residual[:, None, :] @ vectors)[:, 0, :]
-        return Deviations(hidden, vectors, known, along, likeliest(known, along))
+            yield some, Deviations.fitted(self.table, loose[some], self.shown(weight)[1][some])
 
     def estimated(self, weight: Hashable) -> dict[str, FloatArray]:
         """Σ e by (class, value), for every estimator by name."""
@@ -411,7 +283,7 @@ class LocalTotals(Totals):
                     part = estimated.loose(one.weight, other.weight)[classes]
                     loose = loose + csr_array(part * (slope * other_slope)[:, None])
             loose.data = np.maximum(loose.data, 0.0)
-            deviations = estimated.fitted(loose, residual)
+            deviations = Deviations.fitted(estimated.table, loose, residual)
             form = self._form(statistics[0], pairs)
             found[:, pairs] = deviations.quadratics(np.arange(len(pairs)), form)
         return np.stack([forms.by_row(each) for each in found])
@@ -433,30 +305,6 @@ class LocalTotals(Totals):
         place = np.repeat(np.arange(len(classes)), many)
         within = np.arange(len(place)) - np.repeat(np.cumsum(many) - many, many)
         pairs = self._forms.starts[classes][place] + within
-        step = max(_AT_ONCE // self._estimated.values**2, 1)
+        step = max(_AT_ONCE // self._estimated.values, 1)
         for low in range(0, len(pairs), step):
             yield pairs[low : low + step], place[low : low + step]
-
-
-def _applied(matrices: FloatArray, vectors: FloatArray) -> FloatArray:
-    """matrices[k] @ vectors[k]."""
-    return np.asarray((matrices @ vectors[:, :, None])[:, :, 0])
-
-
-def likeliest(known: FloatArray, shown: FloatArray) -> FloatArray:
-    """τ² by row, from shown ~ N(0, Γ + τ²Γ²): Fisher's scoring of the likelihood."""
-    told = known > _TOLD * known.max(axis=1, initial=0.0)[:, None]
-    excess = np.divide(shown**2, known, out=np.zeros_like(known), where=told) - 1
-    spread = np.zeros(len(known))
-    for _ in range(_ROUNDS):
-        weigh = np.where(told, known / (1 + spread[:, None] * known) ** 2, 0.0)
-        below = (weigh * known).sum(axis=1)
-        renewed = np.divide(
-            (weigh * excess).sum(axis=1), below, out=np.zeros(len(known)), where=below > 0
-        )
-        renewed = np.maximum(renewed, 0.0)
-        settled = np.abs(renewed - spread) <= _SETTLED * np.maximum(renewed, 1e-12)
-        spread = renewed
-        if settled.all():
-            break
-    return spread

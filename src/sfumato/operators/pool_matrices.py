@@ -100,7 +100,7 @@ class WholeMatrices(PoolMatrices):
 
     def quadratic(self, vectors: FloatArray, at: IntArray) -> FloatArray:
         found = np.zeros(len(vectors))
-        for pool, chosen in _by_pool(at):
+        for pool, chosen in by_pool(at):
             each = vectors[chosen]
             found[chosen] = ((each @ self.matrices[pool]) * each).sum(axis=1)
         return found
@@ -153,7 +153,8 @@ def _total(variances: FloatArray) -> FloatArray:
     return np.asarray(np.maximum(variances.sum(axis=1), 1e-300))
 
 
-def _by_pool(at: IntArray) -> Iterator[tuple[int, IntArray]]:
+def by_pool(at: IntArray) -> Iterator[tuple[int, IntArray]]:
+    """The places of every pool that is named."""
     order = np.argsort(at, kind="stable")
     pools, starts = np.unique(at[order], return_index=True)
     return zip(pools.tolist(), np.split(order, starts[1:]), strict=True)

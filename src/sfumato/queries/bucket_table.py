@@ -21,8 +21,9 @@ from sfumato.operators.base import FloatArray
 from sfumato.operators.bucket_estimates import FITS, BucketFit
 from sfumato.operators.bucketed import BucketEstimator
 from sfumato.operators.buckets import BucketKinds, BucketOperator
+from sfumato.operators.deviations import BlockTable
 from sfumato.operators.estimator import Estimator
-from sfumato.operators.local import BlockTable, LocalEstimator
+from sfumato.operators.local import LocalEstimator
 from sfumato.operators.many_values import ESTIMATES, ManyValues
 from sfumato.operators.pools import FewValues, PooledFit
 from sfumato.operators.shrunk import ShrunkEstimator

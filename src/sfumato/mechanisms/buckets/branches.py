@@ -17,7 +17,8 @@ from sfumato.mechanisms.buckets.settings import Limits, Setting
 from sfumato.profile import Histogram
 
 DEVIATION = 0.025  # P = o + this·o²: a tenth of the people, whose counts are half off (τ² = 1/4)
-_SIZES = 14  # of buckets, that are tried in a block
+SOME_SIZES = 14  # of buckets, that are tried in a branch
+MORE_SIZES = 40  # as many as `optimal` tries, where there is time for it
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +47,7 @@ class Branches:
     histogram: Histogram
     limits: Limits
     largest: Callable[[Histogram, Limits], int]
+    sizes: int = SOME_SIZES
     _found: dict[bytes, Branch] = field(default_factory=dict)
 
     def of(self, counts: IntArray, deviation: float | None = DEVIATION) -> Branch:
@@ -62,6 +64,6 @@ class Branches:
         own = Limits(tuple(self.limits.ceilings[code] for code in codes), self.limits.distinct)
         largest, found = self.largest(part, own), {}
         if largest > 0:
-            found = foreseen_settings(part.counts, own, largest, deviation, _SIZES)
+            found = foreseen_settings(part.counts, own, largest, deviation, self.sizes)
         errors = {setting: error for setting, (_, error) in found.items()}
         return Branch(codes, part, own, errors)

@@ -24,7 +24,7 @@ from sfumato.columns import list_some
 from sfumato.draws import BoolArray, Draws, IntArray
 from sfumato.errors import InfeasibleGuarantee, UsageError
 from sfumato.guarantees.base import Guarantee
-from sfumato.mechanisms.buckets.branches import Branch, Branches
+from sfumato.mechanisms.buckets.branches import MORE_SIZES, Branch, Branches
 from sfumato.mechanisms.buckets.plan import BucketedPlan
 from sfumato.mechanisms.buckets.settings import Limits, Setting, setting_of
 from sfumato.mechanisms.buckets.spread import spread_evenly
@@ -40,13 +40,14 @@ from sfumato.mechanisms.buckets.ways import (
 from sfumato.mechanisms.protocol import Batch, Published
 from sfumato.operators.base import FloatArray
 from sfumato.operators.buckets import BucketKinds
-from sfumato.operators.local import BlockTable
+from sfumato.operators.deviations import BlockTable
 from sfumato.profile import BinnedCounts, Histogram, Profile
 from sfumato.textform import rational
 
 USUAL_LEAST = 500
 USUAL_SLACK = Fraction(17, 20)
 MOST_BLOCKS = 1000
+_FEW_BLOCKS = 64  # so few are filled by finer ladders: it takes no longer than cutting them
 _TRIED = 4  # settings of a block, until one can be filled
 
 
@@ -260,6 +261,8 @@ class LocalBuckets(BucketMechanism):
         alone = cost(root)
         root, best = pruned(root, cost)
         if root.sides is not None:
+            if sum(1 for _ in root.blocks()) <= _FEW_BLOCKS:
+                branches = dataclasses.replace(branches, sizes=MORE_SIZES, _found={})
             root, blocks = self._blocks(root, branches, guarantee, draws)
         if root.sides is None:
             return OptimalBuckets(self.max_size, self.fakes).plan(profile, guarantee, draws)

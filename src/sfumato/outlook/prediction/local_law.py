@@ -18,7 +18,7 @@ from sfumato.blocks import Cut
 from sfumato.draws import BoolArray, IntArray
 from sfumato.mechanisms.buckets import LocalPlan
 from sfumato.operators.base import FloatArray
-from sfumato.operators.local import BlockTable, likeliest
+from sfumato.operators.deviations import BlockTable, likeliest
 from sfumato.outlook.prediction.absolute import expected_absolute
 from sfumato.outlook.prediction.bucket_law import USUAL_DEVIATION
 from sfumato.outlook.prediction.laws import Asked, ErrorLaw
