@@ -105,14 +105,14 @@ def people(rows: int, seed: int) -> pa.Table:
     )
 
 
-@pytest.fixture(scope="module")
-def release(tmp_path_factory):
+@pytest.fixture(scope="module", params=["optimal", "local(min=1000)"])
+def release(tmp_path_factory, request):
     place = tmp_path_factory.mktemp("interval") / "release"
     sf.publish(
         people(6_000, 1),
         "l-diversity(4)",
         to=place,
-        mechanism="optimal",  # local buckets fit every group and every weight by itself
+        mechanism=request.param,
         quasi=["age", "region"],
         sensitive="ill",
     )
@@ -142,6 +142,10 @@ def row(release, sql):
         (
             "SELECT SUM(CASE WHEN ill = 'v0' THEN age END) AS x FROM release WHERE age < 50",
             "SELECT SUM(age) AS x FROM release WHERE age < 50 AND ill = 'v0'",
+        ),
+        (
+            "SELECT AVG(CASE WHEN ill = 'v0' THEN age END) AS x FROM release WHERE age < 50",
+            "SELECT AVG(age) AS x FROM release WHERE age < 50 AND ill = 'v0'",
         ),
     ],
 )

@@ -96,15 +96,14 @@ def test_bitmaps_answer_as_query_does(mechanism: str, table: sf.Table, tmp_path:
     workload = few_of_each_kind(table)
     found = release_answers(workload, tmp_path / "r")
     opened = sf.open(tmp_path / "r")
-    near = 1e-4 if mechanism.startswith("local") else 1e-9  # blocks find a common strength
     for place, question in enumerate(workload.questions):
         estimate, stderr = asked(opened, question)
-        assert found.estimates[place] == pytest.approx(estimate, rel=near, abs=near), question.sql()
+        assert found.estimates[place] == pytest.approx(estimate, rel=1e-9, abs=1e-9), question.sql()
         if opened.manifest.kind == "generalized":  # a model's guess is no interval's half width
             continue
-        assert found.stderrs[place] == pytest.approx(
-            stderr, rel=max(near, 1e-7), abs=max(near, 1e-7), nan_ok=True
-        ), question.sql()
+        assert found.stderrs[place] == pytest.approx(stderr, rel=1e-7, abs=1e-7, nan_ok=True), (
+            question.sql()
+        )
 
 
 @pytest.mark.parametrize("kind", KINDS)

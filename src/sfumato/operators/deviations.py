@@ -162,7 +162,7 @@ def likeliest(known: FloatArray, shown: FloatArray) -> FloatArray:
     """τ² by row, from shown ~ N(0, Γ + τ²Γ²): Fisher's scoring of the likelihood."""
     told = known > _TOLD * known.max(axis=1, initial=0.0)[:, None]
     excess = np.divide(shown**2, known, out=np.zeros_like(known), where=told) - 1
-    spread = np.zeros(len(known))
+    spread, going = np.zeros(len(known)), np.ones(len(known), np.bool_)
     for _ in range(_ROUNDS):
         weigh = np.where(told, known / (1 + spread[:, None] * known) ** 2, 0.0)
         below = (weigh * known).sum(axis=1)
@@ -171,7 +171,9 @@ def likeliest(known: FloatArray, shown: FloatArray) -> FloatArray:
         )
         renewed = np.maximum(renewed, 0.0)
         settled = np.abs(renewed - spread) <= _SETTLED * np.maximum(renewed, 1e-12)
-        spread = renewed
-        if settled.all():
+        # each row stops by itself: what is asked beside it must not move its answer
+        spread = np.where(going, renewed, spread)
+        going &= ~settled
+        if not going.any():
             break
     return spread

@@ -36,6 +36,7 @@ from sfumato.operators.estimator import (
     Statistic,
     Totals,
 )
+from sfumato.operators.folding import folded
 from sfumato.operators.intervals import assisted_interval, within_possible
 
 if TYPE_CHECKING:
@@ -151,7 +152,11 @@ class LocalEstimated(Estimated):
         return np.asarray(forms.by_row(found) > 0, np.bool_)
 
     def read(self, forms: Forms, statistics: Sequence[Statistic]) -> Totals:
-        return LocalTotals(self, forms, statistics)
+        whole = folded(self.moments, forms, statistics)
+        if whole is None:
+            return LocalTotals(self, forms, statistics)
+        one = LocalEstimated(whole.moments, self.table, self._shares, self.name)
+        return LocalTotals(one, whole.forms, whole.statistics)
 
 
 class LocalTotals(Totals):
