@@ -156,12 +156,18 @@ def _place(services: Services, source: object) -> tuple[Path, str]:
 async def choose_table(request: Request) -> Response:
     services = services_of(request)
     given = await read_object(request)
-    path, label = _place(services, given.get("source"))
+    known: dict[str, Any] = {}
+    if "table" in given:  # the same file, read in another way
+        known = services.kept("tables", given["table"])
+        path, label = Path(known["path"]), known["label"]
+    else:
+        path, label = _place(services, given.get("source"))
     identifier = new_identifier()
     before = stamp(path)
     reads = _options(
         {option.name: given.get(option.name) for option in TABLE_OPTIONS if option.reads}
     )
+    reads = {**known.get("options", {}), **reads}
     task = {"path": str(path), "label": label, "options": reads}
     seen = await unless_gone(request, services.read("look", task))
     shown = {"table": identifier, **seen}
@@ -247,6 +253,31 @@ async def predict(request: Request) -> Response:
     return answer(await unless_gone(request, services.ask("predict", task, keep)))
 
 
+async def show_cards(request: Request) -> Response:
+    """Three promises for an error of counts, delicate values and who might look."""
+    services = services_of(request)
+    given = await read_object(request)
+    services.kept("profiles", given.get("profile"))
+    error, delicate = given.get("error", 0.1), given.get("delicate", [])
+    if not _is_share(error):
+        raise Refusal(400, "The error of a count is a number between 0 and 1: 0.1 is 10 %.")
+    if not isinstance(delicate, list) or not all(isinstance(each, str) for each in delicate):
+        raise Refusal(400, "Delicate values are a list of texts.")
+    task = {
+        "file": str(services.state.file("profiles", str(given["profile"]))),
+        "error": float(error),
+        "delicate": delicate,
+        "anybody": given.get("anybody") is True,
+    }
+    return answer(await unless_gone(request, services.ask("cards", task, "cards")))
+
+
+def _is_share(given: object) -> bool:
+    """Compared before it becomes a float: a whole number can be too large for one."""
+    number = isinstance(given, (int, float)) and not isinstance(given, bool)
+    return number and 0 < given < 1  # type: ignore[operator]
+
+
 async def query(request: Request) -> Response:
     services = services_of(request)
     given = await read_object(request)
@@ -256,7 +287,7 @@ async def query(request: Request) -> Response:
         raise DataError("Only a finished release can be asked.")
     if not isinstance(sql, str) or len(sql) > 100_000:
         raise Refusal(400, "Ask with SQL, for example SELECT COUNT(*) FROM release.")
-    if not isinstance(confidence, (int, float)) or isinstance(confidence, bool):
+    if not _is_share(confidence):
         raise Refusal(400, "The confidence is a number between 0 and 1.")
     release = services.jobs.folder(job) / "release"
     task = {"release": str(release), "sql": sql, "confidence": float(confidence)}

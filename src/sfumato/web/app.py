@@ -72,6 +72,7 @@ def build(
             Route("/api/tables/{id}/roles", api.give_roles, methods=["POST"]),
             Route("/api/profiles/{id}", api.show_profile, methods=["GET"]),
             Route("/api/predict", api.predict, methods=["POST"]),
+            Route("/api/cards", api.show_cards, methods=["POST"]),
             Route("/api/query", api.query, methods=["POST"]),
             Route("/api/jobs", jobs_api.list_jobs, methods=["GET"]),
             Route("/api/jobs", jobs_api.start_job, methods=["POST"]),

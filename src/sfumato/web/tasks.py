@@ -63,6 +63,7 @@ def profile(*, table: dict[str, Any], out: str, table_id: str, progress: Progres
     with named(table["path"], table["label"]):
         known = declared(table)
         counted = take_profile(one_row_each(known, Draws.system()), progress=progress)
+        rows = counted.rows if known.person is None else take_profile(known).rows
         allowed = [each.to_json() for each in allowed_guarantees(counted)]
     shown = {
         "table": table_id,
@@ -70,6 +71,8 @@ def profile(*, table: dict[str, Any], out: str, table_id: str, progress: Progres
         "roles": table["roles"],
         "sensitive": list(known.sensitive),
         "rows": counted.rows,
+        "table_rows": rows,
+        "person": known.person,
         "values": {name: len(h.values) for name, h in counted.histograms.items()},
         "allowed": allowed,
         "histogram": [_bars(h) for h in counted.histograms.values()],
@@ -130,6 +133,23 @@ def predict(
             "witness": error.witness,
             "nearest": error.nearest,
         }
+
+
+def cards(
+    *, file: str, error: float, delicate: list[str], anybody: bool, progress: Progress
+) -> Any:
+    """Three promises for what the steward needs."""
+    from sfumato.outlook.advise.cards import cards as find_cards
+
+    kept = read_json(Path(file))
+    if kept is None:
+        raise DataError("These counts are no longer there. Choose the table again.")
+    table = kept["declared"]
+    with named(table["path"], table["label"]):
+        found = find_cards(
+            declared(table), error=error, delicate=delicate, anybody=anybody, progress=progress
+        )
+    return plain({"cards": [card.to_json() for card in found]})
 
 
 def _kept_profile(file: str) -> Profile:
@@ -310,6 +330,7 @@ TASKS: dict[str, Callable[..., Any]] = {
     "look": look,
     "profile": profile,
     "predict": predict,
+    "cards": cards,
     "publish": make_release,
     "compare": compare_candidates,
     "evidence": evidence,

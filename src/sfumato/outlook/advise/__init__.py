@@ -20,7 +20,7 @@ from sfumato.engines.choosing import possible_mechanisms
 from sfumato.engines.counting import Progress, no_progress
 from sfumato.engines.people import one_row_each
 from sfumato.errors import InfeasibleGuarantee, SingularOperator, UsageError
-from sfumato.guarantees import Ceilings, Guarantee, parse_guarantee
+from sfumato.guarantees import Guarantee, parse_guarantee
 from sfumato.mechanisms import (
     Mechanism,
     given_mechanism,
@@ -30,21 +30,17 @@ from sfumato.mechanisms import (
 from sfumato.operators.base import FloatArray
 from sfumato.outlook.advise.advice import Advice, Cost, Option, Priced
 from sfumato.outlook.advise.families import (
-    Family,
     average_ceiling,
     families,
-    keeps_ceilings,
     stated_ceilings,
 )
+from sfumato.outlook.advise.search import solve
 from sfumato.outlook.advise.study import Study
 from sfumato.table import as_table
 from sfumato.workloads import SizeClass
 
 QUESTIONS = 300
 NEAR = 1.02  # times the smallest average ceiling: as good as equal
-CLOSE = 0.98  # of the target: a promise whose error is that near needs no better one
-_ROUNDS = 5
-_PARTS = 4  # places where the most accurate promise is looked for
 
 
 @overload
@@ -113,7 +109,7 @@ def advise(
     listed = families(study.histogram, stated, cells=bool(declared.quasi), among=among)
     steps.total, options = len(listed), []
     for steps.done, family in enumerate(listed):
-        options.append(_solved(study, family, target_error, stated))
+        options.append(solve(study, family, target_error, stated))
     if not options:
         raise UsageError("None of these guarantees can be kept on this table. Name others.")
     return Advice(
@@ -148,88 +144,6 @@ def _strongest(options: list[Option]) -> Option | None:
         return None
     least = min(option.ceiling for option in able)
     return next(option for option in able if option.ceiling <= NEAR * least)
-
-
-def _solved(study: Study, family: Family, target: float, ceilings: Ceilings) -> Option:
-    """The strongest promise of a family that reaches the target."""
-    histogram, against = study.histogram, str(family.against)
-    if family.impossible:
-        return Option(family.name, against, refused=f"cannot be kept: {family.impossible}")
-    allowed = [p for p in family.guarantees if keeps_ceilings(p, histogram, ceilings)]
-    if not allowed:
-        return Option(family.name, against, refused="keeps no such ceiling")
-    place, reached = _search(study, family, allowed, target)
-    guarantee = allowed[place]
-    error, mechanism = study.best(guarantee, family.mechanisms)
-    return Option(
-        family.name,
-        against,
-        guarantee=guarantee,
-        mechanism=mechanism,
-        error=error,
-        ceiling=average_ceiling(guarantee, histogram),
-        reached=reached,
-    )
-
-
-def _search(
-    study: Study, family: Family, allowed: list[Guarantee], target: float
-) -> tuple[int, bool]:
-    """The strongest that reaches the target, or else the most accurate, and whether it does.
-
-    Bisection on a few questions, aimed anew until all of them agree. Before it gives up it looks
-    at what the few questions found most accurate.
-    """
-    aim, tried = target, dict[int, float]()
-    for _ in range(_ROUNDS):
-        place = _bisect(study, family, allowed, aim)
-        if place in tried:
-            break
-        error = tried[place] = study.best(allowed[place], family.mechanisms)[0]
-        if CLOSE * target <= error <= target or error == 0 or not math.isfinite(error):
-            break
-        few, _ = study.best(allowed[place], family.mechanisms, few=True)
-        aim = target * few / error * (CLOSE if error > target else 1.0)
-    if min(tried.values()) > target:
-        place = _bisect(study, family, allowed, 0.0)
-        tried[place] = study.best(allowed[place], family.mechanisms)[0]
-    reached = [place for place, error in tried.items() if error <= target]
-    return (min(reached), True) if reached else (min(tried, key=tried.__getitem__), False)
-
-
-def _bisect(study: Study, family: Family, allowed: list[Guarantee], aim: float) -> int:
-    """The first promise, from the strongest, whose few questions are within `aim`.
-
-    Weaker promises have smaller errors, but for what integers do to buckets, and where a weak
-    promise leaves values that cannot be told apart. So where the weakest is not within `aim`, the
-    most accurate of some is where the search starts; or ends, if that is not within it either.
-    Every other step looks where the logarithms of the errors known so far point, the others halve
-    what is left.
-    """
-
-    def error(place: int) -> float:
-        return study.best(allowed[place], family.mechanisms, few=True)[0]
-
-    low, high = -1, len(allowed) - 1
-    above, below = math.inf, error(high)
-    if below > aim:
-        high = min({high * part // _PARTS for part in range(1, _PARTS + 1)}, key=error)
-        below = error(high)
-        if below > aim:
-            return high
-    guessing = False
-    while high - low > 1:
-        middle = (low + high) // 2
-        if guessing and math.isfinite(above) and below > 0:
-            part = math.log(above / aim) / math.log(above / below)
-            middle = min(max(low + round(part * (high - low)), low + 1), high - 1)
-        found = error(middle)
-        if found <= aim:
-            high, below = middle, found
-        else:
-            low, above = middle, found
-        guessing = not guessing
-    return high
 
 
 def _cost(

@@ -43,31 +43,29 @@ export function askBox(job, summary) {
     }
   }
 
+  let asked = 0; // an answer never stands under another question
+
   async function ask(event) {
     event.preventDefault();
-    button.disabled = true;
+    asked += 1;
+    const mine = asked;
+    const level = confidence.selectedOptions[0].textContent;
     sessionStorage.setItem(name(), sql.value);
     put(answer, h("p", { class: "quiet" }, "Asking…"));
+    const question = { job: job.id, sql: sql.value, confidence: Number(confidence.value) };
     try {
-      draw(
-        await post("/api/query", {
-          job: job.id,
-          sql: sql.value,
-          confidence: Number(confidence.value),
-        }),
-      );
+      const found = await post("/api/query", question);
+      if (mine === asked) draw(found, question.sql, level);
     } catch (error) {
-      put(answer, problem(error));
+      if (mine === asked) put(answer, problem(error));
     }
-    button.disabled = false;
   }
 
-  function draw(found) {
+  function draw(found, question, level) {
     const rows = found.rows.map((row) => found.columns.map((column) => row[column]));
     const view = gather(found.columns, rows);
-    const level = confidence.selectedOptions[0].textContent;
     const estimates = (found.estimates ?? []).filter((one) => Number.isFinite(one.value));
-    const parts = [];
+    const parts = [h("p", { class: "quiet question" }, h("code", null, question))];
     if (estimates.length === 1 && rows.length === 1) parts.push(single(estimates[0], level));
     if (estimates.length > 1) {
       const chart = estimateChart();

@@ -12,6 +12,11 @@ export const ROLES = [
   { name: "drop", title: "drop", sentence: "left out" },
 ];
 
+/** Whether a column seems to name people or rows. */
+export function names(column) {
+  return ["key", "person"].includes(column.suggestion?.role);
+}
+
 /** A column's entry: {column, element, refresh()}; writes into `draft` and calls `changed`. */
 export function columnCard(column, place, draft, changed) {
   const title = freshId("column");
@@ -60,6 +65,12 @@ export function columnCard(column, place, draft, changed) {
           ]
         : null,
     );
+    if (role === "quasi" && names(column))
+      put(
+        suggestion,
+        h("span", { class: "tag bad" }, "Careful"),
+        h("span", null, ` Published as it is, it names people. ${column.suggestion.why}`),
+      );
     suggestion.hidden = !suggestion.hasChildNodes();
     more.hidden = !(role === "quasi" || role === "sensitive");
   }

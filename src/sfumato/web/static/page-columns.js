@@ -1,7 +1,7 @@
 // Step 2: what each column holds, and which role it has. Nothing has a role until it is given one.
 
 import { get, post, segment } from "./api.js";
-import { ROLES, columnCard } from "./column-card.js";
+import { ROLES, columnCard, names } from "./column-card.js";
 import { announce, h, notice, problem, put } from "./dom.js";
 import { plural } from "./format.js";
 
@@ -19,6 +19,13 @@ export async function showColumns(page) {
   const pending = () =>
     found.columns.filter((column) => column.suggestion && !draft.roles[column.name]);
   const accept = h("button", { type: "button", onclick: acceptAll });
+  const search = h("input", {
+    type: "search",
+    id: "find-column",
+    autocomplete: "off",
+    oninput: filter,
+  });
+  const shownCards = () => cards.filter((one) => !one.element.hidden);
   const rest = h(
     "select",
     { id: "rest", onchange: giveRest },
@@ -26,8 +33,14 @@ export async function showColumns(page) {
     ROLES.map((role) => h("option", { value: role.name }, role.title)),
   );
 
+  const who = whoIsARow(found, draft, () => {
+    cards.forEach((one) => one.refresh());
+    changed();
+  });
+
   function changed() {
     keep();
+    who?.refresh();
     const open = found.columns.filter((column) => !draft.roles[column.name]);
     status.textContent =
       open.length === 0
@@ -42,6 +55,12 @@ export async function showColumns(page) {
     );
   }
 
+  function filter() {
+    const wanted = search.value.trim().toLowerCase();
+    for (const one of cards) one.element.hidden = !one.column.name.toLowerCase().includes(wanted);
+    announce(`${plural(shownCards().length, "column")} shown`);
+  }
+
   function acceptAll() {
     const taken = pending();
     for (const column of taken) draft.roles[column.name] = column.suggestion.role;
@@ -51,7 +70,11 @@ export async function showColumns(page) {
   }
 
   function giveRest() {
-    for (const column of found.columns) if (rest.value) draft.roles[column.name] ??= rest.value;
+    // an identifier is never given out by a bulk action
+    for (const { column } of shownCards()) {
+      const named = rest.value === "quasi" && names(column);
+      if (rest.value && !named) draft.roles[column.name] ??= rest.value;
+    }
     rest.value = "";
     cards.forEach((one) => one.refresh());
     changed();
@@ -62,6 +85,8 @@ export async function showColumns(page) {
     put(trouble);
     const open = cards.find((one) => !draft.roles[one.column.name]);
     if (open) {
+      search.value = "";
+      filter();
       put(trouble, notice("bad", "Every column needs a role: nothing is published by accident."));
       open.element.querySelector("input").focus();
       return;
@@ -109,6 +134,8 @@ export async function showColumns(page) {
       { class: "quiet" },
       "Fewer quasi columns protect better: give out those that analysts need, and drop the rest.",
     ),
+    markers(found, page.id),
+    who?.element,
     h(
       "form",
       { onsubmit: submit, novalidate: true },
@@ -117,6 +144,7 @@ export async function showColumns(page) {
         { class: "toolbar" },
         status,
         accept,
+        h("span", null, h("label", { for: "find-column" }, "Find "), search),
         h("span", null, h("label", { for: "rest" }, "All others: "), rest),
       ),
       h(
@@ -129,12 +157,77 @@ export async function showColumns(page) {
       trouble,
       h(
         "p",
-        { class: "actions" },
+        { class: "actions onward" },
         h("button", { type: "submit", class: "main" }, "Continue to the promise"),
       ),
     ),
   );
   changed();
+}
+
+const MARKERS = new Set(["?", "na", "n/a", "-", "null", "missing"]);
+
+/** Texts that stand for nothing known, offered to be read as missing. */
+function markers(found, id) {
+  const seen = new Map();
+  for (const column of found.columns)
+    for (const bar of column.histogram.kind === "values" ? column.histogram.bars : [])
+      if (MARKERS.has(String(bar.label).trim().toLowerCase()))
+        seen.set(bar.label, [...(seen.get(bar.label) ?? []), column.name]);
+  if (!seen.size) return null;
+  const texts = [...seen.keys()];
+  const trouble = h("div");
+  async function readAgain(event) {
+    event.target.disabled = true;
+    try {
+      const again = await post("/api/tables", { table: id, missing_markers: texts.join(",") });
+      location.hash = `#/table/${segment(again.table)}`;
+    } catch (error) {
+      event.target.disabled = false;
+      put(trouble, problem(error));
+    }
+  }
+  return notice(
+    "note",
+    `${texts.map((text) => `“${text}”`).join(", ")} may stand for what is not known.`,
+    h("p", null, "In ", [...new Set([...seen.values()].flat())].slice(0, 8).join(", "), "."),
+    h("p", null, h("button", { type: "button", onclick: readAgain }, "Read as missing")),
+    trouble,
+  );
+}
+
+/** An identifier that repeats: are rows people, or do people have several? */
+function whoIsARow(found, draft, changed) {
+  const column = found.columns.find((one) => one.suggestion?.role === "person");
+  if (!column) return null;
+  const people = `${column.exact === false ? "about " : ""}${plural(column.distinct, "person", "people")}`;
+  const give = (role) => () => {
+    draft.roles[column.name] = role;
+    changed();
+  };
+  const choices = [
+    ["person", `Its rows belong together: publish one row of each of the ${people}`],
+    ["drop", "Each row is somebody else: it is only a number"],
+  ].map(([role, text]) => ({
+    text,
+    radio: h("input", { type: "radio", name: "who", value: role, onchange: give(role) }),
+  }));
+  const refresh = () => {
+    for (const { radio } of choices) radio.checked = draft.roles[column.name] === radio.value;
+  };
+  const element = h(
+    "fieldset",
+    { class: "choices who" },
+    h("legend", null, "Who is a row?"),
+    h(
+      "p",
+      null,
+      h("code", null, column.name),
+      ` repeats: ${people} in ${plural(found.rows, "row")}. Every promise is about a person.`,
+    ),
+    choices.map(({ radio, text }) => h("label", null, radio, h("span", null, text))),
+  );
+  return { element, refresh };
 }
 
 function draftName(id) {

@@ -4,6 +4,7 @@ import { get, post, segment, serverState } from "./api.js";
 import { candidateTray } from "./candidates.js";
 import { h, problem, put } from "./dom.js";
 import { plural } from "./format.js";
+import { goalBox } from "./goal.js";
 import { readPromise, startingValues, writePromise } from "./guarantee.js";
 import { parameterFields } from "./parameters.js";
 import { predictionPanel } from "./prediction.js";
@@ -41,6 +42,10 @@ export async function showPromise(page) {
     "aria-describedby": "as-text-hint",
   });
   const panel = predictionPanel(page, profile, (nearest) => typed(nearest, true));
+  const goal = goalBox(profile, (text) => {
+    typed(text, true);
+    panel.headline.scrollIntoView({ block: "nearest" });
+  });
   const tray = candidateTray(
     page,
     profile,
@@ -74,6 +79,8 @@ export async function showPromise(page) {
         apply({ redraw: false });
       }),
     );
+    // a number that cannot be read must not leave the last one to be published
+    fields.oninput = () => fields.querySelector("[aria-invalid]") && panel.refuse();
     const ways = chosen.promise.mechanisms ?? [];
     const meaning = h("small", { class: "quiet", id: "mechanism-meaning" });
     const select = h(
@@ -153,13 +160,23 @@ export async function showPromise(page) {
       { class: "lead" },
       h("strong", { class: "filename" }, profile.label ?? "The table"),
       ` has ${plural(profile.rows, "person", "people")}`,
+      profile.table_rows > profile.rows
+        ? ` in ${plural(profile.table_rows, "row")}: one row of each is published`
+        : null,
       about(profile),
-      ". Move the promise and watch what it allows and what it costs. Nothing is published yet.",
+      ". Say what you need, or choose a promise yourself. Nothing is published yet.",
     ),
-    list,
+    goal.element,
+    h(
+      "details",
+      { class: "advanced", open: page.query.has("g") },
+      h("summary", null, "Advanced: all promises"),
+      list,
+    ),
     h(
       "section",
       { class: "workbench", "aria-label": "The promise and what it costs" },
+      panel.headline,
       h(
         "div",
         { class: "controls" },
@@ -191,6 +208,7 @@ export async function showPromise(page) {
   apply();
   return () => {
     panel.stop();
+    goal.stop();
     tray.stop();
   };
 }

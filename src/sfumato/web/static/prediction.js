@@ -11,6 +11,7 @@ const REST = 500; // milliseconds without a movement after which exact figures a
 
 export function predictionPanel(page, profile, useNearest) {
   const words = h("div", { class: "words" });
+  const headline = h("p", { class: "headline", "data-state": "waiting" }, "Predicting…");
   const ceilings = ceilingChart();
   const errors = errorChart(["this promise"]);
   const marks = [
@@ -92,7 +93,7 @@ export function predictionPanel(page, profile, useNearest) {
       if (!next) {
         charts.hidden = true;
         put(words, problem(error));
-        tell(false);
+        refuse("This promise cannot be read.");
       }
     }
     asking = null;
@@ -129,9 +130,20 @@ export function predictionPanel(page, profile, useNearest) {
     saying = setTimeout(() => announce(text), 700);
   }
 
+  /** Nothing can be published until the promise can be read again. */
+  function refuse(text = "A number of the promise cannot be read.") {
+    refining?.stop();
+    next = null;
+    put(headline, text);
+    headline.dataset.state = "bad";
+    tell(false);
+  }
+
   function draw(found, guarantee, promise) {
     tell(found.feasible);
     charts.hidden = !found.feasible;
+    put(headline, found.feasible ? summary(found) : "These data do not allow this promise.");
+    headline.dataset.state = found.feasible ? "good" : "bad";
     if (!found.feasible) {
       put(
         words,
@@ -204,7 +216,7 @@ export function predictionPanel(page, profile, useNearest) {
         ceiling: one.ceiling,
         error: error.get(`${one.column ?? ""}\n${one.value}`),
       }))
-      .sort((a, b) => b.share - a.share);
+      .sort((a, b) => b.ceiling - b.share - (a.ceiling - a.share) || b.share - a.share);
     const free = rows.filter((row) => row.ceiling >= 1).length;
     const limits = rows.length > free;
     ceilingPicture.hidden = !limits;
@@ -213,7 +225,7 @@ export function predictionPanel(page, profile, useNearest) {
       ? "This promise makes what concerns few people inaccurate. It sets no ceiling on what may be believed."
       : [
           rows.length > MOST_BARS
-            ? `The ${MOST_BARS} commonest of ${plural(rows.length, "value")} are drawn.`
+            ? `Drawn: the ${MOST_BARS} of ${plural(rows.length, "value")} whose chance may rise most.`
             : "",
           free
             ? `${plural(free, "value")} without a ceiling: about ${free === 1 ? "it" : "them"} nothing is promised.`
@@ -256,7 +268,9 @@ export function predictionPanel(page, profile, useNearest) {
 
   return {
     element,
+    headline,
     ask,
+    refuse,
     onfeasible: (listener) => {
       tell = listener;
     },
@@ -293,14 +307,23 @@ export function errorRows(found, series) {
     .map((one) => ({ series, count: one.count, shown: Math.min(1, one.error) }));
 }
 
-/** The prediction in a sentence, for ears. */
+/** The prediction in a sentence, for eyes and ears. */
 function summary(found) {
-  const said = ["Can be kept."];
-  const highest = Math.max(0, ...found.ceilings.map((one) => one.ceiling));
-  if (highest > 0 && highest < 1) said.push(`Highest ceiling ${percent(highest)}.`);
-  const errors = errorsBySize(found);
-  const middle = errors[Math.floor(errors.length / 2)];
-  if (middle)
-    said.push(`A count of ${count(middle.count)} is wrong by about ${percent(middle.error)}.`);
-  return said.join(" ");
+  const said = [];
+  const limited = found.ceilings.filter((one) => one.ceiling < 1);
+  const free = found.ceilings.filter((one) => one.ceiling >= 1);
+  if (limited.length)
+    said.push(`Highest ceiling ${percent(Math.max(...limited.map((one) => one.ceiling)))}.`);
+  if (limited.length && free.length) {
+    const people = free.reduce((sum, one) => sum + one.share, 0);
+    said.push(`No ceiling for ${percent(people)} of the people.`);
+  }
+  const errors = errorsBySize(found).filter((one) => Number.isFinite(one.error));
+  const usual = errors.reduce(
+    (best, one) => (Math.abs(one.count - 500) < Math.abs((best?.count ?? 1e9) - 500) ? one : best),
+    null,
+  );
+  if (usual)
+    said.push(`A count of ${count(usual.count)} is wrong by about ${percent(usual.error)}.`);
+  return said.join(" ") || "Can be kept.";
 }

@@ -61,6 +61,12 @@ export async function releaseView(page, job, back) {
             ),
           )
         : null,
+    ),
+    evidence.element,
+    h(
+      "section",
+      { "aria-labelledby": "give-title" },
+      h("h2", { id: "give-title" }, "Give it out"),
       h(
         "p",
         { class: "actions" },
@@ -77,7 +83,6 @@ export async function releaseView(page, job, back) {
         "One file that holds the release folder: what you give out. The table stays with you. Read the audit first.",
       ),
     ),
-    evidence.element,
     askBox(job, summary),
     forget(job),
   );

@@ -1,0 +1,163 @@
+// What the steward needs, in words; three promises that answer it.
+
+import { post } from "./api.js";
+import { announce, freshId, h, notice, problem, put } from "./dom.js";
+import { count, percent, valueText } from "./format.js";
+
+const ERRORS = ["0.05", "0.1", "0.2", "0.3"];
+const WAYS = {
+  safer: "More protected, less exact",
+  balanced: "As exact as you asked",
+  sharper: "More exact, less protected",
+};
+
+/** Questions and cards; `use(guarantee)` is called with the one that is taken. */
+export function goalBox(profile, use) {
+  const found = h("div", { class: "goal-cards", "aria-live": "polite" });
+  const id = freshId("goal");
+  const error = choice("error", "How wrong may a count of 500 people be?", ERRORS, "0.1");
+  const anybody = h("input", { type: "checkbox", id: `${id}-anybody` });
+  const values = (profile.histogram[0]?.bars ?? []).map((bar) => bar.label);
+  const delicate = h(
+    "select",
+    { id: `${id}-delicate`, multiple: true, size: String(Math.min(5, Math.max(2, values.length))) },
+    values.map((value) => h("option", { value }, valueText(value))),
+  );
+  const button = h("button", { type: "submit", class: "main" }, "Show three promises");
+  let asking = null;
+
+  function choice(name, question, list, usual) {
+    return h(
+      "fieldset",
+      { class: "choices row" },
+      h("legend", null, question),
+      list.map((value) =>
+        h(
+          "label",
+          null,
+          h("input", { type: "radio", name, value, checked: value === usual }),
+          h("span", null, percent(Number(value))),
+        ),
+      ),
+    );
+  }
+
+  async function ask(event) {
+    event.preventDefault();
+    asking?.abort();
+    asking = new AbortController();
+    const mine = asking;
+    button.disabled = true;
+    put(
+      found,
+      h("p", { class: "quiet" }, "Looking for promises. Large tables take a while."),
+      h("progress", { "aria-label": "Looking for promises" }),
+    );
+    const body = {
+      profile: profile.profile,
+      error: Number(error.querySelector("input:checked").value),
+      delicate: [...delicate.selectedOptions].map((option) => option.value),
+      anybody: anybody.checked,
+    };
+    try {
+      const { cards } = await post("/api/cards", body, { signal: mine.signal });
+      if (mine !== asking) return;
+      put(found, cards.map(card));
+      announce("Three promises found");
+    } catch (wrong) {
+      if (wrong.name === "AbortError") return;
+      put(found, problem(wrong));
+    }
+    button.disabled = false;
+  }
+
+  function card(one) {
+    const title = freshId("card");
+    const head = h("h3", { id: title }, one.way);
+    const lead = h("p", { class: "quiet" }, WAYS[one.way]);
+    if (!one.guarantee)
+      return h(
+        "article",
+        { class: "goal-card", "aria-labelledby": title },
+        head,
+        lead,
+        notice("note", `No promise here keeps a count of ${count(one.count)} within ${percent(one.wished)}.`),
+      );
+    const take = h(
+      "button",
+      {
+        type: "button",
+        "aria-pressed": "false",
+        onclick: () => {
+          for (const other of found.querySelectorAll("[aria-pressed]"))
+            other.setAttribute("aria-pressed", String(other === take));
+          use(one.guarantee);
+        },
+      },
+      `Use the ${one.way} promise`,
+    );
+    return h(
+      "article",
+      { class: "goal-card", "aria-labelledby": title },
+      head,
+      lead,
+      h(
+        "dl",
+        null,
+        fact(
+          "Worst value",
+          [valueText(one.value), ": ", percent(one.share), " → ", percent(one.ceiling)],
+        ),
+        fact("People with no promise", percent(one.without_promise), one.without_promise > 0),
+        fact(`A count of ${count(one.count)} is wrong by about`, percent(one.error)),
+        fact("Holds against", one.against),
+      ),
+      h("p", null, h("code", null, one.guarantee)),
+      h("p", { class: "actions" }, take),
+    );
+  }
+
+  function fact(name, value, warn = false) {
+    return h("div", null, h("dt", null, name), h("dd", { class: warn ? "warn" : null }, value));
+  }
+
+  const element = h(
+    "section",
+    { class: "goal", "aria-labelledby": "goal-title" },
+    h("h2", { id: "goal-title" }, "What do you need?"),
+    h(
+      "form",
+      { onsubmit: ask },
+      error,
+      h(
+        "div",
+        { class: "goal-more" },
+        h(
+          "p",
+          null,
+          h("label", { for: `${id}-delicate` }, "Which values are delicate? (optional)"),
+          delicate,
+          h(
+            "small",
+            { class: "quiet" },
+            "Nobody may believe one with more than 1 in 10, or three times its share.",
+          ),
+        ),
+        h(
+          "p",
+          null,
+          h("b", null, "Who might look?"),
+          h(
+            "label",
+            { class: "check", for: `${id}-anybody` },
+            anybody,
+            " Also people who know much about a person: hold against anybody",
+          ),
+        ),
+      ),
+      h("p", { class: "actions" }, button),
+    ),
+    found,
+  );
+  return { element, stop: () => asking?.abort() };
+}

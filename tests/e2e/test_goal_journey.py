@@ -1,0 +1,198 @@
+"""Somebody who is no expert: from a CSV of hospital stays to an audited release, by three cards.
+
+Patients have several stays, and `?` stands where nothing is known. No parameter is typed. On every
+screen, in both themes, axe-core finds nothing serious.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sfumato.datasets import hospital
+
+CHROMIUM = "/usr/bin/chromium"
+AXE = Path(__file__).parent / "vendor" / "axe.min.js"
+STAYS = 2500
+PATIENCE = 240_000  # milliseconds: what a busy machine may take for a job
+SIZES = {"1440": {"width": 1440, "height": 900}, "390": {"width": 390, "height": 844}}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Stays of patients who come again, each diagnosis by its chapter."""
+    place = tmp_path_factory.mktemp("hospital")
+    with (place / "stays.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(
+            ["stay", "patient_nbr", "age", "sex", "region", "admission", "country", "diagnosis"]
+        )
+        for number, stay in enumerate(hospital(STAYS, 7, stays=3).to_pylist()):
+            sex = "?" if number % 97 == 0 else stay["sex"]
+            row = [stay["age"] // 10 * 10, sex, stay["region"].split()[0], stay["admission"]]
+            patient = 100_000 + 7919 * stay["patient"]
+            writer.writerow([9 * number + 4, patient, *row, "here", stay["diagnosis"][0]])
+    return place
+
+
+@pytest.fixture(scope="module")
+def address(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    pytest.importorskip("starlette", reason="the extra [web] is not installed")
+    state = tmp_path_factory.mktemp("state")
+    program = [sys.executable, "-c", "from sfumato.cli import main; main()", "serve"]
+    flags = ["--data", str(folder), "--port", "0", "--state", str(state), "--no-browser"]
+    server = subprocess.Popen([*program, *flags], stdout=subprocess.PIPE, text=True)
+    assert server.stdout is not None
+    found = re.search(r"http://\S+", server.stdout.readline())
+    assert found, "sfumato serve printed no address"
+    threading.Thread(target=server.stdout.read, daemon=True).start()
+    yield found.group()
+    server.terminate()
+    server.wait(20)
+    server.stdout.close()
+
+
+@pytest.fixture(scope="module")
+def tab(address: str) -> Iterator[Any]:
+    """One tab that used the address; what the console complains of is an error."""
+    if not Path(CHROMIUM).exists():
+        pytest.skip("needs Chromium (tests/tools.sh installs it)")
+    sync_api = pytest.importorskip("playwright.sync_api", reason="needs Playwright for Python")
+    with sync_api.sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
+        )
+        page = chromium.new_context(bypass_csp=True).new_page()
+        page.set_default_timeout(30_000)
+        wrong: list[str] = []
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.goto(address)
+        page.get_by_role("heading", level=1).wait_for()
+        yield page
+        assert wrong == []
+        chromium.close()
+
+
+def look(tab: Any, name: str) -> None:
+    """No serious finding in either theme; the page fits; pictures where they are wanted."""
+    shots = os.environ.get("SFUMATO_SCREENSHOTS")
+    width = tab.viewport_size["width"]
+    for theme in ("light", "dark"):
+        tab.emulate_media(color_scheme=theme)
+        tab.wait_for_timeout(300)
+        assert tab.evaluate("document.documentElement.scrollWidth") <= width, name
+        if shots:
+            path = Path(shots) / f"goal-{name}-{width}-{theme}.png"
+            tab.screenshot(path=path, full_page=True)
+        if tab.evaluate("typeof axe") == "undefined":
+            tab.add_script_tag(path=str(AXE))
+        found = tab.evaluate("axe.run(document, {resultTypes: ['violations']})")
+        serious = [
+            (each["id"], [node["html"][:120] for node in each["nodes"][:3]])
+            for each in found["violations"]
+            if each["impact"] in ("serious", "critical")
+        ]
+        assert serious == [], f"{name}, {theme}"
+    tab.emulate_media(color_scheme="light")
+
+
+def heading(tab: Any, text: str) -> None:
+    tab.get_by_role("heading", level=1, name=text).wait_for(timeout=PATIENCE)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", SIZES)
+def test_from_a_file_to_an_audited_release(tab: Any, address: str, size: str) -> None:
+    tab.set_viewport_size(SIZES[size])
+    tab.goto(address.split("?")[0] + "#/")
+    heading(tab, "Choose a table of people")
+    tab.get_by_role("button", name="stays.csv").wait_for()
+    look(tab, "1-table")
+    tab.get_by_role("button", name="stays.csv").click()
+    heading(tab, "Say what each column is")
+
+    # what stands for nothing known is offered, and read again
+    tab.get_by_text("“?” may stand for what is not known").wait_for()
+    tab.get_by_role("button", name="Read as missing").click()
+    tab.get_by_text("“?” may stand for what is not known").wait_for(state="detached")
+
+    # people and rows are told apart at once
+    who = tab.get_by_role("group", name="Who is a row?")
+    assert f"in {STAYS:,} rows" in who.inner_text()
+    look(tab, "2-columns")
+    tab.get_by_role("button", name=re.compile("Accept .* suggestions")).click()
+    tab.get_by_text("Every column has a role.").wait_for()
+    roles = {
+        name: tab.get_by_role("group", name=name, exact=True)
+        .locator("input:checked")
+        .get_attribute("value")
+        for name in ("stay", "patient_nbr", "age", "sex", "region", "admission", "diagnosis")
+    }
+    assert roles == {
+        "stay": "drop", "patient_nbr": "person", "age": "quasi", "sex": "quasi",
+        "region": "quasi", "admission": "quasi", "diagnosis": "sensitive",
+    }  # fmt: skip
+    assert who.locator("input:checked").get_attribute("value") == "person"
+
+    # an identifier made quasi warns
+    patient = tab.get_by_role("group", name="patient_nbr", exact=True)
+    patient.get_by_text("quasi").click()
+    tab.get_by_text("Published as it is, it names people.").wait_for()
+    patient.get_by_text("person").click()
+
+    tab.get_by_role("button", name="Continue to the promise").click()
+    heading(tab, "Choose the promise")
+    assert f"in {STAYS:,} rows: one row of each is published" in tab.locator(".lead").inner_text()
+    assert tab.get_by_role("radio", name=re.compile("l-diversity")).count() == 0  # under Advanced
+    tab.get_by_role("button", name="Show three promises").click()
+    tab.get_by_role("button", name="Use the balanced promise").wait_for(timeout=PATIENCE)
+    assert tab.locator(".goal-card").count() == 3
+    card = tab.get_by_role("article", name="balanced")
+    for said in ("Worst value", "People with no promise", "is wrong by about", "Holds against"):
+        assert said in card.inner_text()
+    tab.get_by_role("button", name="Use the balanced promise").click()
+    promised = card.locator("code").inner_text()
+    tab.locator(".prediction blockquote").first.wait_for()
+    headline = tab.locator(".headline[data-state=good]")
+    headline.wait_for()
+    assert re.search(r"Highest ceiling .* wrong by about", headline.inner_text())
+    look(tab, "3-promise")
+
+    # the sentence stays in sight while the controls are
+    tab.locator(".controls").scroll_into_view_if_needed()
+    box = headline.bounding_box()
+    assert box is not None
+    assert -1 <= box["y"] < SIZES[size]["height"]
+
+    # a number that cannot be read leaves nothing to publish
+    publish = tab.get_by_role("button", name="Publish under this promise")
+    number = tab.locator(".parameter input[type=text]").first
+    before = number.input_value()
+    number.fill("two")
+    assert publish.is_disabled()
+    number.fill(before)
+    tab.locator(".headline[data-state=good]").wait_for()
+    publish.click()
+    tab.get_by_role("heading", name="What it promises").wait_for(timeout=PATIENCE)
+    assert promised.split("(")[0] in tab.locator("main").inner_text()
+
+    # the audit stands before the download
+    titles = tab.locator("main h2").all_inner_texts()
+    assert titles.index("Does it hold?") < titles.index("Give it out")
+    tab.get_by_role("button", name="Audit and attack it").click()
+    tab.get_by_text("The audit holds").wait_for(timeout=PATIENCE)
+    tab.get_by_role("button", name="Ask", exact=True).click()
+    tab.locator(".answer svg").wait_for()
+    look(tab, "4-release")
+    tab.get_by_role("link", name="Jobs").click()
+    heading(tab, "Jobs")
+    look(tab, "5-jobs")
