@@ -28,6 +28,7 @@ from sfumato.queries.ranges import GeneralizedSource
 from sfumato.queries.reconstructed import check_counts, check_separable, reconstructed
 from sfumato.queries.session import Session, session_of
 from sfumato.queries.sources import (
+    ERROR_BARS,
     SOURCES,
     BucketedSource,
     Request,
@@ -247,11 +248,14 @@ class Evaluation:
         if self._reconstructed:
             low = np.maximum(low, 0.0)
         named = {"": value, "_stderr": stderr, "_low": low, "_high": high}
-        unknown = [] if self._source.has_error_bars else ["_stderr", "_low", "_high"]
+        told = ("", *self._source.error_bars)
+        unsure = self._source.error_bars != ERROR_BARS  # an end that is no number is not known
         return {
-            suffix: pa.nulls(len(array), pa.float64())
-            if suffix in unknown
-            else pa.array(array, pa.float64(), mask=~known, from_pandas=False)
+            suffix: pa.array(
+                array, pa.float64(), mask=~known | (unsure & np.isnan(array)), from_pandas=False
+            )
+            if suffix in told
+            else pa.nulls(len(array), pa.float64())
             for suffix, array in named.items()
         }
 

@@ -23,7 +23,7 @@ from sfumato.operators.ranges import RangeEstimator, ShareSums
 from sfumato.queries.overlap import Overlap, overlap, stored
 from sfumato.queries.question import Question, Term
 from sfumato.queries.question_plan import QuestionPlan
-from sfumato.queries.sources import ColumnSource, Request, codes_of, estimator_of
+from sfumato.queries.sources import ERROR_BARS, ColumnSource, Request, codes_of, estimator_of
 from sfumato.release import GeneralizedRelease
 
 
@@ -82,7 +82,7 @@ class GeneralizedSource(ColumnSource):
                     summed(people * (1 - people)), summed(even), summed(certain), summed(even > 0)
                 )
         modelled = self._name != "uniform" and plan.shown
-        self.has_error_bars = bool(modelled or not known)
+        self.error_bars = ERROR_BARS if modelled or not known else ()
         if known and not modelled:
             warnings.warn(
                 "Ranges and sets are taken as evenly filled: answers about quasi columns have no "

@@ -28,6 +28,7 @@ from sfumato.operators.decoy_estimates import DecoyEstimator
 from sfumato.operators.estimator import Estimator, Moments
 from sfumato.operators.inverse import DenseInverse, Inverse
 from sfumato.operators.joint import JointEstimator
+from sfumato.operators.redrawn import RedrawnEstimator
 from sfumato.operators.structured import DrawnEstimator
 from sfumato.queries.bucket_table import bucket_table_of
 from sfumato.queries.statements import RecordSums, count, named
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
     from sfumato.queries.question import Question
     from sfumato.queries.question_plan import QuestionPlan
     from sfumato.queries.session import Session
+
+
+ERROR_BARS = ("_stderr", "_low", "_high")
 
 
 @dataclass(frozen=True)
@@ -89,7 +93,7 @@ class Source(ABC):
 
     title: ClassVar[str]
     estimators: ClassVar[tuple[str, ...]]  # the default first
-    has_error_bars: bool = True
+    error_bars: tuple[str, ...] = ERROR_BARS  # what can be said of an answer beside its value
 
     def __init__(self, release: Release, session: Session) -> None:
         self.release, self.session = release, session
@@ -140,9 +144,18 @@ class ColumnSource(Source):
     def _codes(self, name: str, shown: Mapping[str, pa.ChunkedArray]) -> IntArray:
         return codes_of(shown[name], self.release.domain(name))
 
+    def published_counts(self, column: str) -> IntArray:
+        """How many records show each value."""
+        values = named(self.session.record_columns()[column], "value")
+        counted = self.session.sums(RecordSums([values], [named(count(), "n")], []))
+        domain = self.release.domain(column)
+        codes = codes_of(counted.column("value"), domain)
+        counts = np.asarray(counted.column("n").to_numpy(), np.float64)
+        return np.bincount(codes[codes >= 0], counts[codes >= 0], len(domain)).astype(np.int64)
+
 
 class SyntheticSource(ColumnSource):
-    """A record counts as what it shows. How far that is from the truth, nobody can know."""
+    """A record counts as what it shows; only what is possible can be said of how far off it is."""
 
     title = "A synthetic release"
     estimators = ()
@@ -153,16 +166,20 @@ class SyntheticSource(ColumnSource):
                 f"A synthetic release has no estimator {request.estimator!r}: its records are "
                 "counted as they are. Leave the estimator out."
             )
-        self.has_error_bars = not question.sensitive
+        told = ("_low", "_high") if len(question.sensitive) == 1 else ()
+        self.error_bars = told if question.sensitive else ERROR_BARS
 
     def estimator(self, columns: Sequence[str], name: str) -> Estimator:
+        if len(columns) == 1:
+            return RedrawnEstimator(self.published_counts(columns[0]).astype(np.float64))
         return estimator_of([Inverse.nothing_done(len(each)) for each in self.domains(columns)])
 
     def finish(self, question: Question, answer: pa.Table, aggregates: Sequence[str]) -> pa.Table:
         if question.sensitive:
             warnings.warn(
                 "The sensitive columns of this release were drawn anew: answers about them hold "
-                "for synthetic people and have no error bar.",
+                "for synthetic people. Counts have an interval, of all that is possible; nothing "
+                "has an error bar.",
                 WeakPromiseWarning,
                 stacklevel=5,
             )
@@ -216,18 +233,10 @@ class PerturbedSource(ColumnSource):
             )
         if not operator.needs_counts:
             return operator
-        found = operator.observed(self._published_counts(column))
+        found = operator.observed(self.published_counts(column))
         if isinstance(found, Decoy):
             warn_near_the_limit(found, self.release.domain(column), column)
         return found
-
-    def _published_counts(self, column: str) -> IntArray:
-        values = named(self.session.record_columns()[column], "value")
-        counted = self.session.sums(RecordSums([values], [named(count(), "n")], []))
-        domain = self.release.domain(column)
-        codes = codes_of(counted.column("value"), domain)
-        counts = np.asarray(counted.column("n").to_numpy(), np.float64)
-        return np.bincount(codes[codes >= 0], counts[codes >= 0], len(domain)).astype(np.int64)
 
     def estimator(self, columns: Sequence[str], name: str) -> Estimator:
         operators = [self.operator(column) for column in columns]
