@@ -83,14 +83,20 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     return (yield)
 
 
+@pytest.hookimpl(tryfirst=True)  # before `-m` chooses
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What tests share is made once: `--dist loadgroup` keeps its users in one process."""
+    """What tests share is made once: `--dist loadgroup` keeps its users in one process.
+
+    Spark's start and its Java are dear: whoever needs it is slow.
+    """
     for item in items:
         shared = getattr(getattr(item, "_fixtureinfo", None), "name2fixturedefs", {})
         scopes = {found[-1].scope for found in shared.values() if found}
         server = next((name for name in STARTED_ONCE if name in shared), None)
         if server is not None:
             item.add_marker(pytest.mark.xdist_group(server))
+            if server == "spark":
+                item.add_marker(pytest.mark.slow)
         elif "module" in scopes:
             item.add_marker(pytest.mark.xdist_group(str(item.path)))
 

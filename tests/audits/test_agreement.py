@@ -212,6 +212,7 @@ def test_one_coin_for_two_columns_is_noticed(tmp_path: Path, mutate: Any) -> Non
     assert set(failing(table, cheated)) == {"coin"}
 
 
+@pytest.mark.slow
 def test_the_power_that_is_told_is_there(tmp_path: Path, mutate: Any) -> None:
     """As many people shown truly as the audit says it would notice: noticed in 19 of 20 tries.
 

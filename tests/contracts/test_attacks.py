@@ -51,6 +51,7 @@ def promise_for(mechanism: str) -> str | None:
     return None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", sorted(MECHANISMS))
 def test_every_attack_on_every_mechanism(mechanism: str, tmp_path: Path) -> None:
     promise = promise_for(mechanism)

@@ -54,6 +54,7 @@ DOCUMENTS = [
     "docs/release-format.md",
     "docs/signed-releases.md",
     "docs/metadata.md",
+    "docs/gates.md",
     "docs/randomness.md",
     "docs/people.md",
     "docs/republication.md",

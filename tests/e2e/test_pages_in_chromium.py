@@ -16,6 +16,8 @@ import pytest
 
 import sfumato as sf
 
+pytestmark = pytest.mark.slow
+
 EVIL = "</script><script>alert(1)</script>"
 DISEASES = ("angina", "asthma", "flu", "gastritis", "ulcer", EVIL, "<img src=x onerror=alert(1)>")
 FLAGS = [

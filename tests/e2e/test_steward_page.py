@@ -24,6 +24,8 @@ import pytest
 
 import sfumato
 
+pytestmark = pytest.mark.slow
+
 DATA = Path(os.environ.get("SFUMATO_DATA", Path(__file__).parents[3] / "shared" / "data"))
 CENSUS_ROWS = int(os.environ.get("SFUMATO_CENSUS_ROWS", "2000"))  # attacks on all 100,000: minutes
 CHROMIUM = "/usr/bin/chromium"

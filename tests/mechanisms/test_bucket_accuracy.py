@@ -54,6 +54,7 @@ PROMISES = (
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(
     st.lists(st.integers(1, 400) | st.integers(1, 9), min_size=3, max_size=12),

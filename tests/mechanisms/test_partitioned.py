@@ -62,6 +62,7 @@ def test_every_plan_keeps_its_limits_exactly(counts, promise, inside) -> None:
             assert odds / (1 + odds) <= promise.rho2  # the posterior within the part
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(histograms, promises)
 def test_fine_grain_inside_is_never_worse(counts, promise) -> None:

@@ -79,6 +79,7 @@ def measured(
     return float(np.mean(np.abs(release_answers(workload, to).estimates - truth) / truth))
 
 
+@pytest.mark.slow
 def test_every_guarantee_has_a_line(advice: Advice) -> None:
     """But linked-diversity: its price follows from links, which advice does not read."""
     named = {str(option.guarantee).partition("(")[0] for option in advice.options}
@@ -264,6 +265,7 @@ def test_the_command_says_the_same(cli: Callable[..., Any], tmp_path: Path) -> N
     assert cli("advise", path, *flags, "--ceiling", "a=0.01").code == 3
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not (DATA / "occ100k.parquet").is_file(), reason="no occ100k.parquet")
 def test_advice_on_census_holds(tmp_path: Path) -> None:
     """What is advised meets its target within 15 % when published (more: benchmarks/advise.py)."""

@@ -52,6 +52,7 @@ def planned(table: sf.Table, mechanism: str, promise: str) -> tuple[Plan, Profil
     return way.plan(profile, promised, Draws.from_seed(1)), profile
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sfumato.errors.WeakPromiseWarning")
 @pytest.mark.parametrize("mechanism", CASES)
 def test_predicted_errors_are_those_of_releases(
@@ -141,6 +142,7 @@ def test_errors_fall_with_the_count_and_rise_with_the_promise(
     assert all(low < high for low, high in zip(*curves, strict=True))
 
 
+@pytest.mark.slow
 def test_many_values_in_buckets_are_predicted_without_their_eigenvalues() -> None:
     """The short way agrees with the long one on a table of 150 values."""
     from sfumato.outlook.prediction import bucket_law

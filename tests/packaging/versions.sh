@@ -9,7 +9,7 @@ python=${PYTHON:-python3}
 [ "$which" = newest ] || "$python" tests/packaging/lowest.py web files >"$room/constraints"
 "$python" -m venv "$room/env"
 "$room/env/bin/python" -m pip install --quiet --disable-pip-version-check --upgrade \
-    -c "$room/constraints" '.[web,files]' pytest pytest-xdist hypothesis
+    -c "$room/constraints" '.[web,files]' pytest pytest-xdist hypothesis pandas polars
 "$room/env/bin/python" -m pip list --disable-pip-version-check --format=freeze |
     grep -iE '^(numpy|pyarrow|duckdb|cryptography|sqlglot|scipy|typer|rich|jsonschema|altair|starlette|uvicorn)='
 # the installed package, not the sources: doctests of src would load both

@@ -248,6 +248,7 @@ def repr_key(row: tuple[Any, ...]) -> str:
     return repr([float(v) if isinstance(v, (int, float)) else v for v in row])
 
 
+@pytest.mark.slow
 @settings(
     max_examples=25,
     deadline=None,

@@ -84,6 +84,7 @@ def test_sql_error_bars_are_the_operators(tmp_path: Path) -> None:
         assert row["n_stderr"] ** 2 == pytest.approx(operator.variances(guess)[place], rel=1e-6)
 
 
+@pytest.mark.slow
 def test_two_sensitive_columns_are_unbiased(tmp_path: Path) -> None:
     """The mean of 30 publications lies within 4 of its standard errors."""
     columns = people(3)
@@ -259,6 +260,7 @@ def test_all_but_one_is_the_total_without_that_one(tmp_path: Path) -> None:
     assert everybody.stderr == pytest.approx(0, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_several_values_together_are_not_biased(tmp_path: Path) -> None:
     """32 releases of a skewed column; a mean 4.5 standard errors off has a chance of 1e-5.
 

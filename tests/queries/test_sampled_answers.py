@@ -94,6 +94,7 @@ def test_answers_are_unbiased_and_their_intervals_hold(tmp_path: Path) -> None:
     assert inside / total >= 0.90
 
 
+@pytest.mark.slow
 def test_sums_and_averages_know_the_copies(tmp_path: Path) -> None:
     # the spread over 25 releases is what the error bars say, within a factor of 2 either way
     answers = []

@@ -92,6 +92,7 @@ def left(place: Path) -> list[str]:
     return sorted(str(path.relative_to(place)) for path in found if path.name != "table.parquet")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("moment", "number", "mechanism"), CASES)
 def test_a_signal_leaves_nothing(place: Path, moment: str, number: int, mechanism: str) -> None:
     run = publish(place, mechanism, moment, str(int(number)))

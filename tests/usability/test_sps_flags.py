@@ -36,6 +36,7 @@ def roles(people: Path) -> list[str]:
     return [str(people), "--quasi", "sex,age", "--sensitive", "ill"]
 
 
+@pytest.mark.slow
 def test_publish_audit_and_attack(people: Path, tmp_path: Path) -> None:
     out, csv = tmp_path / "release", tmp_path / "merges.csv"
     flags = ["--guarantee", PROMISE, "--out", out, "--merges", csv, "--significance", "0.01"]

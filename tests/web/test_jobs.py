@@ -120,6 +120,7 @@ def test_an_infeasible_promise(site: Any, release: dict[str, Any]) -> None:
     assert site.post("/api/query", job=job["id"], sql="SELECT 1").status_code == 400
 
 
+@pytest.mark.slow
 def test_a_comparison(site: Any) -> None:
     candidates = [{"guarantee": "rho-privacy(0.35, 0.6)"}, {"guarantee": "l-diversity(9)"}]
     profile = site.profile("more/others.parquet")
@@ -206,6 +207,7 @@ def leftovers(state: Path) -> list[str]:
     )
 
 
+@pytest.mark.slow
 def test_cancel_two_jobs_and_a_restart(
     program: Callable[..., Any], alive: Callable[[int], bool], large: Path
 ) -> None:

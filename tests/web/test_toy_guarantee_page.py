@@ -9,6 +9,8 @@ import pytest
 
 from tests.contracts import toy
 
+pytestmark = pytest.mark.slow
+
 PROMISE = "coin-toss(0.5)"
 
 

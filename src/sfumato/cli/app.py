@@ -147,6 +147,7 @@ def _whole_program() -> typer.Typer:
         check,
         commands,
         compare,
+        gate,
         keys,
         metadata,
         report,

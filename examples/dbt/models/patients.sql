@@ -1,0 +1,2 @@
+-- The raw table. It stays here.
+select * from read_parquet('{{ var("patients") }}')
