@@ -41,7 +41,7 @@ release
 # One number, with its standard error and interval:
 
 # %%
-one = release.sql("SELECT COUNT(*) FROM release WHERE occupation = 'farming' AND age >= 40")
+one = release.sql("SELECT COUNT(*) FROM release WHERE occupation = 'bookkeeper' AND age >= 40")
 one
 
 # %% [markdown]
@@ -49,7 +49,7 @@ one
 
 # %%
 table = release.sql(
-    "SELECT occupation, COUNT(*) AS people FROM release WHERE gender = 'Female' GROUP BY occupation"
+    "SELECT occupation, COUNT(*) AS people FROM release WHERE gender = 'female' GROUP BY occupation"
 )
 table
 
@@ -59,7 +59,7 @@ table
 # %%
 import altair as alt
 
-alt.renderers.enable("mimetype")  # JupyterLab draws it itself: no network
+alt.renderers.enable("svg")  # drawn here, by vl-convert-python: no network
 
 frame = table.to_pandas()
 frame["occupation"] = frame["occupation"].astype(str)

@@ -26,7 +26,7 @@ import pandas as pd
 import sfumato as sf
 from sfumato.datasets import write_dataset
 
-alt.renderers.enable("mimetype")  # JupyterLab draws it itself: no network
+alt.renderers.enable("svg")  # drawn here, by vl-convert-python: no network
 folder = Path(tempfile.mkdtemp())
 write_dataset("census", 5000, folder / "people.parquet", 11)
 table = sf.read(
