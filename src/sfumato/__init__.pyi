@@ -43,6 +43,8 @@ from sfumato.outlook.description import Description as Description
 from sfumato.queries import Answer as Answer
 from sfumato.queries import OpenedRelease as OpenedRelease
 from sfumato.queries import open as open
+from sfumato.queries.combine import Combined as Combined
+from sfumato.queries.combine import combine as combine
 from sfumato.release.signing import Signature as Signature
 from sfumato.release.signing import sign as sign
 from sfumato.release.signing import verify as verify

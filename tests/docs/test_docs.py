@@ -60,6 +60,8 @@ DOCUMENTS = [
     "docs/republication.md",
     "docs/postgres.md",
     "docs/sql.md",
+    "docs/crosstab.md",
+    "docs/complete.md",
     "docs/guarantees/rho-privacy.md",
     "docs/guarantees/fine-rho-privacy.md",
     "docs/mechanisms/perturbation.md",

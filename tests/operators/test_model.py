@@ -12,7 +12,8 @@ from sfumato.operators import Uniform
 from sfumato.operators.composite import CompositeEstimator
 from sfumato.operators.estimator import Forms, Moments, Statistic
 from sfumato.operators.links import Links, Shown
-from sfumato.operators.model import KNOTS, Model, Reading, Sample, coarse_codes, fit_model
+from sfumato.operators.model import KNOTS, Model, fit_model
+from sfumato.operators.rules import Reading, Sample, coarse_codes
 from sfumato.operators.structured import DrawnEstimator
 
 VALUES = 5

@@ -152,6 +152,7 @@ def _whole_program() -> typer.Typer:
         metadata,
         report,
         serve,
+        tables,
     )
 
     return app

@@ -15,6 +15,7 @@ from sfumato.cli.options import (
     Json,
     MergeBy,
     Origin,
+    Plot,
     Significance,
     Threads,
     chosen_mechanism,
@@ -209,6 +210,7 @@ def query(
     ] = "local",
     threads: Threads = None,
     max_rows: Annotated[int, typer.Option(help="The largest answer, in rows.")] = MAX_ROWS,
+    plot: Plot = None,
     as_json: Json = False,
 ) -> None:
     """Ask SQL of a release and get answers with error bars."""
@@ -225,6 +227,8 @@ def query(
             threads=threads,
             progress=line.callback,
         )
+    if plot is not None:
+        answer.plot(plot)
     if as_json:
         show_json(answer.to_json())
     else:

@@ -27,6 +27,9 @@ Origin = Annotated[
     ),
 ]
 Folder = Annotated[Path, typer.Argument(help="The release folder.")]
+Plot = Annotated[
+    Path | None, typer.Option(help="Draw it with its error bars: .html, .png or .svg.")
+]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
 Bound = Annotated[
     str | None, typer.Option(help="Reconstruction privacy: exact (default) or chernoff.")

@@ -219,11 +219,13 @@ def fit_links(
     ridges: Sequence[float] = RIDGES,
     cells: int = CELLS,
     still: float = STILL,
+    centre: FloatArray | None = None,
 ) -> Links:
     """Softmax regression on quasi values, fitted to what is seen of the records.
 
     The ridge is the one under which units that were kept back are likeliest. `pick(n, k)` draws k
-    of n units in random order; so many are used that the fit stays within `cells`.
+    of n units in random order; so many are used that the fit stays within `cells`. `centre` is what
+    the ridge draws the slopes to, 0 if left out.
     """
     share = min(1.0, cells / max(design.matrix.shape[0] * len(prior), 1))
     units = pick(evidence.units, max(int(evidence.units * share), min(evidence.units, 2)))
@@ -236,12 +238,12 @@ def fit_links(
         test = _Fit.of(design, evidence, units[kept])
         tried, best = slopes, -np.inf
         for each in ridges:
-            tried = fit.climb(start, tried, each, still)
+            tried = fit.climb(start, tried, each, still, centre)
             found = test.likelihood(start, tried)
             if found <= best:
                 break
             best, ridge, slopes = found, float(each), tried
-    slopes = _Fit.of(design, evidence, units).climb(start, slopes, ridge, still)
+    slopes = _Fit.of(design, evidence, units).climb(start, slopes, ridge, still, centre)
     return Links("softmax", start, design.tables(slopes), ridge)
 
 
@@ -307,9 +309,14 @@ class _Fit:
         return np.asarray(scores)
 
     def climb(
-        self, start: FloatArray, slopes: FloatArray, ridge: float, still: float = STILL
+        self,
+        start: FloatArray,
+        slopes: FloatArray,
+        ridge: float,
+        still: float = STILL,
+        centre: FloatArray | None = None,
     ) -> FloatArray:
-        """The slopes that maximize the log likelihood less ridge · |slopes|² / 2."""
+        """The slopes that maximize the log likelihood less ridge · |slopes − centre|² / 2."""
         from scipy.optimize import minimize
 
         transposed = self.design.T.tocsr()
@@ -321,8 +328,9 @@ class _Fit:
             table = flat.reshape(slopes.shape) * unit
             chances = self._chances(start, table)
             likelihood, given = self.evidence.weigh(chances)
-            gradient = (ridge * table - transposed @ (given - chances)) * unit
-            return 0.5 * ridge * float((table**2).sum()) - likelihood, gradient.ravel()
+            away = table if centre is None else table - centre
+            gradient = (ridge * away - transposed @ (given - chances)) * unit
+            return 0.5 * ridge * float((away**2).sum()) - likelihood, gradient.ravel()
 
         options: dict[str, Any] = {"maxiter": _STEPS, "maxcor": 8, "ftol": still}
         found = minimize(

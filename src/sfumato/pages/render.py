@@ -73,12 +73,12 @@ def write_page(page: Page, path: Path) -> None:
     write_whole(path, render(page))
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write a text file that appears whole or not at all, readable by its owner alone."""
+def write_whole(path: Path, text: str | bytes) -> None:
+    """Write a file that appears whole or not at all, readable by its owner alone."""
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
     try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(text.encode("utf-8") if isinstance(text, str) else text)
             file.flush()
             os.fsync(file.fileno())
         Path(name).replace(path)

@@ -15,6 +15,7 @@ from sfumato.queries.answer import Answer
 from sfumato.queries.opened import OpenedRelease, find_engine, open_release
 
 if TYPE_CHECKING:
+    from sfumato.queries.sources import Request
     from sfumato.release import Release
 
 
@@ -38,8 +39,39 @@ def ask(
     """
     from sfumato.queries.evaluate import answer
     from sfumato.queries.parse import parse
-    from sfumato.queries.sources import Request
     from sfumato.queries.spelling import check_spelling
+
+    request = request_for(
+        confidence=confidence,
+        keys=keys,
+        consistent=consistent,
+        estimator=estimator,
+        threads=threads,
+        engine=engine,
+        progress=progress,
+    )
+    question = parse(sql, release.columns)
+    check_spelling(question, release.columns)
+    try:
+        return answer(release, question, request)
+    except RecursionError:
+        raise QueryError(
+            "The question is nested too deeply. Use IN for long lists of values."
+        ) from None
+
+
+def request_for(
+    *,
+    confidence: float = 0.95,
+    keys: bool = False,
+    consistent: bool = False,
+    estimator: str | None = None,
+    threads: int | None = None,
+    engine: Any = None,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> Request:
+    """How a question is to be answered, checked."""
+    from sfumato.queries.sources import Request
 
     if not 0 < confidence < 1:
         raise UsageError(
@@ -50,17 +82,8 @@ def ask(
         raise UsageError(
             f"The 'threads' parameter must be a whole number from 1 up. Got {threads} instead."
         )
-    question = parse(sql, release.columns)
-    check_spelling(question, release.columns)
     request = Request(confidence, keys, consistent, estimator, threads, find_engine(engine))
-    if progress is not None:
-        request = replace(request, progress=progress)
-    try:
-        return answer(release, question, request)
-    except RecursionError:
-        raise QueryError(
-            "The question is nested too deeply. Use IN for long lists of values."
-        ) from None
+    return request if progress is None else replace(request, progress=progress)
 
 
 open = open_release  # its public name

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from sfumato.columns import value_to_json
-from sfumato.errors import QueryError
+from sfumato.columns import list_some, value_to_json
+from sfumato.errors import QueryError, UsageError
 from sfumato.shown import html_paragraphs, html_table
 
 if TYPE_CHECKING:
     import pandas
+    import polars
+
+    from sfumato.pages.answers import Drawing, DrawnChart
 
 MOST_SHOWN = 60
 
@@ -24,7 +28,8 @@ class Answer:
 
     An aggregate `c` stands in four columns: `c`, `c_stderr`, `c_low`, `c_high`. An answer of one
     row with one aggregate is also a number: `value`, `stderr`, `low`, `high`. `estimator` says how
-    it was estimated; empty where it was counted.
+    it was estimated; empty where it was counted. Where several groupings were asked for at once,
+    `summed_over` names, by row, the keys that the row is not grouped by: they are null there.
 
     >>> row = {"count": [1204.0], "count_stderr": [61.2], "count_low": [1084.0],
     ...        "count_high": [1324.0]}
@@ -36,6 +41,7 @@ class Answer:
     aggregates: tuple[str, ...]
     confidence: float
     estimator: str = ""
+    summed_over: tuple[frozenset[str], ...] = ()
 
     @property
     def columns(self) -> list[str]:
@@ -50,10 +56,68 @@ class Answer:
     def to_json(self) -> dict[str, Any]:
         """What `--json` prints: dates and infinities as text, since JSON has neither."""
         rows = [{name: value_to_json(v) for name, v in row.items()} for row in self.rows()]
-        return {"columns": self.columns, "rows": rows, "estimator": self.estimator or None}
+        found = {"columns": self.columns, "rows": rows, "estimator": self.estimator or None}
+        if self.summed_over:
+            keys = [name for name in self.columns if any(name in row for row in self.summed_over)]
+            found["grouping"] = [{key: int(key in row) for key in keys} for row in self.summed_over]
+        return found
 
     def to_arrow(self) -> pa.Table:
         return self.table
+
+    def to_polars(self) -> polars.DataFrame:
+        try:
+            import polars
+        except ImportError:
+            raise UsageError("to_polars() needs the package polars: pip install polars.") from None
+        frame = polars.from_arrow(self.table)
+        assert isinstance(frame, polars.DataFrame)
+        return frame
+
+    def plot(self, path: str | Path | None = None, *, title: str = "Answer") -> DrawnChart:
+        """Draw the answer with its error bars, and write it to `path` (.html, .png or .svg).
+
+        One key is drawn as a line where it is a number, as bars otherwise; two keys as a heat map.
+        """
+        drawing = self._drawing(title)
+        if path is not None:
+            drawing.save(path)
+        return drawing.chart()
+
+    def _drawing(self, title: str) -> Drawing:
+        from sfumato.pages.answers import MOST_MARKS, Axis, Drawing, Measure
+
+        inside = {part for name in self.columns for part in self._parts(name)[1:]}
+        names = [n for n in self.columns if n not in self.aggregates and n not in inside]
+        if len(names) > 2:
+            raise QueryError(
+                f"A chart shows at most two keys; the answer has {list_some(names)}. Ask for fewer."
+            )
+        if not 0 < len(self) <= MOST_MARKS:
+            raise QueryError(
+                f"A chart shows 1 to {MOST_MARKS:,} rows; the answer has {len(self):,}. Ask for "
+                "other groups, or use LIMIT."
+            )
+        table = self.table
+        axes = []
+        for name in names:
+            column = table.column(name)
+            texts = [self._key(row, name, key) for row, key in enumerate(column.to_pylist())]
+            ordered = not self.summed_over and not column.null_count and _is_ordered(column.type)
+            axes.append(Axis(name, column.to_pylist() if ordered else texts, ordered))
+        measures = []
+        for name in self.aggregates:
+            value, error, low, high = (table.column(p).to_pylist() for p in self._parts(name))
+            texts = [error_text(*each) for each in zip(value, error, strict=True)]
+            measures.append(Measure(name, value, low, high, texts))
+        caption = f"Error bars are intervals that hold in {100 * self.confidence:.6g} % of cases."
+        return Drawing(title, caption, axes, measures)
+
+    def _key(self, row: int, name: str, key: object) -> str:
+        """A key for the eye; what a row is a total of is `(all)`."""
+        if self.summed_over and name in self.summed_over[row]:
+            return "(all)"
+        return key_text(key)
 
     def to_pandas(self) -> pandas.DataFrame:
         frame: pandas.DataFrame = self.table.to_pandas()
@@ -131,10 +195,12 @@ class Answer:
         titles = [name for name in self.columns if name not in inside]
         lines = [
             [
-                self._text(row, name) if name in self.aggregates else key_text(row[name])
+                self._text(row, name)
+                if name in self.aggregates
+                else self._key(place, name, row[name])
                 for name in titles
             ]
-            for row in self.table.slice(0, MOST_SHOWN).to_pylist()
+            for place, row in enumerate(self.table.slice(0, MOST_SHOWN).to_pylist())
         ]
         return titles, lines
 
@@ -142,6 +208,12 @@ class Answer:
         if not len(self):
             return ["(no rows)"]
         return [f"… and {len(self) - MOST_SHOWN:,} more rows"] if len(self) > MOST_SHOWN else []
+
+
+def _is_ordered(kind: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    )
 
 
 def key_text(value: object) -> str:
@@ -175,6 +247,15 @@ def estimate_text(
         f"{_number(value, digits)} ± {_number(stderr, digits)} "
         f"({percent} %: {_number(low, digits)} … {_number(high, digits)})"
     )
+
+
+def error_text(value: float | None, stderr: float | None) -> str:
+    """Value and standard error, short.
+
+    >>> error_text(41.3712, 0.1234), error_text(12000.0, 0.0)
+    ('41.37 ± 0.12', '12,000')
+    """
+    return estimate_text(value, stderr, value, value, 0.5).split(" (")[0]
 
 
 def _number(value: float, digits: int) -> str:

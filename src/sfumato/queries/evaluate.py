@@ -22,7 +22,7 @@ from sfumato.queries.duals import variables
 from sfumato.queries.grid import grid
 from sfumato.queries.modelled import with_model
 from sfumato.queries.ordered import Ordered, add_ordered
-from sfumato.queries.question import Question
+from sfumato.queries.question import GROUPING, Question
 from sfumato.queries.question_plan import Planned, QuestionPlan
 from sfumato.queries.ranges import GeneralizedSource
 from sfumato.queries.reconstructed import check_counts, check_separable, reconstructed
@@ -74,8 +74,11 @@ def answer(release: Release, question: Question, request: Request) -> Answer:
         table = session.run(answer_statement(question, last), {last: tables[last]})
     names = [output.name for output in question.outputs if output.of == "aggregate"]
     check_rows(len(table))
+    summed: tuple[frozenset[str], ...] = ()
+    if several:
+        table, summed = _without_groupings(question, table)
     table = source.finish(question, table, names)
-    return Answer(table, tuple(names), request.confidence, evaluation.estimator)
+    return Answer(table, tuple(names), request.confidence, evaluation.estimator, summed)
 
 
 def _estimates(source: Source, question: Question, request: Request) -> pa.Table:
@@ -96,7 +99,7 @@ def _by_grouping(source: Source, question: Question, request: Request) -> pa.Tab
             "Empty groups cannot be shown for several groupings at once. Leave `keys` out, or ask "
             "for each grouping by itself."
         )
-    tables = []
+    tables: list[pa.Table] = []
     for places in question.groupings:
         part = replace(
             question, keys=tuple(question.keys[place] for place in places), groupings=(places,)
@@ -107,8 +110,26 @@ def _by_grouping(source: Source, question: Question, request: Request) -> pa.Tab
         for place in range(len(question.keys)):
             if place not in places:
                 found = found.append_column(f"k{place}", pa.nulls(len(found)))
-        tables.append(found)
+        number = pa.array(np.full(len(found), len(tables)))
+        tables.append(found.append_column(GROUPING, number))
     return pa.concat_tables(tables, promote_options="permissive")
+
+
+def _without_groupings(
+    question: Question, table: pa.Table
+) -> tuple[pa.Table, tuple[frozenset[str], ...]]:
+    """The answer without the number of each row's grouping, and the keys that it sums over."""
+    outside = [
+        frozenset(
+            output.name
+            for output in question.outputs
+            if output.of == "key" and output.index not in places
+        )
+        for places in question.groupings
+    ]
+    last = table.num_columns - 1
+    numbers = table.column(last).to_pylist()
+    return table.remove_column(last), tuple(outside[number] for number in numbers)
 
 
 def source_of(release: Release, session: Session) -> Source:
@@ -128,6 +149,35 @@ class Exact(Totals):
 
     def variance(self, gradient: Sequence[FloatArray | float]) -> FloatArray:
         return np.zeros(self.values.shape[1])
+
+
+@dataclass(frozen=True, eq=False)
+class Told:
+    """What the engine told of a question: lines, their classes and moments, and the values."""
+
+    plan: QuestionPlan
+    lines: pa.Table
+    classes: Classes
+    moments: Moments
+    cells: ByValue | None  # None where no sensitive column takes part
+
+    @classmethod
+    def of(cls, source: Source, question: Question) -> Told:
+        """Sum the records of a release as a question needs them."""
+        columns = question.sensitive
+        plan = QuestionPlan(question, source.session, columns, source.shown(columns))
+        domains = source.domains(columns)
+        _check_numbers(plan, domains)
+        lines = source.lines(plan)
+        classes = Classes.read(lines, plan)
+        check_rows(len(classes.first_of_key))
+        sums = plan.moments_of(lines)
+        if not columns:
+            return cls(plan, lines, classes, Moments(classes.number, classes.of, (), sums), None)
+        shown = {name: lines.column(short) for name, short in plan.shown.items()}
+        moments = source.read(columns, shown).moments(classes.number, classes.of, sums)
+        cells = plan.read_cells(domains, classes.profiles)
+        return cls(plan, lines, classes, replace(moments, pool=classes.key), cells)
 
 
 class Evaluation:
@@ -153,24 +203,15 @@ class Evaluation:
         """Keys `k…` and, for each aggregate, `a…` with error and interval: one line per row."""
         question, source = self._question, self._source
         columns = question.sensitive
-        plan = QuestionPlan(question, source.session, columns, source.shown(columns))
-        domains = source.domains(columns)
-        _check_numbers(plan, domains)
-        lines = source.lines(plan)
-        classes = Classes.read(lines, plan)
-        check_rows(len(classes.first_of_key))
-        sums = plan.moments_of(lines)
-        if columns:
-            shown = {name: lines.column(short) for name, short in plan.shown.items()}
-            moments = source.read(columns, shown).moments(classes.number, classes.of, sums)
-            moments = replace(moments, pool=classes.key)
-            cells = plan.read_cells(domains, classes.profiles)
+        told = Told.of(source, question)
+        plan, lines, classes = told.plan, told.lines, told.classes
+        moments, cells = told.moments, told.cells
+        if cells is not None:
             estimated = source.estimator(columns, self._name).estimate(moments)
             forms = classes.forms(cells)
             reached = estimated.reached(forms)
         else:
-            moments = Moments(classes.number, classes.of, (), sums)
-            cells, estimated = None, None
+            estimated = None
             forms = Forms.of(classes.profile, np.zeros((1, 1), np.int64), np.arange(2))
             reached = np.ones(forms.pairs, np.bool_)
         forms, found = self._rows(plan, lines, classes, cells, forms, reached)

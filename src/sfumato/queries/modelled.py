@@ -100,8 +100,8 @@ def with_model(source: Source, question: Question, request: Request) -> Source |
     return None
 
 
-def hindrance(source: Source) -> str | None:
-    """Why no model of this release can help, if none can."""
+def hindrance(source: Source, *, blocks: bool = False) -> str | None:
+    """Why no model of this release can help, if none can; `blocks` lets local buckets pass."""
     release = source.release
     if not release.quasi:
         return "the release has no quasi columns to learn from"
@@ -111,6 +111,6 @@ def hindrance(source: Source) -> str | None:
         return "records of this release are copies of samples"
     if isinstance(source, BucketedSource) and source.release.fakes:
         return "the buckets of this release list fakes"
-    if isinstance(source, BucketedSource) and source.release.tree is not None:
+    if isinstance(source, BucketedSource) and source.release.tree is not None and not blocks:
         return "its people were mixed block by block, which the default knows and a model does not"
     return None

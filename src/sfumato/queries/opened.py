@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sfumato.errors import UsageError
 from sfumato.queries.answer import Answer
 from sfumato.release import Release
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from sfumato.queries.crosstab import Crosstab
 
 
 class OpenedRelease(Release):
@@ -43,6 +48,49 @@ class OpenedRelease(Release):
             engine=self.engine,
             progress=progress,
         )
+
+    def crosstab(
+        self,
+        rows: str,
+        columns: str,
+        *,
+        where: str | None = None,
+        confidence: float = 0.95,
+        estimator: str | None = None,
+        threads: int | None = None,
+    ) -> Crosstab:
+        """Two columns against each other: counts, shares, and a test of independence."""
+        from sfumato.queries import request_for
+        from sfumato.queries.crosstab import crosstab
+
+        request = request_for(
+            confidence=confidence, estimator=estimator, threads=threads, engine=self.engine
+        )
+        return crosstab(self, rows, columns, where, request)
+
+    def complete(
+        self,
+        copies: int = 5,
+        *,
+        to: str | Path | None = None,
+        seed: int | None = None,
+        threads: int | None = None,
+        progress: Callable[[str, int, int], None] | None = None,
+    ) -> list[Path] | list[pa.Table]:
+        """Completed tables: every record with a likely sensitive value, drawn anew by copy.
+
+        With `to`, a folder that must not exist, they are Parquet files and their paths come back;
+        without it the tables do. `seed` repeats the draws; they hide nothing, so that is safe.
+        """
+        from sfumato.draws import Draws
+        from sfumato.queries.complete import complete_in_memory, complete_to, completion_of
+
+        draws = Draws.system() if seed is None else Draws.from_seed(seed)
+        told = progress or (lambda stage, done, total: None)
+        completion = completion_of(self, copies, draws, threads, told)
+        if to is None:
+            return complete_in_memory(completion)
+        return complete_to(completion, Path(to))
 
 
 def open_release(path: str | Path, *, verify: bool = True, engine: Any = None) -> OpenedRelease:

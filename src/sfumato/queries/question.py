@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 ANSWER = "o"  # the table that HAVING and ORDER BY speak of
 ERRORS = ("stderr", "low", "high")  # what stands beside an aggregate
+GROUPING = "grouping"  # the estimates' column that numbers the groupings, where there are several
 
 
 @dataclass(frozen=True, eq=False)

@@ -91,6 +91,11 @@ class Session:
         with self._relation(statement, tables or {}) as relation:
             return relation.to_arrow_table()
 
+    def batches(self, statement: Node, rows: int) -> Iterator[pa.RecordBatch]:
+        """The answer of one statement that we wrote, about so many rows at a time."""
+        with self._relation(statement, {}) as relation:
+            yield from relation.to_arrow_reader(rows)
+
     def types(
         self, expressions: Sequence[Node], domains: Mapping[str, pa.Table] | None = None
     ) -> list[str]:

@@ -129,6 +129,25 @@ class Source(ABC):
         """Look at a whole answer before it is given."""
         return answer
 
+    def uncompletable(self) -> str | None:
+        """Why no likely sensitive values can be drawn for the records, if so."""
+        return "its sensitive values stand as they are"
+
+    def untestable(self) -> str | None:
+        """Why what is shown of sensitive columns is not dealt anew with their values, if so."""
+        return "this kind of release does not show what a test could be made from"
+
+    def scores(self, column: str, asked: FloatArray) -> Any:
+        """What each symbol of a column counts towards the keys of values: (symbols, keys).
+
+        `asked` says by (key, value) which values have a key.
+        """
+        return asked.T
+
+    def mixed_within(self, symbols: IntArray) -> IntArray | None:
+        """The block within which a record's symbol was dealt; None where among all records."""
+        return None
+
 
 class ColumnSource(Source):
     """Records that show a value of every sensitive column."""
@@ -173,6 +192,12 @@ class SyntheticSource(ColumnSource):
         if len(columns) == 1:
             return RedrawnEstimator(self.published_counts(columns[0]).astype(np.float64))
         return estimator_of([Inverse.nothing_done(len(each)) for each in self.domains(columns)])
+
+    def uncompletable(self) -> str | None:
+        return "its sensitive values were drawn anew already, so that its records are complete"
+
+    def untestable(self) -> str | None:
+        return "its sensitive values were drawn anew, so that they test the model they came from"
 
     def finish(self, question: Question, answer: pa.Table, aggregates: Sequence[str]) -> pa.Table:
         if question.sensitive:
@@ -247,6 +272,21 @@ class PerturbedSource(ColumnSource):
             lambda: estimator_of([each.inverse() for each in operators]),
         )
 
+    def uncompletable(self) -> str | None:
+        return None
+
+    def untestable(self) -> str | None:
+        if self.release.scales is not None:
+            return (
+                "its records are copies of samples, so that counts of them are no counts of people"
+            )
+        return None
+
+    def scores(self, column: str, asked: FloatArray) -> Any:
+        operator = self.release.operators[column]
+        # decoys are real values of others: a record shows one of them, with no known inverse
+        return asked.T if operator.needs_counts else operator.inverse().weigh(asked).T
+
     def finish(self, question: Question, answer: pa.Table, aggregates: Sequence[str]) -> pa.Table:
         """Refuse an answer about a decoy value at the eligibility limit (errata S3)."""
         for column in question.sensitive:
@@ -282,6 +322,24 @@ class BucketedSource(Source):
 
     def estimator(self, columns: Sequence[str], name: str) -> Estimator:
         return bucket_table_of(self.release).estimator(name)
+
+    def uncompletable(self) -> str | None:
+        return None
+
+    def untestable(self) -> str | None:
+        if self.release.fakes:
+            return "its buckets list fakes, which may have been chosen to fit the people in them"
+        return None
+
+    def scores(self, column: str, asked: FloatArray) -> Any:
+        from scipy.sparse import csr_array
+
+        return bucket_table_of(self.release).shares @ csr_array(asked.T)
+
+    def mixed_within(self, symbols: IntArray) -> IntArray | None:
+        if self.release.tree is None:
+            return None
+        return np.searchsorted(self.release.first_buckets, symbols, side="right") - 1
 
     def finish(self, question: Question, answer: pa.Table, aggregates: Sequence[str]) -> pa.Table:
         """What values that always stand together would have by themselves is left open."""

@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+import sqlglot
 from sqlglot import exp
+from sqlglot.errors import SqlglotError
 
 from sfumato.queries.dialect import Node, sql_text
-from sfumato.queries.question import ANSWER, ERRORS, Question, Term
+from sfumato.queries.question import ANSWER, ERRORS, GROUPING, Question, Term
 from sfumato.queries.recoded import ranked
 from sfumato.release.records import glob_escaped, scan
 
@@ -220,6 +222,17 @@ def added_up(names: Sequence[str], keys: int, source: str) -> exp.Select:
     return select(columns, source, groups=keys)
 
 
+def in_order(columns: Sequence[tuple[str, Node]]) -> exp.Select:
+    """Records under these names, sorted by all of them."""
+    tree = select([named(node.copy(), name) for name, node in columns], "records")
+    order = [
+        exp.Ordered(this=exp.Literal.number(place), desc=False, nulls_first=False)
+        for place in range(1, len(columns) + 1)
+    ]
+    tree.set("order", exp.Order(expressions=order))
+    return tree
+
+
 # -- over the answer -----------------------------------------------------------------------------
 
 
@@ -235,7 +248,11 @@ def answer_columns(question: Question) -> list[tuple[str, str]]:
 
 def answer(question: Question, source: str) -> exp.Select:
     """HAVING, ORDER BY, LIMIT and the names of the answer, over a table of estimates."""
-    columns = [named(column(ANSWER, own), name) for own, name in answer_columns(question)]
+    columns: list[Node] = [
+        named(column(ANSWER, own), name) for own, name in answer_columns(question)
+    ]
+    several = [column(ANSWER, GROUPING)] if len(question.groupings) > 1 else []
+    columns += several
     tree = select(columns, source, alias=ANSWER)
     if question.having is not None:
         tree.set("where", exp.Where(this=question.having.copy()))
@@ -254,6 +271,8 @@ def answer(question: Question, source: str) -> exp.Select:
         )
         for place in range(len(question.keys))
     ]
+    # a missing key stands before the total over all keys
+    order += [exp.Ordered(this=each.copy(), desc=False, nulls_first=False) for each in several]
     if order:
         tree.set("order", exp.Order(expressions=order))
     if question.limit is not None:
@@ -291,6 +310,41 @@ def grid(question: Question, source: str, domains: Sequence[str]) -> exp.Select:
     joins = [*tree.args.get("joins", []), exp.Join(this=marked, side="LEFT", on=all_of(same))]
     tree.set("joins", joins)
     return tree
+
+
+# -- an analyst's pieces, to be read as SQL -------------------------------------------------------
+
+
+def quoted(name: str) -> str:
+    """A column's name, whatever letters it has.
+
+    >>> quoted("City Name")
+    '"City Name"'
+    """
+    return sql_text(exp.to_identifier(name, quoted=True))
+
+
+def without_alias(text: str) -> tuple[str, str]:
+    """An expression and what it is called.
+
+    >>> without_alias("age // 20 * 20 AS years")
+    ('("age" // 20 * 20)', 'years')
+    >>> without_alias("age +")
+    ('(age +)', 'age +')
+    """
+    try:
+        (side,) = sqlglot.parse_one(f"SELECT {text}", dialect="duckdb").expressions
+    except (SqlglotError, ValueError):
+        side = None  # whoever reads the question says what is wrong
+    if isinstance(side, exp.Alias):
+        return f"({sql_text(side.this)})", side.alias
+    return f"({text})", text
+
+
+def cross_count(down: str, across: str, where: str | None) -> str:
+    """The question how many records there are by two expressions."""
+    condition = f" WHERE {where}" if where else ""
+    return f"SELECT {down} AS r, {across} AS c, COUNT(*) AS n FROM release{condition} GROUP BY 1, 2"
 
 
 # -- the database --------------------------------------------------------------------------------

@@ -1,0 +1,294 @@
+"""Completed tables: every record with a sensitive value that is likely given what it shows.
+
+Made from a release alone. P(value | quasi) is fitted through what the release shows, for every copy
+to another half of its units: a fit to a random half scatters around the fit to all by as much as
+that one does around the truth, so that copies differ by what is not known of the rule as well
+(methods, section 10). One pass over the records writes all copies.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from sfumato.draws import Draws, IntArray, Positions
+from sfumato.errors import DataError, QueryError, UsageError
+from sfumato.operators.base import FloatArray
+from sfumato.operators.completion import Lists, Uniform, dealt_values, values_given_symbols
+from sfumato.operators.links import Links
+from sfumato.operators.links import Shown as ShownRecords
+from sfumato.operators.rules import Normal, RuleShape, Sample, with_pairs
+from sfumato.queries.bucket_table import bucket_table_of
+from sfumato.queries.evaluate import source_of
+from sfumato.queries.model_sample import drawn_sample, listed_sample
+from sfumato.queries.modelled import hindrance
+from sfumato.queries.quasi_codes import QuasiCode, codes_of_columns
+from sfumato.queries.session import Session, session_of
+from sfumato.queries.sources import BucketedSource, PerturbedSource, Source
+from sfumato.queries.statements import in_order
+from sfumato.release import BucketedRelease, Release
+
+MOST_COPIES = 100
+_ROWS = 1 << 16  # records that are completed at once
+Progress = Callable[[str, int, int], None]
+Values = Callable[[int], IntArray]  # of a copy, by its number
+
+
+@dataclass(frozen=True, eq=False)
+class _Fitted:
+    """Rules for every copy, and how records are read by them."""
+
+    coded: list[QuasiCode]
+    shape: RuleShape
+    rules: list[Links]
+    likelihoods: list[FloatArray]  # by copy; empty for buckets
+
+    def features(self, records: pa.Table, quasi: Sequence[str]) -> list[IntArray]:
+        codes = codes_of_columns([records.column(name) for name in quasi], self.coded)
+        return with_pairs(codes, self.shape.coarse, self.shape.pairs)
+
+
+class Completion(ABC):
+    """A release of one kind, to be completed."""
+
+    def __init__(self, source: Source, copies: int, draws: Draws, progress: Progress) -> None:
+        self.release, self.session = source.release, source.session
+        self.copies, self.draws, self._progress = copies, draws, progress
+        (self.column,) = (column.name for column in self.release.sensitive)
+        self.quasi = [column.name for column in self.release.quasi]
+        self._asked: dict[int, int] = {}
+
+    @abstractmethod
+    def sample(self) -> tuple[list[QuasiCode], Sample]:
+        """The records that rules are fitted to."""
+
+    @abstractmethod
+    def pieces(self) -> Iterator[tuple[pa.Table, Values]]:
+        """Records with their quasi columns, and the codes that a copy draws for them."""
+
+    @cached_property
+    def fitted(self) -> _Fitted:
+        coded, sample = self.sample()
+        shape = RuleShape.of(sample, sample.reading(np.arange(sample.units)))
+        rules, likelihoods = [], []
+        for copy in range(self.copies):
+            self._progress("fitting the copies", copy, self.copies)
+            order = self.draws.order(f"units of copy {copy}", sample.units)
+            half = np.sort(order[: max(sample.units // 2, 1)])
+            reading = sample.reading(half)
+            rules.append(shape.draw(reading, half, self._normal(copy)))
+            if isinstance(reading.evidence, ShownRecords):
+                likelihoods.append(reading.evidence.likelihood)
+        self._progress("fitting the copies", self.copies, self.copies)
+        return _Fitted(coded, shape, rules, likelihoods)
+
+    def _normal(self, copy: int) -> Normal:
+        """Standard normal numbers, two from two words (Box and Muller)."""
+
+        def asked(count: int) -> FloatArray:
+            pairs = Positions(0, 2 * (count // 2 + 1))
+            words = self.draws.words(f"prior of copy {copy}", pairs).reshape(2, -1)
+            first, second = ((words >> np.uint64(11)) + 0.5) * 2.0**-53
+            radius, angle = np.sqrt(-2 * np.log(first)), 2 * np.pi * second
+            found = np.concatenate([radius * np.cos(angle), radius * np.sin(angle)])
+            return np.asarray(found[:count], np.float64)
+
+        return asked
+
+    def uniform(self, copy: int) -> Uniform:
+        """Numbers that no other call of this copy gets."""
+
+        def asked(count: int) -> FloatArray:
+            start = self._asked.get(copy, 0)
+            self._asked[copy] = start + count
+            words = self.draws.words(f"values of copy {copy}", Positions(start, count))
+            return np.asarray((words >> np.uint64(11)) * 2.0**-53, np.float64)
+
+        return asked
+
+    def tables(self) -> Iterator[list[pa.Table]]:
+        """The next records of every copy."""
+        domain = self.release.domain(self.column)
+        done = 0
+        for records, values in self.pieces():
+            self._progress("completing records", done, self.release.rows)
+            done += len(records)
+            yield [self._table(records, domain, values(copy)) for copy in range(self.copies)]
+        self._progress("completing records", self.release.rows, self.release.rows)
+
+    def _table(self, records: pa.Table, domain: pa.Array, codes: IntArray) -> pa.Table:
+        drawn = domain.take(pa.array(codes))
+        return pa.table(
+            {
+                column.name: drawn if column.name == self.column else records.column(column.name)
+                for column in self.release.columns
+            }
+        )
+
+
+class DrawnCompletion(Completion):
+    """Records that show what an operator made of their value, in the order of the release."""
+
+    def __init__(
+        self, source: PerturbedSource, copies: int, draws: Draws, progress: Progress
+    ) -> None:
+        super().__init__(source, copies, draws, progress)
+        self._operator = source.operator(self.column)
+
+    def sample(self) -> tuple[list[QuasiCode], Sample]:
+        return drawn_sample(self.release, self.column, self._operator)
+
+    def pieces(self) -> Iterator[tuple[pa.Table, Values]]:
+        import pyarrow.parquet as pq
+
+        names = list(
+            dict.fromkeys([*self.quasi, *self.release.shown_as(self.release.column(self.column))])
+        )
+        for path in self.release.records:
+            with pq.ParquetFile(path) as file:
+                for batch in file.iter_batches(_ROWS, columns=names):
+                    records = pa.Table.from_batches([batch])
+                    yield records, self._values(records)
+
+    def _values(self, records: pa.Table) -> Values:
+        fitted = self.fitted
+        features = fitted.features(records, self.quasi)
+        shown = self.release.shown_codes(records, self.column)
+
+        def values(copy: int) -> IntArray:
+            likelihood = fitted.likelihoods[copy][shown]
+            return values_given_symbols(
+                fitted.rules[copy], features, likelihood, self.uniform(copy)
+            )
+
+        return values
+
+
+class DealtCompletion(Completion):
+    """Records in buckets, in the order of the buckets: each gets the values that it lists."""
+
+    release: BucketedRelease
+
+    def sample(self) -> tuple[list[QuasiCode], Sample]:
+        return listed_sample(self.release, bucket_table_of(self.release), self.draws)
+
+    def pieces(self) -> Iterator[tuple[pa.Table, Values]]:
+        for records in _whole_buckets(self.session, self.quasi):
+            yield records, self._values(records)
+
+    def _values(self, records: pa.Table) -> Values:
+        fitted = self.fitted
+        features = fitted.features(records, self.quasi)
+        numbers, sizes = np.unique(records.column("bucket").to_numpy(), return_counts=True)
+        shares = bucket_table_of(self.release).shares[numbers]
+        shares.sort_indices()
+        counts = np.round(shares.data * np.repeat(sizes, np.diff(shares.indptr))).astype(np.int64)
+        lists = Lists(sizes, np.repeat(shares.indices.astype(np.int64), counts))
+        if len(lists.values) != len(records):
+            raise QueryError(
+                "A bucket of the release lists more or fewer values than it has records, so that "
+                "they cannot be dealt. Fetch the release again."
+            )
+
+        def values(copy: int) -> IntArray:
+            return dealt_values(fitted.rules[copy], features, lists, self.uniform(copy))
+
+        return values
+
+
+_KINDS: dict[type[Source], type[Any]] = {
+    PerturbedSource: DrawnCompletion,
+    BucketedSource: DealtCompletion,
+}
+
+
+def _whole_buckets(session: Session, quasi: Sequence[str]) -> Iterator[pa.Table]:
+    """Records sorted by bucket, never a part of one; sorting spills, memory does not grow."""
+    columns = session.record_columns()
+    statement = in_order([("bucket", columns["bucket"]), *((n, columns[n]) for n in quasi)])
+    left: pa.Table | None = None
+    for batch in session.batches(statement, _ROWS):
+        records = pa.Table.from_batches([batch])
+        if left is not None:
+            records = pa.concat_tables([left, records])
+        buckets = records.column("bucket").to_numpy()
+        ends = int(np.searchsorted(buckets, buckets[-1])) if len(buckets) else 0
+        if ends:
+            yield records.slice(0, ends)
+        left = records.slice(ends)
+    if left is not None and len(left):
+        yield left
+
+
+def completion_of(
+    release: Release, copies: int, draws: Draws, threads: int | None, progress: Progress
+) -> Completion:
+    """A release as completion sees it, or one sentence why it cannot be completed."""
+    if not 1 <= copies <= MOST_COPIES:
+        raise UsageError(
+            f"The 'copies' parameter must be a whole number from 1 to {MOST_COPIES}. "
+            f"Got {copies} instead."
+        )
+    source = source_of(release, session_of(release, threads))
+    if len(release.sensitive) != 1:
+        raise QueryError(
+            f"A release with {len(release.sensitive)} sensitive columns cannot be completed: what "
+            "they have to do with each other would be lost. Ask it by SQL."
+        )
+    reason = source.uncompletable() or hindrance(source, blocks=True)
+    if reason is not None:
+        raise QueryError(f"This release cannot be completed: {reason}. Ask it by SQL.")
+    made = next(made for kind, made in _KINDS.items() if isinstance(source, kind))
+    completion: Completion = made(source, copies, draws, progress)
+    return completion
+
+
+def complete_in_memory(completion: Completion) -> list[pa.Table]:
+    """The copies as tables."""
+    pieces = list(completion.tables())
+    return [pa.concat_tables(piece[copy] for piece in pieces) for copy in range(completion.copies)]
+
+
+def complete_to(completion: Completion, place: Path) -> list[Path]:
+    """The copies as Parquet files in a folder that appears whole or not at all."""
+    import pyarrow.parquet as pq
+
+    names = [f"completed-{copy + 1}.parquet" for copy in range(completion.copies)]
+    with _new_folder(place) as folder, ExitStack() as stack:
+        writers: list[pq.ParquetWriter] = []
+        for tables in completion.tables():
+            if not writers:
+                writers = [
+                    stack.enter_context(pq.ParquetWriter(folder / name, table.schema))
+                    for name, table in zip(names, tables, strict=True)
+                ]
+            for writer, table in zip(writers, tables, strict=True):
+                writer.write_table(table)
+    return [place / name for name in names]
+
+
+@contextmanager
+def _new_folder(place: Path) -> Iterator[Path]:
+    if place.exists():
+        raise DataError(f"{str(place)!r} exists already. Choose another place, or remove it first.")
+    if not place.absolute().parent.is_dir():
+        raise DataError(f"There is no folder {str(place.absolute().parent)!r} to write to.")
+    folder = Path(tempfile.mkdtemp(dir=place.absolute().parent, prefix=f".{place.name}-"))
+    try:
+        yield folder
+        os.chmod(folder, 0o755)  # noqa: PTH101 - what it holds is as public as the release
+        folder.rename(place)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise

@@ -1,0 +1,294 @@
+"""Counts and shares of two columns against each other, and whether they go together.
+
+Everything is asked of the one evaluator: counts by both keys; shares as ratios of counts with the
+covariance of the two. Where the denominator is counted and not estimated, a share is a count,
+scaled.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from sqlglot import exp
+
+from sfumato.errors import QueryError
+from sfumato.operators.base import FloatArray
+from sfumato.queries.aggregates import Count
+from sfumato.queries.answer import Answer, error_text, key_text
+from sfumato.queries.dialect import Node
+from sfumato.queries.evaluate import answer, source_of
+from sfumato.queries.formulas import Formula
+from sfumato.queries.independence import Independence, independence_of
+from sfumato.queries.parse import parse
+from sfumato.queries.question import ERRORS, Output, Question, Term
+from sfumato.queries.session import session_of
+from sfumato.queries.sources import Request
+from sfumato.queries.spelling import check_spelling
+from sfumato.queries.statements import cross_count, quoted, without_alias
+from sfumato.release import Release
+from sfumato.shown import html_paragraphs, html_table
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+
+    from sfumato.pages.answers import DrawnChart
+
+MOST_CELLS = 2_000
+MEASURES = ("count", "share_of_row", "share_of_column", "share_of_all")
+_PARTS = ("", *(f"_{each}" for each in ERRORS))
+_ROW, _COLUMN = 0, 1
+
+
+@dataclass(frozen=True, eq=False)
+class Crosstab:
+    """Two columns against each other: an `Answer` by cell, and a test of independence.
+
+    `answer` has a row for every cell, with four measures: `count`, `share_of_row`,
+    `share_of_column`, `share_of_all`, each with its error and interval.
+    """
+
+    names: tuple[str, str]
+    answer: Answer
+    test: Independence
+
+    @property
+    def keys(self) -> tuple[list[Any], list[Any]]:
+        """The keys down and across."""
+        down, across = (self.answer.table.column(name).to_pylist() for name in self.names)
+        return list(dict.fromkeys(down)), list(dict.fromkeys(across))
+
+    def measure(self, name: str = "count", part: str = "") -> FloatArray:
+        """A measure, or its `stderr`, `low` or `high`, as a matrix (down, across)."""
+        if name not in MEASURES or part not in ("", *ERRORS):
+            raise QueryError(
+                f"A cross table has the measures {', '.join(MEASURES)}, each with "
+                f"{', '.join(ERRORS)}. Got {name!r}, {part!r} instead."
+            )
+        column = self.answer.table.column(f"{name}_{part}" if part else name)
+        found = np.array(column.to_pylist(), np.float64)
+        return found.reshape([len(each) for each in self.keys])
+
+    def to_json(self) -> dict[str, Any]:
+        return {**self.answer.to_json(), "independence": self.test.to_json()}
+
+    def to_arrow(self) -> pa.Table:
+        return self.answer.to_arrow()
+
+    def to_pandas(self) -> pandas.DataFrame:
+        return self.answer.to_pandas()
+
+    def to_polars(self) -> polars.DataFrame:
+        return self.answer.to_polars()
+
+    def plot(self, path: str | Path | None = None) -> DrawnChart:
+        """A heat map of the counts and of the shares of the rows."""
+        drawn = ("count", "share_of_row")
+        columns = [*self.names, *(measure + part for measure in drawn for part in _PARTS)]
+        shown = replace(self.answer, table=self.answer.table.select(columns), aggregates=drawn)
+        return shown.plot(path, title=" by ".join(self.names))
+
+    def __str__(self) -> str:
+        titles, lines = self._cells()
+        widths = [max(map(len, column)) for column in zip(titles, *lines, strict=True)]
+        ruled = [titles, ["─" * width for width in widths], *lines]
+        texts = [
+            "  ".join(
+                cell.rjust(width) if place else cell.ljust(width)
+                for place, (cell, width) in enumerate(zip(line, widths, strict=True))
+            ).rstrip()
+            for line in ruled
+        ]
+        return "\n".join([*texts, str(self.test)])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        titles, lines = self._cells()
+        return html_table(titles, lines) + html_paragraphs([str(self.test)])
+
+    def _cells(self) -> tuple[list[str], list[list[str]]]:
+        """Counts with their errors and their share of the row."""
+        down, across = self.keys
+        count, error = self.measure(), self.measure(part="stderr")
+        share = self.measure("share_of_row")
+        lines = [
+            [
+                key_text(key),
+                *(
+                    f"{error_text(count[r, c], error[r, c])} ({100 * share[r, c]:.0f} %)"
+                    for c in range(len(across))
+                ),
+            ]
+            for r, key in enumerate(down)
+        ]
+        return [f"{self.names[0]} \\ {self.names[1]}", *map(key_text, across)], lines
+
+
+def crosstab(
+    release: Release, rows: str, columns: str, where: str | None, request: Request
+) -> Crosstab:
+    """Count two columns, or expressions of columns, against each other."""
+    (down, rows), (across, columns) = (_named(release, text) for text in (rows, columns))
+    question = parse(cross_count(down, across, where), release.columns)
+    if len(question.keys) != 2:
+        raise QueryError(f"A cross table needs two different columns. Got {rows!r} twice.")
+    check_spelling(question, release.columns)
+    table = _Asked(release, question, request)
+    cells = table.cells()
+    names = (rows, columns)
+    keys = {
+        name: pa.array(_repeated(table.keys, place), table.kinds[place])
+        for place, name in enumerate(names)
+    }
+    found = {
+        f"{measure}{part}": pa.array(values[number].ravel(), pa.float64(), from_pandas=True)
+        for measure, values in cells.items()
+        for number, part in enumerate(_PARTS)
+    }
+    given = Answer(pa.table({**keys, **found}), MEASURES, request.confidence, table.estimator)
+    source = source_of(release, session_of(release, request.threads, request.engine))
+    return Crosstab(names, given, independence_of(source, question))
+
+
+def _named(release: Release, text: str) -> tuple[str, str]:
+    """A side as SQL, and what to call it: a column's exact name, or an expression."""
+    if any(column.name == text for column in release.columns):
+        sql, name = quoted(text), text
+    else:
+        sql, name = without_alias(text)
+    taken = {measure + part for measure in MEASURES for part in _PARTS}
+    return sql, f"{name} (key)" if name in taken else name
+
+
+def _repeated(keys: Sequence[Sequence[Any]], place: int) -> list[Any]:
+    down, across = keys
+    if place == _ROW:
+        return [key for key in down for _ in across]
+    return [key for _ in down for key in across]
+
+
+class _Asked:
+    """The counts of a cross table, and what else is asked to make shares of them."""
+
+    def __init__(self, release: Release, question: Question, request: Request) -> None:
+        self._release, self._question, self._request = release, question, request
+        found = answer(release, question, request)
+        self.estimator = found.estimator
+        table = found.table
+        self.kinds = [table.column(name).type for name in ("r", "c")]
+        self.keys: list[list[Any]] = [
+            answered.column("k").to_pylist()
+            for answered in (self._ask((place,), (Count((), ()),)) for place in range(2))
+        ]
+        if len(self.keys[0]) * len(self.keys[1]) > MOST_CELLS:
+            raise QueryError(
+                f"The cross table would have {len(self.keys[0]):,} by {len(self.keys[1]):,} cells, "
+                f"more than {MOST_CELLS:,}. Group the values, by CASE or by age // 10 * 10."
+            )
+        self._counts = self._placed(table, "n")
+
+    def cells(self) -> dict[str, FloatArray]:
+        """By measure: (value and errors, down, across)."""
+        shares = [self._shares(by) for by in ((_ROW,), (_COLUMN,), ())]
+        return dict(zip(MEASURES, [self._counts, *shares], strict=True))
+
+    def _shares(self, by: tuple[int, ...]) -> FloatArray:
+        """Of the records with the same keys `by`."""
+        question = self._question
+        estimated = any(term.sensitive for term in question.where)
+        if not estimated and not any(question.keys[place].sensitive for place in by):
+            totals = self._ask(by, (Count((), ()),)).column("a0").to_numpy()
+            shape = [1, 1, 1]
+            for place in by:
+                shape[1 + place] = len(totals)
+            with np.errstate(invalid="ignore", divide="ignore"):
+                return np.asarray(self._counts / totals.reshape(shape))
+        others = [place for place in range(2) if place not in by]
+        combinations = np.indices([len(self.keys[place]) for place in others])
+        combinations = combinations.reshape(len(others), -1).T
+        wanted = [
+            self._share(
+                [(place, self.keys[place][n]) for place, n in zip(others, each, strict=True)]
+            )
+            for each in combinations.tolist()
+        ]
+        table = self._ask(by, wanted)
+        parts = [
+            [table.column(f"a{number}{part}").to_numpy(zero_copy_only=False) for part in _PARTS]
+            for number in range(len(wanted))
+        ]
+        found = np.array(parts, np.float64)  # (other keys, parts, own keys)
+        if not by:
+            return np.moveaxis(found[:, :, 0], 0, 1).reshape(self._counts.shape)
+        return np.moveaxis(found, 0, 1 if by == (_COLUMN,) else 2)
+
+    def _share(self, keys: Sequence[tuple[int, Any]]) -> Formula:
+        conditions = tuple(self._equals(self._question.keys[place], key) for place, key in keys)
+        parts = (Count((), conditions), Count((), ()))
+        return Formula(f"{parts[0].text} / COUNT(*)", parts, lambda counts: counts[0] / counts[1])
+
+    @staticmethod
+    def _equals(key: Term, value: Any) -> Term:
+        tree = exp.NullSafeEQ(this=exp.Paren(this=key.tree.copy()), expression=literal(value))
+        return Term(tree, key.quasi, key.sensitive)
+
+    def _ask(self, by: tuple[int, ...], aggregates: Sequence[Count | Formula]) -> pa.Table:
+        """By some of the keys, in their order: `k` and aggregates `a0` …"""
+        asked = replace(
+            self._question,
+            outputs=(
+                *(Output("k", "key", number) for number in range(len(by))),
+                *(Output(f"a{number}", "aggregate", number) for number in range(len(aggregates))),
+            ),
+            keys=tuple(self._question.keys[place] for place in by),
+            groupings=(tuple(range(len(by))),),
+            aggregates=tuple(aggregates),
+            bins={
+                by.index(place): bins for place, bins in self._question.bins.items() if place in by
+            },
+        )
+        return answer(self._release, asked, self._request).table
+
+    def _placed(self, table: pa.Table, name: str) -> FloatArray:
+        """An aggregate by cell; a cell that nobody could be in counts 0."""
+        found = np.zeros((len(_PARTS), *(len(each) for each in self.keys)))
+        places = [
+            np.array([{key: n for n, key in enumerate(keys)}[key] for key in own], np.int64)
+            for keys, own in zip(
+                self.keys, (table.column(each).to_pylist() for each in ("r", "c")), strict=True
+            )
+        ]
+        for number, part in enumerate(_PARTS):
+            values: npt.NDArray[Any] = np.array(table.column(name + part).to_pylist(), np.float64)
+            found[number, places[0], places[1]] = values
+        return found
+
+
+def literal(value: Any) -> Node:
+    """A key of an answer as SQL.
+
+    >>> import datetime
+    >>> [literal(each).sql() for each in ("it's", -2, None, datetime.date(2024, 5, 1))]
+    ["'it''s'", '-2', 'NULL', "CAST('2024-05-01' AS DATE)"]
+    """
+    if value is None:
+        return exp.Null()
+    if isinstance(value, str):
+        return exp.Literal.string(value)
+    if isinstance(value, bool):
+        return exp.Boolean(this=value)
+    if isinstance(value, int | Decimal):
+        number = exp.Literal.number(str(abs(value)))
+        return exp.Neg(this=number) if value < 0 else number
+    kinds = {float: "DOUBLE", datetime.datetime: "TIMESTAMP", datetime.date: "DATE"}
+    kind = next((name for each, name in kinds.items() if isinstance(value, each)), "TIME")
+    return exp.Cast(this=exp.Literal.string(str(value)), to=exp.DataType.build(kind))
