@@ -146,7 +146,7 @@ def error_figure(tables: dict[str, People], effort: Effort) -> Outcome:
             ):
                 histogram = Histogram("s", tuple(range(people.values)), people.counts)
                 profile = Profile(people.rows, {"s": histogram})
-                plan = way.plan(profile, promise, Draws.from_seed(theta))
+                plan = way.plan_column(profile, promise, Draws.from_seed(theta))
                 shrunk = Shrunk(plan.operator, people.counts.astype(np.float64))
                 published = Published.of(people, plan)
                 line.append(asked.error(published, None))

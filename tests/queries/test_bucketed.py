@@ -264,9 +264,9 @@ def travelling(release, monkeypatch):
     held = BucketKinds(np.ones(many, np.int64), kinds, rows.reshape(-1), ones)
     operator = BucketOperator.of([held], 8)
     shares = csr_array((ones / 3, (kinds, rows.reshape(-1))), shape=(many, 8))
-    domain = pa.array([f"d{place}" for place in range(8)])
-    made = BucketTable("disease", domain, shares, operator, operator.counts)
-    monkeypatch.setattr(sources, "bucket_table_of", lambda _: made)
+    names = tuple(repr(f"d{place}") for place in range(8))
+    made = BucketTable(("disease",), names, shares, operator, operator.counts)
+    monkeypatch.setattr(sources, "bucket_table_of", lambda *_: made)
     return release
 
 

@@ -155,7 +155,7 @@ WRONG: list[tuple[str, Change, str]] = [
     ("optimal", plan("fakes", 0.5), "needs 'fakes'"),
     ("optimal", plan("fakes", 1), "has fake values, but its plan states no histogram"),
     ("optimal", plan("sizes", [4]), "must list objects with 'size' and 'buckets'"),
-    ("optimal", no_sensitive, "has 0 sensitive columns; it needs exactly one"),
+    ("optimal", no_sensitive, "is bucketed but has no sensitive column"),
     ("optimal-fakes", plan("histogram", [900] + [0] * 47), "states no histogram"),
     ("optimal-fakes", plan("histogram", [901, -1] + [0] * 47), "states no histogram"),
     ("resample", plan("resampled", ["age"]), "must list sensitive columns"),

@@ -16,46 +16,24 @@ from sfumato.audits import catalogue
 from sfumato.audits.case import AuditCase, quoted
 from sfumato.audits.catalogue import Disclosure
 from sfumato.audits.findings import Direction, Finding
-from sfumato.columns import value_text
-from sfumato.guarantees import CeilingGuarantee, LDiversity
+from sfumato.audits.listing import Listing, listings
+from sfumato.guarantees import CeilingGuarantee, CeilingsOfPeople, Guarantee, LDiversity
 from sfumato.profile import Histogram
-from sfumato.release import BucketedRelease, scan
+from sfumato.release import BucketedRelease
 
 
 def check_buckets(case: AuditCase) -> Iterator[Finding]:
     """Every check of a bucketed release, one after the other, on one connection."""
-    if len(case.table.sensitive) != 1:
-        columns = len(case.table.sensitive)
-        yield Finding.limited(catalogue.SENSITIVE_COLUMNS, columns, Direction.EXACTLY, 1)
-        return
-    connection = _connect(case)
-    yield _sizes(case, connection)
-    yield _histogram(case, connection)
-    yield from _members(case, connection)
-    yield from _room(case, connection)
-    yield from _posteriors(case, connection)
-
-
-def _connect(case: AuditCase) -> Any:
-    """`listed` has bucket, code, n; `members` how many records stand in each bucket."""
-    import pyarrow as pa
-
-    connection = case.connect()
-    (column,) = case.table.sensitive
-    domain = case.release.domain(column)
-    connection.register(
-        "domain", pa.table({"value": domain, "code": pa.array(range(len(domain)), pa.int64())})
-    )
-    source = scan([case.release.file("sensitive")])
-    connection.execute(
-        f"CREATE TABLE listed AS SELECT s.bucket, d.code, sum(s.count)::BIGINT AS n FROM "
-        f"{source} AS s LEFT JOIN domain AS d ON d.value IS NOT DISTINCT FROM "
-        f"s.{quoted(column)} GROUP BY ALL"
-    )
-    connection.execute(
-        "CREATE TABLE members AS SELECT bucket, count(*) AS n FROM published GROUP BY bucket"
-    )
-    return connection
+    views = list(listings(case))
+    whole = views[0]  # of several columns all together: the others follow from it
+    yield _sizes(case, whole)
+    yield _histogram(case, whole)
+    yield from _people(case, whole)
+    yield from _members(case, whole)
+    yield from _room(case, whole)
+    for view in views:
+        if view is not whole or len(views) == 1 or case.release.manifest.joint:
+            yield from _posteriors(case, view)
 
 
 def _release(case: AuditCase) -> BucketedRelease:
@@ -63,15 +41,14 @@ def _release(case: AuditCase) -> BucketedRelease:
     return case.release
 
 
-def _sizes(case: AuditCase, connection: Any) -> Finding:
+def _sizes(case: AuditCase, view: Listing) -> Finding:
     """A bucket lists as many values as it has records, and the stated fakes."""
-    row = connection.execute(
+    row = view.connection.execute(
         f"""
         SELECT count(*), any_value(bucket), any_value(listed), any_value(held) FROM (
             SELECT coalesce(l.bucket, m.bucket) AS bucket, coalesce(l.n, 0) AS listed,
                    coalesce(m.n, 0) AS held
-            FROM (SELECT bucket, sum(n) AS n FROM listed GROUP BY bucket) AS l
-            FULL JOIN members AS m ON m.bucket = l.bucket)
+            FROM sizes AS l FULL JOIN members AS m ON m.bucket = l.bucket)
         WHERE listed <> held + {_release(case).fakes} OR held = 0
         """
     ).fetchall()[0]
@@ -83,15 +60,16 @@ def _sizes(case: AuditCase, connection: Any) -> Finding:
     )
 
 
-def _histogram(case: AuditCase, connection: Any) -> Finding:
+def _histogram(case: AuditCase, view: Listing) -> Finding:
     """The buckets list every value as often as the table has it; with fakes, at least so often."""
+    found = dict(
+        view.connection.execute(f"SELECT code, sum(n) FROM {view.listed} GROUP BY code").fetchall()
+    )
     if case.rows_of_people_withheld:
-        return _chosen_histogram(case, connection)
-    histogram = _raw_histogram(case)
-    found = dict(connection.execute("SELECT code, sum(n) FROM listed GROUP BY code").fetchall())
+        return _chosen_histogram(case, view, found)
     fakes, stated = _release(case).fakes, _release(case).histogram
     wrong = []
-    for code, count in enumerate(histogram.counts.tolist()):
+    for code, count in view.raw_counts().items():
         shown = int(found.pop(code, 0))
         known = count if stated is None else stated[code]
         if (shown < count if fakes else shown != count) or known != count:
@@ -100,58 +78,76 @@ def _histogram(case: AuditCase, connection: Any) -> Finding:
     witness = None
     if wrong:
         code, shown, count = wrong[0]
-        name = value_text(histogram.values[code])
-        witness = f"{name} is listed {shown:,} times, the table has {count:,}"
+        witness = f"{view.name(code)} is listed {shown:,} times, the table has {count:,}"
     elif strangers:
         witness = f"{strangers:,} listed values are outside the domain"
     return Finding.none(catalogue.BUCKET_HISTOGRAM, len(wrong) + strangers, witness=witness)
 
 
-def _chosen_histogram(case: AuditCase, connection: Any) -> Finding:
-    """Of each person one row is listed: a value by those who have no other at least, and by those
-    who have it at most."""
-    histogram = _listed_histogram(case, connection)
-    connection.register("people", case.person_reader(str(case.table.person)))
+def _chosen_histogram(case: AuditCase, view: Listing, found: dict[Any, Any]) -> Finding:
+    """Of a person with n rows r are listed: of c rows with a value, c − (n − r) at least and r at
+    most."""
+    rule, connection = case.release.manifest.person, view.connection
+    assert rule is not None
+    stated = _release(case).histogram
+    if stated is not None:
+        found = dict(enumerate(stated))
+    connection.register("people", case.person_reader(rule.column))
     connection.execute(
-        "CREATE TABLE holders AS SELECT __person, __code_0 AS code, "
-        "count(*) OVER (PARTITION BY __person) = 1 AS alone "
-        "FROM (SELECT DISTINCT __person, __code_0 FROM people)"
+        "CREATE TABLE holders AS SELECT *, sum(c) OVER (PARTITION BY __person)::BIGINT AS n FROM "
+        f"(SELECT __person, {view.raw} AS code, count(*) AS c FROM people GROUP BY ALL)"
     )
+    numbers = rule.numbers()
     counted = connection.execute(
-        "SELECT code, count(*), count(*) FILTER (alone) FROM holders GROUP BY code"
+        f"SELECT code, sum(greatest(c - n + r, 0)), sum(least(c, r)) FROM (SELECT *, "
+        f"({list(numbers)})[least(n, {len(numbers)})] AS r FROM holders) GROUP BY code"
     ).fetchall()
-    bounds = {int(code): (int(least), int(most)) for code, most, least in counted}
     wrong = []
-    for code, count in enumerate(histogram.counts.tolist()):
-        least, most = bounds.get(code, (0, 0))
-        if not least <= count <= most:
-            wrong.append((code, count, least, most))
-    missing = int(histogram.counts.sum()) != case.release.manifest.rows
+    for code, least, most in counted:
+        count = int(found.pop(int(code), 0))
+        if not int(least) <= count <= int(most):
+            wrong.append((int(code), count, int(least), int(most)))
+    strangers = sum(int(n) for n in found.values())
     witness = None
     if wrong:
         code, count, least, most = wrong[0]
-        name = value_text(histogram.values[code])
-        witness = f"{name} is listed {count:,} times, for between {least:,} and {most:,} people"
-    elif missing:
-        witness = f"{int(histogram.counts.sum()):,} values for {case.release.manifest.rows:,} rows"
-    return Finding.none(catalogue.BUCKET_HISTOGRAM, len(wrong) + missing, witness=witness)
+        witness = f"{view.name(code)} is listed {count:,} times, {least:,} to {most:,} can be"
+    elif strangers:
+        witness = f"{strangers:,} listed values that nobody has"
+    return Finding.none(catalogue.BUCKET_HISTOGRAM, len(wrong) + strangers, witness=witness)
 
 
-def _listed_histogram(case: AuditCase, connection: Any) -> Histogram:
-    """What the published rows have: as the buckets list it or, among fakes, as the plan says."""
-    raw, stated = _raw_histogram(case), _release(case).histogram
-    counts = np.zeros(len(raw.values), np.int64)
-    if stated is not None:
-        counts[:] = stated
-    else:
-        found = connection.execute("SELECT code, sum(n) FROM listed GROUP BY code").fetchall()
-        for code, count in found:
-            if code is not None:
-                counts[int(code)] = int(count)
-    return Histogram(raw.column, raw.values, counts)
+def _people(case: AuditCase, view: Listing) -> Iterator[Finding]:
+    """Where buckets list people: as many rows of each in a bucket, and nobody in two buckets."""
+    if not _release(case).tells_people_apart:
+        return
+    connection = view.connection
+    (uneven,) = connection.execute(
+        "SELECT count(*) FROM (SELECT bucket FROM (SELECT bucket, holder, sum(n) AS n FROM entries "
+        "GROUP BY ALL) GROUP BY bucket HAVING min(n) <> max(n))"
+    ).fetchall()[0]
+    yield Finding.none(catalogue.UNEVEN_BUCKETS, int(uneven))
+    names = ", ".join(quoted(name) for name in case.table.quasi)
+    if not names:
+        return
+    same = " AND ".join(
+        f"o.{quoted(name)} IS NOT DISTINCT FROM p.{quoted(name)}" for name in case.table.quasi
+    )
+    connection.register("followed", case.person_reader(str(case.table.person)))
+    followed, torn = connection.execute(
+        f"""
+        WITH own AS (SELECT {names}, any_value(__person) AS person FROM followed
+                     GROUP BY {names} HAVING count(DISTINCT __person) = 1),
+             each AS (SELECT person, count(DISTINCT p.bucket) AS n FROM own AS o
+                      JOIN published AS p ON {same} GROUP BY person)
+        SELECT count(*), count(*) FILTER (n > 1) FROM each
+        """
+    ).fetchall()[0]
+    witness = f"{followed:,} people whom their quasi columns single out"
+    yield Finding.none(catalogue.TORN_PEOPLE, int(torn), witness=witness)
 
 
-def _members(case: AuditCase, connection: Any) -> Iterator[Finding]:
+def _members(case: AuditCase, view: Listing) -> Iterator[Finding]:
     """The records of a bucket have the values that it lists.
 
     Records are known again by their row where the order was kept, else by their quasi columns,
@@ -159,37 +155,40 @@ def _members(case: AuditCase, connection: Any) -> Iterator[Finding]:
     """
     names = ", ".join(quoted(name) for name in case.table.quasi)
     if case.release.manifest.order == "kept" and not case.release.manifest.withheld:
-        matched = "SELECT p.bucket, r.__code_0 AS code FROM raw AS r POSITIONAL JOIN published AS p"
+        matched = (
+            f"SELECT p.bucket, {view.raw} AS code FROM raw AS r POSITIONAL JOIN "
+            "(SELECT bucket FROM published) AS p"
+        )
         which = "all records, by row"
     elif names:
         same = " AND ".join(
             f"r.{quoted(name)} IS NOT DISTINCT FROM p.{quoted(name)}" for name in case.table.quasi
         )
         matched = (
-            f"SELECT p.bucket, r.code FROM (SELECT {names}, any_value(__code_0) AS code FROM raw "
+            f"SELECT p.bucket, r.code FROM (SELECT {names}, any_value({view.raw}) AS code FROM raw "
             f"GROUP BY {names} HAVING count(*) = 1) AS r JOIN published AS p ON {same}"
         )
         which = "records that their quasi columns single out"
     else:
         return
-    row = connection.execute(
+    row = view.connection.execute(
         f"""
         WITH matched AS MATERIALIZED ({matched}),
              held AS (SELECT bucket, code, count(*) AS n FROM matched GROUP BY bucket, code)
         SELECT (SELECT count(*) FROM matched), count(*), any_value(h.bucket), any_value(h.code)
-        FROM held AS h LEFT JOIN listed AS l ON l.bucket = h.bucket AND l.code = h.code
+        FROM held AS h LEFT JOIN {view.listed} AS l ON l.bucket = h.bucket AND l.code = h.code
         WHERE h.n > coalesce(l.n, 0)
         """
     ).fetchall()[0]
     wrong = int(row[1])
     witness = f"{int(row[0]):,} {which}"
     if wrong:
-        value = value_text(_raw_histogram(case).values[int(row[3])])
+        value = view.name(int(row[3]))
         witness = f"bucket {row[2]} holds {value} more often than it lists it; {witness}"
     yield Finding.none(catalogue.MEMBERS, wrong, witness=witness)
 
 
-def _room(case: AuditCase, connection: Any) -> Iterator[Finding]:
+def _room(case: AuditCase, view: Listing) -> Iterator[Finding]:
     """People who share their quasi columns fit into their buckets, value by value.
 
     n of them have x in the table; their buckets must list x for n of them at least.
@@ -200,13 +199,13 @@ def _room(case: AuditCase, connection: Any) -> Iterator[Finding]:
     listed = ", ".join(names)
     same = " AND ".join(f"r.{name} IS NOT DISTINCT FROM n.{name}" for name in names)
     apart = case.connect(complete=True)
-    counted = f"SELECT {listed}, __code_0 AS code, count(*) AS n FROM raw GROUP BY ALL"
-    connection.register("needed", apart.sql(counted).to_arrow_reader())
-    row = connection.execute(
+    counted = f"SELECT {listed}, {view.raw} AS code, count(*) AS n FROM raw GROUP BY ALL"
+    view.connection.register("needed", apart.sql(counted).to_arrow_reader())
+    row = view.connection.execute(
         f"""
         WITH held AS (SELECT {listed}, bucket, count(*) AS n FROM published GROUP BY ALL),
              room AS (SELECT {listed}, l.code, sum(least(h.n, l.n)) AS n
-                      FROM held AS h JOIN listed AS l ON l.bucket = h.bucket GROUP BY ALL)
+                      FROM held AS h JOIN {view.listed} AS l ON l.bucket = h.bucket GROUP BY ALL)
         SELECT count(*), any_value(n.code), any_value(n.n), any_value(coalesce(r.n, 0))
         FROM needed AS n LEFT JOIN room AS r ON r.code = n.code AND {same}
         WHERE n.n > coalesce(r.n, 0)
@@ -215,31 +214,34 @@ def _room(case: AuditCase, connection: Any) -> Iterator[Finding]:
     wrong = int(row[0])
     witness = None
     if wrong:
-        value = value_text(_raw_histogram(case).values[int(row[1])])
+        value = view.name(int(row[1]))
         witness = f"{row[2]} people alike have {value}, their buckets list it for {row[3]} of them"
     yield Finding.none(catalogue.ROOM, wrong, witness=witness)
 
 
-def _posteriors(case: AuditCase, connection: Any) -> Iterator[Finding]:
-    """The largest share of every value in a bucket, against its ceiling, exactly."""
+def _posteriors(case: AuditCase, view: Listing) -> Iterator[Finding]:
+    """The largest share of every value in a bucket, against its ceiling, exactly.
+
+    Where buckets list people, it is the share of those who have the value in any row.
+    """
     if not isinstance(case.guarantee, CeilingGuarantee):
         return  # groups of people cannot be held to a promise that states no ceilings
-    histogram = _raw_histogram(case)
-    if case.rows_of_people_withheld:
-        histogram = _listed_histogram(case, connection)
-    ceilings = case.guarantee.ceilings(histogram)
-    rows = connection.execute(
-        """
-        SELECT l.code, s.size, max(l.n), arg_max(l.bucket, l.n) FROM listed AS l
-        JOIN (SELECT bucket, sum(n) AS size FROM listed GROUP BY bucket) AS s USING (bucket)
-        WHERE l.code IS NOT NULL GROUP BY l.code, s.size
+    histogram = _counted(case, view)
+    ceilings = _promised(case.guarantee, view, histogram).ceilings(histogram)
+    codes = view.codes().tolist()
+    places = {code: place for place, code in enumerate(codes)}
+    rows = view.connection.execute(
+        f"""
+        SELECT l.code, s.people, max(l.people), arg_max(l.bucket, l.people)
+        FROM {view.listed} AS l JOIN sizes AS s USING (bucket)
+        WHERE l.code IS NOT NULL GROUP BY l.code, s.people
         """
     ).fetchall()
     largest: dict[int, tuple[Fraction, Any, int, int]] = {}
     for code, size, count, bucket in rows:
-        share = Fraction(int(count), int(size))
-        if int(code) not in largest or share > largest[int(code)][0]:
-            largest[int(code)] = (share, bucket, int(count), int(size))
+        share, place = Fraction(int(count), int(size)), places[int(code)]
+        if place not in largest or share > largest[place][0]:
+            largest[place] = (share, bucket, int(count), int(size))
     broken = [code for code, (share, *_) in largest.items() if share > ceilings[code]]
 
     def pressure(code: int) -> Fraction:
@@ -252,18 +254,21 @@ def _posteriors(case: AuditCase, connection: Any) -> Iterator[Finding]:
         catalogue.CEILINGS,
         len(broken),
         column=histogram.column,
-        witness=None if worst is None else _witness(histogram, worst, largest[worst]),
+        witness=None if worst is None else _witness(view.name(codes[worst]), largest[worst]),
     )
     # the ceilings of l-diversity are the same for every value; others follow from the counts
     told = case.release.discloses_histogram or isinstance(case.guarantee, LDiversity)
     for code in order:
         share, bucket, count, size = largest[code]
+        about = view.name(codes[code])
+        if len(case.table.sensitive) > 1:
+            about = f"{about} in {view.title}"
         if ceilings[code] >= 1:
             yield Finding.told(
                 catalogue.POSTERIOR,
                 share,
                 column=histogram.column,
-                about=value_text(histogram.values[code]),
+                about=about,
                 witness=f"bucket {bucket}: {count} of {size}",
             )
             continue
@@ -273,17 +278,32 @@ def _posteriors(case: AuditCase, connection: Any) -> Iterator[Finding]:
             Direction.AT_MOST,
             ceilings[code],
             column=histogram.column,
-            about=value_text(histogram.values[code]),
+            about=about,
             witness=f"bucket {bucket}: {count} of {size}",
             disclosure=Disclosure.PUBLIC if told else None,
         )
 
 
-def _witness(histogram: Histogram, code: int, found: tuple[Fraction, Any, int, int]) -> str:
+def _witness(name: str, found: tuple[Fraction, Any, int, int]) -> str:
     _, bucket, count, size = found
-    return f"{value_text(histogram.values[code])} is {count} of {size} in bucket {bucket}"
+    return f"{name} is {count} of {size} in bucket {bucket}"
 
 
-def _raw_histogram(case: AuditCase) -> Histogram:
-    (histogram,) = case.profile.histograms.values()
-    return histogram
+def _counted(case: AuditCase, view: Listing) -> Histogram:
+    """The shares that ceilings follow from: the table's, or of chosen rows what is listed."""
+    stated = _release(case).histogram
+    if len(view.columns) > 1 or _release(case).tells_people_apart:
+        return view.histogram()
+    own = case.profile.histograms[view.columns[0]]
+    if not case.rows_of_people_withheld:
+        return own
+    if stated is not None:
+        return Histogram(own.column, own.values, np.array(stated, np.int64))
+    return view.histogram()
+
+
+def _promised(guarantee: CeilingGuarantee, view: Listing, histogram: Histogram) -> Guarantee:
+    """The promise about a column, or about combinations of several."""
+    if len(view.columns) == 1:
+        return guarantee
+    return CeilingsOfPeople(guarantee, {histogram.column: histogram}, 1, len(view.columns))

@@ -114,7 +114,10 @@ COPIES = Check("copies", "copies of the sample", _DIFFERENCES)
 SCALES = Check("scales", "scales of parts", _DIFFERENCES)
 
 # buckets
-SENSITIVE_COLUMNS = Check("sensitive-columns", "sensitive columns")
+UNEVEN_BUCKETS = Check(
+    "uneven-buckets", "buckets of people with different numbers of rows", _DIFFERENCES
+)
+TORN_PEOPLE = Check("torn-people", "people whose rows stand in several buckets", _DIFFERENCES)
 BUCKET_SIZES = Check(
     "bucket-sizes", "buckets that list more or fewer values than they have records", _DIFFERENCES
 )

@@ -32,6 +32,9 @@ MOST_PAIRS = 20_000_000  # of people in the same bucket that are compared
 
 def check_dealing(case: AuditCase) -> Iterator[Finding]:
     """All tests together, at a false alarm of at most `DEAL_ALARM`."""
+    release = case.release
+    if isinstance(release, BucketedRelease) and release.tells_people_apart:
+        return  # rows of a person stand together, so rows are not dealt one by one
     if not case.table.quasi:
         return
     told = Told.of(_looks(case), DEAL_ALARM)
@@ -47,18 +50,16 @@ def check_dealing(case: AuditCase) -> Iterator[Finding]:
 
 def _looks(case: AuditCase) -> Iterator[Look]:
     rows = case.followed
-    column = case.table.sensitive[0]  # the only one; another check sees to that
-    code, bucket = rows.values(case, column), rows.bucket
+    release, bucket = case.release, rows.bucket
+    code, texts = _kinds(case)
+    values = len(texts)
     if bucket is None or len(code) < 2:
         return
-    values = len(case.profile.histograms[column].values)
-    release = case.release
     block = np.zeros(len(code), np.int64)
     if isinstance(release, BucketedRelease) and release.tree is not None:
         # the people of a value are dealt within their block
         block = np.searchsorted(release.first_buckets, bucket, side="right") - 1
         code = block * values + code
-    texts = [value_text(value) for value in case.profile.histograms[column].values]
     along = _along(code, bucket)
     alone = rows.owner[rows.alone]
     parts = [f"part {part + 1} of {PARTS}" for part in range(PARTS)]
@@ -111,6 +112,21 @@ def _near(places: IntArray, block: IntArray) -> IntArray:
     part = np.empty(len(order), np.int64)
     part[order] = within[first] * PARTS // size[block[order]]
     return part
+
+
+def _kinds(case: AuditCase) -> tuple[IntArray, list[str]]:
+    """What people hold in all sensitive columns: who holds the same could change places."""
+    first, *others = case.table.sensitive
+    code = case.followed.values(case, first)
+    texts = [value_text(value) for value in case.profile.histograms[first].values]
+    for column in others:
+        own = [value_text(value) for value in case.profile.histograms[column].values]
+        pairs = code * len(own) + case.followed.values(case, column)
+        listed, code = np.unique(pairs, return_inverse=True)
+        code = code.reshape(-1)
+        named = [divmod(int(pair), len(own)) for pair in listed]
+        texts = [f"{texts[one]} and {own[two]}" for one, two in named]
+    return code, texts
 
 
 def _along(code: IntArray, bucket: IntArray) -> np.ndarray:

@@ -32,18 +32,20 @@ SURE = 0.8
 
 def check_links(case: AuditCase) -> Iterator[Finding]:
     """The share of people believed beyond twice the ceiling, and above 80 %."""
-    if len(case.table.sensitive) != 1 or not case.table.quasi or not case.release.manifest.rows:
+    several = case.rows_per_person > 1  # such a reader would have to know links between rows too
+    if several or not case.table.quasi or not case.release.manifest.rows:
         return
-    (histogram,) = case.profile.histograms.values()
-    ceilings = np.array([float(each) for each in case.guarantee.ceilings(histogram)])
-    beliefs = next(LinkedReader(case).beliefs(np.minimum(2 * ceilings, 1.0)))
-    yield Finding.told(
-        catalogue.LINKED,
-        float(f"{beliefs.beyond.mean():.4g}"),
-        column=histogram.column,
-        witness=f"above {SURE:.0%} for {(beliefs.largest > SURE).mean():.1%}, at most "
-        f"{beliefs.largest.max():.2f}; {len(beliefs.largest):,} records looked at",
-    )
+    for histogram in case.profile.histograms.values():
+        ceilings = np.array([float(each) for each in case.guarantee.ceilings(histogram)])
+        reader = LinkedReader(case, histogram.column)
+        beliefs = next(reader.beliefs(np.minimum(2 * ceilings, 1.0)))
+        yield Finding.told(
+            catalogue.LINKED,
+            float(f"{beliefs.beyond.mean():.4g}"),
+            column=histogram.column,
+            witness=f"above {SURE:.0%} for {(beliefs.largest > SURE).mean():.1%}, at most "
+            f"{beliefs.largest.max():.2f}; {len(beliefs.largest):,} records looked at",
+        )
 
 
 def check_linked_people(case: AuditCase) -> Iterator[Finding]:
@@ -53,7 +55,7 @@ def check_linked_people(case: AuditCase) -> Iterator[Finding]:
         return
     (histogram,) = case.profile.histograms.values()
     limits = np.array([float(each) for each in promise.ceilings(histogram)])
-    beliefs = list(LinkedReader(case).beliefs(limits))
+    beliefs = list(LinkedReader(case, histogram.column).beliefs(limits))
     yield Finding.limited(
         catalogue.LINKED_PEOPLE,
         sum(int(each.beyond.sum()) for each in beliefs),
@@ -77,17 +79,19 @@ class LinkedReader:
     """The raw table's links, and the records of a bucketed release to read by them."""
 
     case: AuditCase
+    column: str
 
     @cached_property
     def known(self) -> tuple[Links, dict[str, pa.Array]]:
         """Naive Bayes, counted in one pass, and the quasi values by code."""
         quasi = self.case.table.quasi
-        (histogram,) = self.case.profile.histograms.values()
+        histogram = self.case.profile.histograms[self.column]
+        code = f"__code_{self.case.table.sensitive.index(self.column)}"
         values = len(histogram.values)
         domains: dict[str, pa.Array] = {}
         tables = {name: np.zeros((0, values), np.int64) for name in quasi}
         for batch in self.case.raw_batches():
-            truth = batch.column("__code_0").to_numpy()
+            truth = batch.column(code).to_numpy()
             for name in quasi:
                 column = batch.column(name)
                 known = domains.get(name, pa.array([], column.type))
@@ -104,14 +108,15 @@ class LinkedReader:
         """Some buckets at a time, all of them in the end."""
         rule, domains = self.known
         case, pieces = self.case, -(-self.case.release.manifest.rows // RECORDS)
-        (column,) = case.table.sensitive
+        column = self.column
         names = ", ".join(quoted(name) for name in case.table.quasi)
         lists, connection = scan([case.release.file("sensitive")]), case.connect()
         for piece in range(pieces):
             some = f"WHERE bucket % {pieces} = {piece}"
             records = connection.sql(f"SELECT bucket, {names} FROM published {some}")
             listed = connection.sql(
-                f"SELECT bucket, {quoted(column)}, count FROM {lists} {some} ORDER BY bucket"
+                f"SELECT bucket, {quoted(column)}, sum(count)::BIGINT AS count FROM {lists} "
+                f"{some} GROUP BY ALL ORDER BY bucket"
             )
             rows, cells = records.to_arrow_table(), listed.to_arrow_table()
             buckets, place = np.unique(cells.column("bucket").to_numpy(), return_inverse=True)

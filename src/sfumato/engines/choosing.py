@@ -12,11 +12,12 @@ from sfumato.columns import Value, list_some, value_text
 from sfumato.draws import Draws
 from sfumato.engines.binning import count_binned
 from sfumato.engines.counting import Progress, count_cells, no_progress, take_profile
+from sfumato.engines.kinds import with_kinds
 from sfumato.errors import InfeasibleGuarantee, UsageError
 from sfumato.guarantees import Guarantee
 from sfumato.guarantees.limit_rows import label
 from sfumato.mechanisms import MECHANISMS, CellPlan, Mechanism, Plan, TablePlan, mechanisms_for
-from sfumato.profile import BinnedCounts, Cells, Profile
+from sfumato.profile import BinnedCounts, Cells, Kinds, Profile
 from sfumato.table import Table
 from sfumato.textform import decimal_text, rational
 
@@ -27,6 +28,8 @@ class Counts(Protocol):
     def cells(self, column: str, values: tuple[Value, ...]) -> Cells: ...
 
     def binned(self, column: str, values: tuple[Value, ...]) -> BinnedCounts: ...
+
+    def kinds(self, profile: Profile) -> Kinds | None: ...
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,10 @@ class TableCounts:
 
     def binned(self, column: str, values: tuple[Value, ...]) -> BinnedCounts:
         return count_binned(self.table, column, values)
+
+    def kinds(self, profile: Profile) -> Kinds | None:
+        counted = with_kinds(self.table, profile)
+        return None if counted is None else counted.kinds
 
 
 def choose_draws(table: Table, seed: int | None, key_file: str | Path | None) -> Draws:
@@ -73,7 +80,9 @@ def possible_mechanisms(guarantee: Guarantee, mechanism: Mechanism | None) -> li
 
 
 def with_counts(profile: Profile, possible: Sequence[Mechanism], counts: Counts) -> Profile:
-    """The profile with its cells or bins, where a mechanism in question looks at them."""
+    """The profile with its cells, bins or kinds, where a mechanism in question looks at them."""
+    if profile.kinds is None and any(each.needs_kinds for each in possible):
+        profile = replace(profile, kinds=counts.kinds(profile))
     if len(profile.histograms) != 1:
         return profile
     (histogram,) = profile.histograms.values()
@@ -195,7 +204,8 @@ def weaker_offer(profile: Profile, guarantee: Guarantee, plan: Plan, draws: Draw
     """
     by_itself, least, best = mechanisms_for(guarantee), plan.predicted_error(), ""
     for mechanism in (each for cls in MECHANISMS.values() for each in cls.candidates()):
-        if not mechanism.keeps(guarantee):
+        lacks = mechanism.needs_bins and profile.binned is None
+        if lacks or not mechanism.keeps(guarantee):
             continue
         promised = mechanism.promised(guarantee)
         try:

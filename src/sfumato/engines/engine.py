@@ -23,7 +23,7 @@ from sfumato.engines.order import KeptOrder, Order, ShuffledOrder
 from sfumato.engines.stream import RowStream
 from sfumato.engines.writing import RecordWriter
 from sfumato.mechanisms import CellPlan, Plan, RecordPlan
-from sfumato.profile import BinnedCounts, Cells, Profile
+from sfumato.profile import BinnedCounts, Cells, Kinds, Profile
 from sfumato.release import record_files
 from sfumato.table import Table
 
@@ -101,6 +101,11 @@ class Engine(ABC):
     def binned(self, column: str, values: tuple[Value, ...]) -> BinnedCounts:
         """Counts by bins of all quasi columns and one sensitive column with this domain."""
         return count_binned(self.table, column, values)
+
+    def kinds(self, profile: Profile) -> Kinds | None:
+        """People by all that they hold, where that is more than one value; None where this engine
+        cannot place people by it."""
+        return None
 
     @abstractmethod
     def apply(

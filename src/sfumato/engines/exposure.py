@@ -197,9 +197,11 @@ def _shown_as_it_is(release: Release, name: str, connection: Any) -> int | None:
     if isinstance(release, BucketedRelease):
         if release.fakes:
             return 0
+        quoted = '"' + name.replace('"', '""') + '"'
         found = connection.sql(
             f"SELECT coalesce(sum(n), 0) FROM (SELECT sum(count) AS n FROM "
-            f"{scan([release.file('sensitive')])} GROUP BY bucket HAVING count(*) = 1)"
+            f"{scan([release.file('sensitive')])} GROUP BY bucket "
+            f"HAVING count(DISTINCT {quoted}) + max(({quoted} IS NULL)::INT) = 1)"
         ).fetchall()[0][0]
         return int(found)
     operator, part = release.operators.get(name), release.part_column(name)

@@ -11,11 +11,12 @@ from sfumato.engines.compact import CompactRows
 from sfumato.engines.counting import check_keys, count_cells, take_profile
 from sfumato.engines.engine import Engine, RunOptions, Written, write_records
 from sfumato.engines.kept_order import TableOrder
+from sfumato.engines.kinds import CountedKinds, with_kinds
 from sfumato.engines.stream import RecordStream
 from sfumato.engines.tracing import TraceWriter
 from sfumato.engines.whole import write_generalized
 from sfumato.mechanisms import CellPlan, Plan, RecordPlan, TablePlan
-from sfumato.profile import Cells, Profile
+from sfumato.profile import Cells, Kinds, Profile
 from sfumato.table import Table
 
 
@@ -28,6 +29,7 @@ class LocalEngine(Engine):
     def __init__(self, table: Table, options: RunOptions) -> None:
         super().__init__(table, options)
         self._tracing: TraceWriter | None = None
+        self._counted: CountedKinds | None = None
         if options.trace is not None:
             self._tracing = self.held.enter_context(TraceWriter(options.trace, options.release))
 
@@ -46,6 +48,10 @@ class LocalEngine(Engine):
 
     def cells(self, column: str, values: tuple[Value, ...]) -> Cells:
         return count_cells(self.table, column, values)
+
+    def kinds(self, profile: Profile) -> Kinds | None:
+        self._counted = with_kinds(self.table, profile)
+        return None if self._counted is None else self._counted.kinds
 
     def write(
         self, folder: Path, plan: Plan, profile: Profile, draws: Draws, order_draws: Draws
@@ -67,6 +73,7 @@ class LocalEngine(Engine):
             options.threads,
             options.progress,
             self._tracing,
+            kinds=self._counted,
         )
         rows = write_records(folder, stream, options.order, order_draws)
         return rows, stream.published

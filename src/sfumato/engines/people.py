@@ -21,10 +21,17 @@ from sfumato.draws import Draws, IntArray, Positions
 from sfumato.engines.choosing import choose_plan, profile_for
 from sfumato.engines.coding import SensitiveCoder
 from sfumato.engines.counting import plain_batch, take_profile, whole_rows
+from sfumato.engines.kinds import count_kinds
 from sfumato.errors import DataError, InfeasibleGuarantee, UsageError
-from sfumato.guarantees import Guarantee, OddsGuarantee, OddsOfPeople
+from sfumato.guarantees import (
+    CeilingGuarantee,
+    CeilingsOfPeople,
+    Guarantee,
+    OddsGuarantee,
+    OddsOfPeople,
+)
 from sfumato.mechanisms import Mechanism
-from sfumato.profile import Holders, Profile
+from sfumato.profile import Holders, Kinds, Profile
 from sfumato.release import PersonRule
 from sfumato.scratch import scratch_database
 from sfumato.table import MOST_ROWS_PER_PERSON, Source, Table, reading_errors
@@ -35,10 +42,15 @@ _SCHEMA = pa.schema([("position", pa.int64()), ("word", pa.uint64())])
 
 
 class ChosenRows(Source):
-    """Those rows of a source whose place among their person's rows is at most `rows`."""
+    """Those rows of a source whose place among their person's rows is at most `most`, row by row.
 
-    def __init__(self, source: Source, places: npt.NDArray[np.uint8], rows: int) -> None:
-        self.source, self.places, self.rows = source, places, rows
+    Where everybody shows as many rows, `most` is one number.
+    """
+
+    def __init__(
+        self, source: Source, places: npt.NDArray[np.uint8], most: npt.NDArray[np.uint8]
+    ) -> None:
+        self.source, self.places, self.most = source, places, most
         self.label, self.schema, self.foreign = source.label, source.schema, source.foreign
 
     def batches(
@@ -46,11 +58,13 @@ class ChosenRows(Source):
     ) -> Iterator[pa.RecordBatch]:
         start = 0
         for batch in self.source.batches(columns, rows, threads):
-            places = self.places[start : start + batch.num_rows]
+            here = slice(start, start + batch.num_rows)
+            places = self.places[here]
             start += batch.num_rows
             if len(places) < batch.num_rows:
                 break
-            yield batch.filter(pa.array(places <= self.rows))  # 0: left out elsewhere
+            most = self.most[here] if len(self.most) > 1 else self.most
+            yield batch.filter(pa.array(places <= most))  # 0: left out elsewhere
         if start != len(self.places):
             raise DataError(f"{self.label} has other rows than a moment ago. Use a fixed copy.")
 
@@ -59,12 +73,13 @@ class ChosenRows(Source):
 class RankedRows:
     """Every row's random place among its person's rows, from 1; 0 for rows that do not count.
 
-    `sizes[n]` people have n rows.
+    `sizes[n]` people have n rows; `own[i]` is how many the person of row i has, up to a limit.
     """
 
     table: Table
     places: npt.NDArray[np.uint8]
     sizes: IntArray
+    own: npt.NDArray[np.uint8]
 
     @property
     def people(self) -> int:
@@ -79,14 +94,19 @@ class RankedRows:
         """How many rows the person with the most has."""
         return len(self.sizes) - 1
 
-    def withheld(self, rows: int) -> int:
-        """How many rows stay out where at most `rows` of a person are published."""
-        return int((np.maximum(np.arange(len(self.sizes)) - rows, 0) * self.sizes).sum())
+    def withheld(self, shown: Sequence[int]) -> int:
+        """How many rows stay out where people with n rows show `shown[n − 1]`, or the last."""
+        rows = np.arange(len(self.sizes))
+        stays = np.array([0, *shown])[np.minimum(rows, len(shown))]
+        return int(((rows - stays) * self.sizes).sum())
 
-    def chosen(self, rows: int) -> Table:
+    def chosen(self, shown: Sequence[int]) -> Table:
         """The table of the published rows."""
-        source = ChosenRows(self.table.source, self.places, rows)
-        return replace(self.table, source=source)
+        most = np.array(shown[-1:], np.uint8)
+        if any(number != place for place, number in enumerate(shown, start=1)):
+            most = np.array([0, *shown], np.uint8)[np.minimum(self.own, len(shown))]
+        source = ChosenRows(self.table.source, self.places, most)
+        return replace(self.table, source=source, rows_per_person=max(shown))
 
 
 def rank_rows(table: Table, draws: Draws) -> RankedRows:
@@ -122,13 +142,14 @@ def rank_rows(table: Table, draws: Draws) -> RankedRows:
             FROM rows WINDOW mine AS (PARTITION BY person ORDER BY word, position)
             """
         ).to_arrow_reader(1 << 17)
-        places, sizes = np.empty(0, np.uint8), np.zeros(1, np.int64)
+        places, own, sizes = np.empty(0, np.uint8), np.empty(0, np.uint8), np.zeros(1, np.int64)
         for batch in placed:
             if not len(places):  # all rows have been read before the first comes back in order
-                places = np.zeros(read, np.uint8)
-            place = batch.column("place").to_numpy()
-            places[batch.column("position").to_numpy()] = place
-            found = np.bincount(batch.column("size").to_numpy()[place == 1], minlength=len(sizes))
+                places, own = np.zeros(read, np.uint8), np.zeros(read, np.uint8)
+            place, size = batch.column("place").to_numpy(), batch.column("size").to_numpy()
+            position = batch.column("position").to_numpy()
+            places[position], own[position] = place, np.minimum(size, _BEYOND)
+            found = np.bincount(size[place == 1], minlength=len(sizes))
             found[: len(sizes)] += sizes
             sizes = found
     if absent:
@@ -136,7 +157,7 @@ def rank_rows(table: Table, draws: Draws) -> RankedRows:
             f"The person column {table.person!r} of {table.label} is missing in {absent:,} rows. "
             "Say whose they are, or leave them out."
         )
-    return RankedRows(table, places, sizes)
+    return RankedRows(table, places, sizes, own)
 
 
 def _with_domains(table: Table) -> Table:
@@ -161,7 +182,7 @@ class ForPeople:
 
     def counted(self, profile: Profile) -> Profile:
         """The people by value, for what is said of people: each may have several values."""
-        if isinstance(self.guarantee, OddsOfPeople):
+        if isinstance(self.guarantee, OddsOfPeople | CeilingsOfPeople):
             return replace(profile, histograms=self.guarantee.holders)
         return profile
 
@@ -207,22 +228,26 @@ def one_row_each(table: Table, draws: Draws) -> Table:
             "What several rows of a person cost is told by 'describe --guarantee' and by 'publish' "
             "alone. Leave --rows-per-person out: one row of each person is looked at here."
         )
-    chosen = rank_rows(table, draws).chosen(1)
+    chosen = rank_rows(table, draws).chosen([1])
     return replace(chosen, person=None, rows_per_person=None)
 
 
 def _with_rows(
     ranked: RankedRows, rows: int, guarantee: Guarantee, mechanism: Mechanism | None
 ) -> ForPeople:
-    table = ranked.chosen(rows)
+    shown = list(range(1, rows + 1))
+    table = ranked.chosen(shown)
     assert table.person is not None
-    rule = PersonRule(table.person, rows, ranked.withheld(rows))
+    rule = PersonRule(table.person, rows, ranked.withheld(shown))
     if rows == 1:
         return ForPeople(table, guarantee, rule)
+    if isinstance(guarantee, CeilingGuarantee):
+        return _in_buckets(ranked, shown, guarantee, mechanism)
     if not isinstance(guarantee, OddsGuarantee):
         raise UsageError(
             f"'{guarantee}' can be kept for people of whom one row each is published. Give "
-            "--rows-per-person 1, or a promise about odds, such as rho-privacy."
+            "--rows-per-person 1, or a promise about odds or ceilings, such as rho-privacy or "
+            "l-diversity."
         )
     promise = OddsOfPeople(guarantee, count_holders(table), rows)
     if mechanism is not None and not mechanism.keeps(promise):
@@ -231,6 +256,50 @@ def _with_rows(
             "or use uniform, whose draws hold for several rows together."
         )
     return ForPeople(table, promise, rule)
+
+
+def _in_buckets(
+    ranked: RankedRows,
+    shown: list[int],
+    guarantee: CeilingGuarantee,
+    mechanism: Mechanism | None,
+) -> ForPeople:
+    """All rows of a person in one bucket, among people with as many rows.
+
+    Where those with so many rows are too few, or hold a value too often, for any bucket of them,
+    they show a row less each: `shown[n − 1]` rows of people with n.
+    """
+    if mechanism is not None and not mechanism.several_rows:
+        raise UsageError(
+            f"'{mechanism}' keeps its promise for one row of a person. Give --rows-per-person 1, "
+            "or use optimal, whose buckets hold people with all their rows."
+        )
+    while max(shown) > 1:
+        table = ranked.chosen(shown)
+        kinds = count_kinds(table, (profile := take_profile(table)).histograms).kinds
+        holders = {name: kinds.holders(each) for name, each in profile.histograms.items()}
+        promise = CeilingsOfPeople(guarantee, holders, max(shown))
+        too_many = crowded_rows(kinds, profile, promise)
+        if not too_many:
+            rule = PersonRule(str(table.person), max(shown), ranked.withheld(shown), tuple(shown))
+            return ForPeople(table, promise, rule)
+        most = max(too_many)
+        shown = [number - (number == most) for number in shown]
+    return _with_rows(ranked, 1, guarantee, mechanism)
+
+
+def crowded_rows(kinds: Kinds, profile: Profile, promise: CeilingsOfPeople) -> list[int]:
+    """Numbers of rows, above 1, of which even all people together break a ceiling."""
+    found = []
+    for rows in set(kinds.rows.tolist()) - {1}:
+        chosen = kinds.rows == rows
+        some = Kinds(kinds.columns, kinds.held[chosen], kinds.counts[chosen])
+        for histogram in profile.histograms.values():
+            ceilings, held = promise.ceilings(histogram), some.holders(histogram)
+            if any(share > most for share, most in zip(held.shares, ceilings, strict=True)):
+                found.append(rows)
+                break
+    return found
 
 
 def _loss(found: ForPeople, mechanism: Mechanism | None, rows: int) -> float:

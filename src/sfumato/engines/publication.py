@@ -124,7 +124,7 @@ def make_manifest(
         caveats=(
             *plan.caveats(),
             *caveats,
-            *_table_caveats(table, joint),
+            *_table_caveats(table, joint, plan),
             *([KEPT] if order == "keep" else []),
         ),
         person=person,
@@ -171,9 +171,15 @@ def key_caveats(table: Table, repeated: int, repeated_keys: str) -> list[str]:
     return [SEVERAL_RECORDS]
 
 
-def _table_caveats(table: Table, joint: bool) -> list[str]:
+def _table_caveats(table: Table, joint: bool, plan: Plan) -> list[str]:
     found = []
-    if len(table.sensitive) > 1 and not joint:
+    if len(table.sensitive) > 1 and plan.holds_for_columns and not joint:
+        found.append(
+            f"The promise about each of the columns {', '.join(table.sensitive)} holds for whoever "
+            "sees all of them. About combinations of their values nothing is promised; a joint "
+            "promise limits them too."
+        )
+    elif len(table.sensitive) > 1 and not joint:
         found.append(
             f"The promise holds for each of the columns {', '.join(table.sensitive)} by itself. "
             "Where they depend on one another, the published values of one tell about another, "

@@ -12,7 +12,13 @@ from sfumato.columns import value_text
 from sfumato.engines.coding import SensitiveCoder
 from sfumato.engines.counting import drop_missing
 from sfumato.errors import UsageError
-from sfumato.guarantees import Guarantee, OddsGuarantee, OddsOfPeople
+from sfumato.guarantees import (
+    CeilingGuarantee,
+    CeilingsOfPeople,
+    Guarantee,
+    OddsGuarantee,
+    OddsOfPeople,
+)
 from sfumato.operators import General, Operator
 from sfumato.operators.base import FloatArray
 from sfumato.operators.retention import RetentionOperator
@@ -27,10 +33,15 @@ def for_columns(guarantee: Guarantee, profile: Profile) -> Guarantee:
     columns = len(profile.histograms)
     if columns == 1:
         return guarantee
+    if isinstance(guarantee, CeilingsOfPeople):
+        rows = guarantee.rows_per_person
+        return CeilingsOfPeople(guarantee.promise, guarantee.holders, rows, columns)
+    if isinstance(guarantee, CeilingGuarantee):
+        return CeilingsOfPeople(guarantee, profile.histograms, 1, columns)
     if not isinstance(guarantee, OddsGuarantee):
         raise UsageError(
             f"'{guarantee}' is kept for each sensitive column by itself. For what they tell "
-            "together use a promise about odds, such as rho-privacy."
+            "together use a promise about odds or ceilings, such as rho-privacy or l-diversity."
         )
     if isinstance(guarantee, OddsOfPeople):
         return OddsOfPeople(

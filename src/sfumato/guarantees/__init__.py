@@ -12,6 +12,7 @@ from sfumato.guarantees.l_diversity import LDiversity
 from sfumato.guarantees.linked_diversity import LinkedDiversity
 from sfumato.guarantees.odds import OddsGuarantee
 from sfumato.guarantees.people import OddsOfPeople
+from sfumato.guarantees.people_ceilings import CeilingsOfPeople
 from sfumato.guarantees.reconstruction import ReconstructionPrivacy
 from sfumato.guarantees.rho import RhoPrivacy
 from sfumato.guarantees.signposts import signpost
@@ -62,6 +63,7 @@ __all__ = [
     "BetaLikeness",
     "CeilingGuarantee",
     "Ceilings",
+    "CeilingsOfPeople",
     "FPrivacy",
     "FineRhoPrivacy",
     "Guarantee",

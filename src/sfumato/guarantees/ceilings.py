@@ -23,6 +23,7 @@ class CeilingGuarantee(Guarantee):
     """
 
     open: OpenValues | None = None
+    several_columns: ClassVar[bool] = True
     shows_left_out: ClassVar[bool] = True
     holds_against: ClassVar[Reader] = NO_LINK
     does_not_protect: ClassVar[tuple[str, ...]] = (

@@ -30,13 +30,15 @@ class Batch:
     `codes` index each sensitive column's domain; `ranks` count earlier records of the stream with
     the same value of that column (present when the plan has `needs_rank`); `addresses` are where
     the records' draws come from, per sensitive column: stream positions, or people. Where the plan
-    has a `tree`, `blocks` are the records' blocks, and ranks count within them.
+    has a `tree`, `blocks` are the records' blocks, and ranks count within them. Where it has
+    `needs_kinds`, `people` are the kinds of the records' people and their ranks in that kind.
     """
 
     codes: Mapping[str, IntArray]
     ranks: Mapping[str, IntArray]
     addresses: Mapping[str, Address]
     blocks: IntArray | None = None
+    people: tuple[IntArray, IntArray] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +82,11 @@ class Plan(ABC):
         return False
 
     @property
+    def holds_for_columns(self) -> bool:
+        """Whether the promise about each sensitive column holds for who sees all of them."""
+        return False
+
+    @property
     def narrower(self) -> str:
         """Whom its promise does not hold against although the guarantee's does, in words; or ""."""
         return ""
@@ -118,6 +125,7 @@ class RecordPlan(Plan):
     """A plan that publishes every record by itself, without memory of the others."""
 
     needs_rank: ClassVar[bool] = False
+    needs_kinds: ClassVar[bool] = False  # whether it places people by all that they hold
 
     @property
     def tree(self) -> BlockTree | None:
@@ -130,7 +138,8 @@ class RecordPlan(Plan):
 
     @property
     def draws_for_people(self) -> bool:
-        return not self.needs_rank  # a rank is a place in the table, not a person's own
+        # a rank is a place in the table, not a person's own
+        return not (self.needs_rank or self.needs_kinds)
 
     @abstractmethod
     def apply(self, batch: Batch, draws: Draws) -> Published:
@@ -205,6 +214,7 @@ class Mechanism(TextForm, ABC):
     several_rows: ClassVar[bool] = False  # whether a person may have several rows in its releases
     needs_cells: ClassVar[bool] = False  # whether `plan` looks at the profile's cells
     needs_bins: ClassVar[bool] = False  # whether `plan` looks at its binned counts
+    needs_kinds: ClassVar[bool] = False  # whether `plan` looks at kinds, where people have several
 
     @classmethod
     def candidates(cls) -> list[Self]:

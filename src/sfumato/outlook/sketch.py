@@ -21,12 +21,13 @@ from sfumato.guarantees import CeilingGuarantee, Guarantee, SmallSum
 from sfumato.mechanisms import Mechanism, Plan
 from sfumato.mechanisms.buckets import BucketedPlan, OptimalBuckets, TwoSizeBuckets
 from sfumato.mechanisms.buckets.accuracy import spread_between
+from sfumato.mechanisms.buckets.feasible import only_histogram
 from sfumato.mechanisms.buckets.filling import Runs
 from sfumato.mechanisms.buckets.rungs import settings_for_answers
 from sfumato.mechanisms.buckets.settings import Limits, Part
 from sfumato.mechanisms.buckets.spread import spread_evenly
 from sfumato.mechanisms.buckets.two_size import best_two_size
-from sfumato.mechanisms.buckets.ways import USUAL_LARGEST, only_histogram
+from sfumato.mechanisms.buckets.ways import USUAL_LARGEST
 from sfumato.mechanisms.splu import DecoyGroups, DecoyPlan, DecoyValues
 from sfumato.operators.base import FloatArray
 from sfumato.operators.buckets import BucketOperator

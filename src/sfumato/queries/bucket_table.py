@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -15,12 +15,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sfumato.columns import value_text
 from sfumato.draws import IntArray
 from sfumato.errors import BundleError
 from sfumato.operators.base import FloatArray
 from sfumato.operators.bucket_estimates import FITS, BucketFit
 from sfumato.operators.bucketed import BucketEstimator
 from sfumato.operators.buckets import BucketKinds, BucketOperator
+from sfumato.operators.combined import CombinedEstimator
 from sfumato.operators.deviations import BlockTable
 from sfumato.operators.estimator import Estimator
 from sfumato.operators.local import LocalEstimator
@@ -41,14 +43,17 @@ Numbers = npt.NDArray[np.int32] | npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class BucketTable:
-    """`column` is the sensitive one; `shares` has, by bucket number, the share of every value."""
+    """`shares` has, by bucket number, the share of every value: of one column, or of `columns`
+    together, whose values are then the combinations `codes` that are listed."""
 
-    column: str
-    domain: pa.Array
+    columns: tuple[str, ...]
+    names: tuple[str, ...]  # of the values
     shares: csr_array
     operator: BucketOperator
     counts: FloatArray  # of real records, by value
     blocks: BlockTable | None = None  # where people were mixed block by block
+    codes: tuple[IntArray, ...] = ()  # of combinations, column by column
+    sizes: tuple[int, ...] = ()  # of the columns' domains
 
     def fit(self, name: str) -> BucketFit:
         """One of the estimators `FITS`, by name."""
@@ -62,6 +67,11 @@ class BucketTable:
 
     def estimator(self, name: str) -> Estimator:
         """The estimator of that name."""
+        if self.codes:
+            return CombinedEstimator(self._of_values(name), self.codes, self.sizes)
+        return self._of_values(name)
+
+    def _of_values(self, name: str) -> Estimator:
         if self.blocks is not None:
             return LocalEstimator(self.blocks, self.shares, name)
         if self.operator.has_many_values:
@@ -71,22 +81,33 @@ class BucketTable:
         return BucketEstimator(self.fit(name), self.shares)
 
 
-def read_bucket_table(release: BucketedRelease) -> BucketTable:
-    """Read and check `sensitive.parquet`; everything that queries need follows from it."""
+def read_bucket_table(release: BucketedRelease, columns: Sequence[str] = ()) -> BucketTable:
+    """Read and check `sensitive.parquet`: all that queries about some columns need follows from
+    it; by default about the first."""
     import pyarrow.parquet as pq
     from scipy.sparse import csr_array
 
-    column = release.listed_column.name
-    domain = release.domain(column)
+    columns = tuple(columns) or (release.sensitive[0].name,)
+    domains = [release.domain(column) for column in columns]
     table = pq.read_table(release.file("sensitive"))
-    buckets = _integers(table.column("bucket"))
-    codes = _integers(pc.index_in(table.column(column).combine_chunks(), value_set=domain))
-    counts = _integers(table.column("count"))
+    buckets, counts = _integers(table.column("bucket")), _integers(table.column("count"))
+    each = [
+        _integers(pc.index_in(table.column(name).combine_chunks(), value_set=domain))
+        for name, domain in zip(columns, domains, strict=True)
+    ]
     del table
+    combined: tuple[IntArray, ...] = ()
+    codes, values = each[0], len(domains[0])
+    if len(columns) > 1:
+        listed, place = np.unique(np.stack(each, axis=1), axis=0, return_inverse=True)
+        combined, codes = tuple(listed.T.astype(np.int64)), place.reshape(-1)
+        values = len(listed)
     if len(counts) and int(counts.min()) < 1:
         raise BundleError(
             f"sensitive.parquet of {str(release.path)!r} has a count below 1. Fetch it again."
         )
+    if len(release.sensitive) > len(columns) or release.tells_people_apart:
+        buckets, codes, counts = _added_up(buckets, codes, counts, values)
     if not _ascending(buckets, codes):
         order = np.lexsort((codes, buckets))
         buckets, codes, counts = buckets[order], codes[order], counts[order]
@@ -98,9 +119,9 @@ def read_bucket_table(release: BucketedRelease) -> BucketTable:
     sizes = np.add.reduceat(counts, starts) if len(starts) else counts
     lengths = np.diff(np.append(starts, len(counts)))
     share = counts / np.repeat(sizes, lengths)
-    shape = (int(buckets[-1]) + 1 if len(buckets) else 0, len(domain))
+    shape = (int(buckets[-1]) + 1 if len(buckets) else 0, values)
     shares = csr_array((share, (buckets, codes)), shape=shape)
-    operator = BucketOperator.of(_kinds(starts, lengths, codes, counts), len(domain))
+    operator = BucketOperator.of(_kinds(starts, lengths, codes, counts), values)
     stated = release.histogram
     real = operator.counts if stated is None else np.array(stated, np.float64)
     blocks = None
@@ -109,7 +130,33 @@ def read_bucket_table(release: BucketedRelease) -> BucketTable:
         told = release.block_histograms
         exact = None if told is None else np.array(told, np.float64)
         blocks = BlockTable.of(held, np.array(release.first_buckets), exact)
-    return BucketTable(column, domain, shares, operator, real, blocks)
+    return BucketTable(
+        tuple(columns),
+        _names(domains, combined),
+        shares,
+        operator,
+        real,
+        blocks,
+        combined,
+        tuple(len(domain) for domain in domains),
+    )
+
+
+def _names(domains: Sequence[pa.Array], combined: tuple[IntArray, ...]) -> tuple[str, ...]:
+    texts = [[value_text(value) for value in domain.to_pylist()] for domain in domains]
+    if not combined:
+        return tuple(texts[0])
+    own = zip(*combined, strict=True)
+    return tuple(" and ".join(t[c] for t, c in zip(texts, each, strict=True)) for each in own)
+
+
+def _added_up(
+    buckets: Numbers, codes: Numbers, counts: Numbers, values: int
+) -> tuple[Numbers, Numbers, Numbers]:
+    """Counts by bucket and value, where the table lists more than that."""
+    keys, place = np.unique(buckets.astype(np.int64) * values + codes, return_inverse=True)
+    summed = np.bincount(place.reshape(-1), counts, minlength=len(keys)).astype(np.int64)
+    return keys // values, keys % values, summed
 
 
 def _ascending(buckets: Numbers, codes: Numbers) -> bool:
@@ -161,13 +208,17 @@ def _kinds_of_piece(
             yield BucketKinds(times[low:high], kinds, held, times_held)
 
 
-_tables: weakref.WeakKeyDictionary[BucketedRelease, BucketTable] = weakref.WeakKeyDictionary()
+_Tables = dict[tuple[str, ...], BucketTable]
+_tables: weakref.WeakKeyDictionary[BucketedRelease, _Tables] = weakref.WeakKeyDictionary()
 _lock = threading.Lock()
 
 
-def bucket_table_of(release: BucketedRelease) -> BucketTable:
-    """The bucket table of an opened release, kept as long as the release object lives."""
+def bucket_table_of(release: BucketedRelease, columns: Sequence[str] = ()) -> BucketTable:
+    """The bucket table of an opened release for some columns, by default the first, kept as long
+    as the release object lives."""
+    asked = tuple(columns) or (release.sensitive[0].name,)
     with _lock:
-        if release not in _tables:
-            _tables[release] = read_bucket_table(release)
-        return _tables[release]
+        tables = _tables.setdefault(release, {})
+        if asked not in tables:
+            tables[asked] = read_bucket_table(release, asked)
+        return tables[asked]

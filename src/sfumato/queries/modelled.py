@@ -72,7 +72,8 @@ class ModelledSource(Source):
         if isinstance(self.inner, PerturbedSource):
             coded, sample = drawn_sample(self.release, column, self.inner.operator(column))
         else:
-            coded, sample = listed_sample(self.release, bucket_table_of(self.inner.release), draws)
+            listed = bucket_table_of(self.inner.release, [column])
+            coded, sample = listed_sample(self.release, listed, draws)
         model = fit_model(sample, draws, self._request.progress)
         keep_model(place, coded, model)
         return coded, model
@@ -111,6 +112,8 @@ def hindrance(source: Source, *, blocks: bool = False) -> str | None:
         return "records of this release are copies of samples"
     if isinstance(source, BucketedSource) and source.release.fakes:
         return "the buckets of this release list fakes"
+    if isinstance(source, BucketedSource) and source.release.tells_people_apart:
+        return "the rows of a person stand in one bucket, which a model does not know"
     if isinstance(source, BucketedSource) and source.release.tree is not None and not blocks:
         return "its people were mixed block by block, which the default knows and a model does not"
     return None

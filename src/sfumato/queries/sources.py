@@ -317,11 +317,11 @@ class BucketedSource(Source):
 
     def read(self, columns: Sequence[str], shown: Mapping[str, pa.ChunkedArray]) -> Shown:
         buckets = _integers(shown["bucket"])
-        listed = bucket_table_of(self.release).shares.shape[0]
+        listed = bucket_table_of(self.release, columns).shares.shape[0]
         return Shown((buckets,), (buckets >= 0) & (buckets < listed))
 
     def estimator(self, columns: Sequence[str], name: str) -> Estimator:
-        return bucket_table_of(self.release).estimator(name)
+        return bucket_table_of(self.release, columns).estimator(name)
 
     def uncompletable(self) -> str | None:
         return None
@@ -346,10 +346,11 @@ class BucketedSource(Source):
         known = {name: pc.is_nan(answer.column(name)) for name in aggregates}
         if not question.sensitive or not any(pc.any(each).as_py() for each in known.values()):
             return answer
-        table = bucket_table_of(self.release)
-        values = names_of(table.operator.confused(), table.domain)
+        table = bucket_table_of(self.release, question.sensitive)
+        values = [table.names[code] for code in table.operator.confused()]
+        named = " and ".join(repr(column) for column in table.columns)
         found = (
-            f"The buckets cannot tell some values of column {table.column!r} apart, because they "
+            f"The buckets cannot tell some values of {named} apart, because they "
             f"nearly always stand together: {list_some(values, 50)}. They have no unbiased "
             "estimate one by one: ask for those that stand together by IN, or use the estimator "
             "'shrunk'."

@@ -23,9 +23,9 @@ class BucketedRelease(Release):
     side_files: ClassVar[tuple[str, ...]] = ("sensitive.parquet",)
 
     @property
-    def listed_column(self) -> Column:
-        """The one sensitive column, whose values are listed by bucket."""
-        return self.sensitive[0]
+    def tells_people_apart(self) -> bool:
+        """Whether the buckets list people, each with what all their rows hold."""
+        return self.manifest.person is not None and self.manifest.person.rows > 1
 
     @property
     def fakes(self) -> int:
@@ -67,20 +67,18 @@ class BucketedRelease(Release):
     def _known_names(self, table: str) -> set[str]:
         if table == "records":
             return {column.name for column in self.quasi} | {"bucket"}
-        return {self.listed_column.name, "bucket", "count"}
+        listed = {column.name for column in self.sensitive} | {"bucket", "count"}
+        return listed | ({"holder"} if self.tells_people_apart else set())
 
     def _check_schemas(self) -> None:
-        if len(self.sensitive) != 1:
-            raise BundleError(
-                f"{self.where} is bucketed but has {len(self.sensitive)} sensitive columns; it "
-                "needs exactly one."
-            )
+        if not self.sensitive:
+            raise BundleError(f"{self.where} is bucketed but has no sensitive column.")
         super()._check_schemas()
         for table, schema in self._schemas.items():
             lacking = sorted(self._known_names(table) - set(schema.names))
             if lacking:
                 raise BundleError(f"Table {table!r} of {self.where} lacks {list_some(lacking)}.")
-            for name in {"bucket", "count"} & set(schema.names):
+            for name in {"bucket", "holder", "count"} & set(schema.names):
                 if not pa.types.is_integer(schema.field(name).type):
                     raise BundleError(
                         f"Column {name!r} in table {table!r} of {self.where} does not hold whole "
@@ -127,6 +125,11 @@ class BucketedRelease(Release):
 
     def _read_plan(self) -> None:
         self._fakes = whole_number(self.plan, "fakes", self.where, default=0)
+        if (self._fakes or "blocks" in self.plan) and len(self.sensitive) != 1:
+            raise BundleError(
+                f"{self.where} has fake values or blocks, which go with one sensitive column; it "
+                f"has {len(self.sensitive)}."
+            )
         self._sizes = self._read_sizes(self.plan.get("sizes", []))
         self._histogram = self._read_histogram(self.plan.get("histogram"))
         self._tree: BlockTree | None = None
@@ -159,7 +162,7 @@ class BucketedRelease(Release):
 
     def _counts(self, stated: Any) -> tuple[int, ...] | None:
         """A count for every value of the domain, where it is that."""
-        domain = self.listed_column.domain
+        domain = self.sensitive[0].domain
         assert isinstance(domain, Values)
         listed = stated if isinstance(stated, list) else []
         fits = len(listed) == len(domain) and all(map(is_whole, listed))

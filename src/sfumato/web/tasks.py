@@ -26,7 +26,7 @@ from sfumato.mechanisms import given_mechanism
 from sfumato.outlook.catalogue import allowed_guarantees, guarantee_list
 from sfumato.outlook.preview import looked_at, preview
 from sfumato.outlook.survey import survey
-from sfumato.profile import BinnedCounts, Cells, Histogram, Profile
+from sfumato.profile import BinnedCounts, Cells, Histogram, Kinds, Profile
 from sfumato.queries import OpenedRelease, open_release
 from sfumato.release import Release
 from sfumato.web.declared import declared, named, no_files, source_of
@@ -188,6 +188,11 @@ class _KeptCounts:
     def binned(self, column: str, values: tuple[Value, ...]) -> BinnedCounts:
         counts, own = self._counts()
         return counts.binned(own.column, own.values)
+
+    def kinds(self, profile: Profile) -> Kinds | None:
+        table = declared(read_json(Path(self.file))["declared"])
+        table = one_row_each(table, Draws.system())
+        return TableCounts(table).kinds(take_profile(table))
 
 
 def make_release(

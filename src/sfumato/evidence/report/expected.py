@@ -121,10 +121,10 @@ class _OfDecoys:
 class _OfBuckets:
     """Cov(n̂) = M⁻ᵀ·Cov(o)·M⁻¹ for people drawn at random among all."""
 
-    def __init__(self, release: BucketedRelease) -> None:
+    def __init__(self, release: BucketedRelease, column: str) -> None:
         from sfumato.queries.bucket_table import read_bucket_table
 
-        operator = read_bucket_table(release).operator
+        operator = read_bucket_table(release, [column]).operator
         self._estimator, self._rows = Inverted(operator, operator.counts), release.rows
         self.condition = operator.condition
         self.people = np.asarray(operator.counts, np.float64)
@@ -162,7 +162,7 @@ def _of_ranges(release: GeneralizedRelease, column: str) -> str:
 
 @_variances.register
 def _of_buckets(release: BucketedRelease, column: str) -> _Variances | str:
-    law = _OfBuckets(release)
+    law = _OfBuckets(release, column)
     if law.condition > _WORST_CONDITION:
         return (
             "Some values nearly always stand in the same buckets, so that nothing tells them "

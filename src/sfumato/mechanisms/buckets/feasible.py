@@ -8,10 +8,10 @@ from fractions import Fraction
 import numpy as np
 
 from sfumato.columns import value_text
-from sfumato.errors import InfeasibleGuarantee
+from sfumato.errors import DataError, InfeasibleGuarantee, UsageError
 from sfumato.guarantees.base import Guarantee
 from sfumato.mechanisms.buckets.settings import Limits
-from sfumato.profile import Histogram
+from sfumato.profile import Histogram, Profile
 
 LARGEST_TRIED = 4096
 
@@ -90,3 +90,20 @@ def infeasible(
         witness=value_text(histogram.values[value]),
         nearest=nearest,
     )
+
+
+def only_histogram(profile: Profile) -> Histogram:
+    """Buckets speak of one sensitive column."""
+    if len(profile.histograms) != 1:
+        raise UsageError(
+            f"These buckets hide one sensitive column; this table has {len(profile.histograms)} "
+            f"({', '.join(profile.histograms)}). Use the mechanism 'optimal', which hides several "
+            "in the same buckets; or name one as sensitive, and drop the others."
+        )
+    (histogram,) = profile.histograms.values()
+    if histogram.column in ("bucket", "count"):
+        raise DataError(
+            f"The sensitive column {histogram.column!r} has the name of a column that the release "
+            "adds. Rename it."
+        )
+    return histogram

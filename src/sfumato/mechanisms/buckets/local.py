@@ -25,6 +25,7 @@ from sfumato.draws import BoolArray, Draws, IntArray
 from sfumato.errors import InfeasibleGuarantee, UsageError
 from sfumato.guarantees.base import Guarantee
 from sfumato.mechanisms.buckets.branches import MORE_SIZES, Branch, Branches
+from sfumato.mechanisms.buckets.feasible import only_histogram
 from sfumato.mechanisms.buckets.plan import BucketedPlan
 from sfumato.mechanisms.buckets.settings import Limits, Setting, setting_of
 from sfumato.mechanisms.buckets.spread import spread_evenly
@@ -35,7 +36,6 @@ from sfumato.mechanisms.buckets.ways import (
     Choice,
     Found,
     OptimalBuckets,
-    only_histogram,
 )
 from sfumato.mechanisms.protocol import Batch, Published
 from sfumato.operators.base import FloatArray
@@ -265,7 +265,7 @@ class LocalBuckets(BucketMechanism):
                 branches = dataclasses.replace(branches, sizes=MORE_SIZES, _found={})
             root, blocks = self._blocks(root, branches, guarantee, draws)
         if root.sides is None:
-            return OptimalBuckets(self.max_size, self.fakes).plan(profile, guarantee, draws)
+            return OptimalBuckets(self.max_size, self.fakes).plan_column(profile, guarantee, draws)
         return LocalPlan(
             histogram,
             limits,

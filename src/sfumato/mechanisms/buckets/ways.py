@@ -12,12 +12,12 @@ import numpy as np
 
 from sfumato.columns import value_text
 from sfumato.draws import Draws, IntArray
-from sfumato.errors import DataError, InfeasibleGuarantee, UsageError
+from sfumato.errors import InfeasibleGuarantee, UsageError
 from sfumato.guarantees.base import Guarantee
 from sfumato.guarantees.ceilings import CeilingGuarantee
 from sfumato.mechanisms.buckets.accuracy import error_of, told_by_parts, variances_of
 from sfumato.mechanisms.buckets.fakes import Fakes
-from sfumato.mechanisms.buckets.feasible import LARGEST_TRIED, infeasible
+from sfumato.mechanisms.buckets.feasible import LARGEST_TRIED, infeasible, only_histogram
 from sfumato.mechanisms.buckets.filling import Filling, RoundRobin
 from sfumato.mechanisms.buckets.multi_size import recursive_multi_size
 from sfumato.mechanisms.buckets.optimal import optimal_setting
@@ -29,6 +29,7 @@ from sfumato.mechanisms.buckets.settings import (
     check_parts,
     setting_of,
 )
+from sfumato.mechanisms.buckets.shared import SharedPlan, plan_shared
 from sfumato.mechanisms.buckets.spread import spread_evenly
 from sfumato.mechanisms.buckets.two_size import best_two_size
 from sfumato.mechanisms.mixing import MixedGroups
@@ -99,7 +100,13 @@ class BucketMechanism(Mechanism):
                 )
             object.__setattr__(self, "association", threshold)
 
-    def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> BucketedPlan:
+    def plan(
+        self, profile: Profile, guarantee: Guarantee, draws: Draws
+    ) -> BucketedPlan | SharedPlan:
+        return self.plan_column(profile, guarantee, draws)
+
+    def plan_column(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> BucketedPlan:
+        """Buckets for one sensitive column and one row of each person."""
         histogram = only_histogram(profile)
         guarantee.require_feasible(histogram)
         limits = Limits(tuple(guarantee.ceilings(histogram)), distinct=self.fakes > 0)
@@ -226,6 +233,8 @@ class OptimalBuckets(BucketMechanism):
     objective: str = "error"
 
     name: ClassVar[str] = "optimal"
+    several_rows: ClassVar[bool] = True
+    needs_kinds: ClassVar[bool] = True
     sentence: ClassVar[str] = (
         "Shows records in buckets, of the sizes that answer best, with the values beside."
     )
@@ -237,6 +246,18 @@ class OptimalBuckets(BucketMechanism):
                 f"The 'objective' parameter of {self.name} must be one of {', '.join(OBJECTIVES)}. "
                 f"Got {self.objective!r} instead."
             )
+
+    def plan(
+        self, profile: Profile, guarantee: Guarantee, draws: Draws
+    ) -> BucketedPlan | SharedPlan:
+        if len(profile.histograms) == 1 and guarantee.looks == 1:
+            return self.plan_column(profile, guarantee, draws)
+        if self.fakes or self.objective == "loss":
+            raise UsageError(
+                f"'{self}' hides one sensitive column and one row of a person: fakes and the "
+                "papers' loss are defined for these. Leave the parameters out."
+            )
+        return plan_shared(str(self), profile, guarantee, self.max_size, draws)
 
     def _choices(self, histogram: Histogram, limits: Limits, guarantee: Guarantee) -> list[Choice]:
         if self.objective == "loss":
@@ -368,19 +389,3 @@ def with_fakes(way: Mechanism, fakes: int, *, resist_association: bool) -> Bucke
         )
     threshold = USUAL_ASSOCIATION if resist_association else way.association
     return dataclasses.replace(way, fakes=fakes or way.fakes, association=threshold)
-
-
-def only_histogram(profile: Profile) -> Histogram:
-    """Buckets speak of one sensitive column."""
-    if len(profile.histograms) != 1:
-        raise UsageError(
-            f"Buckets hide one sensitive column; this table has {len(profile.histograms)} "
-            f"({', '.join(profile.histograms)}). Name one as sensitive, and drop the others."
-        )
-    (histogram,) = profile.histograms.values()
-    if histogram.column in ("bucket", "count"):
-        raise DataError(
-            f"The sensitive column {histogram.column!r} has the name of a column that the release "
-            "adds. Rename it."
-        )
-    return histogram

@@ -1,0 +1,67 @@
+"""Several columns whose values stand together in a list: an estimator of combinations as values.
+
+Questions number values by column, an estimator of buckets the combinations that are listed. What
+no bucket lists nobody has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from sfumato.draws import BoolArray, IntArray
+from sfumato.operators.base import FloatArray
+from sfumato.operators.estimator import Estimated, Estimator, Forms, Moments, Statistic, Totals
+
+_NOBODY = -np.inf
+
+
+class CombinedEstimated(Estimated):
+    """Forms over several columns, read as forms over their combinations."""
+
+    def __init__(
+        self, inner: Estimated, codes: tuple[IntArray, ...], sizes: tuple[int, ...]
+    ) -> None:
+        self._inner, self._codes, self._sizes = inner, codes, sizes
+
+    def _listed(self, by_column: Any) -> Any:
+        """What stands by profile and value of every column, for the combinations."""
+        return by_column[(slice(None), *self._codes)]
+
+    def _forms(self, forms: Forms) -> Forms:
+        return replace(forms, cells=self._listed(forms.cells))
+
+    def reached(self, forms: Forms) -> BoolArray:
+        """A form of combinations that nobody has is reached by nobody."""
+        whole = self._forms(forms)
+        there = np.zeros(int(forms.first[-1]), np.bool_)
+        there[whole.cells[whole.cells >= 0]] = True
+        return self._inner.reached(whole) & there[forms.pair_form]
+
+    def read(self, forms: Forms, statistics: Sequence[Statistic]) -> Totals:
+        listed = [
+            replace(each, values=self._listed(each.values), there=self._listed(each.there))
+            for each in statistics
+        ]
+        return self._inner.read(self._forms(forms), listed)
+
+    def histogram(self, weight: Hashable) -> FloatArray:
+        found = self._inner.histogram(weight)
+        whole: Any = np.full((len(found), *self._sizes), _NOBODY)
+        whole[(slice(None), *self._codes)] = found
+        return np.asarray(whole)
+
+
+class CombinedEstimator(Estimator):
+    """`inner` estimates combinations; `codes` are theirs, column by column."""
+
+    def __init__(
+        self, inner: Estimator, codes: tuple[IntArray, ...], sizes: tuple[int, ...]
+    ) -> None:
+        self._inner, self._codes, self._sizes = inner, codes, sizes
+
+    def estimate(self, moments: Moments) -> Estimated:
+        return CombinedEstimated(self._inner.estimate(moments), self._codes, self._sizes)
