@@ -8,8 +8,9 @@ conditions that random people satisfy: COUNT, SUM and AVG of a quasi column, eac
 95 % interval, held against the raw rows. Answers fall into classes by their true count, and into
 strata by the true count over the count under independence. The intervals of a release hang
 together, because conditions overlap: ± is twice the error of a share by the scatter between
-publications, or twice the binomial one if that is larger. An AVG whose count may be 0 has an
-interval that ends only where records do, and always holds: such answers are left out.
+publications, or twice the binomial one if that is larger. Of redrawn values and decoys, an AVG whose
+count may be 0 has an interval that ends only where records do, and always holds: such answers are
+left out.
 Beside the tables stands what is outside 93 to 98 % by more than ±. CENSUS, ADULT and COIL need
 SFUMATO_DATA.
 """
@@ -195,6 +196,7 @@ def held(
                 seed=seed + number,
             )
             release = sf.open(place)
+            drawn = release.manifest.kind == "perturbed"
             for _ in range(conditions):
                 where = condition(people, source, draw)
                 sql = (
@@ -210,7 +212,7 @@ def held(
                 for row in rows_of:
                     true = truth.get(row["v"], [0, 0, None][: len(aggregates)])
                     inside = [_inside(row, f"a{k}", each) for k, each in enumerate(true)]
-                    if len(inside) > AVERAGE and row["a0_low"] <= 0 <= row["a0_high"]:
+                    if drawn and len(inside) > AVERAGE and row["a0_low"] <= 0 <= row["a0_high"]:
                         inside[AVERAGE] = np.nan
                     rows.append([number, true[0], matching * share[row["v"]], *inside])
     publication, count, independent, *inside = np.array(rows, np.float64).T

@@ -26,7 +26,10 @@ from sfumato.datasets import write_dataset
 folder = Path(tempfile.mkdtemp())
 write_dataset("hospital", 4000, folder / "patients.parquet", 1)
 table = sf.read(
-    folder / "patients.parquet", quasi=["age", "sex", "region"], sensitive="diagnosis", drop=["admission"]
+    folder / "patients.parquet",
+    quasi=["age", "sex", "region"],
+    sensitive="diagnosis",
+    drop=["admission"],
 )
 
 # %% [markdown]

@@ -50,7 +50,7 @@ def ask(
         engine=engine,
         progress=progress,
     )
-    question = parse(sql, release.columns)
+    question = parse(sql, release.columns, release.merges)
     check_spelling(question, release.columns)
     try:
         return answer(release, question, request)

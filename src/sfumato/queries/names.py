@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
 
 from sfumato.columns import Column, list_some
 from sfumato.errors import QueryError
 from sfumato.queries.dialect import Node, check_scalar, refuse, unwrap
+from sfumato.queries.lumps import Lumps
 from sfumato.queries.question import Term
-from sfumato.queries.recoded import as_bins
+from sfumato.queries.recoded import as_lumps
 
 
 class Names:
     """The columns of a release, found by name as SQL finds them: exactly, else ignoring case."""
 
-    def __init__(self, columns: Sequence[Column], table: str) -> None:
+    def __init__(self, columns: Sequence[Column], table: str, lumps: Mapping[str, Lumps]) -> None:
         self._roles = {column.name: column.role for column in columns}
-        self._columns = {column.name: column for column in columns}
-        self._table = table
+        self._table, self._lumps = table, lumps
 
     def find(self, name: str) -> str | None:
         """The exact name of the column meant, or None."""
@@ -69,7 +69,7 @@ class Names:
                 return exp.column(name, quoted=True)
             return part
 
-        tree = as_bins(inner.transform(resolve), self._columns)
+        tree = as_lumps(inner.transform(resolve), self._lumps)
         quasi = frozenset(name for name in used if self._roles[name] == "quasi")
         return Term(tree, quasi, frozenset(used) - quasi)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import cast
 
@@ -14,11 +14,13 @@ from sqlglot.errors import SqlglotError
 from sfumato.columns import Column
 from sfumato.errors import QueryError
 from sfumato.queries.dialect import LONGEST_SQL, Node, filled, refuse, unwrap
+from sfumato.queries.lumps import Lumps, lumps_of
 from sfumato.queries.names import Names
 from sfumato.queries.nested import flattened
 from sfumato.queries.question import Ordering, Question
 from sfumato.queries.recoded import in_order
 from sfumato.queries.select import Selection
+from sfumato.release.reader import Merged
 
 _EXAMPLE = "SELECT disease, COUNT(*) FROM release WHERE age > 40 GROUP BY disease"
 _FIRST_WORD = re.compile(r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?\*/|\()*([A-Za-z_]+)?", re.DOTALL)
@@ -36,8 +38,10 @@ _LACKING = re.compile(r"Required keyword: '\w+' missing for <class '[\w.]*\.(\w+
 _KNOWN = {"kind", "expressions", "from_", "where", "group", "having", "order", "limit", "offset"}
 
 
-def parse(sql: str, columns: Sequence[Column]) -> Question:
-    """Read `sql` as a question to a release with these columns.
+def parse(
+    sql: str, columns: Sequence[Column], merges: Mapping[str, Sequence[Merged]] | None = None
+) -> Question:
+    """Read `sql` as a question to a release with these columns and merged values.
 
     >>> age = Column("age", "quasi", "numeric", "int64", None)
     >>> flu = Column("disease", "sensitive", "categorical", "string", None)
@@ -47,21 +51,23 @@ def parse(sql: str, columns: Sequence[Column]) -> Question:
     (['"age" > 40', '"disease" = \\'flu\\''], 'count')
     """
     try:
-        return _question(_read(sql), columns)
+        return _question(_read(sql), columns, lumps_of(columns, merges or {}))
     except RecursionError:
         raise QueryError(
             "Cannot read the SQL: it is nested too deeply. Use IN for long lists of values."
         ) from None
 
 
-def _question(select: exp.Select, columns: Sequence[Column]) -> Question:
+def _question(
+    select: exp.Select, columns: Sequence[Column], lumps: Mapping[str, Lumps]
+) -> Question:
     select = flattened(select)
     for key in filled(select):
         if key in _CLAUSES:
             refuse(*_CLAUSES[key])
         if key not in _KNOWN or key == "kind":
             refuse(key.replace("_", " ").strip().upper(), f"Write for example: {_EXAMPLE}.")
-    names = Names(columns, _table_name(select))
+    names = Names(columns, _table_name(select), lumps)
     selection = Selection(names, select.expressions)
     where = select.args.get("where")
     conjuncts = names.conjuncts(where.this, "WHERE") if where else ()
@@ -80,7 +86,7 @@ def _question(select: exp.Select, columns: Sequence[Column]) -> Question:
         aggregates=tuple(selection.aggregates),
         having=having_tree,
         order=order,
-        bins=in_order(selection.keys, {column.name: column for column in columns}),
+        bins=in_order(selection.keys, lumps),
         limit=_number(select.args.get("limit"), "LIMIT"),
         offset=_number(select.args.get("offset"), "OFFSET"),
     )
