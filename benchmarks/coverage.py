@@ -8,11 +8,10 @@ conditions that random people satisfy: COUNT, SUM and AVG of a quasi column, eac
 95 % interval, held against the raw rows. Answers fall into classes by their true count, and into
 strata by the true count over the count under independence. The intervals of a release hang
 together, because conditions overlap: ± is twice the error of a share by the scatter between
-publications, or twice the binomial one if that is larger. Of redrawn values and decoys, an AVG whose
-count may be 0 has an interval that ends only where records do, and always holds: such answers are
-left out.
-Beside the tables stands what is outside 93 to 98 % by more than ±. CENSUS, ADULT and COIL need
-SFUMATO_DATA.
+publications, or twice the binomial one if that is larger. Of redrawn values and decoys, an AVG
+whose count may be 0 has an interval that ends only where records do, and always holds: such answers
+are left out. Beside the tables stands what is outside 93 to 98 % by more than ±. CENSUS, ADULT and
+COIL need SFUMATO_DATA.
 """
 
 from __future__ import annotations

@@ -138,7 +138,7 @@ def crosstab(
 ) -> Crosstab:
     """Count two columns, or expressions of columns, against each other."""
     (down, rows), (across, columns) = (_named(release, text) for text in (rows, columns))
-    question = parse(cross_count(down, across, where), release.columns)
+    question = parse(cross_count(down, across, where), release.columns, release.merges)
     if len(question.keys) != 2:
         raise QueryError(f"A cross table needs two different columns. Got {rows!r} twice.")
     check_spelling(question, release.columns)
