@@ -113,7 +113,7 @@ def heading(tab: Any, text: str) -> None:
 @pytest.mark.parametrize("size", SIZES)
 def test_from_a_file_to_an_audited_release(tab: Any, address: str, size: str) -> None:
     tab.set_viewport_size(SIZES[size])
-    tab.goto(address.split("?")[0] + "#/")
+    tab.goto(address.split("#")[0] + "#/")
     heading(tab, "Choose a table of people")
     tab.get_by_role("button", name="stays.csv").wait_for()
     look(tab, "1-table")

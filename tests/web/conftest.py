@@ -65,8 +65,16 @@ class Site:
         return {"X-Sfumato": "1", "Origin": self.base}
 
     @property
-    def cookie(self) -> str:
-        return "; ".join(f"{name}={value}" for name, value in self.client.cookies.items())
+    def secret(self) -> str:
+        """The session's."""
+        return str(self.client.headers["X-Sfumato-Session"])
+
+    def enter(self, token: str) -> httpx.Response:
+        """Use a token, as the page does."""
+        answer = self.client.post("/api/session", json={"token": token}, headers=self.own)
+        if answer.status_code == 200:
+            self.client.headers["X-Sfumato-Session"] = answer.json()["session"]
+        return answer
 
     def stranger(self, **headers: str) -> httpx.Client:
         """A client of the same server that has no session."""
@@ -74,7 +82,7 @@ class Site:
         self.strangers.enter_context(client)
         return client
 
-    def post(self, path: str, **body: Any) -> Any:
+    def post(self, path: str, /, **body: Any) -> Any:
         return self.client.post(path, json=body)
 
     def table(self, path: str) -> dict[str, Any]:
@@ -145,7 +153,7 @@ def opened(data: Path, folder: Path) -> Iterator[Site]:
     settings = Settings(folder, [data], upload_limit=1_000_000, memory_limit=2 << 30)
     state, sock, ready = StateFolder(settings.state), listen("127.0.0.1", 0), threading.Event()
     address = Address(*sock.getsockname())
-    sessions = Sessions(state.path / "sessions.json")
+    sessions = Sessions()
     server = Server(build(settings, sessions, state, address.names), ready.set)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]})
     thread.start()
@@ -167,7 +175,7 @@ def opened(data: Path, folder: Path) -> Iterator[Site]:
 def site(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """A server whose token has been used by its client."""
     with opened(data, tmp_path_factory.mktemp("state") / "sfumato") as site:
-        assert site.client.get("/", params={"token": site.sessions.token}).status_code == 303
+        assert site.enter(site.sessions.token).status_code == 200
         site.client.headers.update(site.own)
         yield site
 
@@ -223,10 +231,10 @@ def alive() -> Callable[[int], bool]:
 
 @pytest.fixture
 def program(tmp_path: Path) -> Iterator[Callable[..., Program]]:
-    """Start `sfumato serve`; with `cookies` of an earlier start nothing needs the token."""
+    """Start `sfumato serve`, and use the token that it prints."""
     started: list[Program] = []
 
-    def start(data: Path, *flags: str, cookies: Any = None, port: int = 0) -> Program:
+    def start(data: Path, *flags: str, port: int = 0) -> Program:
         state = tmp_path / "state"
         process = subprocess.Popen(
             [
@@ -252,13 +260,10 @@ def program(tmp_path: Path) -> Iterator[Callable[..., Program]]:
         line = process.stdout.readline()
         match = re.search(r"http://\S+", line)
         assert match, line + process.stdout.read()
-        base = match[0].split("/?")[0]
-        client = httpx.Client(
-            base_url=base, headers={"X-Sfumato": "1", "Origin": base}, timeout=60, cookies=cookies
-        )
-        if cookies is None:
-            assert client.get(match[0]).status_code == 303
+        base, _, token = match[0].partition("/#token=")
+        client = httpx.Client(base_url=base, headers={"X-Sfumato": "1", "Origin": base}, timeout=60)
         found = Program(client, data, state, base, process=process)
+        assert found.enter(token).status_code == 200
         started.append(found)
         return found
 

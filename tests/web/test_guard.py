@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import stat
-import time
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from sfumato.web.sessions import LIFETIME, Sessions
+from sfumato.web.sessions import Sessions
 
-PATHS = [
-    "/",
-    "/static/app.js",
-    "/vendor/vega.min.js",
-    "/api/state",
-    "/api/jobs",
-    "/api/files?root=0",
-]
+PATHS = ["/api/state", "/api/jobs", "/api/files?root=0", "/api/jobs/0123456789abcdef/report"]
+FILES = ["/", "/static/app.js", "/vendor/vega.min.js"]
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -30,24 +20,25 @@ def test_no_token(site: Any, path: str) -> None:
     assert "set-cookie" not in answer.headers
 
 
+@pytest.mark.parametrize("path", FILES)
+def test_the_programs_own_files_hold_nothing(site: Any, path: str) -> None:
+    answer = site.stranger().get(path)
+    assert answer.status_code == 200
+    assert site.secret not in answer.text
+
+
 def test_wrong_token(locked: Any) -> None:
-    for token in ("", "x", locked.sessions.token[:-1], locked.sessions.token + "x", "é" * 43):
-        answer = locked.client.get("/", params={"token": token})
-        assert answer.status_code == 401
-        assert "set-cookie" not in answer.headers
+    for token in ("", "x", locked.sessions.token[:-1], locked.sessions.token + "x", "é" * 43, None):
+        assert locked.enter(token).status_code == 401
     assert locked.client.get("/api/jobs").status_code == 401
 
 
 def test_token_works_once(locked: Any) -> None:
     token = locked.sessions.token
-    first = locked.client.get("/", params={"token": token})
-    assert first.status_code == 303
-    assert first.headers["location"] == "/"
-    cookie = first.headers["set-cookie"].lower()
-    assert "httponly" in cookie
-    assert "samesite=strict" in cookie
+    assert locked.enter(token).status_code == 200
     assert locked.client.get("/api/jobs").status_code == 200
-    again = locked.stranger().get("/", params={"token": token})
+    headers = {**locked.own, "Content-Type": "application/json"}
+    again = locked.stranger(**headers).post("/api/session", json={"token": token})
     assert again.status_code == 401
     assert locked.stranger().get("/api/jobs").status_code == 401
 
@@ -55,33 +46,57 @@ def test_token_works_once(locked: Any) -> None:
 def test_token_in_another_place_opens_nothing(locked: Any) -> None:
     token = locked.sessions.token
     assert locked.client.get("/api/jobs", params={"token": token}).status_code == 401
-    headers = {"Authorization": f"Bearer {token}", "Cookie": f"sfumato-{locked.port}={token}"}
-    assert locked.client.get("/api/jobs", headers=headers).status_code == 401
+    for name in ("Authorization", "Cookie", "X-Sfumato-Session"):
+        assert locked.client.get("/api/jobs", headers={name: token}).status_code == 401
     assert locked.sessions.token == token
 
 
-def test_made_up_sessions(site: Any) -> None:
-    for cookie in ("sfumato-8734=x", "sfumato-8734=", 'sfumato-8734="', "=;=;;", "sfumato-1=x"):
-        assert site.stranger(Cookie=cookie).get("/api/jobs").status_code == 401
+def test_no_cookie_is_set_and_none_is_taken(site: Any) -> None:
+    """Browsers send cookies to every port of a machine: here there is none to send."""
+    answers = [site.client.get(path) for path in (*FILES, "/api/state", "/api/jobs")]
+    answers.append(site.post("/api/session/link"))
+    assert not any("set-cookie" in answer.headers for answer in answers)
+    for name in (f"sfumato-{site.port}", "sfumato", "X-Sfumato-Session"):
+        stranger = site.stranger(Cookie=f"{name}={site.secret}")
+        assert stranger.get("/api/jobs").status_code == 401
 
 
-def test_sessions_are_kept_hashed_and_survive_a_restart(tmp_path: Path) -> None:
-    path = tmp_path / "sessions.json"
-    sessions = Sessions(path)
-    assert sessions.token
-    secret = sessions.open(sessions.token)
-    assert secret
-    assert secret not in path.read_text()
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert Sessions(path).holds(secret)
-    stored = json.loads(path.read_text())
-    (mark,) = stored
-    assert not sessions.holds(mark)  # the file opens no door
-    path.write_text(json.dumps({mark: time.time() - 1}))
-    assert not Sessions(path).holds(secret)
-    assert stored[mark] <= time.time() + LIFETIME
-    path.write_text("damaged")
-    assert not Sessions(path).holds(secret)
+def test_a_session_ends_with_its_server() -> None:
+    """What a tab sends after the server stopped opens nothing in the next one."""
+    first = Sessions()
+    secret = first.open(first.token)
+    assert first.holds(secret)
+    assert not Sessions().holds(secret)
+    assert not Sessions().holds(None)
+    assert not Sessions().holds("")
+
+
+def test_signing_out_and_a_new_link(locked: Any) -> None:
+    assert locked.enter(locked.sessions.token).status_code == 200
+    locked.client.headers.update(locked.own)
+    token = locked.post("/api/session/link").json()["token"]
+    other = locked.stranger(**locked.own)
+    second = other.post("/api/session", json={"token": token}).json()["session"]
+    assert locked.client.delete("/api/session").status_code == 200
+    assert locked.client.get("/api/jobs").status_code == 401
+    assert other.get("/api/jobs", headers={"X-Sfumato-Session": second}).status_code == 200
+
+
+def test_a_ticket_is_good_for_one_path_and_once(site: Any, release: dict[str, Any]) -> None:
+    path = f"/api/jobs/{release['id']}/release.zip"
+    stranger = site.stranger()
+
+    def ticket() -> str:
+        return str(site.post("/api/tickets", path=path).json()["ticket"])
+
+    one = ticket()
+    assert stranger.get(path, params={"ticket": one}).status_code == 200
+    assert stranger.get(path, params={"ticket": one}).status_code == 401
+    assert stranger.get("/api/jobs", params={"ticket": ticket()}).status_code == 401
+    assert stranger.get(path, params={"ticket": "x"}).status_code == 401
+    assert site.post("/api/tickets", path="/api/state").status_code == 400
+    late = Sessions()
+    assert not late.takes(late.ticket("/a"), "/b")
 
 
 @pytest.mark.parametrize(
@@ -100,7 +115,7 @@ def test_sessions_are_kept_hashed_and_survive_a_restart(tmp_path: Path) -> None:
 )
 def test_foreign_host(site: Any, host: str) -> None:
     headers = {"Host": host.format(site.port)}
-    for path in ("/", "/api/jobs", "/static/app.js", "/?token=x"):
+    for path in ("/", "/api/jobs", "/static/app.js"):
         assert site.client.get(path, headers=headers).status_code == 403, path
 
 
@@ -134,7 +149,7 @@ def test_cross_site_post(site: Any, changed: dict[str, Any]) -> None:
         if value is not None
     }
     before = site.client.get("/api/jobs").json()
-    client = site.stranger(Cookie=site.cookie)
+    client = site.stranger(**{"X-Sfumato-Session": site.secret})
     for method, path in (
         ("POST", "/api/jobs"),
         ("POST", "/api/tables"),
@@ -150,7 +165,7 @@ def test_cross_site_post(site: Any, changed: dict[str, Any]) -> None:
 
 def test_a_form_cannot_post(site: Any) -> None:
     """What a form on another page could send at most: no own header, a simple content type."""
-    client = site.stranger(Cookie=site.cookie)
+    client = site.stranger(**{"X-Sfumato-Session": site.secret})
     answer = client.post("/api/jobs", data={"kind": "publish"}, headers={"Origin": "null"})
     assert answer.status_code == 403
 
@@ -182,18 +197,6 @@ def test_headers_of_every_answer(site: Any, path: str) -> None:
         assert headers["cross-origin-resource-policy"] == "same-origin"
         assert headers["referrer-policy"] == "no-referrer"
         assert "server" not in headers
-
-
-def test_a_link_from_elsewhere_still_opens_the_page(locked: Any) -> None:
-    """The strict cookie does not follow a redirect that another site began."""
-    answer = locked.client.get(
-        "/",
-        params={"token": locked.sessions.token},
-        headers={"Sec-Fetch-Site": "cross-site"},
-    )
-    assert answer.status_code == 200
-    assert 'content="0;url=/"' in answer.text
-    assert locked.client.get("/api/jobs").status_code == 200
 
 
 def test_static_files_are_named_one_by_one(site: Any) -> None:

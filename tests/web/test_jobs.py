@@ -243,7 +243,7 @@ def test_cancel_two_jobs_and_a_restart(
         time.sleep(0.05)
     assert not any(map(alive, workers))
 
-    again = program(large, cookies=server.client.cookies, port=int(server.port))
+    again = program(large, port=int(server.port))
     found = {job["id"]: job for job in again.client.get("/api/jobs").json()}
     assert found[last["id"]]["state"] == "failed"
     assert "server stopped" in found[last["id"]]["error"]
@@ -284,7 +284,7 @@ def test_who_leaves_stops_the_work(
 
 def test_old_uploads_are_forgotten_unless_a_job_uses_them(locked: Any) -> None:
     site = locked
-    assert site.client.get("/", params={"token": site.sessions.token}).status_code == 303
+    assert site.enter(site.sessions.token).status_code == 200
     site.client.headers.update(site.own)
     content = b"age,disease\n" + b"30,flu\n41,ulcer\n" * 20
     kept, lost = (

@@ -42,7 +42,8 @@ def test_a_body_that_never_ends(site: Any, monkeypatch: pytest.MonkeyPatch) -> N
     raw = _connect(site)
     raw.sendall(
         f"POST /api/jobs HTTP/1.1\r\nHost: 127.0.0.1:{site.port}\r\nOrigin: {site.base}\r\n"
-        f"X-Sfumato: 1\r\nCookie: {site.cookie}\r\nContent-Length: 100\r\n\r\n{{".encode()
+        f"X-Sfumato: 1\r\nX-Sfumato-Session: {site.secret}\r\nContent-Length: 100\r\n\r\n"
+        "{".encode()
     )
     assert _closed(raw).startswith(b"HTTP/1.1 408")
 
@@ -56,7 +57,7 @@ def test_many_silent_connections_do_not_lock_others_out(
     end = time.monotonic() + 30
     while time.monotonic() < end:
         try:
-            if site.stranger().get("/").status_code == 401:
+            if site.stranger().get("/").status_code == 200:
                 break
         except OSError:
             pass

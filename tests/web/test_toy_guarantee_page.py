@@ -22,7 +22,7 @@ def toys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_page_walks_with_a_toy(toys: None, locked: Any) -> None:
     site = locked
-    assert site.client.get("/", params={"token": site.sessions.token}).status_code == 303
+    assert site.enter(site.sessions.token).status_code == 200
     site.client.headers.update(site.own)
 
     promises = {told["name"]: told for told in site.client.get("/api/state").json()["promises"]}

@@ -41,7 +41,7 @@ def test_ten_gigabytes_are_refused_before_they_are_sent(site: Any) -> None:
     with socket.create_connection(("127.0.0.1", int(site.port)), timeout=30) as raw:
         raw.sendall(
             f"PUT /api/uploads?name=a.csv HTTP/1.1\r\nHost: 127.0.0.1:{site.port}\r\n"
-            f"Origin: {site.base}\r\nX-Sfumato: 1\r\nCookie: {site.cookie}\r\n"
+            f"Origin: {site.base}\r\nX-Sfumato: 1\r\nX-Sfumato-Session: {site.secret}\r\n"
             f"Content-Length: {10 * 10**9}\r\n\r\n".encode()
         )
         answer = b"".join(iter(lambda: raw.recv(4096), b"")).decode()

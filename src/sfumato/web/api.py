@@ -19,6 +19,7 @@ from sfumato.web.answers import Refusal, answer
 from sfumato.web.bodies import read_object, save_body
 from sfumato.web.jobs import Jobs
 from sfumato.web.places import Roots, check_name, stamp
+from sfumato.web.sessions import Sessions
 from sfumato.web.state import (
     StateFolder,
     is_identifier,
@@ -42,6 +43,7 @@ class Services:
     roots: Roots
     workers: Workers
     jobs: Jobs
+    sessions: Sessions
     upload_limit: int
     timeout: float
     _promises: list[dict[str, Any]] | None = None
@@ -174,6 +176,14 @@ async def choose_table(request: Request) -> Response:
     kept = {"path": str(path), "label": label, "stamp": before, "shown": shown, "options": reads}
     write_json(services.state.file("tables", identifier), kept)
     return answer(shown)
+
+
+async def forget_table(request: Request) -> Response:
+    """Remove a table's upload and every count of it, at once; releases stay."""
+    services = services_of(request)
+    kept = services.kept("tables", request.path_params["id"])
+    services.jobs.forget_table(Path(kept["path"]))
+    return answer({})
 
 
 async def show_table(request: Request) -> Response:

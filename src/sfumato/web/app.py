@@ -15,7 +15,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from sfumato.errors import SfumatoError
-from sfumato.web import api, jobs_api, pages
+from sfumato.web import api, jobs_api, pages, session_api
 from sfumato.web.answers import Refusal, problem
 from sfumato.web.guard import Guard
 from sfumato.web.jobs import Jobs
@@ -49,7 +49,7 @@ def build(
         workers = Workers(state, settings.memory_limit)
         jobs = Jobs(state, workers, settings.jobs)
         app.state.services = api.Services(
-            state, roots, workers, jobs, settings.upload_limit, settings.timeout
+            state, roots, workers, jobs, sessions, settings.upload_limit, settings.timeout
         )
         jobs.forget_unused()
         workers.warm_up()
@@ -64,11 +64,16 @@ def build(
             Route("/", pages.index, methods=["GET"]),
             Route("/static/{name}", pages.static, methods=["GET"]),
             Route("/vendor/{name}", pages.vendored, methods=["GET"]),
+            Route("/api/session", session_api.sign_in, methods=["POST"]),
+            Route("/api/session", session_api.sign_out, methods=["DELETE"]),
+            Route("/api/session/link", session_api.new_link, methods=["POST"]),
+            Route("/api/tickets", session_api.new_ticket, methods=["POST"]),
             Route("/api/state", api.show_state, methods=["GET"]),
             Route("/api/files", api.show_files, methods=["GET"]),
             Route("/api/uploads", api.take_upload, methods=["PUT"]),
             Route("/api/tables", api.choose_table, methods=["POST"]),
             Route("/api/tables/{id}", api.show_table, methods=["GET"]),
+            Route("/api/tables/{id}", api.forget_table, methods=["DELETE"]),
             Route("/api/tables/{id}/roles", api.give_roles, methods=["POST"]),
             Route("/api/profiles/{id}", api.show_profile, methods=["GET"]),
             Route("/api/predict", api.predict, methods=["POST"]),
@@ -93,8 +98,7 @@ def build(
         },
         lifespan=life,
     )
-    port = hosts[0].rpartition(":")[2]
-    return Guard(inside, sessions, hosts, f"sfumato-{port}")
+    return Guard(inside, sessions, hosts)
 
 
 async def _refusal(request: Request, error: Exception) -> Response:

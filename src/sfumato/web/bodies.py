@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,8 @@ async def save_body(request: Request, path: Path, limit: int) -> int:
     if stated is not None and stated.isdecimal() and int(stated) > free:
         raise Refusal(413, "There is not enough room on the server's disk for this file.")
     written = 0
-    with path.open("xb") as file:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
         async for piece in _pieces(request, min(limit, max(free, 0))):
             file.write(piece)
             written += len(piece)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from http.cookies import CookieError, SimpleCookie
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sfumato.web.answers import problem
-from sfumato.web.sessions import LIFETIME, Sessions
+from sfumato.web.sessions import HEADER, Sessions
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -27,28 +26,18 @@ HEADERS = {
     "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
     "Cache-Control": "no-store",
 }
-# a link from elsewhere: the session's cookie would not follow a redirect, so the page goes itself
-_ONWARD = (
-    "<!doctype html><html lang=en><meta charset=utf-8><title>sfumato</title>"
-    '<meta http-equiv="refresh" content="0;url=/"><p><a href="/">Open the page</a></p></html>'
-)
-_NO_SESSION = (
+NO_SESSION = (
     "This page needs the address that 'sfumato serve' printed: it holds a token that is good once. "
-    "Stop the server and start it again for a new one."
+    "Open another tab from a page that is open, with *New link*, or start the server again."
 )
-
-
-def _no_session(path: str) -> Response:
-    if path.startswith("/api/"):
-        return problem(401, _NO_SESSION)
-    return PlainTextResponse(_NO_SESSION + "\n", 401, {"Connection": "close"})
+OPEN = ("/static/", "/vendor/")  # the program's own files, which hold nothing of anybody
 
 
 class Guard:
     """ASGI middleware; nothing behind it is reached by a request that it does not know."""
 
-    def __init__(self, app: ASGIApp, sessions: Sessions, hosts: Sequence[str], cookie: str) -> None:
-        self._app, self._sessions, self._cookie = app, sessions, cookie
+    def __init__(self, app: ASGIApp, sessions: Sessions, hosts: Sequence[str]) -> None:
+        self._app, self._sessions = app, sessions
         self._hosts = frozenset(host.lower() for host in hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -87,36 +76,17 @@ class Guard:
             or headers.get("x-sfumato") != "1"
         ):
             return problem(403, "Only the page of this server may change anything here.")
-        request = Request(scope)
-        token = request.query_params.get("token")
-        if method == "GET" and scope["path"] == "/" and token is not None:
-            return self._entry(token, site)
-        if method == "GET" and scope["path"] != "/" and site not in (None, "same-origin", "none"):
+        path = scope["path"]
+        if method == "GET" and path != "/" and site not in (None, "same-origin", "none"):
             return problem(403, "Only the page of this server may ask for this.")
-        if not self._sessions.holds(self._secret(headers)):
-            return _no_session(scope["path"])
-        return None
-
-    def _entry(self, token: str, site: str | None) -> Response:
-        """The token turns into a session, once."""
-        secret = self._sessions.open(token)
-        if secret is None:
-            return _no_session("/")
-        response: Response
-        if site in (None, "none", "same-origin"):
-            response = RedirectResponse("/", 303)
-        else:
-            response = HTMLResponse(_ONWARD)
-        response.set_cookie(
-            self._cookie, secret, max_age=LIFETIME, httponly=True, samesite="strict", path="/"
-        )
-        return response
-
-    def _secret(self, headers: Headers) -> str | None:
-        jar: SimpleCookie = SimpleCookie()
-        try:
-            jar.load(headers.get("cookie", ""))
-        except CookieError:
+        if method == "GET" and (path == "/" or path.startswith(OPEN)):
             return None
-        found = jar.get(self._cookie)
-        return None if found is None else found.value
+        if (method, path) == ("POST", "/api/session"):
+            return None  # where a token turns into a session
+        ticket = Request(scope).query_params.get("ticket")
+        if method == "GET" and ticket is not None:
+            taken = self._sessions.takes(ticket, path)
+            return None if taken else problem(401, "This link was used, or is too old. Try again.")
+        if not self._sessions.holds(headers.get(HEADER)):
+            return problem(401, NO_SESSION)
+        return None

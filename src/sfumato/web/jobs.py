@@ -109,6 +109,17 @@ class Jobs:
                 if not used and path.stat().st_mtime < before:
                     remove(path)
 
+    def forget_table(self, path: Path) -> None:
+        """Remove the upload at this path, if it is one, and everything that was counted of it."""
+        uploads = self._state.path / "uploads"
+        if path.is_relative_to(uploads):
+            remove(uploads / path.relative_to(uploads).parts[0])
+        for room in ("tables", "profiles"):
+            for file in list((self._state.path / room).glob("*.json")):
+                kept = read_json(file) or {}
+                if kept.get("declared", kept).get("path") == str(path):
+                    remove(file)
+
     def all(self) -> list[Job]:
         """The newest first."""
         return sorted(self._jobs.values(), key=lambda job: job.created, reverse=True)
@@ -190,6 +201,11 @@ class Jobs:
         job = await self.cancel(identifier)
         self._jobs.pop(job.id, None)
         remove(self.folder(job))
+        raw = job.given.get("table", {}).get("path")
+        others = {each.given.get("table", {}).get("path") for each in self._jobs.values()}
+        uploaded = raw is not None and Path(raw).is_relative_to(self._state.path / "uploads")
+        if uploaded and raw not in others:  # the last job of a raw copy takes it along
+            self.forget_table(Path(raw))
         self._wake(job.id)
 
     async def watch(self, identifier: object) -> AsyncIterator[Job | None]:

@@ -25,13 +25,20 @@ class PatientProtocol(H11Protocol):
     """HTTP whose clients must come to the point: a connection without a request is closed."""
 
     _deadline: asyncio.TimerHandle | None = None
+    _made = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self._made = self.loop.time()
         if len(self.connections) > MOST_CONNECTIONS:
-            transport.abort()
-            return
+            self._make_room()
         self._deadline = self.loop.call_later(HEADER_PATIENCE, self._give_up)
+
+    def _make_room(self) -> None:
+        """Of connections that ask nothing, the oldest goes: idle ones must lock nobody out."""
+        idle = [each for each in self.connections if isinstance(each, PatientProtocol)]
+        idle = [each for each in idle if each.cycle is None or each.cycle.response_complete]
+        min(idle, key=lambda each: each._made, default=self).transport.abort()
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
@@ -120,11 +127,11 @@ def serve(
     """Serve until interrupted. `ready` is told the address with its token once it works."""
     state = StateFolder(settings.state)
     try:
-        sessions = Sessions(state.path / "sessions.json")
+        sessions = Sessions()
         host, port = sock.getsockname()[:2]
         address = Address(host, port)
         app = build(settings, sessions, state, address.names)
-        entry = f"http://{address.netloc}/?token={sessions.token}"
+        entry = f"http://{address.netloc}/#token={sessions.token}"
         Server(app, lambda: ready(entry)).run(sockets=[sock])
     finally:
         state.close()

@@ -1,61 +1,84 @@
-"""Who may use the page: one token, good once, turns a browser into a session."""
+"""Who may use the page: a token, good once, turns a tab into a session of this run of the server.
+
+A session's secret lives in the tab and travels in a header of the page's own requests. No cookie
+holds it: browsers send cookies to whatever listens at any port of a machine. Nothing of it lies on
+disk, so that what a tab sends after the server stopped opens no door.
+"""
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 import time
-from pathlib import Path
 
-from sfumato.web.state import read_json, write_json
-
-LIFETIME = 7 * 24 * 3600  # seconds; a forgotten browser is locked out after a week
+LIFETIME = 7 * 24 * 3600  # seconds; a forgotten tab is locked out after a week
+HEADER = "x-sfumato-session"
 MOST_SESSIONS = 100
+TICKET = 60  # seconds that a download may wait to begin
+_MOST_TICKETS = 1000
 
 
 class Sessions:
-    """The sessions that are open. Only their hashes lie on disk: the file opens no door."""
+    """The open sessions, and tickets for what a tab can only fetch by its address.
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    >>> sessions = Sessions()
+    >>> secret = sessions.open(sessions.token)
+    >>> sessions.holds(secret), sessions.token is None
+    (True, True)
+    >>> sessions.close(secret)
+    >>> sessions.holds(secret)
+    False
+    """
+
+    def __init__(self) -> None:
         self._token: str | None = secrets.token_urlsafe(32)
-        stored = read_json(path)
-        now = time.time()
         self._ends: dict[str, float] = {}
-        if isinstance(stored, dict):
-            self._ends = {
-                str(mark): float(end)
-                for mark, end in stored.items()
-                if isinstance(end, (int, float)) and end > now
-            }
+        self._tickets: dict[str, tuple[str, float]] = {}
 
     @property
     def token(self) -> str | None:
         """The token that nobody has used yet."""
         return self._token
 
-    def open(self, token: str) -> str | None:
+    def renew(self) -> str:
+        """A new token, for another tab; the last one, if nobody used it, is good no more."""
+        self._token = secrets.token_urlsafe(32)
+        return self._token
+
+    def open(self, token: str | None) -> str | None:
         """A new session's secret for the right token; None for a wrong or used one."""
         known = self._token or secrets.token_urlsafe(32)
-        right = secrets.compare_digest(token.encode(), known.encode())
+        right = secrets.compare_digest((token or "").encode(), known.encode())
         if not right or self._token is None:
             return None
         self._token = None
         secret = secrets.token_urlsafe(32)
-        self._ends[_mark(secret)] = time.time() + LIFETIME
+        self._ends[secret] = time.monotonic() + LIFETIME
         newest = sorted(self._ends.items(), key=lambda pair: pair[1])[-MOST_SESSIONS:]
         self._ends = dict(newest)
-        write_json(self._path, self._ends)
         return secret
 
     def holds(self, secret: str | None) -> bool:
         """Whether this is the secret of an open session."""
-        if not secret:
-            return False
-        # the hash is looked up, not the secret: how long that takes tells nothing about it
-        end = self._ends.get(_mark(secret))
-        return end is not None and end > time.time()
+        found = False
+        for known, end in self._ends.items():  # all of them, each in constant time
+            same = secrets.compare_digest((secret or "").encode(), known.encode())
+            found |= same and end > time.monotonic()
+        return found
 
+    def close(self, secret: str | None) -> None:
+        """Sign out."""
+        self._ends.pop(secret or "", None)
 
-def _mark(secret: str) -> str:
-    return hashlib.sha256(secret.encode()).hexdigest()
+    def ticket(self, path: str) -> str:
+        """What lets one request for a path pass without a session, once and soon."""
+        now = time.monotonic()
+        alive = [pair for pair in self._tickets.items() if pair[1][1] > now]
+        self._tickets = dict(alive[-_MOST_TICKETS:])
+        made = secrets.token_urlsafe(32)
+        self._tickets[made] = (path, now + TICKET)
+        return made
+
+    def takes(self, ticket: str, path: str) -> bool:
+        """Whether a ticket is good for this path; after that it is good for nothing."""
+        wanted, end = self._tickets.pop(ticket, ("", 0.0))
+        return wanted == path and end > time.monotonic()

@@ -1,6 +1,5 @@
 """What the server keeps on disk, in one folder that only its owner may enter.
 
-sessions.json        hashes of the sessions that may use the page
 uploads/ID/          one uploaded file each
 tables/ID.json       where a chosen table is, and what was seen of it
 profiles/ID.json     the roles of its columns, and the counts that planning needs

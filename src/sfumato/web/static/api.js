@@ -23,8 +23,43 @@ function failure(status, text) {
   return new ApiError(message, status, answer);
 }
 
+const KEPT = "sfumato-session"; // of this tab and this origin; no other port is sent it
+let session = sessionStorage.getItem(KEPT);
+
+/** Turn the token in the address into this tab's session. */
+export async function signIn() {
+  const [, token] = location.hash.match(/^#token=(.+)$/) ?? [];
+  if (!token) return;
+  history.replaceState(null, "", "#/");
+  session = null;
+  session = (await call("POST", "/api/session", { body: { token } })).session;
+  sessionStorage.setItem(KEPT, session);
+}
+
+export async function signOut() {
+  await call("DELETE", "/api/session");
+  session = null;
+  sessionStorage.clear();
+}
+
+/** An address that opens the page in another tab, once. */
+export async function newLink() {
+  const { token } = await call("POST", "/api/session/link");
+  return `${location.origin}/#token=${token}`;
+}
+
+/** The address of what the browser has to fetch by itself, good once. */
+export async function ticketed(path) {
+  const { ticket } = await call("POST", "/api/tickets", { body: { path } });
+  return `${path}?ticket=${segment(ticket)}`;
+}
+
+function own() {
+  return session ? { "X-Sfumato-Session": session } : {};
+}
+
 async function call(method, path, { body, signal } = {}) {
-  const headers = { Accept: "application/json" };
+  const headers = { Accept: "application/json", ...own() };
   if (method !== "GET") headers["X-Sfumato"] = "1";
   if (body !== undefined) headers["Content-Type"] = "application/json";
   let response;
@@ -34,7 +69,7 @@ async function call(method, path, { body, signal } = {}) {
       headers,
       body: body === undefined ? undefined : JSON.stringify(body),
       signal,
-      credentials: "same-origin",
+      credentials: "omit",
       cache: "no-store",
     });
   } catch (error) {
@@ -66,6 +101,7 @@ export function upload(file, onProgress) {
   const done = new Promise((resolve, reject) => {
     request.open("PUT", `/api/uploads?name=${segment(file.name)}`);
     request.setRequestHeader("X-Sfumato", "1");
+    for (const [name, value] of Object.entries(own())) request.setRequestHeader(name, value);
     request.setRequestHeader("Content-Type", "application/octet-stream");
     request.upload.onprogress = (event) =>
       event.lengthComputable && onProgress(event.loaded / event.total);
@@ -88,15 +124,30 @@ export function upload(file, onProgress) {
 
 export const finished = (job) => ["done", "failed", "cancelled"].includes(job.state);
 
+/** Read what a stream of events tells, one after the other, until it ends. */
+async function stream(path, signal, take) {
+  const response = await fetch(path, { headers: own(), signal, credentials: "omit" });
+  if (!response.ok) throw failure(response.status, await response.text());
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let text = "";
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    const parts = (text + value).split("\n\n");
+    text = parts.pop();
+    for (const part of parts) if (part.startsWith("data: ")) take(JSON.parse(part.slice(6)));
+  }
+}
+
 /** Follow a job until it has finished; returns a function that stops following. `onAway` is called
  * while the server does not answer. */
 export function watch(id, onJob, onAway) {
-  let events = null;
+  const control = new AbortController();
   let timer = null;
   let stopped = false;
   const stop = () => {
     stopped = true;
-    events?.close();
+    control.abort();
     clearTimeout(timer);
   };
   const take = (job) => {
@@ -104,21 +155,17 @@ export function watch(id, onJob, onAway) {
     if (finished(job)) stop();
     onJob(job);
   };
-  const poll = async () => {
+  const follow = async () => {
     try {
-      take(await get(`/api/jobs/${segment(id)}`));
+      await stream(`/api/jobs/${segment(id)}/events`, control.signal, take);
     } catch (error) {
+      if (stopped) return;
       if (error.status === 404) stop();
+      else onAway();
     }
-    if (!stopped) timer = setTimeout(poll, 1500);
+    // a server that restarts, or a stream that broke off, is tried again
+    if (!stopped) timer = setTimeout(follow, 1500);
   };
-  events = new EventSource(`/api/jobs/${segment(id)}/events`);
-  events.onmessage = (event) => take(JSON.parse(event.data));
-  events.onerror = () => {
-    if (stopped) return;
-    onAway();
-    // a server that restarts is tried again by the browser; one that refuses is asked now and then
-    if (events.readyState === EventSource.CLOSED) poll();
-  };
+  follow();
   return stop;
 }

@@ -1,6 +1,6 @@
 // The shell: which page the address names, the steps above it, the limits beside it.
 
-import { get, serverState, finished } from "./api.js";
+import { finished, get, newLink, serverState, signIn, signOut } from "./api.js";
 import { announce, h, problem, put } from "./dom.js";
 import { showColumns } from "./page-columns.js";
 import { showJob } from "./page-job.js";
@@ -180,6 +180,10 @@ window.addEventListener("beforeprint", () => {
 window.addEventListener("afterprint", foldLimits);
 foldLimits();
 window.addEventListener("hashchange", () => {
+  if (location.hash.startsWith("#token=")) {
+    begin();
+    return;
+  }
   show();
   countRunning();
 });
@@ -189,5 +193,32 @@ document.querySelector(".skip").addEventListener("click", (event) => {
   event.preventDefault(); // the address belongs to the pages
   main.focus();
 });
-show();
-countRunning();
+document.getElementById("sign-out").addEventListener("click", async () => {
+  try {
+    await signOut();
+  } finally {
+    leave?.();
+    put(main, h("h1", { tabindex: "-1" }, "Signed out"), h("p", null, "This tab can be closed."));
+    main.querySelector("h1").focus();
+  }
+});
+document.getElementById("new-link").addEventListener("click", async () => {
+  const box = document.getElementById("link");
+  try {
+    put(box, "Good once, in another tab: ", h("code", null, await newLink()));
+  } catch (error) {
+    put(box, problem(error));
+  }
+});
+
+async function begin() {
+  try {
+    await signIn();
+  } catch (error) {
+    put(main, h("h1", { tabindex: "-1" }, "This cannot be shown"), problem(error));
+    return;
+  }
+  show();
+  countRunning();
+}
+begin();

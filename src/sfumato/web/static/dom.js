@@ -48,6 +48,17 @@ export function freshId(stem) {
 }
 
 /** Say something to screen readers without moving the focus. */
+/** A link to what needs a ticket: asked for when it is followed. */
+export function ticketLink(ticket, path, attributes, text) {
+  const follow = async (event) => {
+    event.preventDefault();
+    const address = await ticket(path);
+    if (attributes.target === "_blank") window.open(address, "_blank", "noopener");
+    else location.assign(address);
+  };
+  return h("a", { ...attributes, href: path, onclick: follow }, text);
+}
+
 export function announce(text) {
   const live = document.getElementById("live");
   if (live.textContent === text) live.textContent = "";

@@ -1,8 +1,8 @@
 // Does a release hold? The audit's checks and what attacks reach.
 
-import { finished, get, post, segment } from "./api.js";
+import { finished, get, post, segment, ticketed } from "./api.js";
 import { attackChart } from "./charts.js";
-import { h, notice, problem, put, table } from "./dom.js";
+import { h, notice, problem, put, table, ticketLink } from "./dom.js";
 import { legend } from "./figures.js";
 import { figure, percent, plural } from "./format.js";
 import { jobProgress } from "./progress.js";
@@ -82,14 +82,10 @@ export function evidenceBox(job) {
       h(
         "p",
         { class: "actions" },
-        h(
-          "a",
-          {
-            class: "button",
-            href: `/api/jobs/${segment(now.id)}/report`,
-            target: "_blank",
-            rel: "noopener",
-          },
+        ticketLink(
+          ticketed,
+          `/api/jobs/${segment(now.id)}/report`,
+          { class: "button", target: "_blank", rel: "noopener" },
           "Open the report",
         ),
         " ",

@@ -1,6 +1,6 @@
 // Step 2: what each column holds, and which role it has. Nothing has a role until it is given one.
 
-import { get, post, segment } from "./api.js";
+import { get, post, remove, segment } from "./api.js";
 import { ROLES, columnCard, names } from "./column-card.js";
 import { announce, h, notice, problem, put } from "./dom.js";
 import { plural } from "./format.js";
@@ -53,6 +53,17 @@ export async function showColumns(page) {
     missing.box.hidden = !found.columns.some(
       (column) => draft.roles[column.name] === "sensitive" && column.nulls > 0,
     );
+  }
+
+  /** The upload and every count of it go at once; releases stay. */
+  async function forget() {
+    try {
+      await remove(`/api/tables/${segment(page.id)}`);
+      sessionStorage.removeItem(draftName(page.id));
+      location.hash = "#/";
+    } catch (error) {
+      put(trouble, problem(error));
+    }
   }
 
   function filter() {
@@ -159,6 +170,7 @@ export async function showColumns(page) {
         "p",
         { class: "actions onward" },
         h("button", { type: "submit", class: "main" }, "Continue to the promise"),
+        h("button", { type: "button", class: "link", onclick: forget }, "Forget this table"),
       ),
     ),
   );

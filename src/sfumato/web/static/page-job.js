@@ -1,7 +1,7 @@
 // A job: on its way, or what became of it.
 
-import { finished, get, segment, serverState } from "./api.js";
-import { h, notice, put, table } from "./dom.js";
+import { finished, get, segment, serverState, ticketed } from "./api.js";
+import { h, notice, put, table, ticketLink } from "./dom.js";
 import { moment, percent } from "./format.js";
 import { jobProgress } from "./progress.js";
 import { releaseView } from "./release.js";
@@ -107,14 +107,10 @@ export async function showJob(page) {
       h(
         "p",
         { class: "actions" },
-        h(
-          "a",
-          {
-            class: "button main",
-            href: `/api/jobs/${segment(now.id)}/report`,
-            target: "_blank",
-            rel: "noopener",
-          },
+        ticketLink(
+          ticketed,
+          `/api/jobs/${segment(now.id)}/report`,
+          { class: "button main", target: "_blank", rel: "noopener" },
           "Open the full comparison",
         ),
         back ? h("a", { class: "button", href: back }, "Back to the promise") : null,

@@ -1,8 +1,8 @@
 // A release: its promise, the download, the evidence, and questions to it.
 
-import { remove, segment } from "./api.js";
+import { remove, segment, ticketed } from "./api.js";
 import { askBox } from "./ask.js";
-import { h, problem, put } from "./dom.js";
+import { h, problem, put, ticketLink } from "./dom.js";
 import { evidenceBox } from "./evidence.js";
 import { bytes, moment, plural } from "./format.js";
 
@@ -70,9 +70,10 @@ export async function releaseView(page, job, back) {
       h(
         "p",
         { class: "actions" },
-        h(
-          "a",
-          { class: "button main", href: `/api/jobs/${segment(job.id)}/release.zip`, download: "" },
+        ticketLink(
+          ticketed,
+          `/api/jobs/${segment(job.id)}/release.zip`,
+          { class: "button main" },
           "Download the release",
         ),
         back ? h("a", { class: "button", href: back }, "Back to the promise") : null,

@@ -1,0 +1,67 @@
+"""What is deleted is gone: raw copies, tables and counts, at once; idle sockets lock nobody out."""
+
+from __future__ import annotations
+
+import socket
+import stat
+from pathlib import Path
+from typing import Any
+
+CSV = "age,disease\n" + "".join(f"{k % 50},raw-value-{k % 7}\n" for k in range(400))
+ROLES = {"age": "quasi", "disease": "sensitive"}
+
+
+def uploaded(site: Any) -> dict[str, Any]:
+    sent = site.client.put("/api/uploads", params={"name": "people.csv"}, content=CSV.encode())
+    assert sent.status_code == 200, sent.text
+    found: dict[str, Any] = site.post("/api/tables", source=sent.json()["source"]).json()
+    return found
+
+
+def holding(state: Path, text: bytes) -> list[str]:
+    """Files outside jobs that hold a raw value."""
+    rooms = ("uploads", "tables", "profiles", "temp")
+    files = [file for room in rooms for file in (state / room).rglob("*") if file.is_file()]
+    return [str(file) for file in files if text in file.read_bytes()]
+
+
+def test_uploads_are_private(site: Any) -> None:
+    table = uploaded(site)
+    files = [file for file in (site.state / "uploads").rglob("*") if file.is_file()]
+    assert files
+    assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
+    site.client.delete(f"/api/tables/{table['table']}")
+
+
+def test_a_table_is_forgotten_at_once(site: Any) -> None:
+    table = uploaded(site)
+    given = site.post(f"/api/tables/{table['table']}/roles", roles=ROLES)
+    assert given.status_code == 200, given.text
+    assert holding(site.state, b"raw-value-3")
+    assert site.client.delete(f"/api/tables/{table['table']}").status_code == 200
+    assert holding(site.state, b"raw-value-3") == []
+    assert site.client.get(f"/api/tables/{table['table']}").status_code == 404
+    assert site.client.get(f"/api/profiles/{given.json()['profile']}").status_code == 404
+
+
+def test_the_last_job_of_an_upload_takes_it_along(site: Any) -> None:
+    table = uploaded(site)
+    profile = site.post(f"/api/tables/{table['table']}/roles", roles=ROLES).json()["profile"]
+    asked = {"kind": "publish", "profile": profile, "guarantee": "l-diversity(2)"}
+    jobs = [site.wait(site.start(**asked)) for _ in range(2)]
+    assert site.client.delete(f"/api/jobs/{jobs[0]['id']}").status_code == 200
+    assert holding(site.state, b"raw-value-3")  # the other one may still be audited
+    assert site.client.delete(f"/api/jobs/{jobs[1]['id']}").status_code == 200
+    assert holding(site.state, b"raw-value-3") == []
+
+
+def test_idle_sockets_lock_nobody_out(site: Any) -> None:
+    idle: list[socket.socket] = []
+    place = ("127.0.0.1", int(site.port))
+    try:
+        idle += [socket.create_connection(place, 5) for _ in range(205)]
+        client = site.stranger(**{"X-Sfumato-Session": site.secret})
+        assert client.get("/api/jobs").status_code == 200
+    finally:
+        for each in idle:
+            each.close()
