@@ -87,7 +87,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What tests share is made once: `--dist loadgroup` keeps its users in one process.
 
-    Spark's start and its Java are dear: whoever needs it is slow.
+    Spark and PostgreSQL are dear: whoever needs them is slow.
     """
     for item in items:
         shared = getattr(getattr(item, "_fixtureinfo", None), "name2fixturedefs", {})
@@ -95,7 +95,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         server = next((name for name in STARTED_ONCE if name in shared), None)
         if server is not None:
             item.add_marker(pytest.mark.xdist_group(server))
-            if server == "spark":
+            if server in ("spark", "postgres"):
                 item.add_marker(pytest.mark.slow)
         elif "module" in scopes:
             item.add_marker(pytest.mark.xdist_group(str(item.path)))

@@ -166,6 +166,7 @@ def test_tables_all_shown_truly_fail(
     assert "agreement" in failing(table, cheated)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("guarantee", "mechanism"),
     [

@@ -30,6 +30,7 @@ def failed(data: Any, release: Path) -> set[str]:
     return {finding.check.name for finding in sf.audit(data, release).findings if not finding.holds}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chunk", range(2))
 def test_honest_releases_hold(tmp_path: Path, people: Any, chunk: int) -> None:
     """60 seeds in all; everything holds but the randomness, which was seeded.

@@ -129,6 +129,7 @@ def digest(folder: Path) -> str:
     return content.hexdigest()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("way", "text"), pairs())
 def test_releases_repeat_stream_open_and_pass(tmp_path: Path, way: str, text: str) -> None:
     """Seeded runs repeat; streamed is whole; the release opens, fits its schema and is audited."""

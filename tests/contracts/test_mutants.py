@@ -829,6 +829,7 @@ def test_honest_releases_pass(releases: dict[str, Path], mechanism: str) -> None
     assert verdict.holds, str(verdict)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mechanism", "mutant"), MUTANTS, ids=[f"{way}-{m.__name__}" for way, m in MUTANTS]
 )

@@ -99,6 +99,7 @@ def test_advise(cli: Any, table: Path) -> None:
     assert cost.json["mechanisms"][0]["errors"][-1]["error"] > 0
 
 
+@pytest.mark.slow
 def test_compare(cli: Any, table: Path, tmp_path: Path) -> None:
     done = cli(
         "compare", table, *ROLES, "--candidate", f"{PROMISE} by coin", "--candidate",
@@ -112,6 +113,7 @@ def test_compare(cli: Any, table: Path, tmp_path: Path) -> None:
     assert other["mechanism"] == "local"
 
 
+@pytest.mark.slow
 def test_report_and_attack(cli: Any, table: Path, release: Path, tmp_path: Path) -> None:
     done = cli("report", release, "--table", table, "--out", tmp_path / "report")
     assert done.code == 0, done.err

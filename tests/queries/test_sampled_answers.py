@@ -74,6 +74,7 @@ def test_counts_of_quasi_columns_are_exact(tmp_path: Path) -> None:
     assert rows[0]["count_stderr"] == rows[0]["avg_zone_stderr"] == 0
 
 
+@pytest.mark.slow
 def test_answers_are_unbiased_and_their_intervals_hold(tmp_path: Path) -> None:
     # 30 releases × 5 values. Means within 4.5 standard errors (1 false alarm in 30,000); 150
     # answers with a coverage of 95 % fall below 90 % once in 100 seeds, and these are wider

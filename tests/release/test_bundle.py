@@ -47,6 +47,7 @@ for line in sys.stdin:
 """
 
 
+@pytest.mark.slow
 def test_killed_runs_leave_nothing_that_opens(tmp_path: Path, leftovers: Any) -> None:
     """kill -9 at 20 random moments, in both orders; then a run that finishes."""
     rng = np.random.default_rng(3)

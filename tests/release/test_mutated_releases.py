@@ -103,6 +103,7 @@ def answers(place: Path) -> list[Any]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_a_changed_manifest_is_refused_or_answers(name: str, tmp_path: Path) -> None:
     place = shutil.copytree(HERE / name, tmp_path / "release")

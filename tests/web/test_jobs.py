@@ -24,6 +24,8 @@ import sfumato as sf
 from sfumato.errors import DataError
 from sfumato.web.state import StateFolder
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -90,6 +90,7 @@ def test_the_download_has_a_harmless_name(
                              ("manifest.json", "records.parquet", "sensitive.parquet")]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_report_escapes_and_stands_alone(
     site: Any, hostile: tuple[str, dict[str, Any], list[Any]]
 ) -> None:
@@ -175,6 +176,7 @@ def test_questions_are_answered_after_all_that(site: Any, release: dict[str, Any
     ] or answer.json()["estimates"][0]["value"] == pytest.approx(2000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["f-privacy(@/etc/passwd)", "f-privacy(limits=@/etc/passwd)",
                                   "fine-rho-privacy(@/etc/passwd)"])  # fmt: skip
 def test_a_promise_cannot_read_a_file(site: Any, release: dict[str, Any], text: str) -> None:
