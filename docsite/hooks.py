@@ -16,15 +16,9 @@ sys.path.insert(0, str(ROOT))  # MkDocs loads this file by its path
 
 from docsite.command_line import command_line_page  # noqa: E402
 from docsite.gallery import make_gallery  # noqa: E402
+from docsite.navigation import BESIDE, navigation  # noqa: E402
 from docsite.python import python_page  # noqa: E402
 
-# files beside `docs` that are pages of the site, and what they are called there
-BESIDE = {
-    "CONTRIBUTING.md": "contributing.md",
-    "CHANGELOG.md": "changelog.md",
-    "SECURITY.md": "security.md",
-    "benchmarks/RESULTS.md": "measurements.md",
-}
 # files of the program that are published as they stand
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.py"))
 SCHEMA = "src/sfumato/release/manifest.schema.json"
@@ -34,6 +28,12 @@ PUBLISHED = {
 }
 VENDORED = ROOT / "docsite" / "vendor"
 LINK = re.compile(r"(\]\()([^)\s#]+)(#[^)\s]*)?(\))")
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Arrange the pages as the index does."""
+    config.nav = navigation()
+    return config
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:

@@ -16,6 +16,7 @@ pytest.importorskip("mkdocstrings", reason="mkdocstrings is not installed (extra
 import sfumato
 from docsite.command_line import command_line_page
 from docsite.doctests import fenced
+from docsite.navigation import navigation
 from docsite.python import python_page
 from sfumato.cli.app import app
 
@@ -46,7 +47,7 @@ def test_examples_in_docstrings_are_fenced() -> None:
 
 
 def test_every_document_is_in_the_navigation() -> None:
-    listed = set(re.findall(r"([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE))
+    listed = set(re.findall(r"'([\w/-]+\.md)'", repr(navigation())))
     pages = {str(path.relative_to(ROOT / "docs")) for path in (ROOT / "docs").rglob("*.md")}
     assert pages <= listed, sorted(pages - listed)
 
