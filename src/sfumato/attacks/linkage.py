@@ -33,7 +33,7 @@ class Linkage(Attack):
         if isinstance(view, RangesView):
             matches, shares = _in_ranges(view, targets)
         else:
-            matches, shares = _alike(view, targets)
+            matches, shares = linked_shares(view, targets)
         prior = view.prior
         shares = np.where(matches[:, None] > 0, shares, prior[None, :])
         values = pick(shares, prior, draws, "linkage ties")
@@ -41,7 +41,7 @@ class Linkage(Attack):
         return Guesses(values, sure, _risks(knowledge, targets, matches))
 
 
-def _alike(view: RecordsView | BucketsView, targets: People) -> tuple[IntArray, FloatArray]:
+def linked_shares(view: RecordsView | BucketsView, targets: People) -> tuple[IntArray, FloatArray]:
     """How many records have the target's quasi values, and the values they make likely."""
     from scipy.sparse import csr_array
 

@@ -17,7 +17,7 @@ import numpy as np
 from sfumato.attacks.calibration import calibrated
 from sfumato.attacks.intervals import Interval, above_constant, paired_difference, wilson
 from sfumato.attacks.people import People
-from sfumato.attacks.views import View
+from sfumato.attacks.views import BucketsView, View
 from sfumato.draws import BoolArray, Draws, IntArray
 from sfumato.operators.base import FloatArray
 from sfumato.release import Release
@@ -38,6 +38,7 @@ class Knowledge:
     people: People
     numeric: tuple[bool, ...] = ()  # which quasi columns are numeric
     ceilings: FloatArray | None = None  # per value, what the promise allows at most
+    others: tuple[BucketsView, ...] = ()  # further releases of the same people
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sfumato.attacks.corruption import Corruption
 from sfumato.attacks.definetti import DeFinetti
+from sfumato.attacks.intersection import Intersection
 from sfumato.attacks.linkage import Linkage
 from sfumato.attacks.linked import Linked
 from sfumato.attacks.naive_bayes import NaiveBayes
@@ -14,7 +15,8 @@ from sfumato.release import Release
 from sfumato.textform import split_call
 
 ATTACKS: dict[str, type[Attack]] = {
-    cls.name: cls for cls in (OwnRecord, Linked, NaiveBayes, DeFinetti, Corruption, Linkage)
+    cls.name: cls
+    for cls in (OwnRecord, Linked, NaiveBayes, DeFinetti, Corruption, Linkage, Intersection)
 }
 ALL = "all"
 

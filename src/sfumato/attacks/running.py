@@ -4,30 +4,32 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
 
+from sfumato.attacks.intersection import Intersection
 from sfumato.attacks.merged import mechanism_on_merged, merged_table
 from sfumato.attacks.people import People, common_keys, other_halves, read_people
 from sfumato.attacks.protocol import Attack, Knowledge, Outcome, guess_without, judge
 from sfumato.attacks.registry import ALL, attacks_for, parse_attack
 from sfumato.attacks.shown import MATCHES, Match, see_shown
-from sfumato.attacks.views import raw_view, view_of
+from sfumato.attacks.views import BucketsView, raw_view, view_of
 from sfumato.audits.case import raw_table
 from sfumato.draws import Draws, IntArray
 from sfumato.engines.publishing import publish
 from sfumato.errors import SfumatoError, UsageError
 from sfumato.guarantees import parse_guarantee
 from sfumato.operators.base import FloatArray
-from sfumato.release import Release
+from sfumato.release import BucketedRelease, Release
 from sfumato.scratch import scratch_space
 from sfumato.table import Table, is_number
 
 MOST_TARGETS = 10_000
+SEVERAL = "What the same attack reaches without the person is not computed for several releases."
 NOT_AGAIN = (
     "What the same attack reaches without the person is not known: another tool made the records."
 )
@@ -44,6 +46,7 @@ def attack(
     seed: int = 0,
     shown: Any = None,
     match: Match = "quasi",
+    others: Sequence[Release | str | Path] = (),
 ) -> list[Outcome]:
     """Attack a release and judge the guesses by the raw table; per column the best attack first.
 
@@ -52,7 +55,8 @@ def attack(
     (`sfumato.attacks.shown`), or else the raw `Table` itself, as if it had been given out. At most
     `targets` people, drawn at random, are attacked. `fresh` False leaves out the baseline without
     the person, which publishes two tables of the same size. The seed decides targets and ties; it
-    protects nobody and need not.
+    protects nobody and need not. `others` are further bucketed releases of the same people, for the
+    attack `intersection`.
 
     >>> import pyarrow as pa
     >>> from sfumato.table import read
@@ -76,6 +80,9 @@ def attack(
         opened = release if isinstance(release, Release) else Release(release)
         source = merged_table(raw_table(table, opened), opened)
     chosen = _chosen(attacks, Release if opened is None else type(opened))
+    further = [_bucketed(each) for each in others]
+    if further and not all(isinstance(each, Intersection) for each in chosen):
+        raise UsageError("Several releases are attacked with --attack intersection alone.")
     if column is not None and column not in source.sensitive:
         raise UsageError(
             f"{column!r} is not a sensitive column. Those are: {', '.join(source.sensitive)}."
@@ -86,15 +93,27 @@ def attack(
         people = read_people(source, name)
         if shown is None:
             knowledge = knowledge_of(people, opened, source)
-            others = FreshReleases.of(people, opened, source, draws) if fresh else FreshReleases()
+            baseline = FreshReleases(note=SEVERAL if further else None)
+            if fresh and not further:
+                baseline = FreshReleases.of(people, opened, source, draws)
+            views = [view_of(each, people) for each in further]
+            listed = tuple(view for view in views if isinstance(view, BucketsView))
+            knowledge = replace(knowledge, others=listed)
         else:
             people, view, note = see_shown(source, shown, match, people)
             knowledge = Knowledge(view, people, _numeric(people, source))
-            others = FreshReleases(note=" ".join(filter(None, (NOT_AGAIN, note))))
+            baseline = FreshReleases(note=" ".join(filter(None, (NOT_AGAIN, note))))
         aim = draws.choose("targets", len(people), min(targets, len(people)))
-        found = [_run(each, people, knowledge, aim, others, draws) for each in chosen]
+        found = [_run(each, people, knowledge, aim, baseline, draws) for each in chosen]
         outcomes += sorted(found, key=lambda outcome: -outcome.success.value)
     return outcomes
+
+
+def _bucketed(release: Release | str | Path) -> BucketedRelease:
+    opened = release if isinstance(release, Release) else Release(release)
+    if not isinstance(opened, BucketedRelease):
+        raise UsageError(f"{opened.where} does not list values by bucket: nothing to intersect.")
+    return opened
 
 
 def knowledge_of(people: People, release: Release | None, table: Table) -> Knowledge:

@@ -21,6 +21,7 @@ from sfumato.audits.dealing import check_dealing
 from sfumato.audits.findings import Finding, Result, Verdict
 from sfumato.audits.generalized import check_generalized
 from sfumato.audits.hidden import check_hidden_texts, check_odd_numbers, check_words
+from sfumato.audits.intersection import check_intersection
 from sfumato.audits.links import check_linked_people, check_links
 from sfumato.audits.order import check_order
 from sfumato.audits.parts import check_parts
@@ -100,6 +101,7 @@ def audit(
     previous_table: Any = None,
     key: str | None = None,
     receipt: str | Path | None = None,
+    other: Release | str | Path | None = None,
     progress: Progress = no_progress,
 ) -> Verdict:
     """Check a release against the raw table it was made from.
@@ -110,7 +112,8 @@ def audit(
     and the column `key` tell whose value changed meanwhile. With `receipt`, what `publish` kept to
     repeat the draws, the release is made again and compared record by record, which leaves nothing
     for the other checks to find. Where the `key` repeats, it is told what a person's records say
-    together.
+    together. With `other`, a further bucketed release of the same people, what both tell together
+    is held to the promise.
 
     >>> import tempfile, pyarrow as pa
     >>> from sfumato.engines.publishing import publish
@@ -126,10 +129,10 @@ def audit(
     named = table.key if key is None and isinstance(table, Table) else key
     before = None if previous is None else Before.of(previous, previous_table, named)
     if receipt is not None:
-        if trace is not None or before is not None:
+        if trace is not None or before is not None or other is not None:
             raise UsageError(
-                "With a receipt the release is made again as a whole. Leave --trace and --previous "
-                "out, or audit twice."
+                "With a receipt the release is made again as a whole. Leave --trace, --previous "
+                "and --with out, or audit twice."
             )
         return _replayed(table, opened, Receipt.read(receipt))
     case = AuditCase(raw_table(table, opened), opened, None if trace is None else str(trace))
@@ -147,6 +150,10 @@ def audit(
             progress("auditing", done, len(looks))
             found += look(case)
         found += check_repeated(case, named)
+    if other is not None:
+        further = other if isinstance(other, Release) else Release(other)
+        with reading_errors(case.table.source):
+            found += check_intersection(case, further)
     found += _unjudged(case, found)
     if before is not None:
         found += check_previous(case, before)

@@ -142,6 +142,12 @@ LINKED_PEOPLE = Check(
 DEALING = Check("dealing", "people dealt to buckets by anything but their value", _CHANCE)
 POSTERIOR = Check("posterior", "largest posterior of {about}", judges=True)
 
+INTERSECTION = Check(
+    "intersection",
+    "people whose {column} both releases together tell beyond the promise",
+    _DIFFERENCES,
+)
+
 # ranges and sets
 HANDED_OUT = Check("handed-out", "values handed out so that the promise can hold", _PUBLIC)
 VALUE_COUNTS = Check("value-counts", "published counts of {column}, off by")

@@ -65,6 +65,10 @@ def attack(
         str,
         typer.Option(help="Shown: people are found by their quasi columns, or row by row: row."),
     ] = "quasi",
+    others: Annotated[
+        list[Path] | None,
+        typer.Option("--with", help="Intersection: another release of these people. Repeatable."),
+    ] = None,
     require: Annotated[
         list[str] | None,
         typer.Option(
@@ -109,6 +113,7 @@ def attack(
         targets=targets,
         fresh=fresh,
         seed=seed,
+        others=others or (),
     )
     held = [each for limit in limits for each in limit.held(outcomes)]
     values = _exposed_values(declared, outcomes) if show else {}

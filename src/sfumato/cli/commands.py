@@ -260,6 +260,10 @@ def audit(
     receipt: Annotated[
         Path | None, typer.Option(help="What 'publish --receipt' kept: make it all again.")
     ] = None,
+    other: Annotated[
+        Path | None,
+        typer.Option("--with", help="Another bucketed release of these people: audit both."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Check a release against the table it was made from.
@@ -277,6 +281,7 @@ def audit(
             previous_table=previous_table,
             key=key,
             receipt=receipt,
+            other=other,
             progress=line.callback,
         )
     if as_json:

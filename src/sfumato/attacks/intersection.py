@@ -1,0 +1,78 @@
+"""Intersection: a person stands in a bucket of every release, and in all of them has one value.
+
+Buckets of releases of the same people are drawn independently of one another, so whoever finds the
+person's bucket gᵢ in each of them believes P(x) ∝ f_x · Πᵢ cₓ(gᵢ) / (|gᵢ| f_x): after a few
+releases only the true value is left in all lists.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+import numpy as np
+
+from sfumato.attacks.linkage import linked_shares
+from sfumato.attacks.people import People, pick
+from sfumato.attacks.protocol import Attack, Guesses, Knowledge
+from sfumato.attacks.views import BucketsView
+from sfumato.draws import Draws
+from sfumato.errors import UsageError
+from sfumato.operators.base import FloatArray
+from sfumato.release import BucketedRelease, Release
+
+
+@dataclass(frozen=True)
+class Intersection(Attack):
+    """Multiply what the person's buckets of all releases tell; people who look alike are mixed."""
+
+    name: ClassVar[str] = "intersection"
+    kinds: ClassVar[tuple[type[Release], ...]] = (BucketedRelease,)
+
+    @classmethod
+    def forms(cls) -> list[Self]:
+        return []  # it needs another release, so `all` does not run it
+
+    def guess(self, knowledge: Knowledge, targets: People, draws: Draws) -> Guesses:
+        if not knowledge.others:
+            raise UsageError(
+                "The attack 'intersection' needs another release of the same people: name it with "
+                "--with."
+            )
+        assert isinstance(knowledge.view, BucketsView)
+        prior = knowledge.view.prior
+        shares = [_told(view, targets) for view in (knowledge.view, *knowledge.others)]
+        chances = intersected(prior, shares)
+        values = pick(chances, prior, draws, "intersection ties")
+        return Guesses(
+            values, chances[np.arange(len(chances)), values], _beyond(chances, knowledge)
+        )
+
+
+def _told(view: BucketsView, targets: People) -> FloatArray:
+    """Shares of the values in the targets' buckets; the release's own where nobody looks so."""
+    matches, shares = linked_shares(view, targets)
+    return np.where(matches[:, None] > 0, shares, view.prior[None, :])
+
+
+def intersected(prior: FloatArray, shares: list[FloatArray]) -> FloatArray:
+    """P(x) ∝ f_x · Π shareᵢ(x) / f_x by person; of contradictions nothing is concluded.
+
+    >>> one, two = np.array([[0.5, 0.5, 0.0]]), np.array([[0.5, 0.0, 0.5]])
+    >>> intersected(np.full(3, 1 / 3), [one, two]).tolist()
+    [[1.0, 0.0, 0.0]]
+    """
+    found = np.tile(prior, (len(shares[0]), 1))
+    for each in shares:
+        found = np.divide(found * each, prior, out=np.zeros_like(found), where=prior > 0)
+    total = found.sum(axis=1, keepdims=True)
+    return np.where(total > 0, found / np.maximum(total, 1e-300), prior)
+
+
+def _beyond(chances: FloatArray, knowledge: Knowledge) -> dict[str, float]:
+    figures = {"releases": float(1 + len(knowledge.others))}
+    figures["largest chance of a value"] = float(chances.max(initial=0.0))
+    if knowledge.ceilings is not None and len(chances):
+        above = (chances > knowledge.ceilings + 1e-9).any(axis=1)
+        figures["people beyond the promise"] = float(above.mean())
+    return figures
