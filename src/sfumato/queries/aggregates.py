@@ -8,7 +8,7 @@ error bar of f follows by the delta method, whatever the kind of release.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
@@ -22,6 +22,8 @@ from sfumato.operators.estimator import Totals
 from sfumato.queries.dialect import AGGREGATES, Node
 from sfumato.queries.duals import Dual
 from sfumato.queries.question import Term
+
+Variances = Callable[[Sequence[FloatArray | float]], FloatArray]  # of a gradient, by row
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +73,13 @@ class Aggregate(ABC):
     ) -> tuple[FloatArray, FloatArray]:
         """The ends of an interval around f(T), on the scale of `combine`."""
         return totals.interval(value, stderr, quantile, gradient)
+
+    def correction(self, totals: FloatArray, variance: Variances) -> FloatArray:
+        """By row: what the curvature of f takes from the estimate on average, to be added to it.
+
+        `variance` tells, as `Totals.variance` does, how combinations of the statistics scatter.
+        """
+        return np.zeros(totals.shape[1])
 
     def read(self, found: Dual) -> Dual:
         """From the scale of `combine` to that of the answer, increasing."""

@@ -40,7 +40,8 @@ from sfumato.queries.statements import in_order
 from sfumato.release import BucketedRelease, Release
 
 MOST_COPIES = 100
-_ROWS = 1 << 16  # records that are completed at once
+_ROWS = 1 << 16  # records that are completed at once, at most
+_CELLS = 1 << 22  # (record, value) pairs that are weighed at once, at most
 Progress = Callable[[str, int, int], None]
 Values = Callable[[int], IntArray]  # of a copy, by its number
 
@@ -152,12 +153,13 @@ class DrawnCompletion(Completion):
     def pieces(self) -> Iterator[tuple[pa.Table, Values]]:
         import pyarrow.parquet as pq
 
+        rows = max(min(_ROWS, _CELLS // max(self._operator.domain_size, 1)), 1)
         names = list(
             dict.fromkeys([*self.quasi, *self.release.shown_as(self.release.column(self.column))])
         )
         for path in self.release.records:
             with pq.ParquetFile(path) as file:
-                for batch in file.iter_batches(_ROWS, columns=names):
+                for batch in file.iter_batches(rows, columns=names):
                     records = pa.Table.from_batches([batch])
                     yield records, self._values(records)
 

@@ -281,9 +281,11 @@ class Evaluation:
             known = aggregate.known(values, np.asarray(totals.present.all(axis=0)))
             gradient = [np.where(known, slope, 0.0) for slope in found.slopes]
             error = np.sqrt(np.maximum(totals.variance(gradient), 0.0))
-            ends = aggregate.interval(totals, shown.value, error, self._request.quantile, gradient)
+            curved = aggregate.correction(totals.values, totals.variance)
+            middle = shown.value + np.where(known & np.isfinite(curved), curved, 0.0)
+            ends = aggregate.interval(totals, middle, error, self._request.quantile, gradient)
             low, high = aggregate.ends(*ends)
-            (read,) = variables([shown.value])
+            (read,) = variables([middle])
             answered = aggregate.read(read)
             value, stderr = answered.value, error * np.abs(answered.slopes[0])
         if self._reconstructed:
