@@ -16,6 +16,7 @@ import hmac
 import secrets
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -247,9 +248,12 @@ class Draws:
         """Independent keyed permutations of `[0, sizes[x])` for every x."""
         return Permutation(
             self._subkey("permutation " + purpose),
-            lambda count: self.words(purpose + " table", Positions(0, count)),
+            partial(self._first_words, purpose + " table"),  # plans travel to workers: no lambda
             np.asarray(sizes, np.int64),
         )
+
+    def _first_words(self, purpose: str, count: int) -> Words:
+        return self.words(purpose, Positions(0, count))
 
     # -- counts -----------------------------------------------------------------------------------
 
