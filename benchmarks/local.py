@@ -1,12 +1,15 @@
 """Local buckets beside `optimal`: python -m benchmarks.local [gain | ceilings | streaming …].
 
-`gain` (needs SFUMATO_DATA) publishes each table both ways, asks the same questions by the size of
-their true count, and lets two readers guess who know the raw table's links: the attack `linked`,
-and naive Bayes of all columns with Sinkhorn's scaling inside each bucket. `min` and `slack` were
-chosen on `occ100k` with l = 5 and other questions. `ceilings` plans 2,000 random tables and looks
-at every bucket in fractions. `streaming` publishes generated census records from Parquet to
-Parquet, beside a plain copy. `aware` tells what knowing the tree adds, on tables small enough to go
-through all of them (see `local_aware`).
+`gain` (needs SFUMATO_DATA; `gain occ100k adult` for some tables) publishes each table both ways,
+asks the same questions by the size of their true count, and lets two readers guess who know the raw
+table's links: the attack `linked`, for everybody and for people singled out, and naive Bayes of all
+columns with Sinkhorn's scaling inside each bucket, told whose record is whose. `min` and `slack`
+were chosen on `occ100k` with l = 5 and other questions. `ceilings` plans 2,000 random tables and
+looks at every bucket in fractions. `streaming` (`streaming 10000000` for other sizes) publishes
+generated census records from Parquet to Parquet, beside a plain copy. `linked` publishes 20 tables
+under linked-diversity and audits them. `aware` tells what knowing the tree adds, on tables small
+enough to go through all of them (see `local_aware`). `chart` draws the documents' chart from the
+table of figures beside it (see `local_chart`).
 """
 
 from __future__ import annotations
@@ -19,19 +22,19 @@ from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 import sfumato as sf
 from benchmarks.local_aware import what_the_tree_tells
+from benchmarks.local_chart import draw
 from benchmarks.measure import cost_of, generated, print_table
 from benchmarks.publish_speed import publish_command
 from sfumato.datasets.public_files import read_adult
 from sfumato.draws import Draws
-from sfumato.engines.choosing import profile_for
 from sfumato.errors import InfeasibleGuarantee
 from sfumato.guarantees import parse_guarantee
 from sfumato.mechanisms import parse_mechanism
+from sfumato.profile import BinnedCounts, ColumnBins, Histogram, Profile
 from sfumato.workloads import SizeClass, Workload, generate_workload, people_of, true_counts
 from sfumato.workloads.answers import release_answers
 
@@ -90,9 +93,11 @@ def dealt_out(table: sf.Table, place: Path, buckets: int = 4000) -> float:
     return right / looked
 
 
-def gain(questions: int = 600, asked: int = 240, targets: int = 4000) -> None:
+def gain(*names: str, questions: int = 600, asked: int = 240, targets: int = 4000) -> None:
     """Errors by size of the true count, right guesses, and how many intervals hold."""
     for name, column, promise in CASES:
+        if names and name not in names:
+            continue
         table = declared(name, column)
         people = people_of(table)
         workload = Workload(
@@ -108,6 +113,7 @@ def gain(questions: int = 600, asked: int = 240, targets: int = 4000) -> None:
         truth = true_counts(workload, people).astype(np.float64)
         some = np.random.default_rng(18).choice(len(truth), min(asked, len(truth)), replace=False)
         lines, errors, guessed = [], [], []
+        everybody, alone = [], []
         for way in WAYS:
             with tempfile.TemporaryDirectory() as folder:
                 place = Path(folder) / "release"
@@ -125,37 +131,54 @@ def gain(questions: int = 600, asked: int = 240, targets: int = 4000) -> None:
                 (linked,) = sf.attack(table, place, attacks="linked", targets=targets, fresh=False)
                 guessed.append(dealt_out(table, place))
                 blocks = sum("buckets" in each for each in done.manifest.plan.get("blocks", []))
-                reached = (*errors[-1], linked.success.value, guessed[-1])
+                single = linked.singled_out
+                alone.append(float("nan") if single is None else single.value)
+                everybody.append(linked.success.value)
+                reached = (*errors[-1], everybody[-1], alone[-1], guessed[-1])
                 shown = [f"{each:.3f}" for each in reached]
                 lines.append([way, str(blocks or 1), *shown, f"{np.mean(held):.1%}"])
         ratios = np.array(errors[1]) / np.array(errors[0])
         told = [f"{ratio:.2f}" for ratio in ratios]
-        lines.append(["ratio", "", *told, "", f"{guessed[1] / guessed[0]:.2f}", ""])
+        told += [f"{found[1] / found[0]:.2f}" for found in (everybody, alone, guessed)]
+        lines.append(["ratio", "", *told, ""])
         title = f"{name}, {column}, {promise}: mean ratio 10–2,000 {ratios[JUDGED].mean():.2f}"
-        heads = ["", "blocks", *(each.name for each in CLASSES), "linked", "dealt out", "95 % hold"]
+        readers = ["linked", "singled out", "dealt out", "95 % hold"]
+        heads = ["", "blocks", *(each.name for each in CLASSES), *readers]
         print_table(title, heads, lines)
 
 
-def ceilings(tables: int = 2000) -> None:
+def random_people(rng: np.random.Generator) -> Profile:
+    """The counts of up to 800 people, whose value hangs together with an age and a city."""
+    rows, values, ages, cities = int(rng.integers(100, 800)), int(rng.integers(3, 12)), 24, 5
+    age, city = rng.integers(0, ages, rows), rng.integers(0, cities, rows)
+    score = np.exp(rng.normal(size=(values, 2)) @ np.stack([age / 12 - 1, city - 2]))
+    chance = (score / score.sum(axis=0)).T.cumsum(axis=1)
+    held = np.minimum((chance < rng.random(rows)[:, None]).sum(axis=1), values - 1)
+    held = np.unique(held, return_inverse=True)[1]  # every value is somebody's
+    values = int(held.max()) + 1
+    cells, counts = np.unique((age * cities + city) * values + held, return_counts=True)
+    where, value = np.divmod(cells, values)
+    columns = (
+        ColumnBins("age", edges=tuple(float(edge) for edge in range(1, ages))),
+        ColumnBins("city", edges=tuple(float(edge) for edge in range(1, cities))),
+    )
+    codes = tuple(each.astype(np.uint8) for each in np.divmod(where, cities))
+    whole = Histogram("s", tuple(range(values)), np.bincount(held))
+    binned = BinnedCounts(columns, codes, value, counts)
+    return Profile(rows, {"s": whole}, binned=binned)
+
+
+def ceilings(tables: str = "2000") -> None:
     """Every bucket of random tables in fractions; none above, or the count of those that are."""
     planned = cut = broken = 0
-    for number in range(tables):
-        rng = np.random.default_rng(number)
-        rows, values = int(rng.integers(100, 1500)), int(rng.integers(3, 12))
-        age, city = rng.integers(18, 80, rows), rng.integers(0, 5, rows)
-        score = np.exp(rng.normal(size=(values, 2)) @ np.stack([age / 30 - 1.5, city - 2]))
-        chance = (score / score.sum(axis=0)).T.cumsum(axis=1)
-        held = np.minimum((chance < rng.random(rows)[:, None]).sum(axis=1), values - 1)
-        table = sf.read(
-            pa.table({"age": age, "city": city, "s": held}), quasi=["age", "city"], sensitive="s"
-        )
+    for number in range(int(tables)):
+        profile = random_people(np.random.default_rng(number))
         promise = parse_guarantee(
             ("l-diversity(2)", "l-diversity(3)", "beta-likeness(2)", "f-privacy(theta=3)")[
                 number % 4
             ]
         )
         way = parse_mechanism(("local(min=40)", "local(min=60, slack=1)")[number // 4 % 2])
-        profile = profile_for(table, promise, way)
         try:
             plan = way.plan(profile, promise, Draws.from_seed(number))
         except InfeasibleGuarantee:
@@ -169,14 +192,40 @@ def ceilings(tables: int = 2000) -> None:
                 Fraction(int(count), int(sizes[kind])) > limits[value]
                 for kind, value, count in zip(kinds.kinds, kinds.values, kinds.counts, strict=True)
             )
-    print(
-        f"{tables:,} tables: {planned:,} planned, {cut:,} cut into blocks, {broken} above ceilings"
-    )
+    told = f"{planned:,} planned, {cut:,} cut into blocks, {broken} above ceilings"
+    print(f"{int(tables):,} tables: {told}")
 
 
-def streaming(rows: int = 2_000_000) -> None:
+def linked(rows: str = "6000", promise: str = "linked-diversity(2, share=0.8)") -> None:
+    """Twenty publications under a promise against who knows the links, each audited; and its error
+    beside that of l-diversity(5), on the first rows of occ100k."""
+    whole = pq.read_table(DATA / "occ100k.parquet").slice(0, int(rows))
+    quasi = [each for each in whole.column_names if each != "occupation"]
+    table = sf.read(whole, quasi=quasi, sensitive="occupation")
+    people = people_of(table)
+    workload = generate_workload(people, "conjunctions", count=300, seed=18, classes=CLASSES)
+    truth = true_counts(workload, people).astype(np.float64)
+    lines = []
+    for stated, times in ((promise, 20), ("l-diversity(5)", 1)):
+        held, off = 0, []
+        for _ in range(times):
+            with tempfile.TemporaryDirectory() as folder:
+                place = Path(folder) / "release"
+                sf.publish(table, stated, to=place)
+                held += sf.audit(table, place).holds
+                answers = release_answers(workload, place).estimates
+                off.append(np.abs(answers - truth) / truth)
+        mean = np.mean(off, axis=0)
+        by_class = [mean[each.holds(truth)] for each in CLASSES]
+        shown = [f"{each.mean():.3f}" if len(each) else "–" for each in by_class]
+        lines.append([stated, f"{held} of {times}", *shown])
+    heads = ["promise", "audits hold", *(each.name for each in CLASSES)]
+    print_table(f"The first {int(rows):,} people of occ100k", heads, lines)
+
+
+def streaming(rows: str = "2000000") -> None:
     """CPU, time and memory of publishing, beside a plain copy of the same file."""
-    source = generated("census", rows)
+    source = generated("census", int(rows))
     lines = []
     with tempfile.TemporaryDirectory() as folder:
         copy = [sys.executable, "-m", "benchmarks.copy_parquet", str(source), f"{folder}/copy"]
@@ -191,7 +240,7 @@ def streaming(rows: int = 2_000_000) -> None:
             base = base or cost.cpu
             ratio = cost.cpu / base
             lines.append([name, cost.cpu, ratio, cost.wall, round(cost.megabytes)])
-    title = f"Publishing {rows:,} census records under l-diversity(5)"
+    title = f"Publishing {int(rows):,} census records under l-diversity(5)"
     print_table(title, ["", "CPU s", "× copy", "wall s", "peak MB"], lines)
 
 
@@ -206,13 +255,18 @@ def aware() -> None:
     print_table("A reader who knows the tree, l = 2, three values", heads, lines)
 
 
-PARTS: dict[str, Callable[[], None]] = {
+PARTS: dict[str, Callable[..., None]] = {
     "gain": gain,
     "ceilings": ceilings,
     "streaming": streaming,
+    "linked": linked,
     "aware": aware,
+    "chart": draw,
 }
 
 if __name__ == "__main__":
-    for part in sys.argv[1:] or PARTS:
-        PARTS[part]()
+    if sys.argv[1:]:
+        PARTS[sys.argv[1]](*sys.argv[2:])
+    else:
+        for part in PARTS.values():
+            part()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import pickle
 import shutil
 import tempfile
 from fractions import Fraction
@@ -340,6 +341,15 @@ def test_permutations_are_bijections(sizes: list[int], entries: int, seed: int) 
     permutation = permutation_of(seed, sizes, entries)
     for size, slots in zip(sizes, all_slots(permutation), strict=True):
         assert sorted(slots) == list(range(size))
+
+
+def test_permutations_travel() -> None:
+    """To the workers of an engine, before or after they were first asked."""
+    for asked in (False, True):
+        permutation = permutation_of(5, [4, 300], 100)
+        known = all_slots(permutation) if asked else None
+        again = all_slots(pickle.loads(pickle.dumps(permutation)))
+        assert again == (known or all_slots(permutation))
 
 
 def test_permutation_beyond_the_tables_is_a_bijection() -> None:

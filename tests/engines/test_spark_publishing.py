@@ -32,6 +32,7 @@ WAYS = {
     "multi-size": "l-diversity(3)",
     "two-size": "l-diversity(3)",
     "anatomy": "l-diversity(3)",
+    "local(min=600, columns=age;town)": "l-diversity(3)",
 }
 ROLES = {"quasi": "person,age,town", "sensitive": "ill", "drop": "name"}
 KEYED = {"quasi": "person,age,town", "sensitive": "ill", "key": "name"}
@@ -106,6 +107,7 @@ def test_every_person_is_published_as_by_the_local_engine(
     local = Release(tmp_path / "here").manifest
     assert done.manifest.columns == local.columns
     assert done.manifest.plan == local.plan
+    assert ("blocks" in local.plan) == way.startswith("local(")
     assert done.manifest.order == "shuffled"
     assert by_person(tmp_path / "there") == by_person(tmp_path / "here")
     sensitive = Path("sensitive.parquet")

@@ -313,3 +313,22 @@ def test_profiles_without_bins_say_so() -> None:
     with pytest.raises(UsageError, match="count them first"):
         parse_mechanism("local").plan(bare, parse_guarantee("l-diversity(3)"), Draws.from_seed(1))
     assert plan.histogram.rows == 300
+
+
+def test_ceilings_hold_in_random_tables(capsys: pytest.CaptureFixture[str]) -> None:
+    """Two dozen of the 2,000 that `python -m benchmarks.local ceilings` goes through."""
+    from benchmarks.local import ceilings
+
+    ceilings("24")
+    planned, cut, above = (
+        int(part.split()[0]) for part in capsys.readouterr().out.split(":")[1].split(",")
+    )
+    assert (planned > 12, cut > 6, above) == (True, True, 0)
+
+
+def test_the_chart_is_drawn_from_the_table_beside_it() -> None:
+    from benchmarks.local_chart import PAGE, gains, svg
+
+    found = gains(PAGE.read_text("utf-8"))
+    assert len(found) == 4
+    assert PAGE.with_suffix(".svg").read_text("utf-8") == svg(found)

@@ -167,3 +167,11 @@ def test_ranges_have_no_figures_and_infeasible_promises_say_so() -> None:
         preview(profile, "l-diversity(2)", "uniform")
     with pytest.raises(UsageError, match="count them first"):
         preview(profile, "reconstruction-privacy(0.3, 0.3)")
+
+
+def test_a_preview_says_what_it_did_not_compare() -> None:
+    seen = preview(people(10, 0.5), "l-diversity(3)")
+    assert seen.mechanism == "optimal"
+    assert [note for note in seen.notes if note.startswith("Publishing looks at local too")]
+    named = preview(people(10, 0.5), "l-diversity(3)", "optimal")
+    assert not [note for note in named.notes if "local" in note]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,7 +47,7 @@ class Preview:
     statement: tuple[str, ...]
     does_not_protect: tuple[str, ...]
     caveats: tuple[str, ...]
-    notes: tuple[str, ...]  # whom it leaves out: for the steward
+    notes: tuple[str, ...]  # whom it leaves out, and what it was not compared with
     values: tuple[PreviewedValue, ...]
     errors: tuple[tuple[str, int, float | None], ...]  # (column, size of a count, relative error)
 
@@ -122,7 +123,7 @@ def preview(
         tuple(plan.statement(guarantee, h) for h in profile.histograms.values()),
         guarantee.does_not_protect,
         tuple(plan.caveats()),
-        steward_notes(profile, guarantee),
+        (*steward_notes(profile, guarantee), *_not_priced(guarantee, mechanism, possible)),
         tuple(values),
         tuple(errors),
     )
@@ -137,6 +138,19 @@ def looked_at(guarantee: Guarantee, mechanism: Mechanism | None, *, exact: bool)
     possible = possible_mechanisms(guarantee, mechanism)
     quick = [each for each in possible if not each.needs_bins]
     return possible if exact or not quick else quick
+
+
+def _not_priced(
+    guarantee: Guarantee, mechanism: Mechanism | None, priced: Sequence[Mechanism]
+) -> Iterator[str]:
+    """What `publish` compares and this preview did not, in a sentence."""
+    others = [each for each in possible_mechanisms(guarantee, mechanism) if each not in priced]
+    if others:
+        names = " and ".join(str(each) for each in others)
+        yield (
+            f"Publishing looks at {names} too and takes it where it is predicted better: errors "
+            "are at most those shown here. Exact figures compare it."
+        )
 
 
 def _by_value(

@@ -216,7 +216,7 @@ class LocalBuckets(BucketMechanism):
 
     @classmethod
     def advised(cls) -> list[Self]:
-        """None: advice looks at hundreds of plans, and what is published can only be better."""
+        """None: advice looks at hundreds of plans, and prices this one for what it found."""
         return []
 
     def __post_init__(self) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 
 from sfumato.guarantees import Ceilings, Guarantee
+from sfumato.mechanisms import Mechanism, mechanisms_for
 from sfumato.outlook.advise.advice import Option
 from sfumato.outlook.advise.families import Family, average_ceiling, keeps_ceilings
 from sfumato.outlook.advise.study import Study
 
 CLOSE = 0.98  # of the target: a promise whose error is that near needs no better one
 _ROUNDS = 5
+_MOST_VALUES = 200  # with more, what is searched for is what is priced: an upper bound
 _PARTS = 4  # places where the most accurate promise is looked for
 
 
@@ -24,7 +26,7 @@ def solve(study: Study, family: Family, target: float, ceilings: Ceilings) -> Op
         return Option(family.name, against, refused="keeps no such ceiling")
     place, reached = _search(study, family, allowed, target)
     guarantee = allowed[place]
-    error, mechanism = study.best(guarantee, family.mechanisms)
+    error, mechanism = _picked(study, family, guarantee)
     return Option(
         family.name,
         against,
@@ -32,8 +34,27 @@ def solve(study: Study, family: Family, target: float, ceilings: Ceilings) -> Op
         mechanism=mechanism,
         error=error,
         ceiling=average_ceiling(guarantee, histogram),
-        reached=reached,
+        reached=reached or error <= target,
     )
+
+
+def _picked(study: Study, family: Family, guarantee: Guarantee) -> tuple[float, Mechanism]:
+    """The error of what `publish` would pick by itself for a promise.
+
+    It may be a mechanism that takes too long to be looked at for every promise of the search. So
+    that is priced once, for the promise that was found: a few questions tell how it compares.
+    """
+    error, mechanism = study.best(guarantee, family.mechanisms)
+    if not study.table.quasi or len(study.histogram.values) > _MOST_VALUES:
+        return error, mechanism
+    few = study.error(guarantee, mechanism, few=True)
+    for other in mechanisms_for(guarantee):
+        same = other.promised(guarantee).against() == family.against
+        if same and other.needs_bins and 0 < few < math.inf:
+            ratio = study.error(guarantee, other, few=True) / few
+            if ratio < 1:
+                return error * ratio, other
+    return error, mechanism
 
 
 def _search(

@@ -33,6 +33,7 @@ class LocalLaw(ErrorLaw):
     def __init__(self, plan: LocalPlan, binned: BinnedCounts) -> None:
         self._plan, self._binned = plan, binned
         self.histogram = plan.histogram.counts.astype(np.float64)
+        self._known: dict[int, tuple[IntArray, FloatArray, FloatArray]] = {}
 
     @cached_property
     def _table(self) -> BlockTable:
@@ -76,14 +77,12 @@ class LocalLaw(ErrorLaw):
         away = inside - share[:, None] * table.counts
         pulled, noise = np.zeros(len(counts)), np.zeros_like(hidden)
         for k in np.flatnonzero(free > 0):
-            together = table.together[[k]].toarray().reshape(hidden.shape)
-            held = np.maximum(table.listed[k], 1e-300)
-            matrix = together / held[:, None]
-            pulled += matrix.T @ away[k]
-            noise += free[k] * (together - matrix.T @ (held[:, None] * matrix))
+            present, matrix, own = self._of_block(int(k))
+            pulled[present] += matrix.T @ away[k, present]
+            noise[np.ix_(present, present)] += free[k] * own
         known, vectors = np.linalg.eigh(told)
         known = np.maximum(known, 0.0)
-        shown = (vectors.T @ pulled) ** 2 + np.einsum("ij,ik,kj->j", vectors, noise, vectors)
+        shown = (vectors.T @ pulled) ** 2 + (vectors * (noise @ vectors)).sum(axis=0)
         spread = float(likeliest(known[None, :], np.sqrt(np.maximum(shown, 0.0))[None, :])[0])
         left = (vectors * (spread / (1 + spread * known))) @ vectors.T
         gain = np.eye(len(counts)) + hidden @ left
@@ -91,6 +90,17 @@ class LocalLaw(ErrorLaw):
         biases = np.array([bias[values].sum() for values in asked])
         variances = np.array([covariance[np.ix_(values, values)].sum() for values in asked])
         return expected_absolute(biases, variances)
+
+    def _of_block(self, number: int) -> tuple[IntArray, FloatArray, FloatArray]:
+        """The values of a block, its M, and the covariance of what all of its people show."""
+        if number not in self._known:
+            held = self._table.listed[number]
+            present = np.flatnonzero(held > 0)
+            whole = self._table.together[[number]].toarray().reshape(len(held), len(held))
+            together, held = whole[np.ix_(present, present)], held[present]
+            matrix = together / held[:, None]
+            self._known[number] = present, matrix, together - matrix.T @ (held[:, None] * matrix)
+        return self._known[number]
 
     def _matrices(self, free: FloatArray) -> tuple[FloatArray, FloatArray]:
         """F − E, and G."""
