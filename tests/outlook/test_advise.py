@@ -347,10 +347,10 @@ def test_the_cost_names_mechanisms_that_cannot_keep_the_promise() -> None:
 def test_what_publish_would_pick_is_priced(table: sf.Table) -> None:
     """Local buckets are no part of the search; the promise that it finds is priced with them."""
     known = {"min_count": 200, "questions": 40}
-    (found,) = sf.advise(table, target_error=0.2, among=["l-diversity"], **known).options
+    (found,) = sf.advise(table, target_error=0.06, among=["l-diversity"], **known).options
     assert found.mechanism is not None
     assert found.mechanism.name == "local"
     lines = sf.advise(table, guarantee=found.guarantee, **known).lines
     errors = {line.mechanism.name: line.errors[-1] for line in lines}
     assert errors["local"] < errors["optimal"]
-    assert found.error == pytest.approx(errors["local"], rel=0.1)
+    assert found.error == pytest.approx(errors["local"], rel=0.2)  # from fewer questions
