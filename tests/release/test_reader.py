@@ -175,7 +175,7 @@ HASH = {"sha256": "0" * 64, "bytes": 1}
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (put("format", value=2), "has release format 2; this sfumato reads up to 1. Update"),
+        (put("format", value=2), "was made by a newer version: it has release format 2, and this"),
         (put("format", value=0), "is wrong at format"),
         (put("format", value=True), "is wrong at format"),
         (put("kind", value="magic"), "is wrong at kind"),

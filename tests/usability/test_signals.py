@@ -8,48 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
-# The program, with a signal sent to it at some moment; what comes after must not be reached.
-PROGRAM = """
-import os, signal, sys, time
+from benchmarks.signals import MECHANISMS, MOMENTS, SIGNALS, left, make_place, publish, wrong
 
-def interrupted(owner, name, number):
-    usual = getattr(owner, name)
-    def stopped(*given, **named):
-        os.kill(os.getpid(), number)
-        time.sleep(30)
-        return usual(*given, **named)
-    setattr(owner, name, stopped)
-
-signal.signal(signal.SIGHUP, signal.SIG_DFL)  # whoever runs the tests may ignore it
-moment, number = sys.argv[1], int(sys.argv[2])
-sys.argv[1:] = sys.argv[3:]
-import sfumato.engines.engine, sfumato.engines.counting, sfumato.engines.coding
-import sfumato.engines.order, sfumato.engines.writing, sfumato.release.bundle
-import sfumato.engines.choosing, sfumato.engines.publishing
-places = {
-    "reading": (sfumato.engines.coding.ValueCounter, "add"),
-    "planning": (sfumato.engines.publishing, "choose_plan"),
-    "applying": (sfumato.engines.order.ShuffledOrder, "add"),
-    "writing": (sfumato.engines.writing.RecordWriter, "write"),
-    "finishing": (sfumato.release.bundle.BundleWriter, "_reopen"),
-}
-interrupted(*places[moment], number)
-from sfumato.cli import main
-main()
-"""
-MECHANISMS = {
-    "uniform": "rho-privacy(0.3, 0.6)",
-    "optimal": "l-diversity(3)",
-    "splu": "small-sum(groups=3)",
-    "sps": "reconstruction-privacy(0.3, 0.3)",
-}
-MOMENTS = ["reading", "planning", "applying", "writing", "finishing"]
-SIGNALS = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]
 # every moment, signal and mechanism, and not all of their combinations
 CASES = [
     (moment, SIGNALS[place % 3], list(MECHANISMS)[place % 4])
@@ -59,48 +21,16 @@ CASES = [
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
-    draw = np.random.default_rng(1)
-    table = pa.table(
-        {
-            "age": draw.integers(20, 80, 2_000),
-            "ill": np.array(list("abcdefghij"))[draw.integers(0, 10, 2_000)],
-        }
-    )
-    (tmp_path / "work").mkdir()
-    (tmp_path / "temporary").mkdir()
-    pq.write_table(table, tmp_path / "work" / "table.parquet")
+    make_place(tmp_path)
     return tmp_path
-
-
-def publish(place: Path, mechanism: str, *before: str) -> subprocess.CompletedProcess[str]:
-    script = [PROGRAM, *before] if before else ["from sfumato.cli import main; main()"]
-    given = ["publish", "table.parquet", "--quasi", "age", "--sensitive", "ill"]
-    given += ["--guarantee", MECHANISMS[mechanism], "--mechanism", mechanism, "--out", "release"]
-    return subprocess.run(
-        [sys.executable, "-c", *script, *given],
-        cwd=place / "work",
-        env={**os.environ, "TMPDIR": str(place / "temporary")},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-
-
-def left(place: Path) -> list[str]:
-    found = [*(place / "work").rglob("*"), *(place / "temporary").rglob("*")]
-    return sorted(str(path.relative_to(place)) for path in found if path.name != "table.parquet")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("moment", "number", "mechanism"), CASES)
-def test_a_signal_leaves_nothing(place: Path, moment: str, number: int, mechanism: str) -> None:
-    run = publish(place, mechanism, moment, str(int(number)))
-    assert run.returncode == 128 + number, run.stderr
-    name = signal.Signals(number).name
-    assert run.stderr.splitlines()[-1] == f"sfumato: Stopped by {name}. Nothing was left behind."
-    assert "Traceback" not in run.stderr
-    assert left(place) == []
+def test_a_signal_leaves_nothing(
+    place: Path, moment: str, number: signal.Signals, mechanism: str
+) -> None:
+    assert wrong(place, moment, number, mechanism) == ""
 
 
 def test_what_a_killed_run_leaves_goes_with_the_next(place: Path) -> None:

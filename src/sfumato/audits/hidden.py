@@ -52,6 +52,7 @@ def _spelt_otherwise(release: Release) -> bool:
 
 
 def _beside_columns(path: Path) -> Iterator[str]:
+    import duckdb
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(path) as file:
@@ -60,12 +61,16 @@ def _beside_columns(path: Path) -> Iterator[str]:
         yield f"metadata {key.decode(errors='replace')!r}"
     if not _WRITER.fullmatch(about.created_by or ""):
         yield f"a writer called {about.created_by!r}"
-    with scratch_database() as connection:
-        marked = connection.sql(
-            "SELECT DISTINCT path_in_schema FROM parquet_metadata(?) "
-            "WHERE cardinality(key_value_metadata) > 0",
-            params=[str(path)],
-        ).fetchall()
+    try:
+        with scratch_database() as connection:
+            marked = connection.sql(
+                "SELECT DISTINCT path_in_schema FROM parquet_metadata(?) "
+                "WHERE cardinality(key_value_metadata) > 0",
+                params=[str(path)],
+            ).fetchall()
+    except duckdb.Error:  # bytes that are no text
+        marked = []
+        yield "metadata that cannot be read"
     yield from (f"metadata of column {column!r}" for (column,) in marked)
     groups = [about.row_group(number) for number in range(about.num_row_groups)]
     held = sum(

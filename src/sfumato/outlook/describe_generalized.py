@@ -15,7 +15,7 @@ from sfumato.profile import Histogram, Profile
 
 DIVERSITIES = (2, 3, 5, 8, 10, 15, 20, 30)
 LIKENESSES = (Fraction(1, 2), Fraction(1), Fraction(2), Fraction(3), Fraction(5), Fraction(10))
-_MOST_CELLS = 1 << 19  # matches times values: with more, filling buckets takes too long for that
+_MOST_CELLS = 1 << 16  # matches times values: with more, filling buckets takes too long for that
 _MOST_ROWS = 2_000_000  # larger tables have too many bucket sizes to try for a description
 
 

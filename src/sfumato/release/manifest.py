@@ -165,8 +165,8 @@ def read_manifest(folder: Path, where: str) -> Manifest:
     stated = described.get("format") if isinstance(described, dict) else None
     if isinstance(stated, int) and stated > FORMAT:
         raise BundleError(
-            f"{where} has release format {stated}; this sfumato reads up to {FORMAT}. "
-            "Update sfumato."
+            f"{where} was made by a newer version: it has release format {stated}, and this "
+            f"sfumato reads up to {FORMAT}. Update sfumato."
         )
     _validate(described, where)
     try:
