@@ -20,7 +20,7 @@ import duckdb
 
 import sfumato as sf
 from benchmarks.measure import own_cpu, print_table
-from sfumato.queries.session import MEMORY_LIMIT
+from sfumato.limits import database_memory
 
 LIMIT = 3.0
 ROUNDS = 31
@@ -70,7 +70,8 @@ def main() -> None:
         sf.publish(table, "rho-privacy(0.05, 1/3)", to=Path(folder) / "release", seed=1)
         release = sf.open(Path(folder) / "release")
         connection = duckdb.connect()
-        connection.execute(f"SET threads = 2; SET memory_limit = '{MEMORY_LIMIT}'")
+        memory = f"{database_memory(len(QUASI) + 1)}B"
+        connection.execute(f"SET threads = 2; SET memory_limit = '{memory}'")
         rows = []
         for name, sql in QUESTIONS.items():
             plain = sql.replace("FROM release", f"FROM read_parquet('{raw}')")

@@ -155,7 +155,11 @@ def check_counts(question: Question) -> None:
     """A reconstructed table has counts and nothing else."""
     for aggregate in question.aggregates:
         if not isinstance(aggregate, Count) or aggregate.arguments:
-            _refuse(f"{aggregate.text}: only COUNT(*) can be made consistent", "Ask for COUNT(*)")
+            _refuse(
+                f"{aggregate.text}: only COUNT(*) can be made consistent, because counts are never "
+                "negative, and what people add to a sum has no bound that the release tells",
+                "Ask for COUNT(*)",
+            )
 
 
 def check_separable(question: Question) -> None:
