@@ -453,3 +453,11 @@ def test_system_keys_differ() -> None:
     assert Draws.system().origin == "system"
     assert Draws.from_seed(1).origin == "seeded"
     assert Draws.from_seed(1).child("x").origin == "seeded"
+
+
+def test_a_permutation_travels_to_workers_without_what_draws_it() -> None:
+    slots = Draws.from_seed(4).permutation("demo", [5, 3])
+    there = pickle.loads(pickle.dumps(slots))
+    values, ranks = np.repeat([0, 1], [5, 3]), np.r_[np.arange(5), np.arange(3)]
+    assert there(values, ranks).tolist() == slots(values, ranks).tolist()
+    assert not hasattr(there, "_words")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -53,6 +54,11 @@ class Permutation:
     def _table(self) -> IntArray:
         """The explicit tables one after the other; a plan that is only compared draws none."""
         return _shuffled_runs(self._words(int(self._tabled.sum())), self._tabled)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For workers elsewhere: with the tables, without what draws them."""
+        tables = {"_table": self._table}
+        return {name: each for name, each in vars(self).items() if name != "_words"} | tables
 
     def __call__(self, values: npt.ArrayLike, ranks: npt.ArrayLike) -> IntArray:
         """The slot of every (value, rank). Cost: about 0.1 µs a record where a network runs."""

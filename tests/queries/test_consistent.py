@@ -101,7 +101,8 @@ def test_with_the_identity_operator_it_changes_nothing(release: OpenedRelease) -
         (
             "SELECT SUM(age) FROM release",
             'A consistent answer is not possible for sum("age"): only COUNT(*) can be made '
-            "consistent. Ask for COUNT(*), or leave `consistent` out.",
+            "consistent, because counts are never negative, and what people add to a sum has no "
+            "bound that the release tells. Ask for COUNT(*), or leave `consistent` out.",
         ),
         (
             "SELECT COUNT(*) FROM release WHERE age > 3 OR disease = 'flu'",
