@@ -16,6 +16,10 @@ from sfumato.limits import memory_of_machine, size
 
 @app.command()
 def serve(
+    release: Annotated[
+        Path | None,
+        typer.Argument(help="A release to explore: questions by clicking, answers as charts."),
+    ] = None,
     data: Annotated[
         list[Path] | None,
         typer.Option(help="A folder that the page may choose files from. Repeatable."),
@@ -43,7 +47,11 @@ def serve(
         bool, typer.Option("--no-browser", help="Do not open a browser.")
     ] = False,
 ) -> None:
-    """Open the steward's page: choose a table, a promise, publish, audit, ask."""
+    """Open the steward's page, or explore a release that somebody gave you.
+
+    The steward chooses a table and a promise, publishes, audits, asks. With a RELEASE the page
+    shows its columns and its promise, and builds questions to it by clicking.
+    """
     missing = [name for name in ("starlette", "uvicorn") if find_spec(name) is None]
     if missing:
         raise UsageError(
@@ -56,7 +64,12 @@ def serve(
 
     stopping.leave()  # the server has handlers of its own
     memory = size(memory_limit, "--memory-limit") if memory_limit else memory_of_machine() // 2
+    if release is not None:
+        from sfumato.release import Release
+
+        Release(release)  # refused here, in one sentence, where it is none
     settings = Settings(
+        release=None if release is None else release.resolve(),
         state=state or usual_state(),
         data=tuple(data or ()),
         upload_limit=size(upload_limit, "--upload-limit"),

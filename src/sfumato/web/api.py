@@ -46,6 +46,7 @@ class Services:
     sessions: Sessions
     upload_limit: int
     timeout: float
+    release: Path | None = None  # that is explored
     _promises: list[dict[str, Any]] | None = None
     _reading: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(2))
     _asking: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(4))
@@ -103,6 +104,7 @@ async def show_state(request: Request) -> Response:
             "version": __version__,
             "roots": services.roots.to_json(),
             "upload_limit": services.upload_limit,
+            "release": None if services.release is None else services.release.name,
             "promises": await services.promises(),
         }
     )
@@ -288,17 +290,33 @@ def _is_share(given: object) -> bool:
     return number and 0 < given < 1  # type: ignore[operator]
 
 
+def _explored(services: Services) -> Path:
+    if services.release is None:
+        raise Refusal(404, "This server was started without a release: sfumato serve RELEASE.")
+    return services.release
+
+
+async def show_release(request: Request) -> Response:
+    """The release that the server was started with, by itself."""
+    services = services_of(request)
+    task = {"release": str(_explored(services))}
+    return answer(await unless_gone(request, services.ask("explore", task, "query")))
+
+
 async def query(request: Request) -> Response:
     services = services_of(request)
     given = await read_object(request)
-    job = services.jobs.get(given.get("job"))
     sql, confidence = given.get("sql"), given.get("confidence", 0.95)
-    if job.kind != "publish" or job.state != "done":
-        raise DataError("Only a finished release can be asked.")
+    if given.get("release") is True:
+        release = _explored(services)
+    else:
+        job = services.jobs.get(given.get("job"))
+        if job.kind != "publish" or job.state != "done":
+            raise DataError("Only a finished release can be asked.")
+        release = services.jobs.folder(job) / "release"
     if not isinstance(sql, str) or len(sql) > 100_000:
         raise Refusal(400, "Ask with SQL, for example SELECT COUNT(*) FROM release.")
     if not _is_share(confidence):
         raise Refusal(400, "The confidence is a number between 0 and 1.")
-    release = services.jobs.folder(job) / "release"
     task = {"release": str(release), "sql": sql, "confidence": float(confidence)}
     return answer(await unless_gone(request, services.ask("query", task, "query")))

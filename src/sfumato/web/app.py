@@ -35,6 +35,7 @@ class Settings:
     upload_limit: int = 2 * 10**9
     memory_limit: int = 0  # bytes per worker; 0 for no limit
     timeout: float = 120.0  # seconds that a question may take
+    release: Path | None = None  # to be explored
     jobs: int = 2
 
 
@@ -49,7 +50,14 @@ def build(
         workers = Workers(state, settings.memory_limit)
         jobs = Jobs(state, workers, settings.jobs)
         app.state.services = api.Services(
-            state, roots, workers, jobs, sessions, settings.upload_limit, settings.timeout
+            state,
+            roots,
+            workers,
+            jobs,
+            sessions,
+            settings.upload_limit,
+            settings.timeout,
+            settings.release,
         )
         jobs.forget_unused()
         workers.warm_up()
@@ -78,6 +86,7 @@ def build(
             Route("/api/profiles/{id}", api.show_profile, methods=["GET"]),
             Route("/api/predict", api.predict, methods=["POST"]),
             Route("/api/cards", api.show_cards, methods=["POST"]),
+            Route("/api/release", api.show_release, methods=["GET"]),
             Route("/api/query", api.query, methods=["POST"]),
             Route("/api/jobs", jobs_api.list_jobs, methods=["GET"]),
             Route("/api/jobs", jobs_api.start_job, methods=["POST"]),

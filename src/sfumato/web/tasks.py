@@ -242,8 +242,35 @@ def make_release(
     )
 
 
-def _some_values(domain: dict[str, Any] | None) -> list[str]:
-    return [label(value) for value in (domain or {}).get("values", [])[:_SHOWN_VALUES]]
+def _some_values(domain: dict[str, Any] | None, most: int = _SHOWN_VALUES) -> list[str]:
+    return [label(value) for value in (domain or {}).get("values", [])[:most]]
+
+
+def explore(*, release: str, progress: Progress) -> Any:
+    """What a release says of itself, validated as anybody's: for who builds questions to it."""
+    with named(release, "the release"):
+        manifest = Release(release).manifest
+    return plain(
+        {
+            "name": Path(release).name,
+            "guarantee": manifest.guarantee,
+            "mechanism": manifest.mechanism,
+            "rows": manifest.rows,
+            "statement": list(manifest.statement),
+            "caveats": list(manifest.caveats),
+            "does_not_protect": list(manifest.does_not_protect),
+            "columns": [
+                {
+                    "name": column.name,
+                    "role": column.role,
+                    "type": column.type,
+                    "text": "string" in column.type,
+                    "values": _some_values(column.to_json().get("domain"), MOST_BARS),
+                }
+                for column in manifest.columns
+            ],
+        }
+    )
 
 
 def compare_candidates(
@@ -340,4 +367,5 @@ TASKS: dict[str, Callable[..., Any]] = {
     "compare": compare_candidates,
     "evidence": evidence,
     "query": query,
+    "explore": explore,
 }

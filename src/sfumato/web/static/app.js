@@ -3,6 +3,7 @@
 import { finished, get, newLink, serverState, signIn, signOut } from "./api.js";
 import { announce, h, problem, put } from "./dom.js";
 import { showColumns } from "./page-columns.js";
+import { showExplore } from "./page-explore.js";
 import { showJob } from "./page-job.js";
 import { showJobs } from "./page-jobs.js";
 import { showPromise } from "./page-promise.js";
@@ -16,6 +17,7 @@ const PAGES = {
   profile: showPromise,
   job: showJob,
   jobs: showJobs,
+  explore: showExplore,
 };
 
 let leave = null; // what the page that is shown wants done when it goes
@@ -110,8 +112,10 @@ async function show() {
   };
   let done;
   try {
-    document.getElementById("version").textContent = (await serverState()).version;
-    done = await (PAGES[place.page] ?? showNowhere)(page);
+    const { version, release } = await serverState();
+    document.getElementById("version").textContent = version;
+    const named = place.page === "" && release ? "explore" : place.page;
+    done = await (PAGES[named] ?? showNowhere)(page);
   } catch (error) {
     steps(-1);
     put(

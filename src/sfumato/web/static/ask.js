@@ -7,7 +7,8 @@ import { count, figure, plural, valueText } from "./format.js";
 
 const MOST_BARS = 40;
 
-export function askBox(job, summary) {
+/** Ask a release: of a job, or the one that is explored, as `place` calls it in snippets. */
+export function askBox(target, summary, place = "release") {
   const answer = h("div", { class: "answer" });
   const sql = h("textarea", {
     id: "sql",
@@ -29,7 +30,7 @@ export function askBox(job, summary) {
   const button = h("button", { type: "submit", class: "main" }, "Ask");
 
   function name() {
-    return `sfumato-sql-${job.id}`;
+    return `sfumato-sql-${target.job ?? "explored"}`;
   }
 
   function recall() {
@@ -52,7 +53,7 @@ export function askBox(job, summary) {
     const level = confidence.selectedOptions[0].textContent;
     sessionStorage.setItem(name(), sql.value);
     put(answer, h("p", { class: "quiet" }, "Asking…"));
-    const question = { job: job.id, sql: sql.value, confidence: Number(confidence.value) };
+    const question = { ...target, sql: sql.value, confidence: Number(confidence.value) };
     try {
       const found = await post("/api/query", question);
       if (mine === asked) draw(found, question.sql, level);
@@ -98,6 +99,7 @@ export function askBox(job, summary) {
     );
     if (found.left_off)
       parts.push(h("p", { class: "quiet" }, `${plural(found.left_off, "further row")} left off.`));
+    parts.push(takeAlong(found, question, place));
     put(answer, parts);
     announce(`Answered with ${plural(rows.length, "row")}`);
   }
@@ -124,7 +126,7 @@ export function askBox(job, summary) {
       confidence,
     ),
   );
-  return h(
+  const element = h(
     "section",
     { "aria-labelledby": "ask-title" },
     h("h2", { id: "ask-title" }, "Ask it"),
@@ -146,6 +148,43 @@ export function askBox(job, summary) {
       : null,
     form,
     answer,
+  );
+  return {
+    element,
+    take: (text) => {
+      sql.value = text;
+    },
+  };
+}
+
+/** The answer as a file, and the question for the command line and for Python. */
+function takeAlong(found, question, place) {
+  const cell = (value) => {
+    const text = value === null || value === undefined ? "" : String(value);
+    // a spreadsheet takes what begins like this for a formula
+    const safe = typeof value === "string" && /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
+    return /[",\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+  };
+  const lines = [found.columns, ...found.rows.map((row) => found.columns.map((name) => row[name]))];
+  const save = () => {
+    const file = new Blob([lines.map((line) => line.map(cell).join(",")).join("\n")], {
+      type: "text/csv",
+    });
+    const link = h("a", { href: URL.createObjectURL(file), download: "answer.csv" });
+    link.click();
+    URL.revokeObjectURL(link.href);
+  };
+  const shell = `sfumato query ${place} ${JSON.stringify(question).replaceAll("$", "\\$").replaceAll("`", "\\`")}`;
+  const python = `import sfumato as sf\n\nprint(sf.open(${JSON.stringify(place)}).sql(${JSON.stringify(question)}))`;
+  return h(
+    "details",
+    { class: "along" },
+    h("summary", null, "Take it along"),
+    h("p", null, h("button", { type: "button", onclick: save }, "Save the answer as CSV")),
+    h("h3", null, "Command line"),
+    h("pre", { tabindex: "0" }, h("code", null, shell)),
+    h("h3", null, "Python"),
+    h("pre", { tabindex: "0" }, h("code", null, python)),
   );
 }
 

@@ -84,7 +84,7 @@ export async function releaseView(page, job, back) {
         "One file that holds the release folder: what you give out. The table stays with you. Read the audit first.",
       ),
     ),
-    askBox(job, summary),
+    askBox({ job: job.id }, summary).element,
     forget(job),
   );
   await evidence.start();
