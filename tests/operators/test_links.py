@@ -16,7 +16,7 @@ from sfumato.operators.links import (
     Evidence,
     Links,
     Shown,
-    _Fit,
+    SoftmaxFit,
     count_links,
     fit_links,
     seen_truth,
@@ -153,7 +153,7 @@ def test_bins_are_folded_into_the_columns_tables() -> None:
 def test_climbing_ends_where_no_step_helps() -> None:
     rng = np.random.default_rng(8)
     codes, _, truth = law(rng, 800)
-    fit = _Fit.of(Design.of(codes, [6, 4], {}), seen_truth(truth, 4), np.arange(800))
+    fit = SoftmaxFit.of(Design.of(codes, [6, 4], {}), seen_truth(truth, 4), np.arange(800))
     start = np.zeros(4)
     best = fit.climb(start, np.zeros((10, 4)), 1.0)
 

@@ -149,6 +149,7 @@ def _whole_program() -> typer.Typer:
         compare,
         gate,
         keys,
+        learn,
         metadata,
         report,
         serve,

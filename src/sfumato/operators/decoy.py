@@ -215,6 +215,9 @@ class Decoy(Operator):
         others = (met * decoys).sum(axis=1, keepdims=True) - met * decoys
         return np.asarray(self.meetings / held * (form.weights * rest - others))
 
+    def likelihood(self) -> FloatArray:
+        return self.whole_matrix()
+
     def near_the_limit(self) -> IntArray:
         """Values whose counts within a condition have error bars ten times as wide as others'."""
         near = np.flatnonzero(self.groups * self.shares > NEAR)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -106,6 +106,7 @@ class Evidence(ABC):
     """What is seen of records: how likely, for each value that a record might have."""
 
     units: int  # what is independent of each other: records, or buckets
+    is_latent: ClassVar[bool] = True  # whether the chances given what is seen follow the rule's
 
     @abstractmethod
     def of(self, chosen: IntArray) -> tuple[IntArray, Evidence]:
@@ -234,8 +235,8 @@ def fit_links(
     kept = np.arange(len(units)) % _HELD_OUT == 0
     ridge = float(ridges[0])
     if len(ridges) > 1 and not kept.all():
-        fit = _Fit.of(design, evidence, units[~kept])
-        test = _Fit.of(design, evidence, units[kept])
+        fit = SoftmaxFit.of(design, evidence, units[~kept])
+        test = SoftmaxFit.of(design, evidence, units[kept])
         tried, best = slopes, -np.inf
         for each in ridges:
             tried = fit.climb(start, tried, each, still, centre)
@@ -243,7 +244,7 @@ def fit_links(
             if found <= best:
                 break
             best, ridge, slopes = found, float(each), tried
-    slopes = _Fit.of(design, evidence, units).climb(start, slopes, ridge, still, centre)
+    slopes = SoftmaxFit.of(design, evidence, units).climb(start, slopes, ridge, still, centre)
     return Links("softmax", start, design.tables(slopes), ridge)
 
 
@@ -286,10 +287,10 @@ def foreseen(rule: Links, codes: Sequence[IntArray], truth: IntArray, rows: IntA
 
 
 @dataclass(frozen=True, eq=False)
-class _Fit:
-    """Some records, and what is seen of them."""
+class SoftmaxFit:
+    """Softmax regression through what is seen of records; as precise as the design's numbers."""
 
-    design: Any
+    design: Any  # sparse (records, features)
     evidence: Evidence
 
     @classmethod
@@ -298,11 +299,11 @@ class _Fit:
         return cls(design.matrix[rows], seen)
 
     def likelihood(self, start: FloatArray, slopes: FloatArray) -> float:
-        return self.evidence.weigh(self._chances(start, slopes))[0]
+        return self.evidence.weigh(self.chances(start, slopes))[0]
 
-    def _chances(self, start: FloatArray, slopes: FloatArray) -> Chances:
-        scores = self.design @ slopes.astype(np.float32)
-        scores += start.astype(np.float32)
+    def chances(self, start: FloatArray, slopes: FloatArray) -> Chances:
+        scores = self.design @ slopes.astype(self.design.dtype)
+        scores += start.astype(scores.dtype)
         scores -= scores.max(axis=1, keepdims=True)
         np.exp(scores, out=scores)
         scores /= scores.sum(axis=1, keepdims=True)
@@ -312,27 +313,31 @@ class _Fit:
         self,
         start: FloatArray,
         slopes: FloatArray,
-        ridge: float,
+        ridge: float | FloatArray,
         still: float = STILL,
         centre: FloatArray | None = None,
+        steps: int = _STEPS,
     ) -> FloatArray:
-        """The slopes that maximize the log likelihood less ridge · |slopes − centre|² / 2."""
+        """The slopes that maximize the log likelihood less ridge · |slopes − centre|² / 2.
+
+        Every feature may have a ridge of its own, as a column.
+        """
         from scipy.optimize import minimize
 
         transposed = self.design.T.tocsr()
         # in units in which every slope is about as uncertain, the search needs few steps
         records = np.asarray(self.design.power(2).sum(axis=0), np.float64)
-        unit = 1 / np.sqrt(ridge + _TOLD * np.outer(records, np.exp(start)))
+        unit = 1 / np.sqrt(np.maximum(ridge + _TOLD * np.outer(records, np.exp(start)), _LEAST))
 
         def loss(flat: FloatArray) -> tuple[float, FloatArray]:
             table = flat.reshape(slopes.shape) * unit
-            chances = self._chances(start, table)
+            chances = self.chances(start, table)
             likelihood, given = self.evidence.weigh(chances)
             away = table if centre is None else table - centre
             gradient = (ridge * away - transposed @ (given - chances)) * unit
-            return 0.5 * ridge * float((away**2).sum()) - likelihood, gradient.ravel()
+            return 0.5 * float((ridge * away**2).sum()) - likelihood, gradient.ravel()
 
-        options: dict[str, Any] = {"maxiter": _STEPS, "maxcor": 8, "ftol": still}
+        options: dict[str, Any] = {"maxiter": steps, "maxcor": 8, "ftol": still}
         found = minimize(
             loss,
             (slopes / unit).ravel(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +28,15 @@ def coded_records(
     release: Release, shown: Sequence[str], keep: Keep
 ) -> tuple[list[QuasiCode], tuple[IntArray, ...], pa.Table]:
     """The records that `keep` keeps: the codes of their quasi columns, and what they show."""
+    quasi = [column.name for column in release.quasi]
+    kept = kept_records(release, shown, keep)
+    columns = [kept.column(name) for name in quasi]
+    coded = [QuasiCode.of(column) for column in columns]
+    return coded, codes_of_columns(columns, coded), kept
+
+
+def kept_records(release: Release, shown: Sequence[str], keep: Keep) -> pa.Table:
+    """The quasi columns of the records that `keep` keeps, and what they show."""
     import pyarrow.parquet as pq
 
     quasi = [column.name for column in release.quasi]
@@ -36,24 +46,26 @@ def coded_records(
             table = pa.Table.from_batches([batch])
             batches.append(table.filter(pa.array(keep(table, start))))
             start += len(table)
-    kept = pa.concat_tables(batches)
-    columns = [kept.column(name) for name in quasi]
-    coded = [QuasiCode.of(column) for column in columns]
-    return coded, codes_of_columns(columns, coded), kept
+    return pa.concat_tables(batches)
+
+
+def some_records(release: Release, values: int) -> Keep:
+    """Every so manieth record, so that all stay within `CELLS`."""
+    every = max(-(-release.rows * values // CELLS), 1)
+
+    def keep(table: pa.Table, start: int) -> BoolArray:
+        # records stand in no order that tells anything
+        return np.asarray((start + np.arange(len(table))) % every == 0, np.bool_)
+
+    return keep
 
 
 def drawn_sample(
     release: Release, column: str, operator: Operator
 ) -> tuple[list[QuasiCode], Sample]:
     """Records that show what an operator made of their value."""
-    every = max(-(-release.rows * operator.domain_size // CELLS), 1)
     names = release.shown_as(release.column(column))
-
-    def keep(table: pa.Table, start: int) -> BoolArray:
-        # records stand in no order that tells anything
-        return np.asarray((start + np.arange(len(table))) % every == 0, np.bool_)
-
-    coded, codes, kept = coded_records(release, names, keep)
+    coded, codes, kept = coded_records(release, names, some_records(release, operator.domain_size))
     shown = release.shown_codes(kept, column)
     weights = operator.inverse().weigh(np.eye(operator.domain_size)).T
 
@@ -84,7 +96,7 @@ def shown_chances(
 
     A value that several sub-tables hold is in each as often as the unbiased estimate says.
     """
-    matrix = operator.matrix()
+    matrix = operator.likelihood()
     if isinstance(operator, Parts):
         estimates = np.maximum(counts @ operator.weights(), 1e-3)
         own, shares = operator.symbol_codes, operator.total(estimates)
@@ -97,10 +109,8 @@ def shown_chances(
     return matrix.T, estimates / estimates.sum(), None
 
 
-def listed_sample(
-    release: Release, table: BucketTable, draws: Draws
-) -> tuple[list[QuasiCode], Sample]:
-    """Records in buckets that list values; of large releases some buckets, whole."""
+def some_buckets(release: Release, table: BucketTable, draws: Draws) -> tuple[BoolArray, Keep]:
+    """Which buckets, whole, so that all their records stay within `CELLS`."""
     buckets, values = table.shares.shape
     share = min(CELLS / max(release.rows * values, 1), 1.0)
     chosen = np.zeros(buckets, np.bool_)
@@ -109,21 +119,34 @@ def listed_sample(
     def keep(read: pa.Table, start: int) -> BoolArray:
         return np.asarray(chosen[read.column("bucket").to_numpy()], np.bool_)
 
-    coded, codes, kept = coded_records(release, ["bucket"], keep)
-    number = np.cumsum(chosen) - 1
-    bucket = number[kept.column("bucket").to_numpy()]
-    shares = table.shares[np.flatnonzero(chosen)]
+    return chosen, keep
+
+
+def dealt_records(kept: pa.Table, chosen: BoolArray, shares: Any) -> tuple[Any, Dealt]:
+    """What the chosen buckets list, (buckets, values), and the records dealt to them."""
+    bucket = (np.cumsum(chosen) - 1)[kept.column("bucket").to_numpy()]
     listed = shares.multiply(np.bincount(bucket, minlength=shares.shape[0])[:, None]).tocsr()
     listed.sort_indices()
     cells = listed.tocoo()
-
     dealt = Dealt(
         bucket,
         cells.row.astype(np.int64),
         cells.col.astype(np.int64),
         np.round(cells.data).astype(np.int64),
-        values,
+        shares.shape[1],
     )
+    return listed, dealt
+
+
+def listed_sample(
+    release: Release, table: BucketTable, draws: Draws
+) -> tuple[list[QuasiCode], Sample]:
+    """Records in buckets that list values; of large releases some buckets, whole."""
+    chosen, keep = some_buckets(release, table, draws)
+    coded, codes, kept = coded_records(release, ["bucket"], keep)
+    shares = table.shares[np.flatnonzero(chosen)]
+    listed, dealt = dealt_records(kept, chosen, shares)
+    bucket = dealt.bucket
     prior = np.maximum(table.counts, 1e-3)
 
     def reading(units: IntArray) -> Reading:

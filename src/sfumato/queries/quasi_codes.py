@@ -36,13 +36,13 @@ class QuasiCode:
     texts: npt.NDArray[np.str_] | None
 
     @classmethod
-    def of(cls, values: pa.ChunkedArray) -> QuasiCode:
-        """At quantiles where a column has more than `MOST_CODES` numbers, else number by number."""
+    def of(cls, values: pa.ChunkedArray, most: int = MOST_CODES) -> QuasiCode:
+        """At quantiles where a column has more than `most` numbers, else number by number."""
         if _is_ordered(values.type):
             numbers = _numbers(values)
             known = np.unique(numbers[np.isfinite(numbers)])
-            if len(known) > MOST_CODES:
-                parts = np.arange(1, MOST_CODES) / MOST_CODES
+            if len(known) > most:
+                parts = np.arange(1, most) / most
                 finite = numbers[np.isfinite(numbers)]
                 return cls(np.unique(np.quantile(finite, parts, method="higher")), None)
             return cls(known[1:], None)

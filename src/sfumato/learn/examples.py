@@ -1,0 +1,152 @@
+"""What a learner is given: a release with a target, a frame with one, or scikit-learn's X and y."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from sfumato.columns import list_some
+from sfumato.errors import UsageError
+from sfumato.learn.features import Features, Origin, is_number
+from sfumato.learn.reading import coded_target, read_hidden, read_quasi
+from sfumato.learn.seen import Seen
+from sfumato.operators.base import FloatArray
+from sfumato.release import Release
+
+FEWEST = 10  # records
+
+
+@dataclass(frozen=True, eq=False)
+class Examples:
+    """Records with features, a target, and perhaps one feature that is not seen as it is."""
+
+    table: pa.Table
+    features: Features  # those that are seen
+    target: Seen | pa.ChunkedArray  # the latter where numbers are seen as they are
+    hidden: Seen | None = None  # a feature
+
+    @property
+    def names(self) -> list[str]:
+        return [*self.features.names, *([self.hidden.name] if self.hidden else [])]
+
+
+def as_release(given: Any) -> Release | None:
+    """The release that is meant, by its folder or itself; None for data."""
+    if isinstance(given, Release):
+        return given
+    if isinstance(given, str | Path):
+        from sfumato.queries import open_release
+
+        return open_release(given)
+    return None
+
+
+def as_table(frame: Any) -> pa.Table:
+    """A frame of pandas, Polars or pyarrow as an Arrow table."""
+    if isinstance(frame, pa.Table):
+        return frame
+    if isinstance(frame, pa.RecordBatch):
+        return pa.Table.from_batches([frame])
+    if hasattr(frame, "__arrow_c_stream__"):
+        return pa.table(frame)
+    if isinstance(frame, np.ndarray) and frame.ndim == 2:
+        return pa.table({f"x{place}": column for place, column in enumerate(frame.T)})
+    raise UsageError(
+        "Expected a frame of pandas, Polars or pyarrow, or an array. "
+        f"Got {type(frame).__name__} instead."
+    )
+
+
+def from_release(
+    release: Release, target: str | None, features: Sequence[str] | None, *, numbers: bool
+) -> Examples:
+    """`numbers` says that the target is a number to be estimated, not a class."""
+    columns = {column.name: column for column in release.columns}
+    chosen = _chosen(list(columns), target, features, release.where)
+    assert target is not None
+    sensitive = [column.name for column in release.sensitive]
+    if features is None:
+        # all quasi columns; of sensitive ones the only one, where it is not the target
+        known = [] if target in sensitive else sensitive
+        if len(known) > 1:
+            raise UsageError(
+                f"{release.where} has several sensitive columns, {list_some(known)}, and one at a "
+                "time can be learned from: name the features."
+            )
+        chosen = [name for name in chosen if name not in sensitive or name in known]
+    unseen = [name for name in (target, *chosen) if name in sensitive]
+    if len(unseen) > 1:
+        raise UsageError(
+            f"One sensitive column at a time can be learned from, and {list_some(unseen)} are "
+            "several: name the other features."
+        )
+    hidden: Seen | None = None
+    if unseen:
+        table, hidden = read_hidden(release, unseen[0])
+    else:
+        table = read_quasi(release)
+    if len(table) < FEWEST:
+        raise UsageError(f"{len(table)} records are too few to learn from; {FEWEST} are needed.")
+    kinds = {
+        name: columns[name].kind == "numeric" and is_number(table.schema.field(name).type)
+        for name in chosen
+        if name not in sensitive
+    }
+    origins = {name: Origin.of(release, columns[name]) for name in kinds}
+    seen = Features.of(table, kinds, origins)
+    if target in sensitive:
+        assert hidden is not None
+        return Examples(table, seen, hidden)
+    own = table.column(target)
+    return Examples(table, seen, own if numbers else coded_target(target, own), hidden)
+
+
+def from_frame(
+    table: pa.Table, target: str | None, features: Sequence[str] | None, *, numbers: bool
+) -> Examples:
+    """A raw frame, every value of which is seen."""
+    chosen = _chosen(table.column_names, target, features, "the frame")
+    assert target is not None
+    kinds = {name: is_number(table.schema.field(name).type) for name in chosen}
+    own = table.column(target)
+    return Examples(
+        table, Features.of(table, kinds, {}), own if numbers else coded_target(target, own)
+    )
+
+
+def _chosen(
+    known: Sequence[str], target: str | None, features: Sequence[str] | None, where: str
+) -> list[str]:
+    if target is None:
+        raise UsageError("Say which column is to be predicted: target=….")
+    if isinstance(features, str):
+        features = [name.strip() for name in features.split(",")]
+    chosen = [name for name in known if name != target] if features is None else list(features)
+    strangers = [name for name in (target, *chosen) if name not in known]
+    if strangers:
+        raise UsageError(
+            f"There is no column {strangers[0]!r} in {where}; its columns are {list_some(known)}."
+        )
+    if target in chosen:
+        raise UsageError(f"The target {target!r} cannot be one of its own features.")
+    if not chosen:
+        raise UsageError("There is no feature to learn from: name at least one column.")
+    if len(set(chosen)) < len(chosen):
+        raise UsageError(f"A feature is named twice: {list_some(chosen)}.")
+    return chosen
+
+
+def as_numbers(seen: Seen) -> FloatArray:
+    """The values of a column as numbers; refuses what is none."""
+    try:
+        return np.array([float(value) for value in seen.values])
+    except (TypeError, ValueError):
+        raise UsageError(
+            f"Column {seen.name!r} holds values that are no numbers, so no number can be estimated "
+            "for it: use a classifier."
+        ) from None

@@ -1,0 +1,209 @@
+"""Features of records, fitted once: as a design for slopes, as codes, and in an order for trees.
+
+A number is a slope of its own, in standard deviations from its mean; a category has a slope for
+every value but the most frequent one. What a test frame holds that the release does not know counts
+as the rest: missing, or rare.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sfumato.columns import Column, bin_labels
+from sfumato.draws import IntArray
+from sfumato.errors import UsageError
+from sfumato.operators.base import FloatArray
+from sfumato.queries.quasi_codes import QuasiCode
+from sfumato.release import Release
+
+_BINS = 20  # that numbers are cut into where codes are needed
+
+
+@dataclass(frozen=True)
+class Origin:
+    """How a raw value is written in a release: in bins, or merged with others."""
+
+    bins: tuple[float, ...] | None = None
+    merged: Mapping[str, str] | None = None
+
+    @classmethod
+    def of(cls, release: Release, column: Column) -> Origin:
+        merged = {
+            str(value): each.label
+            for each in release.merges.get(column.name, ())
+            for value in each.values
+        }
+        return cls(column.bins, merged or None)
+
+    def published(self, values: pa.ChunkedArray) -> pa.ChunkedArray:
+        """Raw values as they would be published; what is published already stays."""
+        kind = values.type
+        if self.bins is not None and (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+            labels = pa.array(bin_labels(self.bins))
+            numbers = np.asarray(values.cast(pa.float64()).to_numpy(), np.float64)
+            place = np.searchsorted(np.array(self.bins), numbers, side="right") - 1
+            place[numbers == self.bins[-1]] = len(labels) - 1
+            outside = ~((place >= 0) & (place < len(labels)))
+            return pa.chunked_array([labels.take(pa.array(place, mask=outside))])
+        if self.merged is not None:
+            texts = values.cast(pa.string()).to_pylist()
+            return pa.chunked_array([pa.array([self.merged.get(str(t), t) for t in texts])])
+        return values
+
+
+@dataclass(frozen=True, eq=False)
+class Feature:
+    """One column: a number with `mean` and `scale`, or a category whose `reference` is left out."""
+
+    name: str
+    code: QuasiCode
+    origin: Origin
+    is_number: bool
+    mean: float
+    scale: float
+    kept: IntArray  # codes that have a slope: all that were seen but the reference
+
+    @classmethod
+    def of(cls, name: str, values: pa.ChunkedArray, is_number: bool, origin: Origin) -> Feature:
+        if is_number:
+            numbers = numbers_of(name, values)
+            known = numbers[np.isfinite(numbers)]
+            mean, scale = (float(known.mean()), float(known.std())) if len(known) else (0.0, 1.0)
+            missing = [0] if len(known) < len(numbers) else []
+            code = QuasiCode.of(values, _BINS)
+            return cls(name, code, origin, True, mean, scale or 1.0, np.array(missing, np.int64))
+        if not pa.types.is_string(values.type):
+            values = _texts(values)
+        code = QuasiCode.of(values)
+        counts = np.bincount(code.codes(values), minlength=code.size)
+        kept = np.flatnonzero(counts)
+        return cls(name, code, origin, False, 0.0, 1.0, kept[kept != counts.argmax()])
+
+    def read(self, table: pa.Table) -> pa.ChunkedArray:
+        """The column of a frame or a release, as it would be published."""
+        if self.name not in table.column_names:
+            raise UsageError(f"The frame has no column {self.name!r}, which the learner needs.")
+        values = self.origin.published(table.column(self.name))
+        return values if self.is_number else _texts(values)
+
+    @property
+    def labels(self) -> list[str]:
+        """What the slopes are called."""
+        if self.is_number:
+            return [self.name, *(f"{self.name} is missing" for _ in self.kept)]
+        assert self.code.texts is not None
+        texts = [*self.code.texts.tolist(), "(other)"]
+        return [f"{self.name}={texts[code]}" for code in self.kept]
+
+    def columns(self, table: pa.Table) -> list[FloatArray]:
+        """The columns of the design."""
+        values = self.read(table)
+        if not self.is_number:
+            codes = self.code.codes(values)
+            return [(codes == code).astype(np.float64) for code in self.kept]
+        numbers = numbers_of(self.name, values)
+        there = np.isfinite(numbers)
+        found = [np.where(there, (numbers - self.mean) / self.scale, 0.0)]
+        return [*found, *((~there).astype(np.float64) for _ in self.kept)]
+
+    def codes(self, table: pa.Table) -> IntArray:
+        return self.code.codes(self.read(table))
+
+
+@dataclass(frozen=True, eq=False)
+class Features:
+    """The features of a learner."""
+
+    each: tuple[Feature, ...]
+
+    @classmethod
+    def of(
+        cls, table: pa.Table, numbers: Mapping[str, bool], origins: Mapping[str, Origin]
+    ) -> Features:
+        found = []
+        for name, is_number in numbers.items():
+            origin = origins.get(name, Origin())
+            found.append(Feature.of(name, table.column(name), is_number, origin))
+        return cls(tuple(found))
+
+    @property
+    def names(self) -> list[str]:
+        return [each.name for each in self.each]
+
+    @property
+    def labels(self) -> list[str]:
+        return [label for each in self.each for label in each.labels]
+
+    def design(self, table: pa.Table) -> Any:
+        """Sparse (records, 1 + slopes): a column of ones, then the slopes of every feature."""
+        from scipy.sparse import csr_array
+
+        columns = [np.ones(len(table)), *(c for each in self.each for c in each.columns(table))]
+        return csr_array(np.column_stack(columns))
+
+    def unscaled(self) -> FloatArray:
+        """The matrix that turns slopes of the design into slopes by unit, the constant first."""
+        scales, means = [1.0], [0.0]
+        for each in self.each:
+            scales += [each.scale, *(1.0 for _ in each.kept)] if each.is_number else []
+            means += [each.mean, *(0.0 for _ in each.kept)] if each.is_number else []
+            if not each.is_number:
+                scales += [1.0] * len(each.kept)
+                means += [0.0] * len(each.kept)
+        found = np.diag(1 / np.array(scales))
+        found[0, 1:] = -np.array(means[1:]) / np.array(scales[1:])
+        return found
+
+    def codes(self, table: pa.Table) -> list[IntArray]:
+        return [each.codes(table) for each in self.each]
+
+    @property
+    def sizes(self) -> list[int]:
+        return [each.code.size for each in self.each]
+
+    def ordered(self, table: pa.Table, ranks: Sequence[FloatArray | None]) -> FloatArray:
+        """(records, features) for trees: numbers as they are, categories by rank."""
+        columns = []
+        for each, rank in zip(self.each, ranks, strict=True):
+            if rank is None:
+                numbers = numbers_of(each.name, each.read(table))
+                columns.append(np.where(np.isfinite(numbers), numbers, each.mean))
+            else:
+                columns.append(rank[each.codes(table)])
+        return np.column_stack(columns) if columns else np.zeros((len(table), 0))
+
+
+def is_number(kind: pa.DataType) -> bool:
+    types = pa.types
+    return bool(
+        types.is_integer(kind)
+        or types.is_floating(kind)
+        or types.is_decimal(kind)
+        or types.is_temporal(kind)
+    )
+
+
+def numbers_of(name: str, values: pa.ChunkedArray) -> FloatArray:
+    kind = values.type
+    if pa.types.is_temporal(kind):
+        narrow = pa.types.is_date32(kind) or pa.types.is_time32(kind)
+        values = values.cast(pa.int32() if narrow else pa.int64())
+    try:
+        found = pc.fill_null(values.cast(pa.float64(), safe=False), float("nan"))
+    except pa.ArrowException:
+        raise UsageError(
+            f"Column {name!r} holds numbers in what was learned from, and {kind} in this frame."
+        ) from None
+    return np.asarray(found.to_numpy(), np.float64)
+
+
+def _texts(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    if pa.types.is_dictionary(values.type):
+        values = values.cast(values.type.value_type)
+    return values.cast(pa.string())

@@ -1,0 +1,91 @@
+"""How uncertain fitted numbers are: the sandwich H⁻¹·S·H⁻¹.
+
+H is how the mean score changes with the numbers, S how much the score of all records scatters. What
+publishing added is in what records show, and so in their scores: records that were drawn one by one
+are independent, and S = Σ u·uᵀ over them. Records that were copied count as often as there are
+copies of one. Buckets list fixed values: their scores are split into what follows from the list,
+which scatters as the histogram of all people does, and the rest, which scatters from bucket to
+bucket (methods, section 8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from sfumato.learn.seen import Seen
+from sfumato.operators.base import FloatArray
+
+_ROWS = 1 << 12  # records that are worked on at once
+_STEP = 1e-4  # of a difference quotient, in units in which features have variance 1
+
+Scores = Callable[[slice], FloatArray]  # of some records, (records, numbers)
+
+
+def scatter(scores: Scores, records: int, seen: Seen | None) -> FloatArray:
+    """S; `seen` is the column that publishing changed, None where all is raw."""
+    pieces = [slice(low, low + _ROWS) for low in range(0, records, _ROWS)]
+    if seen is None or seen.listed is None:
+        copies = np.ones(records) if seen is None or seen.copies is None else seen.copies
+        whole: FloatArray | float = 0.0
+        for piece in pieces:
+            found = scores(piece)
+            whole = whole + (found * copies[piece, None]).T @ found
+        return np.asarray(whole)
+    by_unit: FloatArray | None = None
+    for piece in pieces:
+        found = scores(piece)
+        if by_unit is None:
+            by_unit = np.zeros((seen.units, found.shape[1]))
+        np.add.at(by_unit, seen.unit[piece], found)
+    assert by_unit is not None
+    return _listed_scatter(by_unit, np.asarray(seen.listed))
+
+
+def _listed_scatter(scores: FloatArray, listed: FloatArray) -> FloatArray:
+    """S where unit u lists `listed[u]`: the rest from unit to unit, and the histogram's."""
+    followed, *_ = np.linalg.lstsq(listed, scores, rcond=None)
+    rest = scores - listed @ followed
+    held = listed.sum(axis=0)
+    mean = (held @ followed) / max(held.sum(), 1.0)
+    around = followed - mean
+    return np.asarray(rest.T @ rest + (around * held[:, None]).T @ around)
+
+
+def softmax_curvature(
+    design: Any, chances: FloatArray, given: FloatArray, *, latent: bool
+) -> FloatArray:
+    """H of slopes against the first class, where records are independent.
+
+    By (feature, class), feature by feature; `latent` says that what is given is uncertain itself.
+    """
+    features, classes = design.shape[1], chances.shape[1] - 1
+    found = np.empty((features, classes, features, classes))
+    for one in range(classes):
+        for other in range(one + 1):
+            same = float(one == other)
+            weight = chances[:, one + 1] * (same - chances[:, other + 1])
+            if latent:
+                weight = weight - given[:, one + 1] * (same - given[:, other + 1])
+            block = (design.T @ design.multiply(weight[:, None])).toarray()
+            found[:, one, :, other] = block
+            found[:, other, :, one] = block.T
+    return found.reshape(features * classes, features * classes)
+
+
+def curvature(score: Callable[[FloatArray], FloatArray], at: FloatArray) -> FloatArray:
+    """H by differences: how the score of all records falls with every number."""
+    found = np.empty((len(at), len(at)))
+    for place in range(len(at)):
+        step = np.zeros(len(at))
+        step[place] = _STEP
+        found[place] = (score(at - step) - score(at + step)) / (2 * _STEP)
+    return np.asarray((found + found.T) / 2)
+
+
+def sandwich(bread: FloatArray, filling: FloatArray) -> FloatArray:
+    """H⁻¹·S·H⁻¹."""
+    inverse = np.linalg.pinv(bread, hermitian=True)
+    return np.asarray(inverse @ filling @ inverse)

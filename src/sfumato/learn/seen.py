@@ -1,0 +1,117 @@
+"""What is seen of one column of the records: its values themselves, or what a release shows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sfumato.draws import IntArray
+from sfumato.errors import SingularOperator, UsageError
+from sfumato.operators.base import FloatArray
+from sfumato.operators.links import Evidence, Shown, SoftmaxFit, log_normal, seen_truth
+from sfumato.operators.undone import Undone
+
+CORRECTIONS = ("forward", "backward")
+_HARDLY = 1e-4  # the least eigenvalue at which values can still be told apart
+_RIDGE = 1.0  # on the log odds of rare codes: they keep to the shares of all
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """A column of the records, as far as it is seen."""
+
+    name: str
+    values: tuple[Any, ...]  # what it may hold, sorted
+    prior: FloatArray  # their shares
+    shown: IntArray  # by record: its symbol
+    likelihood: FloatArray  # Pr(symbol | value), (symbols, values), up to a factor by symbol
+    weights: FloatArray  # (symbols, values): what a record counts towards a value, unbiased
+    told: float  # how well values can be told apart, from 0 to 1
+    unit: IntArray  # by record: what is independent of all others
+    together: Evidence | None = None  # where the records of a unit tell of each other
+    listed: Any = None  # (units, values), where units list values: how often
+    copies: FloatArray | None = None  # by record: how many of them stand for one that was drawn
+
+    @property
+    def records(self) -> int:
+        return len(self.shown)
+
+    @property
+    def units(self) -> int:
+        return int(self.unit.max(initial=-1)) + 1
+
+    @property
+    def is_true(self) -> bool:
+        """Whether the values themselves are seen."""
+        return self.listed is None and np.array_equal(self.likelihood, np.eye(len(self.values)))
+
+    @property
+    def codes(self) -> IntArray:
+        """The values themselves, where they are seen."""
+        assert self.is_true
+        return self.shown
+
+    @property
+    def information(self) -> float:
+        """Of what true values would tell about their shares, the part that is seen: from 0 to 1."""
+        joint = self.likelihood * self.prior
+        given = joint / np.maximum(joint.sum(axis=1, keepdims=True), 1e-30)
+        left = (given * (1 - given)).sum(axis=1)[self.shown].mean()
+        return float(max(1 - left / max(self.prior @ (1 - self.prior), 1e-12), _HARDLY))
+
+    def unbiased(self) -> FloatArray:
+        """What every record counts towards every value: (records, values)."""
+        if self.told < _HARDLY:
+            raise SingularOperator(
+                f"The release cannot tell some values of column {self.name!r} apart, so nothing "
+                "that counts them without bias can be learned; where a learner has a correction, "
+                "use 'forward'."
+            )
+        return np.asarray(self.weights[self.shown])
+
+    def through(self, correction: str) -> Evidence:
+        """What a rule is fitted to."""
+        if correction == "backward" and not self.is_true:
+            return Undone(self.unbiased(), self.unit)
+        return self.together or Shown(self.shown, self.likelihood)
+
+    def counted(self, codes: IntArray, size: int, correction: str) -> FloatArray:
+        """How many records there are by (code, value): none less than 0."""
+        if self.is_true:
+            place = codes * len(self.values) + self.shown
+            found = np.bincount(place, minlength=size * len(self.values))
+            return found.reshape(size, -1).astype(np.float64)
+        if correction == "backward":
+            sums = np.zeros((size, len(self.values)))
+            np.add.at(sums, codes, self.unbiased())
+            return np.maximum(sums, 0.0)
+        shares = saturated(codes, size, self.through(correction), self.prior)
+        return np.asarray(np.bincount(codes, minlength=size)[:, None] * shares)
+
+
+def saturated(codes: IntArray, size: int, evidence: Evidence, prior: FloatArray) -> FloatArray:
+    """The shares of the values by code, (codes, values), under which what is seen is likeliest."""
+    from scipy.sparse import csr_array
+
+    ones = np.ones(len(codes), np.float32)
+    design = csr_array((ones, codes, np.arange(len(codes) + 1)), shape=(len(codes), size))
+    start = np.log(np.maximum(prior, 1e-9))
+    slopes = SoftmaxFit(design, evidence).climb(start, np.zeros((size, len(prior))), _RIDGE)
+    return np.exp(log_normal(slopes + start))
+
+
+def truly_seen(name: str, values: tuple[Any, ...], codes: IntArray) -> Seen:
+    """A column whose values are seen."""
+    many = len(values)
+    prior = np.bincount(codes, minlength=many) / max(len(codes), 1)
+    evidence = seen_truth(codes, many)
+    exact = np.eye(many)
+    return Seen(name, values, prior, codes, evidence.likelihood, exact, 1.0, np.arange(len(codes)))
+
+
+def check_correction(correction: object) -> str:
+    if correction not in CORRECTIONS:
+        raise UsageError(f"correction is 'forward' or 'backward'. Got {correction!r}.")
+    return str(correction)

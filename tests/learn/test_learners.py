@@ -1,0 +1,250 @@
+"""What learners make of a release comes close to what they make of the table."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from sklearn.base import clone
+from sklearn.metrics import log_loss
+
+from sfumato.errors import SfumatoError, UsageError
+from sfumato.learn import (
+    Boosting,
+    DecisionTree,
+    LinearRegression,
+    LogisticRegression,
+    NaiveBayes,
+)
+from sfumato.queries import OpenedRelease
+
+from .conftest import TRUE, Publish, people
+
+TRAIN, TEST = people(6000), people(3000, seed=2)
+KINDS = {
+    "uniform": ("rho-privacy(0.4, 0.7)", "uniform"),
+    "fine-grain": ("rho-privacy(0.4, 0.7)", "fine-grain"),
+    "partitioned": ("rho-privacy(0.4, 0.7, reader=shares)", "partitioned"),
+    "optimal": ("l-diversity(2)", "optimal"),
+    "local": ("l-diversity(2)", "local(min=500)"),
+    "splu": ("small-sum(2)", "splu"),
+}
+QUASI = ["age", "sex", "smoker"]
+
+
+@pytest.fixture(scope="module")
+def releases(published: Publish) -> dict[str, OpenedRelease]:
+    return {
+        name: published(TRAIN, guarantee, "ill", quasi=QUASI, mechanism=mechanism)
+        for name, (guarantee, mechanism) in KINDS.items()
+    }
+
+
+def loss(model: object, target: str = "ill") -> float:
+    chances = model.predict_proba(TEST)  # type: ignore[attr-defined]
+    assert np.allclose(chances.sum(axis=1), 1)
+    return float(log_loss(TEST[target].to_pylist(), chances, labels=model.classes_))  # type: ignore[attr-defined]
+
+
+@pytest.fixture(scope="module")
+def blind() -> float:
+    """The loss of who knows the shares of the values alone."""
+    codes = np.unique(TRAIN["ill"].to_pylist(), return_inverse=True)[1]
+    shares = np.bincount(codes) / len(TRAIN)
+    return float(log_loss(TEST["ill"].to_pylist(), np.tile(shares, (len(TEST), 1))))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("learner", "share"),
+    [
+        (NaiveBayes(), 0.45),
+        (NaiveBayes(correction="backward"), 0.9),
+        (LogisticRegression(standard_errors=False), 0.15),
+        (LogisticRegression(standard_errors=False, correction="backward"), 0.15),
+    ],
+)
+def test_a_release_teaches_nearly_what_the_table_does(
+    releases: dict[str, OpenedRelease], blind: float, kind: str, learner: object, share: float
+) -> None:
+    """At most this share of what the table teaches is lost; the worst seen is two thirds of it."""
+    raw = loss(clone(learner).fit(TRAIN, target="ill", features=QUASI))
+    model = clone(learner).fit(releases[kind], target="ill")
+    assert loss(model) < raw + share * (blind - raw)
+
+
+@pytest.mark.parametrize("kind", ["uniform", "optimal"])
+@pytest.mark.parametrize("learner", [DecisionTree(), Boosting(max_trees=40)])
+def test_trees_learn_nearly_as_much(
+    releases: dict[str, OpenedRelease], blind: float, kind: str, learner: object
+) -> None:
+    """Slopes are what made these people, so trees lose more to noise than those."""
+    for correction in ("forward", "backward"):
+        model = clone(learner).set_params(correction=correction).fit(releases[kind], target="ill")
+        raw = loss(clone(learner).fit(TRAIN, target="ill", features=QUASI))
+        assert loss(model) < raw + 0.8 * (blind - raw)
+
+
+@pytest.mark.parametrize("kind", ["uniform", "optimal"])
+@pytest.mark.parametrize(
+    "learner",
+    [
+        NaiveBayes(),
+        LogisticRegression(standard_errors=False),
+        DecisionTree(),
+        Boosting(max_trees=40),
+    ],
+)
+def test_a_quasi_column_is_predicted_from_a_sensitive_one(
+    releases: dict[str, OpenedRelease], kind: str, learner: object
+) -> None:
+    asked = {"target": "sex", "features": ["age", "ill"]}
+    raw = loss(clone(learner).fit(TRAIN, **asked), "sex")
+    model = clone(learner).fit(releases[kind], **asked)
+    assert list(model.feature_names_in_) == ["age", "ill"]
+    assert loss(model, "sex") < raw + 0.01
+    blind = clone(learner).fit(TRAIN, target="sex", features=["age"])
+    assert loss(model, "sex") < loss(blind, "sex") - 0.01
+
+
+def test_frames_of_every_library_give_the_same_answers(
+    releases: dict[str, OpenedRelease],
+) -> None:
+    model = LogisticRegression().fit(releases["uniform"], target="ill")
+    expected = model.predict_proba(TEST)
+    for frame in (TEST.to_pandas(), pl.from_arrow(TEST), TEST.to_batches()[0]):
+        assert np.array_equal(model.predict_proba(frame), expected)
+    shuffled = TEST.to_pandas().sample(frac=1, random_state=1)[::-1]
+    assert model.score(shuffled) == pytest.approx(model.score(TEST))
+    assert np.array_equal(pickle.loads(pickle.dumps(model)).predict_proba(TEST), expected)
+    assert np.array_equal(
+        clone(model).fit(releases["uniform"].path, target="ill").predict_proba(TEST), expected
+    )
+
+
+def test_the_table_itself_has_the_coefficients_of_maximum_likelihood() -> None:
+    """Held against scikit-learn's own, nearly without a ridge."""
+    from sklearn.linear_model import LogisticRegression as Plain
+
+    frame = TRAIN.to_pandas()
+    design = np.column_stack([frame["age"], frame["sex"] == "M", frame["smoker"] == "yes"]).astype(
+        float
+    )
+    theirs = Plain(C=1e9, tol=1e-10, max_iter=10_000).fit(design, frame["ill"])
+    ours = LogisticRegression(C=1e9).fit(frame, target="ill", features=QUASI)
+    assert ours.coef_names_ == ["age", "sex=M", "smoker=yes"]
+    assert ours.coef_ == pytest.approx((theirs.coef_ - theirs.coef_[:1])[1:], abs=2e-4)
+    assert (np.abs(ours.coef_ - TRUE[1:].T) < 4 * ours.coef_stderr_).all()
+
+
+@pytest.mark.parametrize("kind", ["uniform", "partitioned", "optimal", "local"])
+def test_publishing_widens_the_standard_errors(
+    releases: dict[str, OpenedRelease], kind: str
+) -> None:
+    raw = LogisticRegression().fit(TRAIN, target="ill", features=QUASI)
+    model = LogisticRegression().fit(releases[kind], target="ill")
+    assert (model.coef_stderr_ > 1.02 * raw.coef_stderr_).all()
+    # 9 coefficients: a false alarm at 4.5 standard errors has a chance below 1e-4
+    assert (np.abs(model.coef_ - TRUE[1:].T) < 4.5 * model.coef_stderr_).all()
+    told = model.coefficients()
+    assert [each.name for each in told[:4]] == ["(constant)", "age", "sex=M", "smoker=yes"]
+    assert told[1].low < told[1].value < told[1].high
+
+
+def test_a_number_is_regressed_on_quasi_columns_and_a_quasi_one_on_it(published: Publish) -> None:
+    table = TRAIN.append_column(
+        "weight", pa.array(60 + 0.5 * TRAIN["cost"].to_numpy() + 0.1 * TRAIN["age"].to_numpy())
+    )
+    quasi = ["age", "sex", "weight"]
+    raw = LinearRegression().fit(table, target="cost", features=["age", "sex"])
+    for guarantee, way in (("rho-privacy(0.4, 0.7)", "uniform"), ("l-diversity(2)", "optimal")):
+        release = published(table, guarantee, "cost", quasi=quasi, mechanism=way)
+        model = LinearRegression().fit(release, target="cost", features=["age", "sex"])
+        assert (model.coef_stderr_ > raw.coef_stderr_).all()
+        assert (np.abs(model.coef_ - raw.coef_) < 4.5 * model.coef_stderr_).all()
+        back = LinearRegression().fit(release, target="weight", features=["age", "cost"])
+        assert back.coef_names_ == ["age", "cost"]
+        # what is shown alone would give a slope of 0.15 for 0.5
+        assert back.coef_ == pytest.approx([0.1, 0.5], abs=4.5 * back.coef_stderr_.max())
+        assert back.coef_stderr_[1] < 0.06
+        assert back.score(table) > 0.9
+
+
+def refused() -> list[tuple[str, dict[str, object], str]]:
+    return [
+        ("uniform", {"target": None}, "Say which column is to be predicted"),
+        ("uniform", {"target": "height"}, "no column 'height'"),
+        ("uniform", {"target": "ill", "features": ["ill"]}, "its own features"),
+        ("uniform", {"target": "ill", "features": []}, "no feature to learn from"),
+        ("uniform", {"target": "ill", "features": ["age", "age"]}, "named twice"),
+    ]
+
+
+@pytest.mark.parametrize(("kind", "asked", "message"), refused())
+def test_what_makes_no_sense_is_refused_in_a_sentence(
+    releases: dict[str, OpenedRelease], kind: str, asked: dict[str, object], message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        NaiveBayes().fit(releases[kind], **asked)  # type: ignore[arg-type]
+
+
+def test_releases_that_teach_nothing_are_refused(published: Publish) -> None:
+    small = TRAIN.slice(0, 400)
+    ranges = published(small, "l-diversity(2)", "ill", quasi=QUASI, mechanism="heterogeneous")
+    with pytest.raises(UsageError, match="ranges and sets"):
+        NaiveBayes().fit(ranges, target="ill")
+    anew = published(small, "rho-privacy(0.4, 0.7)", "ill", quasi=QUASI, mechanism="resample")
+    with pytest.raises(UsageError, match="drawn anew"):
+        NaiveBayes().fit(anew, target="ill")
+    NaiveBayes().fit(anew, target="sex", features=["age"])  # quasi columns are shown as they are
+    fakes = published(small, "l-diversity(2)", "ill", quasi=QUASI, mechanism="optimal(fakes=1)")
+    with pytest.raises(UsageError, match="nobody has"):
+        NaiveBayes().fit(fakes, target="ill")
+
+
+def test_bad_settings_and_frames_are_refused(releases: dict[str, OpenedRelease]) -> None:
+    release = releases["uniform"]
+    for broken in (
+        NaiveBayes(correction="sideways"),
+        NaiveBayes(alpha=0.0),
+        LogisticRegression(C=0.0),
+        DecisionTree(min_samples_leaf=0),
+        DecisionTree(max_leaf_nodes=1),
+        Boosting(learning_rate=0.0),
+    ):
+        with pytest.raises(UsageError):
+            broken.fit(release, target="ill")
+    with pytest.raises(UsageError, match="leave y out"):
+        NaiveBayes().fit(release, ["flu"], target="ill")
+    with pytest.raises(UsageError, match="no numbers"):
+        LinearRegression().fit(release, target="ill")
+    with pytest.raises(UsageError, match="negative weights"):
+        DecisionTree(correction="backward").fit(release, target="sex")
+    model = NaiveBayes().fit(release, target="ill")
+    with pytest.raises(UsageError, match="no column 'smoker'"):
+        model.predict(TEST.select(["age", "sex"]))
+    with pytest.raises(UsageError, match="not for a release"):
+        model.predict(release)
+    slopes = LogisticRegression().fit(release, target="ill")
+    texts = pd.DataFrame({"age": ["old"], "sex": ["F"], "smoker": ["no"]})
+    with pytest.raises(UsageError, match="holds numbers"):
+        slopes.predict(texts)
+    with pytest.raises(SfumatoError):
+        NaiveBayes().fit("no such folder", target="ill")
+
+
+def test_binned_and_merged_columns_take_raw_values(published: Publish) -> None:
+    release = published(
+        TRAIN, "rho-privacy(0.4, 0.7)", "ill", quasi=QUASI, bins={"age": [20, 40, 60, 80]}
+    )
+    model = NaiveBayes().fit(release, target="ill")
+    young, old = (TEST.slice(0, 1).set_column(0, "age", [[age]]) for age in (25, 75))
+    assert not np.allclose(model.predict_proba(young), model.predict_proba(old))
+    assert np.allclose(
+        model.predict_proba(young),
+        model.predict_proba(TEST.slice(0, 1).set_column(0, "age", [["[20, 40)"]])),
+    )
