@@ -76,6 +76,7 @@ def found(people_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Compar
     return comparison
 
 
+@pytest.mark.slow
 def test_every_candidate_has_a_row(found: Comparison) -> None:
     names = ["uniform", "l-diversity(3) by optimal", "heterogeneous", "l-diversity(100) by optimal"]
     assert [row.name for row in found.rows] == names
@@ -88,6 +89,7 @@ def test_every_candidate_has_a_row(found: Comparison) -> None:
     assert found.rows[1].ceiling == pytest.approx(1 / 3)
 
 
+@pytest.mark.slow
 def test_a_failed_candidate_is_a_row_with_its_reason(found: Comparison) -> None:
     failed = found.rows[3]
     assert failed.kept is None
@@ -97,6 +99,7 @@ def test_a_failed_candidate_is_a_row_with_its_reason(found: Comparison) -> None:
     assert "cannot be kept" in found.page.read_text("utf-8")
 
 
+@pytest.mark.slow
 def test_the_files(found: Comparison) -> None:
     assert sorted(path.name for path in found.out.iterdir()) == [
         "report.html",
@@ -112,6 +115,7 @@ def test_the_files(found: Comparison) -> None:
     assert found.page.stat().st_mode & 0o077 == 0  # it shows true counts
 
 
+@pytest.mark.slow
 def test_truth_and_errors_are_those_of_the_questions(found: Comparison, people_path: Path) -> None:
     import duckdb
 
