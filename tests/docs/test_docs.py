@@ -62,6 +62,7 @@ DOCUMENTS = [
     "docs/sql.md",
     "docs/crosstab.md",
     "docs/complete.md",
+    "docs/learn.md",
     "docs/guarantees/rho-privacy.md",
     "docs/guarantees/fine-rho-privacy.md",
     "docs/mechanisms/perturbation.md",
