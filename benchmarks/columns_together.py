@@ -1,6 +1,6 @@
 """Two and three sensitive columns of adult: joint posteriors, and what intervals hold.
 
-    nice python -m benchmarks.columns_together [publications] [rows]   # minutes: three columns are dear
+    nice python -m benchmarks.columns_together [publications] [rows]  # minutes
 
 Conditions are a value of one or two quasi columns with a value of every sensitive column asked
 about; counts of 20 and more. Nothing here is tuned: promises and questions are stated beforehand.
