@@ -386,3 +386,35 @@ def test_arithmetic_keeps_the_correction(releases: dict[str, OpenedRelease]) -> 
     )
     assert found["twice"] == pytest.approx(2 * found["v"])
     assert found["more"] == pytest.approx(found["v"] + 3_000)
+
+
+@pytest.mark.parametrize("mechanism", ["optimal", "local(min=400)"])
+@pytest.mark.filterwarnings("ignore:.*tell apart")
+def test_an_interval_reaches_what_is_unbiased(mechanism: str, tmp_path) -> None:
+    """Where values hang together, f at shrunk sums and its tangent there are far from the truth."""
+    draw = np.random.default_rng(8)
+    age = draw.integers(15, 75, 1_500)
+    cost = 5 + 6 * np.clip(np.round(0.5 * (age - 15) + draw.normal(0, 4, len(age))), 0, 35)
+    sf.publish(
+        pa.table({"age": age, "cost": cost.astype(np.int64)}),
+        "l-diversity(4)",
+        to=tmp_path / "r",
+        mechanism=mechanism,
+        quasi=["age"],
+        sensitive="cost",
+        seed=1,
+    )
+    asked = ("VAR_POP(cost)", "STDDEV(age) FILTER (WHERE cost >= 100)", "1 + VAR_SAMP(cost) / 2")
+    terms = ", ".join(f"{each} AS a{place}" for place, each in enumerate(asked))
+    sql = f"SELECT age // 20 AS band, {terms} FROM release GROUP BY band ORDER BY band"
+    release = sf.open(tmp_path / "r")
+    for ours, unbiased in zip(
+        release.sql(sql).rows(), release.sql(sql, estimator="inverse").rows(), strict=True
+    ):
+        for place, each in enumerate(asked):
+            if unbiased[f"a{place}"] is None:  # nobody is left without a shrunk estimate
+                continue
+            low, high = ours[f"a{place}_low"], ours[f"a{place}_high"]
+            assert low <= unbiased[f"a{place}"] + 1e-6, (each, ours["band"])
+            assert unbiased[f"a{place}"] - 1e-6 <= high, (each, ours["band"])
+            assert low <= ours[f"a{place}"] <= high

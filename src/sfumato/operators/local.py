@@ -193,6 +193,13 @@ class LocalTotals(Totals):
         pull = self._beyond("shrunk", gradient) ** 2 if pulled else 0.0
         return np.asarray(chance + left + pull)
 
+    def unbiased(self) -> FloatArray:
+        return self._by_row("inverse") if self._estimated.name == "shrunk" else self.values
+
+    def noise(self, gradient: Sequence[FloatArray | float]) -> FloatArray:
+        chance, _, noise, _ = self._quadratics(gradient)
+        return np.asarray(chance + noise)
+
     def interval(
         self,
         value: FloatArray,

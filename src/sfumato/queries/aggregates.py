@@ -49,6 +49,7 @@ class Aggregate(ABC):
 
     name: ClassVar[str]
     of_nobody: ClassVar[float | None] = None  # over an empty group that `keys` shows
+    bends: bool = False  # whether a tangent at a biased estimate is too far from f at the truth
     text: str
 
     @abstractmethod

@@ -283,7 +283,12 @@ class Evaluation:
             error = np.sqrt(np.maximum(totals.variance(gradient), 0.0))
             curved = aggregate.correction(totals.values, totals.variance)
             middle = shown.value + np.where(known & np.isfinite(curved), curved, 0.0)
-            ends = aggregate.interval(totals, middle, error, self._request.quantile, gradient)
+            start, slopes = middle, gradient
+            if aggregate.bends and values is totals.values:
+                start, slopes = _tangent(aggregate, totals, middle, gradient)
+            ends = aggregate.interval(totals, start, error, self._request.quantile, slopes)
+            if start is not middle:  # the value that is shown lies within
+                ends = np.fmin(ends[0], middle), np.fmax(ends[1], middle)
             low, high = aggregate.ends(*ends)
             (read,) = variables([middle])
             answered = aggregate.read(read)
@@ -303,6 +308,28 @@ class Evaluation:
         }
 
 
+def _tangent(
+    aggregate: Aggregate, totals: Totals, middle: FloatArray, gradient: list[FloatArray]
+) -> tuple[FloatArray, list[FloatArray]]:
+    """f's tangent at the unbiased estimates: its value where the biased ones are, and its slopes.
+
+    An interval goes from there to the unbiased estimate along the slopes, and so meets f itself.
+    """
+    at = totals.unbiased()
+    if at is totals.values:
+        return middle, gradient
+    found = aggregate.combine(*variables(at))
+    curved = aggregate.correction(at, totals.noise)
+    value = found.value + np.where(np.isfinite(curved), curved, 0.0)
+    steps = zip(found.slopes, at, totals.values, strict=True)
+    start = value - sum(slope * (here - there) for slope, here, there in steps)
+    known = aggregate.known(at, np.asarray(totals.present.all(axis=0))) & np.isfinite(start)
+    slopes = [
+        np.where(known, slope, usual) for slope, usual in zip(found.slopes, gradient, strict=True)
+    ]
+    return np.where(known, start, middle), slopes
+
+
 class PartlyExact(Totals):
     """Some statistics are counted, the others estimated: only these scatter."""
 
@@ -318,6 +345,17 @@ class PartlyExact(Totals):
 
     def variance(self, gradient: Sequence[FloatArray | float]) -> FloatArray:
         return self._estimated.variance(self._own(gradient))
+
+    def unbiased(self) -> FloatArray:
+        estimated = self._estimated.unbiased()
+        if estimated is self._estimated.values:
+            return self.values
+        found = self.values.copy()
+        found[~np.asarray(self._is_exact)] = estimated
+        return found
+
+    def noise(self, gradient: Sequence[FloatArray | float]) -> FloatArray:
+        return self._estimated.noise(self._own(gradient))
 
     def interval(
         self,

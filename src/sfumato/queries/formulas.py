@@ -77,6 +77,10 @@ class Formula(Aggregate):
     def title(self) -> str:
         return self.text
 
+    @property
+    def bends(self) -> bool:  # type: ignore[override]
+        return any(part.bends for part in self.parts)
+
     def calls(self) -> Iterator[Call]:
         yield from self.parts
 

@@ -25,6 +25,7 @@ class Spread(Call):
     """A function of n and of the sums of powers of the arguments."""
 
     least = 0.0  # records that it takes
+    bends = True
 
     def sums(self) -> tuple[LinearSum, ...]:
         return self.powers()
