@@ -233,6 +233,7 @@ def split() -> Callable[[Path, Path], Path]:
                 "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
                 "bytes": path.stat().st_size,
             }
+        described["files"] = dict(sorted(described["files"].items()))
         (to / "manifest.json").write_text(
             json.dumps(described, indent=2, ensure_ascii=False) + "\n", "utf-8"
         )

@@ -28,7 +28,7 @@ def test_counting_more_than_fits_leaves_nothing_in_the_current_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("sfumato.scratch.MEMORY_LIMIT", "16MB")
+    monkeypatch.setattr("sfumato.scratch.database_memory", lambda columns: 16_000_000)
     rows = 400_000
     people = pa.table(
         {"id": [f"person number {i:09}" for i in range(rows)], "s": ["a", "b"] * (rows // 2)}

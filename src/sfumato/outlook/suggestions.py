@@ -103,7 +103,7 @@ def suggest(columns: Sequence[Looked]) -> list[Suggestion]:
     ...     Looked("stay", pa.int64(), 900, 900, 900, True, 0, 899),
     ...     Looked("patient_nbr", pa.int64(), 900, 900, 600, True, 1e5, 9e8),
     ...     Looked("sex", pa.string(), 900, 900, 2, True),
-    ...     Looked("diag_1", pa.string(), 900, 900, 300, True),
+    ...     Looked("diag_1", pa.string(), 900, 900, 200, True),
     ...     Looked("weight", pa.string(), 900, 0, 0, True),
     ... ]
     >>> [each.role for each in suggest(stays)]

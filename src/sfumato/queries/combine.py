@@ -49,7 +49,7 @@ def combine(
 
     >>> found = combine([10.0, 12.0, 11.0, 13.0, 9.0], [4.0] * 5)
     >>> found
-    11.0 ± 2.6 (95 %: 5.7 … 16.3)
+    11.0 ± 2.6 (95 %: 5.5 … 16.5)
     >>> round(found.freedom, 1), round(found.missing, 2)
     (21.8, 0.43)
     """
