@@ -45,6 +45,7 @@ DOCUMENTS = [
     "README.md",
     "docs/tutorial.md",
     "docs/which-promise.md",
+    "docs/several-promises.md",
     "docs/tables.md",
     "docs/first-hour-hospital.md",
     "docs/first-hour-census.md",
@@ -86,6 +87,7 @@ DOCUMENTS = [
 # more than five CPU seconds each: `make test-all` runs their examples
 DEAR = {
     "docs/tutorial.md",
+    "docs/several-promises.md",
     "docs/tables.md",
     "docs/first-hour-hospital.md",
     "docs/first-hour-census.md",

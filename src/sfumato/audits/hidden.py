@@ -117,7 +117,7 @@ def check_words(case: AuditCase) -> Iterator[Finding]:
     """The manifest says what this promise, kept in this way, says of itself, and no more."""
     manifest, mechanism = case.release.manifest, case.mechanism
     wrong = list(_false_claims(case.release))
-    if manifest.does_not_protect != case.guarantee.does_not_protect:
+    if manifest.does_not_protect != case.guarantee.unprotected():
         wrong.append("does_not_protect")
     witness = None
     # of people with several rows a limited promise is planned with, which `check_people` looks at

@@ -17,6 +17,7 @@ from sfumato.guarantees import SmallSum
 from sfumato.guarantees.small_sum import USUAL_ERROR, USUAL_UP_TO
 from sfumato.guarantees.small_sum_tails import small_sum_privacy, wrong_condition_sum
 from sfumato.operators import Decoy
+from sfumato.profile import Histogram
 from sfumato.scratch import scratch_database
 
 _MOST_TAILS = 4000  # different (group, value) sizes whose tails are computed
@@ -52,6 +53,24 @@ def check_group_size(case: AuditCase) -> Iterator[Finding]:
             column=column,
             witness=f"{name} would repeat in a group" if held > most else None,
         )
+        yield from _beliefs(guarantee, operator, histogram)
+
+
+def _beliefs(guarantee: SmallSum, operator: Decoy, histogram: Histogram) -> Iterator[Finding]:
+    """Where beliefs are limited besides: each of a group's values is one's own with chance 1/c."""
+    ceilings = guarantee.ceilings(histogram)
+    if min(ceilings) >= 1:
+        return
+    lowest = ceilings.index(min(ceilings))
+    yield Finding.limited(
+        catalogue.POSTERIOR,
+        Fraction(1, operator.groups),
+        Direction.AT_MOST,
+        ceilings[lowest],
+        column=histogram.column,
+        about=value_text(histogram.values[lowest]),
+        witness=f"one of {operator.groups} different values",
+    )
 
 
 def check_published_counts(case: AuditCase) -> Iterator[Finding]:

@@ -69,7 +69,12 @@ def describe(
 def publish(
     table: Origin,
     out: Annotated[Path, typer.Option(help="Folder for the release; must not exist.")],
-    guarantee: Annotated[str, typer.Option(help="The promise, e.g. 'rho-privacy(1/13, 1/6)'.")],
+    guarantee: Annotated[
+        list[str],
+        typer.Option(
+            help="The promise, e.g. 'rho-privacy(1/13, 1/6)'. Repeatable: all of them are kept."
+        ),
+    ],
     roles: dict[str, Any],
     mechanism: Annotated[
         str | None, typer.Option(help="The way to keep it; the most accurate one by default.")
@@ -148,7 +153,7 @@ def publish(
     with ProgressLine("reading") as line:
         publication = publish_table(
             table,
-            guarantee,
+            " and ".join(guarantee),
             to=out,
             engine=engine,
             mechanism=_with_fakes(way, fakes, fakes_resist_association),

@@ -120,7 +120,7 @@ def make_manifest(
             *(person.sentences() if person else ()),
             *columns_together(table, joint, together),
         ),
-        does_not_protect=guarantee.does_not_protect,
+        does_not_protect=guarantee.unprotected(),
         caveats=(
             *plan.caveats(),
             *caveats,

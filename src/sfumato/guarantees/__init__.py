@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 from sfumato.errors import UsageError
 from sfumato.guarantees.base import Ceilings, Guarantee
 from sfumato.guarantees.beta_likeness import BetaLikeness
 from sfumato.guarantees.ceilings import CeilingGuarantee
+from sfumato.guarantees.conjunction import conjunction
 from sfumato.guarantees.f_privacy import FPrivacy
 from sfumato.guarantees.fine_rho import FineRhoPrivacy
 from sfumato.guarantees.l_diversity import LDiversity
@@ -36,14 +39,23 @@ GUARANTEES: dict[str, type[Guarantee]] = {
 }
 
 
+# where one promise ends and the next begins
+_AND = re.compile(rf"(?<=\))\s+and\s+(?=(?:{'|'.join(GUARANTEES)})\b)")
+
+
 def parse_guarantee(text: str | Guarantee) -> Guarantee:
-    """Read a guarantee from its text form; one that is read already stays as it is.
+    """Read a guarantee, or several with "and" between them, from their text form; one that is read
+    already stays as it is.
 
     >>> parse_guarantee("rho-privacy(1/13, 1/6)")
     RhoPrivacy(rho1=Fraction(1, 13), rho2=Fraction(1, 6), reader='anybody')
     """
     if isinstance(text, Guarantee):
         return text
+    return conjunction([_read(each) for each in _AND.split(text)])
+
+
+def _read(text: str) -> Guarantee:
     name, positional, keywords = split_call(text, "guarantee")
     require_known(name)
     return GUARANTEES[name].from_arguments(positional, keywords)
@@ -77,6 +89,7 @@ __all__ = [
     "ReconstructionPrivacy",
     "RhoPrivacy",
     "SmallSum",
+    "conjunction",
     "parse_guarantee",
     "require_known",
 ]

@@ -100,6 +100,16 @@ class Guarantee(TextForm, ABC):
         """Whom this promise holds against; less where its parameters say so."""
         return self.holds_against
 
+    def unprotected(self) -> tuple[str, ...]:
+        """What it does not protect against, in words."""
+        return self.does_not_protect
+
+    @property
+    def least_ceiling(self) -> Fraction | None:
+        """A chance that none of its ceilings is below, whatever the counts, for a reader who knows
+        no link; None where there is none."""
+        return None
+
     def kept_against(self, reader: Reader | None) -> Self:
         """The promise that a mechanism makes which holds against that reader, None being anybody
         whom the guarantee can hold against."""

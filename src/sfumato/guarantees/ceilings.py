@@ -50,6 +50,11 @@ class CeilingGuarantee(Guarantee):
     def open_codes(self, histogram: Histogram) -> list[int]:
         return [] if self.open is None else self.open.codes(histogram)
 
+    @property
+    def names_values(self) -> bool:
+        """Whether it speaks of some values by name."""
+        return self.open is not None
+
     def open_text(self) -> str:
         """What a statement says of open values."""
         if self.open is None:

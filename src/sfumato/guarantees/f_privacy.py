@@ -154,6 +154,14 @@ class FPrivacy(CeilingGuarantee):
     def from_arguments(cls, positional: list[str], keywords: dict[str, str]) -> Self:
         return super().from_arguments(*file_as_limits(cls.name, positional, keywords))
 
+    @property
+    def names_values(self) -> bool:
+        return self.limits is not None or super().names_values
+
+    @property
+    def least_ceiling(self) -> Fraction | None:
+        return self.floor if self.limits is None and 0 < self.floor <= 1 else None
+
     def own_ceilings(self, histogram: Histogram) -> list[Fraction]:
         if self.limits is None:
             return [self._other(share, Fraction(1)) for share in histogram.shares]

@@ -66,6 +66,10 @@ class LDiversity(CeilingGuarantee):
     def own_ceilings(self, histogram: Histogram) -> list[Fraction]:
         return [Fraction(1, self.l)] * len(histogram.values)
 
+    @property
+    def least_ceiling(self) -> Fraction:
+        return Fraction(1, self.l)
+
     def nearest(self, histogram: Histogram) -> Guarantee | None:
         most = one_in(histogram, self.open_codes(histogram))
         return LDiversity(most, self.open) if most >= 2 else None

@@ -36,15 +36,11 @@ class CeilingsOfPeople(CeilingGuarantee):
     name: ClassVar[str] = "ceilings-for-people"
 
     def __post_init__(self) -> None:
-        if self.columns > 1 and (self.promise.open is not None or self._named):
+        if self.columns > 1 and self.promise.names_values:
             raise UsageError(
                 f"'{self.promise}' names values of one column, so it says nothing of combinations. "
                 "Leave --joint out, or promise it without names."
             )
-
-    @property
-    def _named(self) -> bool:
-        return getattr(self.promise, "limits", None) is not None
 
     def __str__(self) -> str:
         return str(self.promise)

@@ -96,6 +96,10 @@ class RhoPrivacy(OddsGuarantee):
         return replace(self, reader=SHARES_READER if reader == SHARES_ONLY else ANY_READER)
 
     @property
+    def least_ceiling(self) -> Fraction | None:
+        return self.rho2 if self.reader == SHARES_READER else None
+
+    @property
     def gamma(self) -> Fraction:
         """The amplification that the promise allows (methods, section 1)."""
         return self.rho2 * (1 - self.rho1) / (self.rho1 * (1 - self.rho2))

@@ -110,7 +110,7 @@ def describe(
     notes = [plan.statement(guarantee, histogram) for histogram in profile.histograms.values()]
     notes += people.rule.sentences() if people.rule else []
     notes += steward_notes(people.counted(profile), people.guarantee)
-    notes.append("Does not protect against: " + "; ".join(guarantee.does_not_protect) + ".")
+    notes.append("Does not protect against: " + "; ".join(guarantee.unprotected()) + ".")
     notes += plan.caveats()
     for described in DESCRIBERS:
         more_tables, more_notes = described(profile, guarantee, plan)

@@ -121,7 +121,7 @@ def preview(
         str(chosen),
         quick,
         tuple(plan.statement(guarantee, h) for h in profile.histograms.values()),
-        guarantee.does_not_protect,
+        guarantee.unprotected(),
         tuple(plan.caveats()),
         (*steward_notes(profile, guarantee), *_not_priced(guarantee, mechanism, possible)),
         tuple(values),

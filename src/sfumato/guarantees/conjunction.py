@@ -1,0 +1,310 @@
+"""Several promises for one release: `l-diversity(5) and beta-likeness(2)`.
+
+Which promises one release can keep together follows from what each of them speaks of:
+
+- ceilings for groups of people: the smallest ceiling of each value keeps them all;
+- limits on odds: the smallest limit of each value keeps them all;
+- small sums beside a ceiling that no count lowers: groups of c different values keep both, where
+  1/c is at most that ceiling. Who shares a group follows from a secret permutation, and everybody
+  there shows one of its c values, each with the same chance whatever their own is. So to a reader
+  who knows no link, each of the c values is a person's own with a chance of 1/c.
+
+No mechanism here keeps another pair; `conjunction` says why.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import combinations
+from typing import ClassVar, Self
+
+from sfumato.columns import Value
+from sfumato.errors import UsageError
+from sfumato.guarantees.base import Guarantee
+from sfumato.guarantees.ceilings import CeilingGuarantee
+from sfumato.guarantees.linked_diversity import LinkedDiversity
+from sfumato.guarantees.odds import OddsGuarantee
+from sfumato.guarantees.reconstruction import ReconstructionPrivacy
+from sfumato.guarantees.small_sum import SmallSum
+from sfumato.guarantees.words import Reader
+from sfumato.profile import Histogram
+
+AND = " and "
+
+
+@dataclass(frozen=True)
+class AllCeilings(CeilingGuarantee):
+    """Promises about ceilings, all of them: each value has its smallest.
+
+    >>> import numpy as np
+    >>> from sfumato.guarantees import BetaLikeness, LDiversity
+    >>> both = AllCeilings((LDiversity(2), BetaLikeness(1)))
+    >>> both.ceilings(Histogram("s", ("a", "b"), np.array([1, 4])))
+    [Fraction(2, 5), Fraction(1, 2)]
+    >>> str(both)
+    'l-diversity(2) and beta-likeness(1)'
+    """
+
+    promises: tuple[CeilingGuarantee, ...]
+
+    name: ClassVar[str] = "all-ceilings"
+
+    def __str__(self) -> str:
+        return AND.join(map(str, self.promises))
+
+    @property
+    def names_values(self) -> bool:
+        return any(promise.names_values for promise in self.promises)
+
+    def own_ceilings(self, histogram: Histogram) -> list[Fraction]:
+        return _smallest([promise.own_ceilings(histogram) for promise in self.promises])
+
+    def ceilings(self, histogram: Histogram) -> list[Fraction]:
+        return _smallest([promise.ceilings(histogram) for promise in self.promises])
+
+    def open_codes(self, histogram: Histogram) -> list[int]:
+        return sorted(set.intersection(*(set(p.open_codes(histogram)) for p in self.promises)))
+
+    def require_feasible(self, histogram: Histogram) -> None:
+        for promise in self.promises:
+            promise.require_feasible(histogram)
+
+    def statement(self, histogram: Histogram) -> str:
+        return _statements(self.promises, histogram)
+
+    def formula(self) -> str:
+        return _formulas(self.promises)
+
+    def against(self) -> Reader:
+        return _weakest(self.promises)
+
+    def unprotected(self) -> tuple[str, ...]:
+        return _all_unprotected(self.promises)
+
+
+@dataclass(frozen=True)
+class AllOdds(OddsGuarantee):
+    """Promises about odds, all of them: each value has its smallest limit.
+
+    >>> from sfumato.guarantees import RhoPrivacy
+    >>> both = AllOdds((RhoPrivacy("1/13", "1/6"), RhoPrivacy("1/4", "2/5")))
+    >>> str(both), both.common_limit("abc")
+    ('rho-privacy(1/13, 1/6) and rho-privacy(0.25, 0.4)', Fraction(2, 1))
+    """
+
+    promises: tuple[OddsGuarantee, ...]
+
+    name: ClassVar[str] = "all-odds"
+
+    def __str__(self) -> str:
+        return AND.join(map(str, self.promises))
+
+    def odds_limits(self, histogram: Histogram) -> list[Fraction | None]:
+        return _smallest_stated([promise.odds_limits(histogram) for promise in self.promises])
+
+    def planning_limits(self, histogram: Histogram) -> list[Fraction | None]:
+        return _smallest_stated([promise.planning_limits(histogram) for promise in self.promises])
+
+    def common_limit(self, values: Sequence[Value]) -> Fraction:
+        return min(promise.common_limit(values) for promise in self.promises)
+
+    @property
+    def limits_follow_shares(self) -> bool:
+        return any(promise.limits_follow_shares for promise in self.promises)
+
+    def planning_shares(self, values: Sequence[Value]) -> list[Fraction] | None:
+        stated = (promise.planning_shares(values) for promise in self.promises)
+        return next((shares for shares in stated if shares is not None), None)
+
+    def planning_weights(self, values: Sequence[Value]) -> list[Fraction | None]:
+        stated = [promise.planning_weights(values) for promise in self.promises]
+        return [
+            next((w for w in each if w is not None), None) for each in zip(*stated, strict=True)
+        ]
+
+    def ceilings(self, histogram: Histogram) -> list[Fraction]:
+        return _smallest([promise.ceilings(histogram) for promise in self.promises])
+
+    def require_feasible(self, histogram: Histogram) -> None:
+        for promise in self.promises:
+            promise.require_feasible(histogram)
+
+    def statement(self, histogram: Histogram) -> str:
+        return _statements(self.promises, histogram)
+
+    def formula(self) -> str:
+        return _formulas(self.promises)
+
+    def against(self) -> Reader:
+        return _weakest(self.promises)
+
+    def kept_against(self, reader: Reader | None) -> Self:
+        return replace(self, promises=tuple(p.kept_against(reader) for p in self.promises))
+
+    def unprotected(self) -> tuple[str, ...]:
+        return _all_unprotected(self.promises)
+
+
+@dataclass(frozen=True)
+class SumsUnderCeilings(SmallSum):
+    """Small sums hidden, and beliefs limited by promises whose ceilings no count lowers.
+
+    >>> from sfumato.guarantees import LDiversity
+    >>> both = SumsUnderCeilings.of(SmallSum(3), (LDiversity(5),))
+    >>> str(both), both.size
+    ('small-sum(groups=3) and l-diversity(5)', 5)
+    """
+
+    promises: tuple[Guarantee, ...] = ()
+
+    # the spare records of a further column borrow a group, which then holds a value twice
+    several_columns: ClassVar[bool] = False
+    limits_belief: ClassVar[bool] = True
+
+    @classmethod
+    def of(cls, sums: SmallSum, promises: tuple[Guarantee, ...]) -> Self:
+        return cls(sums.groups, sums.error, sums.probability, sums.up_to, promises)
+
+    @property
+    def sums(self) -> SmallSum:
+        return SmallSum(self.groups, self.error, self.probability, self.up_to)
+
+    def __str__(self) -> str:
+        return AND.join(map(str, (self.sums, *self.promises)))
+
+    @property
+    def size(self) -> int:
+        lowest = [promise.least_ceiling for promise in self.promises]
+        return max([self.sums.size, *(math.ceil(1 / each) for each in lowest if each is not None)])
+
+    def ceilings(self, histogram: Histogram) -> list[Fraction]:
+        return _smallest([promise.ceilings(histogram) for promise in self.promises])
+
+    def require_feasible(self, histogram: Histogram) -> None:
+        for promise in (self.sums, *self.promises, SmallSum(self.size)):
+            promise.require_feasible(histogram)
+
+    def statement(self, histogram: Histogram) -> str:
+        return " ".join((super().statement(histogram), _statements(self.promises, histogram)))
+
+    def formula(self) -> str:
+        return _formulas((SmallSum(self.size), *self.promises))
+
+    def against(self) -> Reader:
+        return _weakest(self.promises)
+
+    def unprotected(self) -> tuple[str, ...]:
+        return _all_unprotected((self.sums, *self.promises))
+
+
+def conjunction(promises: Sequence[Guarantee]) -> Guarantee:
+    """One promise that holds where all of these do; `UsageError` with the reason where no
+    mechanism keeps them together.
+
+    >>> from sfumato.guarantees import LDiversity, RhoPrivacy
+    >>> conjunction([LDiversity(5)])
+    LDiversity(l=5, open=None)
+    >>> conjunction([LDiversity(5), RhoPrivacy("0.1", "0.3")])
+    Traceback (most recent call last):
+        ...
+    sfumato.errors.UsageError: 'l-diversity(5)' and 'rho-privacy(0.1, 0.3)' cannot be kept ...
+    """
+    one, *others = promises
+    if not others:
+        return one
+    ceilings = [promise for promise in promises if isinstance(promise, CeilingGuarantee)]
+    if len(ceilings) == len(promises):
+        return AllCeilings(tuple(ceilings))
+    odds = [promise for promise in promises if isinstance(promise, OddsGuarantee)]
+    if len(odds) == len(promises):
+        return AllOdds(tuple(odds))
+    sums = [promise for promise in promises if isinstance(promise, SmallSum)]
+    beside = tuple(promise for promise in promises if promise not in sums)
+    if len(sums) == 1 and all(promise.least_ceiling is not None for promise in beside):
+        return SumsUnderCeilings.of(sums[0], beside)
+    raise _apart(promises)
+
+
+def _apart(promises: Sequence[Guarantee]) -> UsageError:
+    """Why some two of these cannot be kept by one release."""
+    for pair in combinations(promises, 2):
+        one, other = sorted(pair, key=_place)
+        reason = _reason(one, other)
+        if reason:
+            return UsageError(f"'{one}' and '{other}' cannot be kept by one release: {reason}")
+    named = ", ".join(f"'{promise}'" for promise in promises)
+    return UsageError(
+        f"No mechanism keeps all of these in one release: {named}. Two of them at once may do."
+    )
+
+
+# what a reason looks at first
+_ORDER = (ReconstructionPrivacy, LinkedDiversity, SmallSum, CeilingGuarantee, OddsGuarantee)
+
+
+def _place(promise: Guarantee) -> int:
+    kinds = (place for place, kind in enumerate(_ORDER) if isinstance(promise, kind))
+    return next(kinds, len(_ORDER))
+
+
+def _reason(one: Guarantee, other: Guarantee) -> str:
+    if isinstance(one, ReconstructionPrivacy):
+        return (
+            "'reconstruction-privacy' lets everybody estimate how common a value is among people "
+            "who share their quasi columns, and how strongly a group was sampled follows from its "
+            "values; so it limits no belief about a person of that group. Publish under one of "
+            "them; what the other measures, `audit` and `attack` show."
+        )
+    if isinstance(one, LinkedDiversity):
+        return (
+            "'linked-diversity' is found by trying buckets against a model, and buckets keep "
+            "ceilings, so it can be tried only by itself."
+        )
+    if isinstance(one, SmallSum) and isinstance(other, SmallSum):
+        return "both speak of small sums. Promise the one that asks for larger groups."
+    if isinstance(one, SmallSum) and isinstance(other, OddsGuarantee):
+        return (
+            "decoys are drawn from the values of a group, so who knows the others of a group "
+            "learns more than any limit on odds allows. Against a reader who knows only how "
+            "common each value is, they keep both: write 'rho-privacy(…, reader=shares)'."
+        )
+    if isinstance(one, SmallSum):
+        return (
+            "decoys give every value of a group the same chance, and the ceilings of "
+            f"'{other.name}' fall with how rare a value is. A ceiling that is the same for all "
+            "values, such as l-diversity, can be kept beside small sums."
+        )
+    if isinstance(one, CeilingGuarantee) and isinstance(other, OddsGuarantee):
+        return (
+            "ceilings are for groups whose values are listed as they are, limits on odds for "
+            "values that are drawn anew, and no mechanism does both."
+        )
+    return ""
+
+
+def _smallest(ceilings: Sequence[Sequence[Fraction]]) -> list[Fraction]:
+    return [min(each) for each in zip(*ceilings, strict=True)]
+
+
+def _smallest_stated(limits: Sequence[Sequence[Fraction | None]]) -> list[Fraction | None]:
+    stated = ([one for one in each if one is not None] for each in zip(*limits, strict=True))
+    return [min(each) if each else None for each in stated]
+
+
+def _statements(promises: Sequence[Guarantee], histogram: Histogram) -> str:
+    return " ".join(promise.statement(histogram) for promise in promises)
+
+
+def _formulas(promises: Sequence[Guarantee]) -> str:
+    return "\nand\n".join(promise.formula() for promise in promises)
+
+
+def _weakest(promises: Sequence[Guarantee]) -> Reader:
+    return min((promise.against() for promise in promises), key=lambda reader: reader.strength)
+
+
+def _all_unprotected(promises: Sequence[Guarantee]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(each for promise in promises for each in promise.unprotected()))

@@ -1,0 +1,184 @@
+"""Several promises for one release: which are kept together, exactly, and which are refused."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from fractions import Fraction
+from itertools import permutations, product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import sfumato as sf
+from sfumato.datasets import generate
+from sfumato.draws import Draws
+from sfumato.errors import InfeasibleGuarantee, UsageError
+from sfumato.guarantees import OddsGuarantee, parse_guarantee
+from sfumato.mechanisms import mechanisms_for
+from sfumato.mechanisms.splu import DecoyValues
+from sfumato.profile import Histogram, Profile
+
+CEILINGS = ("l-diversity(3)", "beta-likeness(1.5)", "f-privacy(theta=1.2, floor=0.1)")
+ODDS = ("rho-privacy(1/4, 2/5)", "fine-rho-privacy(theta=2)")
+
+
+@given(st.lists(st.integers(1, 60), min_size=3, max_size=8), st.permutations(CEILINGS))
+def test_each_value_has_its_smallest_ceiling(counts: list[int], promises: list[str]) -> None:
+    histogram = Histogram("s", tuple(range(len(counts))), np.array(counts))
+    both = parse_guarantee(" and ".join(promises[:2]))
+    apart = [parse_guarantee(text).ceilings(histogram) for text in promises[:2]]
+    assert both.ceilings(histogram) == [min(pair) for pair in zip(*apart, strict=True)]
+    assert both.left_out(histogram) == [
+        code for code, ceiling in enumerate(both.ceilings(histogram)) if ceiling == 1
+    ]
+
+
+@given(st.lists(st.integers(1, 60), min_size=3, max_size=8))
+def test_each_value_has_its_smallest_limit_on_odds(counts: list[int]) -> None:
+    histogram = Histogram("s", tuple(range(len(counts))), np.array(counts))
+    both = parse_guarantee(" and ".join(ODDS))
+    assert isinstance(both, OddsGuarantee)
+    apart = [parse_guarantee(text).odds_gains(histogram) for text in ODDS]
+    for limit, pair in zip(both.odds_limits(histogram), zip(*apart, strict=True), strict=True):
+        assert limit == min((one for one in pair if one is not None), default=None)
+    assert both.common_limit(histogram.values) <= min(
+        (one for one in both.odds_limits(histogram) if one is not None), default=Fraction(10**9)
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "l-diversity(5) and beta-likeness(2)",
+        "l-diversity(5, open='a;b') and f-privacy(theta=2, floor=0.05)",
+        "rho-privacy(1/13, 1/6) and fine-rho-privacy(theta=2)",
+        "small-sum(groups=3) and l-diversity(5)",
+        "small-sum(groups=3) and rho-privacy(0.1, 0.3, reader=shares)",
+    ],
+)
+def test_a_text_form_reads_itself(text: str) -> None:
+    promise = parse_guarantee(text)
+    assert str(promise) == text
+    assert parse_guarantee(str(promise)) == promise
+    assert mechanisms_for(promise)
+
+
+def test_small_sums_are_promised_first_whatever_the_order() -> None:
+    swapped = parse_guarantee("l-diversity(5) and small-sum(groups=3)")
+    assert swapped == parse_guarantee("small-sum(groups=3) and l-diversity(5)")
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "reason"),
+    [
+        ("l-diversity(5)", "reconstruction-privacy(0.3, 0.3)", "limits no belief"),
+        ("rho-privacy(0.1, 0.3)", "reconstruction-privacy(0.3, 0.3)", "limits no belief"),
+        ("small-sum(groups=3)", "reconstruction-privacy(0.3, 0.3)", "limits no belief"),
+        ("rho-privacy(0.1, 0.3)", "small-sum(groups=3)", "reader=shares"),
+        ("beta-likeness(2)", "small-sum(groups=3)", "how rare a value is"),
+        ("l-diversity(5)", "rho-privacy(0.1, 0.3)", "drawn anew"),
+        ("l-diversity(5)", "linked-diversity(2)", "only by itself"),
+        ("small-sum(groups=3)", "small-sum(groups=4)", "larger groups"),
+    ],
+)
+def test_what_cannot_be_kept_together_is_refused_with_the_reason(
+    one: str, other: str, reason: str
+) -> None:
+    for text in (f"{one} and {other}", f"{other} and {one}"):
+        with pytest.raises(UsageError, match=r"cannot be kept by one release: .*" + reason):
+            parse_guarantee(text)
+
+
+def test_the_witness_is_that_of_the_promise_that_fails() -> None:
+    histogram = Histogram("s", ("a", "b", "c"), np.array([5, 3, 2]))
+    parse_guarantee("l-diversity(2) and beta-likeness(2)").require_feasible(histogram)
+    for text in ("l-diversity(3) and beta-likeness(2)", "small-sum(groups=2) and l-diversity(3)"):
+        with pytest.raises(InfeasibleGuarantee, match=r"^'l-diversity\(3\)' cannot be kept") as hit:
+            parse_guarantee(text).require_feasible(histogram)
+        assert hit.value.witness == "'a'"
+
+
+@pytest.mark.parametrize("counts", [(2, 2, 1, 1), (3, 2, 1), (1, 1, 1, 1, 1, 1)])
+def test_decoys_tell_a_value_with_chance_one_in_c_over_all_worlds(counts: tuple[int, ...]) -> None:
+    """Six people, every world and every draw: whatever is shown, no belief is above 1/c."""
+    histogram = Histogram("s", tuple(range(len(counts))), np.array(counts))
+    promise = parse_guarantee("small-sum(groups=2) and l-diversity(2)")
+    plan = DecoyValues().plan(Profile(6, {"s": histogram}), promise, Draws.from_seed(4))
+    groups = plan.columns[0]
+    values = np.repeat(np.arange(len(counts)), counts)
+    ranks = np.concatenate([np.arange(count) for count in counts])
+    shown = np.stack(
+        [groups.draw(values, ranks, np.full(6, chosen))[0] for chosen in range(groups.size)], axis=1
+    )
+    seen: dict[tuple[int, ...], Counter[int]] = defaultdict(Counter)  # person 0's value by view
+    for people in permutations(range(6)):  # who is which record
+        for drawn in product(range(groups.size), repeat=6):
+            view = tuple(int(shown[people[i], drawn[i]]) for i in range(6))
+            seen[view][int(values[people[0]])] += 1
+    highest = max(
+        Fraction(count, sum(found.values())) for found in seen.values() for count in found.values()
+    )
+    assert highest <= Fraction(1, 2)
+
+
+@pytest.fixture(scope="module")
+def people() -> pa.Table:
+    return pa.Table.from_batches(generate("zipf", 3000, seed=1, values=20, exponent=0.5))
+
+
+@pytest.mark.parametrize(
+    ("promise", "kind"),
+    [
+        ("l-diversity(4) and beta-likeness(3)", "bucketed"),
+        ("rho-privacy(0.2, 0.5) and fine-rho-privacy(theta=4)", "perturbed"),
+        ("small-sum(groups=3) and l-diversity(4)", "perturbed"),
+        ("small-sum(groups=2) and rho-privacy(0.2, 0.3, reader=shares)", "perturbed"),
+    ],
+)
+def test_a_release_keeps_both_and_says_both(
+    people: pa.Table, promise: str, kind: str, tmp_path: Path
+) -> None:
+    roles: dict[str, Any] = {"quasi": ["age", "group"], "sensitive": "value", "drop": ["city"]}
+    sf.publish(people, promise, to=tmp_path / "release", **roles)
+    manifest = sf.open(tmp_path / "release").manifest
+    assert (manifest.guarantee, manifest.kind) == (promise, kind)
+    for text in promise.split(" and "):
+        for sentence in parse_guarantee(text).does_not_protect:
+            assert sentence in manifest.does_not_protect
+    report = sf.audit(people, tmp_path / "release")
+    assert report.holds, report
+
+
+def test_groups_too_small_for_the_ceiling_fail_the_audit(people: pa.Table, tmp_path: Path) -> None:
+    """A release of groups of 3 that claims l-diversity(4) besides."""
+    roles: dict[str, Any] = {"quasi": ["age", "group"], "sensitive": "value", "drop": ["city"]}
+    sf.publish(people, "small-sum(groups=3)", to=tmp_path / "release", **roles)
+    written = tmp_path / "release" / "manifest.json"
+    text = written.read_text("utf-8")
+    written.write_text(
+        text.replace('"small-sum(groups=3)"', '"small-sum(groups=3) and l-diversity(4)"'), "utf-8"
+    )
+    report = sf.audit(people, tmp_path / "release")
+    failed = {finding.check.name for finding in report.findings if finding.holds is False}
+    assert {"posterior", "group-size"} <= failed
+
+
+def test_the_flag_can_be_repeated(people: pa.Table, cli: Any, tmp_path: Path) -> None:
+    pq.write_table(people, tmp_path / "people.parquet")
+    flags = ["--quasi", "age,group", "--sensitive", "value", "--drop", "city"]
+    publish = ["publish", tmp_path / "people.parquet", *flags, "--out", tmp_path / "release"]
+    apart = ["--guarantee", "l-diversity(5)", "--guarantee", "reconstruction-privacy(0.3, 0.3)"]
+    refused = cli(*publish, *apart)
+    assert refused.code == 2
+    assert "cannot be kept by one release: 'reconstruction-privacy' lets everybody" in refused.err
+    assert not (tmp_path / "release").exists()
+    together = ["--guarantee", "l-diversity(4)", "--guarantee", "beta-likeness(3)"]
+    assert cli(*publish, *together).code == 0
+    manifest = sf.open(tmp_path / "release").manifest
+    assert manifest.guarantee == "l-diversity(4) and beta-likeness(3)"
