@@ -1,7 +1,9 @@
 """Several columns whose values stand together in a list: an estimator of combinations as values.
 
 Questions number values by column, an estimator of buckets the combinations that are listed. What
-no bucket lists nobody has.
+no bucket lists nobody has. Where people were dealt by combination, a question about one column is
+answered through all of them: what stands beside a value differs by the other columns' values, and
+a condition may go with these.
 """
 
 from __future__ import annotations
@@ -50,13 +52,16 @@ class CombinedEstimated(Estimated):
 
     def histogram(self, weight: Hashable) -> FloatArray:
         found = self._inner.histogram(weight)
-        whole: Any = np.full((len(found), *self._sizes), _NOBODY)
-        whole[(slice(None), *self._codes)] = found
-        return np.asarray(whole)
+        whole: Any = np.zeros((len(found), *self._sizes))
+        places: Any = (slice(None), *self._codes)
+        np.add.at(whole, places, found)
+        listed = np.zeros(self._sizes, np.bool_)
+        listed[self._codes] = True
+        return np.where(listed, whole, _NOBODY)
 
 
 class CombinedEstimator(Estimator):
-    """`inner` estimates combinations; `codes` are theirs, column by column."""
+    """`inner` estimates combinations; `codes` are theirs in the columns that are asked about."""
 
     def __init__(
         self, inner: Estimator, codes: tuple[IntArray, ...], sizes: tuple[int, ...]

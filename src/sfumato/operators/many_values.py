@@ -45,6 +45,9 @@ class DiagonalPoolFit(PoolFit):
         found = self.gain[at] * self.within.undone(residual)
         return np.asarray(found - self.tie[at] * found.sum(axis=1, keepdims=True))
 
+    def undone(self, residual: FloatArray, at: IntArray) -> FloatArray:
+        return self.within.undone(residual)
+
 
 class ManyValues(PooledFit):
     """The prior of `Shrunk`, and the noise of every value alone.
@@ -163,7 +166,7 @@ class UnbiasedEstimated(ShrunkEstimated):
     """`inverse`: M⁻ᵀo itself."""
 
     def mean(self, weight: Hashable, number: Hashable) -> FloatArray:
-        return self.unbiased(weight)[1]
+        return self.unbiased(weight, number)[1]
 
     def read(self, forms: Forms, statistics: Sequence[Statistic]) -> Totals:
         return UnbiasedTotals(self, forms, statistics)

@@ -41,6 +41,10 @@ class PoolFit(ABC):
     def moved(self, residual: FloatArray, at: IntArray) -> FloatArray:
         """n̂ − n₀ for residuals o − Mᵀn₀ by (class, value), each with the gain of its pool."""
 
+    @abstractmethod
+    def undone(self, residual: FloatArray, at: IntArray) -> FloatArray:
+        """The same for the unbiased estimate: M⁻ᵀ·residual."""
+
 
 class PooledFit(ABC):
     """How pools are fitted: the operator of a release, and how many records have each value."""
@@ -57,10 +61,6 @@ class PooledFit(ABC):
     def fit(self, records: FloatArray, beside: FloatArray) -> PoolFit:
         """Fit pools of so many records, from what stands beside them."""
 
-    @abstractmethod
-    def undone(self, residual: FloatArray) -> FloatArray:
-        """M⁻ᵀ·residual, row by row."""
-
     def residual(self, records: FloatArray, beside: FloatArray) -> tuple[FloatArray, FloatArray]:
         """n₀ and o − Mᵀn₀."""
         return records[:, None] * self.shares, beside - records[:, None] * self.met
@@ -72,18 +72,26 @@ class PooledFit(ABC):
 
 @dataclass(frozen=True, eq=False)
 class WholePoolFit(PoolFit):
-    """Of few values: a gain by (pool, value, value)."""
+    """Of few values: a gain by (pool, value, value), and M⁻¹ as far as it is seen."""
 
     gain: FloatArray
+    inverse: FloatArray
 
     def moved(self, residual: FloatArray, at: IntArray) -> FloatArray:
-        """Some at a time: many classes may share a large matrix."""
-        found = np.empty(residual.shape)
-        step = max(AT_ONCE // max(residual.shape[1] ** 2, 1), 1)
-        for low in range(0, len(at), step):
-            chosen = slice(low, low + step)
-            found[chosen] = (residual[chosen, None, :] @ self.gain[at[chosen]])[:, 0, :]
-        return found
+        return by_pools(residual, self.gain, at)
+
+    def undone(self, residual: FloatArray, at: IntArray) -> FloatArray:
+        return np.asarray(residual @ self.inverse)
+
+
+def by_pools(residual: FloatArray, matrices: FloatArray, at: IntArray) -> FloatArray:
+    """rᵀ·matrix for every class; some at a time, for many classes may share a large matrix."""
+    found = np.empty((len(at), matrices.shape[2]))
+    step = max(AT_ONCE // max(matrices[0].size if len(matrices) else 1, 1), 1)
+    for low in range(0, len(at), step):
+        chosen = slice(low, low + step)
+        found[chosen] = (residual[chosen, None, :] @ matrices[at[chosen]])[:, 0, :]
+    return found
 
 
 class FewValues(PooledFit):
@@ -93,9 +101,6 @@ class FewValues(PooledFit):
         super().__init__(operator, counts)
         self.cost = len(counts) ** 2
         self._shrunk = Shrunk(operator, counts)
-
-    def undone(self, residual: FloatArray) -> FloatArray:
-        return np.asarray(residual @ self.operator.seen_inverse)
 
     def unseen(self) -> FloatArray | None:
         return self.operator.unseen
@@ -131,6 +136,7 @@ class FewValues(PooledFit):
                 WholeMatrices(inverse.T @ operator.noise(known) @ inverse),
             ),
             gain,
+            inverse,
         )
 
     def _known_of_rows(self, first: WholeMatrices) -> Covariance:

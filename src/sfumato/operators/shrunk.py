@@ -39,7 +39,7 @@ class ShrunkEstimated(ListedEstimated):
 
     def __init__(self, moments: Moments, fit: PooledFit, shares: csr_array) -> None:
         super().__init__(moments, shares)
-        self.fit = fit
+        self.fit, self.values = fit, len(fit.counts)
         self.pool = np.arange(moments.classes) if moments.pool is None else moments.pool
         self.pools = int(self.pool.max(initial=-1)) + 1
         self._order = np.argsort(self.pool, kind="stable")
@@ -64,7 +64,7 @@ class ShrunkEstimated(ListedEstimated):
         classes = self._order[self._starts[low] : self._starts[high]]
         place = self.pool[classes] - low
         records = sum_by(place, self.moments.total(number)[classes], high - low)
-        beside = np.zeros((high - low, self.values))
+        beside = np.zeros((high - low, self._shares.shape[1]))
         np.add.at(beside, place, self.beside(number)[classes])
         return self.fit.fit(records, beside)
 
@@ -82,10 +82,13 @@ class ShrunkEstimated(ListedEstimated):
             self._means[key] = found
         return self._means[key]
 
-    def unbiased(self, weight: Hashable) -> tuple[FloatArray, FloatArray]:
+    def unbiased(self, weight: Hashable, number: Hashable) -> tuple[FloatArray, FloatArray]:
         """n₀(e) and M⁻ᵀo(e), by (class, value); along unseen directions the second is the first."""
-        independent, residual = self.residual(weight, np.arange(self.moments.classes))
-        return independent, independent + self.fit.undone(residual)
+        found, whole = np.zeros((2, self.moments.classes, self.values))
+        for low, classes, fitted in self.pool_fits(number):
+            found[classes], residual = self.residual(weight, classes)
+            whole[classes] = found[classes] + fitted.undone(residual, self.pool[classes] - low)
+        return found, whole
 
     def read(self, forms: Forms, statistics: Sequence[Statistic]) -> Totals:
         return ShrunkTotals(self, forms, statistics)
@@ -126,7 +129,10 @@ class ShrunkTotals(Totals):
         return self._variances(gradient)[0]
 
     def unbiased(self) -> FloatArray:
-        return self._by_row([self._estimated.unbiased(s.weight)[1] for s in self._statistics])
+        return self._by_row([self._unbiased(s)[1] for s in self._statistics])
+
+    def _unbiased(self, each: Statistic) -> tuple[FloatArray, FloatArray]:
+        return self._estimated.unbiased(each.weight, each.number)
 
     def noise(self, gradient: Gradient) -> FloatArray:
         """What no bucket tells counts as noise, as wide as the ignorance."""
@@ -142,7 +148,7 @@ class ShrunkTotals(Totals):
         """For every truth, and around the value that is shown; counts within what is possible."""
         from scipy.special import ndtr
 
-        fits = [self._estimated.unbiased(each.weight) for each in self._statistics]
+        fits = [self._unbiased(each) for each in self._statistics]
         prior, unbiased = (
             value
             + sum(

@@ -27,6 +27,7 @@ from sfumato.operators.deviations import BlockTable
 from sfumato.operators.estimator import Estimator
 from sfumato.operators.local import LocalEstimator
 from sfumato.operators.many_values import ESTIMATES, ManyValues
+from sfumato.operators.other_columns import OtherColumns
 from sfumato.operators.pools import FewValues, PooledFit
 from sfumato.operators.shrunk import ShrunkEstimator
 
@@ -65,11 +66,19 @@ class BucketTable:
         made = ManyValues if self.operator.has_many_values else FewValues
         return made(self.operator, self.counts)
 
-    def estimator(self, name: str) -> Estimator:
-        """The estimator of that name."""
-        if self.codes:
-            return CombinedEstimator(self._of_values(name), self.codes, self.sizes)
-        return self._of_values(name)
+    def estimator(self, name: str, asked: Sequence[str] = ()) -> Estimator:
+        """The estimator of that name, for questions about some of the columns, in their order."""
+        if not self.codes:
+            return self._of_values(name)
+        places = [self.columns.index(column) for column in asked or self.columns]
+        sizes = tuple(self.sizes[place] for place in places)
+        codes = tuple(self.codes[place] for place in places)
+        if name != "shrunk" or len(places) == len(self.columns):
+            return CombinedEstimator(self._of_values(name), codes, sizes)
+        held, of = np.unique(np.stack(codes, axis=1), axis=0, return_inverse=True)
+        others = [each for place, each in enumerate(self.codes) if place not in places]
+        fit = OtherColumns(self.operator, of.reshape(-1), others)
+        return CombinedEstimator(ShrunkEstimator(fit, self.shares), tuple(held.T), sizes)
 
     def _of_values(self, name: str) -> Estimator:
         if self.blocks is not None:

@@ -30,7 +30,7 @@ from sfumato.operators.inverse import DenseInverse, Inverse
 from sfumato.operators.joint import JointEstimator
 from sfumato.operators.redrawn import RedrawnEstimator
 from sfumato.operators.structured import DrawnEstimator
-from sfumato.queries.bucket_table import bucket_table_of
+from sfumato.queries.bucket_table import BucketTable, bucket_table_of
 from sfumato.queries.statements import RecordSums, count, named
 from sfumato.release import BucketedRelease, PerturbedRelease, Release, SyntheticRelease
 
@@ -317,11 +317,16 @@ class BucketedSource(Source):
 
     def read(self, columns: Sequence[str], shown: Mapping[str, pa.ChunkedArray]) -> Shown:
         buckets = _integers(shown["bucket"])
-        listed = bucket_table_of(self.release, columns).shares.shape[0]
+        listed = self._listed.shares.shape[0]
         return Shown((buckets,), (buckets >= 0) & (buckets < listed))
 
     def estimator(self, columns: Sequence[str], name: str) -> Estimator:
-        return bucket_table_of(self.release, columns).estimator(name)
+        return self._listed.estimator(name, columns)
+
+    @property
+    def _listed(self) -> BucketTable:
+        """All columns together: people were dealt by what they hold in all of them."""
+        return bucket_table_of(self.release, [column.name for column in self.release.sensitive])
 
     def uncompletable(self) -> str | None:
         return None
@@ -346,7 +351,7 @@ class BucketedSource(Source):
         known = {name: pc.is_nan(answer.column(name)) for name in aggregates}
         if not question.sensitive or not any(pc.any(each).as_py() for each in known.values()):
             return answer
-        table = bucket_table_of(self.release, question.sensitive)
+        table = self._listed
         values = [table.names[code] for code in table.operator.confused()]
         named = " and ".join(repr(column) for column in table.columns)
         found = (
