@@ -16,6 +16,11 @@ from sfumato.guarantees import RhoPrivacy
 from sfumato.mechanisms import mechanisms_for
 from sfumato.mechanisms.partitioned import PartitionedPerturbation, PartitionedPlan
 from sfumato.mechanisms.partitioning import balanced_groups, best_merging
+from sfumato.mechanisms.partitioning.coupling import (
+    padded,
+    posterior_odds,
+    posterior_odds_of_parts,
+)
 from sfumato.mechanisms.protocol import Batch
 from sfumato.mechanisms.uniform import UniformPerturbation
 from sfumato.profile import Histogram, Profile
@@ -253,3 +258,12 @@ def test_two_sensitive_columns_have_a_part_each() -> None:
     out = plan.apply(batch, DRAWS)
     assert set(out.extra) == {"part_s", "part_t"}
     assert plan.public()["part_columns"] == {"s": "part_s", "t": "part_t"}
+
+
+def test_sub_tables_side_by_side_have_the_odds_that_each_has_alone() -> None:
+    rng = np.random.default_rng(4)
+    counts = [rng.integers(1, 90, many) for many in (2, 17, 5)]
+    kept = [rng.uniform(0.05, 0.7, len(each)) for each in counts]
+    together = posterior_odds_of_parts(padded(counts), padded(kept), 30)
+    for row, own, p in zip(together, counts, kept, strict=True):
+        np.testing.assert_allclose(row[: len(own)], posterior_odds(own, p, 30), rtol=1e-12)

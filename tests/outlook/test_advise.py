@@ -16,10 +16,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import sfumato as sf
+from sfumato.engines.counting import no_progress
 from sfumato.errors import InfeasibleGuarantee, UsageError
 from sfumato.guarantees import GUARANTEES, parse_guarantee
 from sfumato.outlook.advise import Advice
 from sfumato.outlook.advise.families import average_ceiling, families, keeps_ceilings
+from sfumato.outlook.advise.study import Study
 from sfumato.profile import Histogram
 from sfumato.workloads import (
     SizeClass,
@@ -354,3 +356,37 @@ def test_what_publish_would_pick_is_priced(table: sf.Table) -> None:
     errors = {line.mechanism.name: line.errors[-1] for line in lines}
     assert errors["local"] < errors["optimal"]
     assert found.error == pytest.approx(errors["local"], rel=0.2)  # from fewer questions
+
+
+def test_many_values_are_searched_by_sketches_and_priced_by_plans(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Mixing 130 values for every step of the search would take most of the time."""
+    from sfumato.mechanisms.buckets import OptimalBuckets
+
+    rng, planned = np.random.default_rng(3), []
+    weights = 1 / (10 + np.arange(130.0))
+    people = pa.table(
+        {
+            "sex": rng.integers(0, 2, 20_000),
+            "code": rng.choice(130, 20_000, p=weights / weights.sum()),
+        }
+    )
+    whole = OptimalBuckets.plan
+
+    def plan(self: OptimalBuckets, profile: Any, guarantee: Any, draws: Any) -> Any:
+        planned.append(str(guarantee))
+        return whole(self, profile, guarantee, draws)
+
+    monkeypatch.setattr(OptimalBuckets, "plan", plan)
+    table = sf.read(people, quasi="sex", sensitive="code")
+    asked = {"min_count": 60, "questions": 40, "among": ["l-diversity"]}
+    found = sf.advise(table, target_error=0.15, **asked)
+    assert len(set(planned)) <= 8
+    classes = [SizeClass("60 or more", 60, (1 << 63) - 1)]
+    study = Study.of(table, classes, questions=40, seed=0, progress=no_progress)
+    for option in found.options:
+        assert option.reached
+        assert option.guarantee is not None
+        assert option.mechanism is not None
+        assert option.error == study.error(option.guarantee, option.mechanism)

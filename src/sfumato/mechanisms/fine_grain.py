@@ -22,9 +22,9 @@ from sfumato.mechanisms.retentions import (
     Top,
     as_floats,
     best_top,
+    common_retentions,
     drawable,
     largest_common_top,
-    retentions,
     uniform_retention,
 )
 from sfumato.operators import FineGrain
@@ -36,6 +36,7 @@ from sfumato.textform import decimal_text, rational
 Gammas = Sequence[Fraction | None]
 OBJECTIVES = ("records", "counts")
 NOTHING = 1e-4  # a value kept less often than this part of the uniform retention is lost
+_AT_ONCE = 1 << 20  # retentions in one array
 
 
 @dataclass(frozen=True)
@@ -162,17 +163,21 @@ def best_for_counts(gammas: Gammas, counts: FloatArray) -> FineGrain:
     low = float(uniform_retention(gammas))
     high = largest_common_top(floats, low * 1e-3) if np.isfinite(floats).any() else 1.0
 
-    def loss(t: float) -> float:
-        p = retentions(floats, Top(value, t))
-        if float(p.min()) <= 0:
-            return float("inf")
-        return float(closed.inverse(p).variances(counts, closed.push(counts, p)).sum())
+    def best_of(tops: FloatArray) -> int:
+        totals, step = [], max(_AT_ONCE // len(floats), 1)
+        for first in range(0, len(tops), step):
+            p = common_retentions(floats, tops[first : first + step])
+            lost = p.min(axis=1) <= 0
+            p[lost] = 1.0
+            totals.append(np.where(lost, np.inf, closed.total_variances(counts, p)))
+        return int(np.argmin(np.concatenate(totals)))
 
     grid = np.linspace(low, max(high, low), 65)
-    at = int(np.argmin([loss(t) for t in grid.tolist()]))
+    at = best_of(grid)
     finer = np.linspace(grid[max(at - 1, 0)], grid[min(at + 1, 64)], 17)
-    best = min([float(grid[at]), *finer.tolist()], key=loss)
-    return FineGrain(drawable(gammas, Top(value, best), Fraction(0)))
+    tops = np.concatenate([grid[at : at + 1], finer])
+    best = Top(value, float(tops[best_of(tops)]))
+    return FineGrain(drawable(gammas, best, Fraction(0)))
 
 
 def _never_worse(operator: FineGrain, uniform: Fraction, counts: FloatArray) -> FineGrain:

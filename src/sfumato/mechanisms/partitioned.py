@@ -20,7 +20,7 @@ from sfumato.guarantees.words import SHARES_ONLY, Reader
 from sfumato.mechanisms.described import predicted_table
 from sfumato.mechanisms.partitioning import balanced_groups, best_merging, reverse_cuthill_mckee
 from sfumato.mechanisms.partitioning.coupling import FAILURE, posterior_odds
-from sfumato.mechanisms.partitioning.part import PartCounts
+from sfumato.mechanisms.partitioning.part import CutCounts
 from sfumato.mechanisms.perturbed import within
 from sfumato.mechanisms.protocol import Batch, Mechanism, PlanTable, Published, RecordPlan
 from sfumato.operators import Part, Parts
@@ -296,12 +296,12 @@ def cut_table(histogram: Histogram, guarantee: RhoPrivacy, inside: str) -> SubTa
     def filled(merged: Sequence[Sequence[int]], coupled: bool) -> SubTables:
         quotas = np.array([groups[list(part)].sum(axis=0) for part in merged], np.int64)
         symbols = int(np.count_nonzero(quotas)) if coupled else None
+        codes = [np.flatnonzero(quota) for quota in quotas]
+        held = [quota[own] for quota, own in zip(quotas, codes, strict=True)]
+        cut = CutCounts(held, [protected[own] for own in codes], guarantee.rho2, symbols)
         parts, limits = [], list[Fraction | None]()
-        for quota in quotas:
-            codes = np.flatnonzero(quota)
-            content = PartCounts(quota[codes], protected[codes], guarantee.rho2, symbols)
-            operator, allowed = content.best_operator(inside)
-            parts.append(Part(tuple(codes.tolist()), operator))
+        for own, (operator, allowed) in zip(codes, cut.best_operators(inside), strict=True):
+            parts.append(Part(tuple(own.tolist()), operator))
             limits += allowed
         whole = Parts(len(histogram.values), tuple(parts))
         return SubTables(histogram, quotas, whole, limits, thesis.bound, coupled)

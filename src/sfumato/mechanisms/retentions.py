@@ -56,6 +56,22 @@ def retentions(gammas: FloatArray, top: Top) -> FloatArray:
     return np.asarray(p)
 
 
+def common_retentions(gammas: FloatArray, tops: FloatArray) -> FloatArray:
+    """All p_i for each of several tops of the value with the largest limit: tops by values.
+
+    >>> common_retentions(np.array([15, 15, 6.6, 4.5, 39 / 11]), np.array([0.5277])).round(2)
+    array([[0.53, 0.53, 0.53, 0.28, 0.17]])
+    """
+    k, t, rest = int(np.argmax(gammas)), tops[:, None], max(len(gammas) - 1, 1)
+    with np.errstate(invalid="ignore"):  # a value without a limit is not limited by t = 1 either
+        others = (gammas * (1 - t) - 1) / rest
+    others[:, np.isinf(gammas)] = np.inf
+    own = 1 - (1 + (len(gammas) - 1) * t) / gammas[k]
+    p = np.minimum(np.minimum(others, own), t)
+    p[:, k] = tops
+    return np.asarray(p)
+
+
 def _bounds(gammas: FloatArray, k: int, t: float) -> tuple[FloatArray, float]:
     m = len(gammas)
     others = (

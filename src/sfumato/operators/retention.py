@@ -45,7 +45,7 @@ def require_retention(retentions: FloatArray) -> None:
 
 def push(counts: FloatArray, retentions: FloatArray) -> FloatArray:
     """n·P along the last axis."""
-    moved = (counts * (1 - retentions)).sum(axis=-1, keepdims=True) / len(retentions)
+    moved = (counts * (1 - retentions)).sum(axis=-1, keepdims=True) / retentions.shape[-1]
     return np.asarray(counts * retentions + moved)
 
 
@@ -76,6 +76,20 @@ def inverse(retentions: FloatArray) -> Inverse:
     if len(retentions) == 1:
         return Inverse.nothing_done(1)
     return Inverse.of_values(1 / retentions, -share, 1 / retentions)
+
+
+def total_variances(counts: FloatArray, retentions: FloatArray) -> FloatArray:
+    """Σ_x Var(n̂_x) for true counts, for each row of retentions: O(m) a row.
+
+    >>> total_variances(np.array([30.0, 10.0]), np.array([[0.5, 0.5], [0.9, 0.5]])).round(6)
+    array([60.      , 13.469388])
+    """
+    kept = 1 / retentions
+    share = (kept - 1) / kept.sum(axis=-1, keepdims=True)
+    shown = push(counts, retentions)
+    background = (shown * share**2).sum(axis=-1, keepdims=True)
+    whole = kept**2 * (shown * (1 - 2 * share) + background) - counts
+    return np.asarray(np.maximum(whole, 0.0).sum(axis=-1))
 
 
 def condition(retentions: FloatArray, rounds: int = 200) -> float:

@@ -14,8 +14,11 @@ where some count is shown far off its expectation, with a chance of at most `FAI
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from sfumato.draws import IntArray
 from sfumato.operators.base import FloatArray
@@ -41,38 +44,71 @@ def posterior_odds(counts: IntArray, retentions: FloatArray, symbols: int) -> Fl
     >>> [posterior_odds(few * times, kept, 6)[0].round(2).tolist() for times in (1, 100_000)]
     [8.0, 2.03]
     """
-    q, p, m = counts.astype(np.float64), retentions, len(counts)
+    q = counts[None].astype(np.float64)
+    return np.asarray(posterior_odds_of_parts(q, retentions[None], symbols)[0])
+
+
+def padded(rows: Sequence[npt.NDArray[Any]]) -> FloatArray:
+    """Rows of different lengths as one array, with −1 where a row has ended.
+
+    >>> padded([np.array([1, 2]), np.array([3])]).tolist()
+    [[1.0, 2.0], [3.0, -1.0]]
+    """
+    lengths = np.array([len(row) for row in rows])
+    found = np.full((len(rows), lengths.max(initial=0)), -1.0)
+    found[np.arange(found.shape[1]) < lengths[:, None]] = np.concatenate(rows)
+    return found
+
+
+def posterior_odds_of_parts(q: FloatArray, retentions: FloatArray, symbols: int) -> FloatArray:
+    """So for several sub-tables and operators, a row for each, both `padded`."""
+    there = q >= 0
+    m, p, q = there.sum(axis=-1, keepdims=True), np.where(there, retentions, 0.5), np.maximum(q, 0)
+
+    def total(by_value: FloatArray) -> FloatArray:
+        return np.asarray(np.where(there, by_value, 0.0).sum(axis=-1, keepdims=True))
+
+    def largest(by_value: FloatArray) -> FloatArray:
+        return np.asarray(np.where(there, by_value, -np.inf).max(axis=-1, keepdims=True))
+
+    def smallest(by_value: FloatArray) -> FloatArray:
+        return np.asarray(np.where(there, by_value, np.inf).min(axis=-1, keepdims=True))
+
+    def sum_shown(weights: FloatArray, log_chance: float) -> FloatArray:
+        """The largest Σ w_y·o_y but for e^−log_chance; the smallest if that is negative."""
+        away = _deviation(total(weights**2 * expected), largest(weights), abs(log_chance))
+        return np.asarray(total(weights * expected) + math.copysign(1.0, log_chance) * away)
+
     moved = 1 - p
-    background = float(q @ moved) / m
+    background = total(q * moved) / m
     expected = background + p * q
     log_chance = math.log(EVENTS * symbols / FAILURE)
     least, most = _shown_range(expected, log_chance)
-    surest = float((p * m + moved).max())  # max over y of P[x', y]/P[x, y] is this / (1 − p_x)
+    always = p * m + moved
+    surest = largest(always)  # max over y of P[x', y]/P[x, y] is this / (1 − p_x)
     weights = q * moved  # of the other values, for a record shown as x
-    others = weights.sum() - weights
+    others = total(weights) - weights
     with np.errstate(divide="ignore", invalid="ignore"):
-        apart = surest / float(moved.min())  # max a_x / a_x' at the recursion's start
+        at_most = apart = surest / smallest(moved)  # max a_x / a_x' at the recursion's start
         for removed in range(2 * DEPTH, 0, -2):
-            lower = np.maximum(background - removed * moved.max() / m, 0) + (
+            lower = np.maximum(background - removed * largest(moved) / m, 0) + (
                 p * np.maximum(q - removed, 0) / apart
             )
             upper = background + p * q * apart
-            fewest = _sum(1 / upper, expected, -log_chance) - (removed - 1) / float(upper.min())
-            largest = np.where(fewest > 0, m * most / lower / fewest, np.inf)
-            smallest = m * np.maximum(least - removed + 1, 0) / upper
-            smallest /= _sum(1 / lower, expected, log_chance)
-            rising = moved + p * np.where(p > 0, largest, 0)
-            falling = moved + p * np.nan_to_num(smallest)
-            apart = min(surest / float(moved.min()), float(rising.max() / falling.min()))
+            fewest = sum_shown(1 / upper, -log_chance) - (removed - 1) / smallest(upper)
+            high = np.where(fewest > 0, m * most / lower / fewest, np.inf)
+            low = m * np.maximum(least - removed + 1, 0) / upper / sum_shown(1 / lower, log_chance)
+            rising = moved + p * np.where(p > 0, high, 0)
+            falling = moved + p * np.fmax(low, 0.0)  # 0 for 0/0
+            apart = np.fmin(at_most, largest(rising) / smallest(falling))
         shown = weights * p / lower
-        mean = (shown @ expected - shown * expected) / others
-        square = (shown**2 @ expected - shown**2 * expected) / others**2
-        mean += _deviation(square, float(shown.max()) / others, log_chance)
-        kept = ((weights * moved).sum() - weights * moved) / others
-        by_mean = (kept + (m / fewest if fewest > 0 else np.inf) * mean) / falling
-        by_pairs = others / (falling * ((weights / rising).sum() - weights / rising))
-        always = p * m + moved
-        by_surest = others / (moved * ((weights / always).sum() - weights / always))
+        mean = (total(shown * expected) - shown * expected) / others
+        square = (total(shown**2 * expected) - shown**2 * expected) / others**2
+        mean += _deviation(square, largest(shown) / others, log_chance)
+        kept = (total(weights * moved) - weights * moved) / others
+        by_mean = (kept + np.where(fewest > 0, m / fewest, np.inf) * mean) / falling
+        by_pairs = others / (falling * (total(weights / rising) - weights / rising))
+        by_surest = others / (moved * (total(weights / always) - weights / always))
         factor = np.fmin(np.fmin(by_mean, by_pairs), by_surest)
         odds = q * always / others * np.maximum(factor, 1)
     return np.asarray(np.where(others > 0, odds, np.inf))
@@ -109,12 +145,6 @@ def _shown_range(expected: FloatArray, log_chance: float) -> tuple[FloatArray, F
     return least, most
 
 
-def _sum(weights: FloatArray, expected: FloatArray, log_chance: float) -> float:
-    """The largest Σ w_y·o_y but for e^−log_chance; the smallest where `log_chance` is negative."""
-    away = _deviation(weights**2 @ expected, float(weights.max()), abs(log_chance))
-    return float(weights @ expected + math.copysign(float(away), log_chance))
-
-
-def _deviation(square: FloatArray, largest: FloatArray | float, log_chance: float) -> FloatArray:
+def _deviation(square: FloatArray, largest: FloatArray, log_chance: float) -> FloatArray:
     """By how much a sum of independent terms in [0, `largest`] leaves its mean: Bernstein."""
     return np.asarray(np.sqrt(2 * log_chance * np.maximum(square, 0)) + log_chance / 3 * largest)

@@ -23,7 +23,9 @@ from sfumato.errors import (
 from sfumato.guarantees import Guarantee
 from sfumato.mechanisms import Mechanism, Plan
 from sfumato.operators.base import FloatArray
+from sfumato.operators.buckets import MOST_MOMENTS
 from sfumato.outlook.prediction import workload_errors
+from sfumato.outlook.sketch import sketched
 from sfumato.profile import Histogram, Profile
 from sfumato.table import Table
 from sfumato.workloads import (
@@ -50,7 +52,7 @@ class Study:
     truth: FloatArray
     seed: int
     progress: Progress = no_progress
-    _plans: dict[tuple[str, str], Plan] = field(default_factory=dict, repr=False)
+    _plans: dict[tuple[str, str, bool], Plan] = field(default_factory=dict, repr=False)
     _known: dict[tuple[str, str, bool], float] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -107,16 +109,21 @@ class Study:
         step = max(len(order) / _FEW, 1.0)
         return [int(order[int(k * step)]) for k in range(min(_FEW, len(order)))]
 
-    def plan(self, guarantee: Guarantee, mechanism: Mechanism) -> Plan:
-        """The plan that a release would have, but for its draws; the last few are kept."""
-        key = str(guarantee), str(mechanism)
+    def plan(self, guarantee: Guarantee, mechanism: Mechanism, *, rough: bool = False) -> Plan:
+        """The plan that a release would have, but for its draws; the last few are kept.
+
+        A `rough` one is a sketch where there is one: enough to see which promise to look at.
+        """
+        key = str(guarantee), str(mechanism), rough
         if key not in self._plans:
-            draws = Draws.from_seed(self.seed).child("advice")
+            profile, promise = self.profile_for(mechanism), mechanism.promised(guarantee)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", WeakPromiseWarning)
-                plan = mechanism.plan(
-                    self.profile_for(mechanism), mechanism.promised(guarantee), draws
-                )
+                sketch = sketched(profile, promise, mechanism) if rough else None
+                if rough and sketch is None:
+                    return self.plan(guarantee, mechanism)
+                draws = Draws.from_seed(self.seed).child("advice")
+                plan = sketch or mechanism.plan(profile, promise, draws)
             while len(self._plans) >= _PLANS:
                 del self._plans[next(iter(self._plans))]
             self._plans[key] = plan
@@ -125,11 +132,15 @@ class Study:
     def errors(
         self, guarantee: Guarantee, mechanism: Mechanism, *, few: bool = False
     ) -> FloatArray:
-        """The expected relative error of every question, or of a few."""
+        """The expected relative error of every question, or of a few.
+
+        Of many values, a few questions are asked of a sketch; `few` and all are then compared.
+        """
         places = self._sample if few else list(range(len(self.workload)))
-        plan = self.plan(guarantee, mechanism)
-        chosen = self.workload.chosen(places)
-        found = workload_errors(plan, self.profile_for(mechanism), self.people, chosen)
+        rough = few and len(self.histogram.values) > MOST_MOMENTS
+        plan = self.plan(guarantee, mechanism, rough=rough)
+        chosen, profile = self.workload.chosen(places), self.profile_for(mechanism)
+        found = workload_errors(plan, profile, self.people, chosen, exact=not rough)
         return np.asarray(found / self.truth[places])
 
     def error(self, guarantee: Guarantee, mechanism: Mechanism, *, few: bool = False) -> float:

@@ -158,14 +158,19 @@ def error_by_value(
     return found
 
 
-def workload_errors(plan: Plan, profile: Profile, people: People, workload: Workload) -> FloatArray:
-    """The expected |estimate − truth| of every question, from the plan and the true counts."""
+def workload_errors(
+    plan: Plan, profile: Profile, people: People, workload: Workload, *, exact: bool = True
+) -> FloatArray:
+    """The expected |estimate − truth| of every question, from the plan and the true counts.
+
+    `exact` as in `error_law`: a sketch of a plan has no groups to look at.
+    """
     errors = np.zeros(len(workload))
     laws: dict[str, ErrorLaw] = {}
     for together in workload.by_conditions().values():
         for column in {workload.questions[place].column for place in together}:
             if column not in laws:
-                laws[column] = error_law(plan, profile, column)
+                laws[column] = error_law(plan, profile, column, exact=exact)
             own = [place for place in together if workload.questions[place].column == column]
             first = workload.questions[own[0]]
             counts = people.counts_within(first).astype(np.float64)
