@@ -28,6 +28,7 @@ from benchmarks.measure import own_cpu, print_table
 
 NAMES = {  # mechanism, guarantee, estimator
     "uniform": ("uniform", "rho-privacy(0.05, 0.5)", "inverse"),
+    "noise": ("noise", "rho-privacy(0.05, 0.5)", "inverse"),
     "partitioned": ("partitioned", "rho-privacy(0.05, 0.5, reader=shares)", "inverse"),
     "splu": ("splu", "small-sum(groups=4)", "inverse"),
     "buckets": ("optimal", "l-diversity(4)", "shrunk"),  # the one with error bars: not unbiased

@@ -17,6 +17,7 @@ from sfumato.mechanisms.fine_grain import FineGrainPerturbation
 from sfumato.mechanisms.general import GeneralPerturbation
 from sfumato.mechanisms.generalized import TablePlan
 from sfumato.mechanisms.heterogeneous.mechanism import HeterogeneousGeneralization
+from sfumato.mechanisms.noise import CalibratedNoise
 from sfumato.mechanisms.partitioned import PartitionedPerturbation
 from sfumato.mechanisms.protocol import Batch, CellPlan, Mechanism, Plan, Published, RecordPlan
 from sfumato.mechanisms.resample import Resampling
@@ -33,6 +34,7 @@ MECHANISMS: dict[str, type[Mechanism]] = {
         FineGrainPerturbation,
         PartitionedPerturbation,
         GeneralPerturbation,
+        CalibratedNoise,
         Resampling,
         DecoyValues,
         SamplingPerturbingScaling,
