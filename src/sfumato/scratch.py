@@ -4,17 +4,21 @@ Raw values must not lie about in a place that the steward does not watch: DuckDB
 into `.tmp` of the current folder, and leaves it there when it is killed. Every such folder is made
 here, readable by its owner alone, and goes away with what it serves. It is locked as long as its
 process lives, so that the next run knows the folders of killed ones and removes them.
+
+To open a DuckDB takes 20 ms, longer than most of what small tables ask of it: one that nobody uses
+any more, and that never wrote beside it, is taken again. Every user has an own catalogue in it.
 """
 
 from __future__ import annotations
 
 import fcntl
+import itertools
 import os
 import shutil
 import tempfile
 import warnings
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,6 +31,10 @@ if TYPE_CHECKING:
 
 PREFIX = "sfumato-scratch-"
 _held: dict[Path, int] = {}  # the folders of this process, and the locks on them
+_idle: list[duckdb.DuckDBPyConnection] = []  # databases that nobody uses; they have no folder
+_MOST_IDLE = 4
+_swept: set[str] = set()  # where this process has looked for the folders of killed ones
+_numbers = itertools.count()
 
 
 def scratch_folder(owner: object) -> Path:
@@ -46,30 +54,50 @@ def scratch_space() -> Iterator[Path]:
         _removed(folder)
 
 
-def scratch_database(threads: int | None = None, *, columns: int = 1) -> duckdb.DuckDBPyConnection:
+def scratch_database(
+    threads: int | None = None, *, columns: int = 1, without: Sequence[str] = ()
+) -> duckdb.DuckDBPyConnection:
     """An in-memory database under a memory limit that spills into a private folder.
 
     It will hold, sort or count so many `columns` at once. Time, memory and disk are those of
-    `sfumato.limits`.
+    `sfumato.limits`. `without` names optimizers that are not to be used.
     """
     import duckdb
 
     folder = _made()
+    name = f"scratch{next(_numbers)}"
     try:
-        connection = duckdb.connect(
-            config={
-                "memory_limit": f"{database_memory(columns)}B",
-                "temp_directory": str(folder),
-                "max_temp_directory_size": f"{spill_allowed()}B",
-                **({} if threads is None else {"threads": threads}),
-            }
+        database = _idle.pop() if _idle else duckdb.connect()
+        place = str(folder).replace("'", "''")
+        database.execute(
+            f"SET memory_limit = '{database_memory(columns)}B'; SET temp_directory = '{place}';"
+            f"SET max_temp_directory_size = '{spill_allowed()}B';"
+            f"SET disabled_optimizers = '{','.join(without)}';"
+            f"{'RESET threads' if threads is None else f'SET threads = {threads}'};"
+            f"ATTACH ':memory:' AS {name}"
         )
+        connection = database.cursor()
+        connection.execute(f"USE {name}")
     except BaseException:
         _removed(folder)
         raise
-    weakref.finalize(connection, _removed, folder)
+    weakref.finalize(connection, _left, database, name, folder)
     interrupt_at_end(connection)
     return connection
+
+
+def _left(database: duckdb.DuckDBPyConnection, name: str, folder: Path) -> None:
+    """A database whose user is gone: what it held goes, and it waits for the next one.
+
+    One that has written beside it keeps to its folder: DuckDB then refuses another, and it ends.
+    """
+    import duckdb
+
+    with suppress(duckdb.Error):
+        database.execute(f"DETACH {name}; SET temp_directory = ''")
+        if len(_idle) < _MOST_IDLE:
+            _idle.append(database)
+    _removed(folder)
 
 
 def remove_all() -> None:
@@ -79,7 +107,8 @@ def remove_all() -> None:
 
 
 def _made() -> Path:
-    if not _held:
+    if tempfile.gettempdir() not in _swept:  # once a run: others may have left much there
+        _swept.add(tempfile.gettempdir())
         sweep()
     while True:
         folder = Path(tempfile.mkdtemp(prefix=PREFIX))

@@ -6,10 +6,12 @@ import gc
 import weakref
 from pathlib import Path
 
+import duckdb
 import pyarrow as pa
 import pytest
 
 import sfumato as sf
+from sfumato import scratch
 from sfumato.engines import counting
 from sfumato.scratch import scratch_database
 
@@ -58,3 +60,44 @@ def test_an_audit_lets_go_of_its_databases(
     gc.collect()
     assert made
     assert all(reference() is None for reference in made)
+
+
+def test_a_database_is_taken_again_with_nothing_of_its_last_user() -> None:
+    first = scratch_database(threads=1, columns=50, without=("filter_pushdown",))
+    first.execute("CREATE TABLE people AS SELECT 1 AS a; SET TimeZone = 'Asia/Tokyo'")
+    first.register("shown", pa.table({"a": [1]}))
+    del first
+    gc.collect()
+    with sf.limited(memory="400MB", spill="3MB"):
+        second = scratch_database()
+    names = (
+        "memory_limit",
+        "max_temp_directory_size",
+        "threads",
+        "disabled_optimizers",
+        "TimeZone",
+    )
+    fresh = duckdb.connect(config={"memory_limit": "200MB", "max_temp_directory_size": "3MB"})
+    asked = ", ".join(f"current_setting('{name}')" for name in names)
+    assert second.sql(f"SELECT {asked}").fetchall() == fresh.sql(f"SELECT {asked}").fetchall()
+    for name in ("people", "shown"):
+        with pytest.raises(duckdb.CatalogException, match="does not exist"):
+            second.sql(f"SELECT * FROM {name}")
+    second.execute("CREATE TABLE people AS SELECT 2 AS a")
+    beside = scratch_database()  # two at once do not see each other either
+    with pytest.raises(duckdb.CatalogException, match="does not exist"):
+        beside.sql("SELECT * FROM people")
+
+
+def test_a_database_that_wrote_beside_it_is_not_taken_again() -> None:
+    scratch._idle.clear()
+    with sf.limited(memory="60MB"):
+        connection = scratch_database()
+    place = Path(connection.execute("SELECT current_setting('temp_directory')").fetchall()[0][0])
+    connection.execute("CREATE TABLE large AS SELECT range, hash(range) FROM range(6_000_000)")
+    assert list(place.iterdir())
+    del connection
+    gc.collect()
+    assert not place.exists()
+    assert not scratch._idle
+    assert scratch_database().sql("SELECT 1").fetchall() == [(1,)]

@@ -30,6 +30,8 @@ from sfumato.scratch import scratch_database
 
 KINDS: dict[str, type[Release]] = {}  # by the name that stands in the manifest
 _JOINED: dict[tuple[type[Release], type[Release]], type[Release]] = {}
+# a file may lie about its least and greatest values: nothing is concluded from these
+_CONCLUDING = ("statistics_propagation", "filter_pushdown")
 
 
 @dataclass(frozen=True)
@@ -271,17 +273,11 @@ class Release:
                 raise BundleError(f"Cannot read {path.name} of {self.where}.") from None
 
     def _in_database(self, compare: Callable[[Any], None]) -> None:
-        """Look at the files with a DuckDB; what it cannot read is a `BundleError` too.
-
-        A file may lie about its least and greatest values: nothing is concluded from these.
-        """
+        """Look at the files with a DuckDB; what it cannot read is a `BundleError` too."""
         import duckdb
 
         try:
-            with scratch_database(columns=len(self.columns)) as connection:
-                connection.execute(
-                    "SET disabled_optimizers = 'statistics_propagation,filter_pushdown'"
-                )
+            with scratch_database(columns=len(self.columns), without=_CONCLUDING) as connection:
                 compare(connection)
         except duckdb.Error as error:
             reached = limit_behind(error)
