@@ -1,9 +1,10 @@
 """How much sharper are answers with the model, and do their intervals hold?
 
 Publishes rows of CENSUS and asks for every occupation within conditions that random people satisfy,
-with the default estimator and with `model`: median relative error of counts by size, and how many
-true counts the 95 % intervals of `model` hold, by size and by how far a count lies from
-independence. The model's constants were chosen on the first 50,000 rows.
+with the default estimator and with `model`: median relative error of counts by size, how many true
+counts the 95 % intervals hold, by size and by how far a count lies from independence, and how long
+intervals are. The model's constants were chosen on the first 50,000 rows of CENSUS and on 50,000 of
+`sal500k`.
 
     .venv/bin/python -m benchmarks.model [--rows N] [--first N] [--publications N] [NAME …]
 """
@@ -29,12 +30,17 @@ from benchmarks.measure import print_table
 SENSITIVE = "occupation"
 
 RELEASES = {
-    "buckets": ("l-diversity(5)", None),
+    "buckets": ("l-diversity(5)", "optimal"),
     "partitioned": ("rho-privacy(0.08, 1/3, reader=shares)", "partitioned"),
     "uniform": ("rho-privacy(0.08, 1/3)", "uniform"),
 }
 SIZES = ((0, 0), (1, 10), (11, 50), (51, 200), (11, 200), (201, 500), (501, 2_000), (2_001, 10**9))
-COLUMNS = ("truth", "independent", "default", "default held", "model", "model held")
+COLUMNS = (
+    "truth",
+    "independent",
+    *("default", "default held", "its length"),
+    *("model", "model held", "its length"),
+)
 
 
 def asked(people: pa.Table, name: str, seed: int, conditions: int) -> np.ndarray:
@@ -75,12 +81,13 @@ def asked(people: pa.Table, name: str, seed: int, conditions: int) -> np.ndarray
                 for row in rows:
                     true = truth.get(row["x"], 0)
                     held = row["n_low"] - 1e-6 <= true <= row["n_high"] + 1e-6
-                    by_value.setdefault(row["x"], []).extend((row["n"], held))
+                    length = row["n_high"] - row["n_low"]
+                    by_value.setdefault(row["x"], []).extend((row["n"], held, length))
             matching = sum(truth.values())
             found += [
                 (truth.get(x, 0), matching * shares[x], *rest)
                 for x, rest in by_value.items()
-                if len(rest) == 4
+                if len(rest) == 6
             ]
         milliseconds = [f"{1000 * each / conditions:.0f}" for each in spent.values()]
         print(f"{name}: CPU ms by question, default and model: {', '.join(milliseconds)}")
@@ -88,7 +95,7 @@ def asked(people: pa.Table, name: str, seed: int, conditions: int) -> np.ndarray
 
 
 def show(name: str, answers: np.ndarray) -> None:
-    truth, independent, default, _, model, held = answers.T
+    truth, independent, default, default_held, long, model, held, length = answers.T
     ratio = truth / np.maximum(independent, 1e-9)
     groups = {
         f"counts {low:,} to {high:,}": (truth >= low) & (truth <= high) for low, high in SIZES
@@ -104,7 +111,8 @@ def show(name: str, answers: np.ndarray) -> None:
             float(np.median(np.abs(each - truth)[chosen] / np.maximum(truth[chosen], 1)))
             for each in (default, model)
         ]
-        inside = [float(each[chosen].mean()) for each in (answers.T[3], held)]
+        inside = [float(each[chosen].mean()) for each in (default_held, held)]
+        shorter = float(np.median((length / np.maximum(long, 1e-9))[chosen]))
         lines.append(
             (
                 label,
@@ -112,9 +120,11 @@ def show(name: str, answers: np.ndarray) -> None:
                 *(f"{each:.1%}" for each in errors),
                 f"{errors[1] / max(errors[0], 1e-9):.2f}",
                 *(f"{each:.1%}" for each in inside),
+                f"{shorter:.2f}",
             )
         )
-    headings = ("answers", "number", "default", "model", "ratio", "default holds", "model holds")
+    held_by = ("default holds", "model holds", "length, model over default")
+    headings = ("answers", "number", "default", "model", "ratio", *held_by)
     print_table(f"{name}: median error, and truth inside 95 %", headings, lines)
 
 

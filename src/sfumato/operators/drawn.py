@@ -143,6 +143,13 @@ class DrawnTotals(Totals):
         ends = [gradient[0] * end for end in score_interval(law, quantile)]
         return value + np.fmin(*ends), value + np.fmax(*ends)
 
+    def noise_at_ends(self, quantile: float, gradient: Gradient) -> tuple[FloatArray, FloatArray]:
+        law = self._by_truth() if len(self._statistics) == 1 else None
+        if law is None:
+            return super().noise_at_ends(quantile, gradient)
+        ends = [gradient[0] * end / quantile for end in score_interval(law, quantile)]
+        return -np.fmin(*ends), np.fmax(*ends)
+
     def _by_truth(self) -> ByTruth | None:
         (each,) = self._statistics
         return self._estimated.by_truth(

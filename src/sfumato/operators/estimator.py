@@ -194,6 +194,13 @@ class Totals(ABC):
         """Var(Σ_j gradient_j·U_j) by row, U being `unbiased`."""
         return self.variance(gradient)
 
+    def noise_at_ends(
+        self, quantile: float, gradient: Sequence[FloatArray | float]
+    ) -> tuple[FloatArray, FloatArray]:
+        """√noise if the truth were so many errors below what is unbiased, and above."""
+        error = np.sqrt(np.maximum(self.noise(gradient), 0.0))
+        return error, error
+
     def interval(
         self,
         value: FloatArray,

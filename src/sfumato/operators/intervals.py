@@ -26,7 +26,7 @@ _HALVINGS = 60
 
 def assisted_interval(
     unbiased: FloatArray,
-    stderr: FloatArray,
+    stderr: FloatArray | tuple[FloatArray, FloatArray],
     prior: FloatArray,
     deviation: FloatArray,
     confidence: float,
@@ -35,7 +35,8 @@ def assisted_interval(
 
     w(θ), the share of the error that is spent on truths below y's side, solves
     θ = μ + τ²/(2σ)·(Φ⁻¹(αw) − Φ⁻¹(α(1−w))); it is 1/2 where nothing is believed, and the interval
-    is then y ± 1.96 σ. Both ends are roots of increasing functions of w.
+    is then y ± 1.96 σ. Both ends are roots of increasing functions of w. Where σ depends on θ, it
+    is given as it is at the lower and at the upper end.
 
     >>> y, far = np.array([10.0]), np.array([1e6])
     >>> [end.round(2).tolist() for end in assisted_interval(y, np.ones(1), y, far, 0.95)]
@@ -46,22 +47,18 @@ def assisted_interval(
     from scipy.special import expit, ndtri
 
     error = 1 - confidence
-    sigma = np.maximum(stderr, 1e-300)
+    sigma = np.maximum(stderr if isinstance(stderr, tuple) else (stderr, stderr), 1e-300)
     pull = deviation**2 / (2 * sigma)
-    ends = []
-    for upper in (False, True):
-        low, high = np.full(sigma.shape, -_FURTHEST), np.full(sigma.shape, _FURTHEST)
-        for _ in range(_HALVINGS):
-            odds = (low + high) / 2
-            above, below = ndtri(error * expit(odds)), ndtri(error * expit(-odds))
-            beyond = prior + pull * (above - below) > unbiased + sigma * (
-                -above if upper else below
-            )
-            high, low = np.where(beyond, odds, high), np.where(beyond, low, odds)
-        share = expit(low) if upper else expit(-low)
-        step = sigma * ndtri(error * share)
-        ends.append(unbiased - step if upper else unbiased + step)
-    return ends[0], ends[1]
+    low, high = np.full(sigma.shape, -_FURTHEST), np.full(sigma.shape, _FURTHEST)
+    for _ in range(_HALVINGS):
+        odds = (low + high) / 2
+        above, below = ndtri(error * expit(odds)), ndtri(error * expit(-odds))
+        step = sigma * np.stack([below[0], -above[1]])
+        beyond = prior + pull * (above - below) > unbiased + step
+        high, low = np.where(beyond, odds, high), np.where(beyond, low, odds)
+    share = expit(np.stack([-low[0], low[1]]))
+    down, up = sigma * ndtri(error * share)
+    return unbiased + down, unbiased - up
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,9 @@ V being the noise of the unbiased estimate, s what people scatter by around any 
 rule itself scatters by (the two rules' difference tells) and the rest its squared bias: τ relative
 to counts of this size, and κ for a rule that is stiff because little is seen. τ² and κ are fitted
 to many conditions. Answers use the mean of the two rules; it scatters by h·(V + s), h being the
-*leverage* of a condition: the share of its noise that the rules follow.
+*leverage* of a condition. Its covariance with the unbiased estimate is c·(V + s): a rule that a
+ridge holds back by the factor λ follows c = λ of the noise, but scatters by h = λ² of it only. The
+halves tell c too: half the product of their rules' difference and their estimates' difference.
 """
 
 from __future__ import annotations
@@ -34,6 +36,7 @@ KNOTS = np.log(2.0 ** np.arange(-1, 22, 2))  # sizes of counts between which τ�
 _AT_ONCE = 1 << 24  # (condition, record) pairs that are held at the same time
 _FEWEST = 50  # counts near a knot
 _NEVER = 1e-12  # chance of a value in a sub-table that does not hold it
+_MOST = 0.95  # of the noise that rules are taken to follow
 _LEAST = 1e-300
 
 Progress = Callable[[str, int, int], None]
@@ -52,6 +55,7 @@ class Model:
     stiffness: float  # κ
     leverage: float  # h of a typical condition
     following: FloatArray  # h of counts of the sizes `KNOTS`, over their condition's
+    shared: FloatArray  # c of counts of the sizes `KNOTS`
     share: float  # of the release's records that the rules were fitted to
 
     def chances(
@@ -83,6 +87,10 @@ class Model:
     def followed(self, leverage: FloatArray, size: FloatArray) -> FloatArray:
         """h of counts of this size, from their condition's."""
         return np.asarray(leverage * self._at(size, self.following))
+
+    def covariance(self, size: FloatArray) -> FloatArray:
+        """c of counts of this size, as far as the release's records were fitted."""
+        return np.asarray(self.share * self._at(size, self.shared))
 
     def leverages(
         self, differences: FloatArray, means: FloatArray, sizes: FloatArray
@@ -120,6 +128,7 @@ def fit_model(sample: Sample, draws: Draws, progress: Progress) -> Model:
         0.0,
         0.0,
         np.ones(len(KNOTS)),
+        np.zeros(len(KNOTS)),
         sample.share,
     )
     return _judged(fitted, sample, halves, readings, draws)
@@ -153,16 +162,21 @@ def _judged(
     ]
     pieces = [np.concatenate(each) for each in zip(*found, strict=True)]
     leverage = pieces.pop()
-    size, noise, squares, difference = (each.ravel() for each in pieces)
+    size, noise, squares, difference, product = (each.ravel() for each in pieces)
     kept = size > np.exp(KNOTS[0]) / 4
     near = _near(size[kept])
     known = near.sum(axis=0) > _FEWEST
     if not known.any():
-        return replace(model, bias=np.ones(len(KNOTS)), leverage=1.0)
+        return replace(
+            model, bias=np.ones(len(KNOTS)), leverage=1.0, shared=_MOST * np.ones(len(KNOTS))
+        )
     lever = np.repeat(leverage, values)[kept] * (noise + size)[kept]
     following = (near * (difference[kept] / 4)[:, None]).sum(axis=0)
     following /= np.maximum((near * lever[:, None]).sum(axis=0), _LEAST)
     following = np.interp(KNOTS, KNOTS[known], following[known])
+    shared = (near * (product[kept] / 2)[:, None]).sum(axis=0)
+    shared /= np.maximum((near * (noise + size)[kept, None]).sum(axis=0), _LEAST)
+    shared = np.clip(np.interp(KNOTS, KNOTS[known], shared[known]), 0.0, _MOST)
     followed = near @ following
     expected = (noise + size)[kept] / 2 + followed * lever / 2
     unmoved = np.maximum(1 - followed, 0.0) * np.repeat(leverage, values)[kept] * noise[kept]
@@ -174,6 +188,7 @@ def _judged(
         stiffness=stiffness,
         leverage=float(np.median(leverage)),
         following=following,
+        shared=shared,
     )
 
 
@@ -207,7 +222,8 @@ def _conditions(sample: Sample, low: int, high: int, draws: Draws) -> Chances:
 def _discrepancies(
     model: Model, sample: Sample, masks: Chances, columns: Chances, rows: Sequence[BoolArray]
 ) -> tuple[FloatArray, ...]:
-    """By (condition, value): size, V, a half's D², and the squared difference of the rules; h."""
+    """By (condition, value): size, V, a half's D², the rules' squared difference, and its product
+    with that of the halves' estimates; h by condition."""
     values = len(model.variances)
     halves = [
         np.asarray(masks[:, chosen] @ columns[chosen], np.float64).reshape(len(masks), 4, values)
@@ -222,7 +238,8 @@ def _discrepancies(
         (halves[0][:, 0] - halves[0][:, 2]) ** 2 + (halves[1][:, 0] - halves[1][:, 1]) ** 2
     ) / 2
     difference = whole[:, 1] - whole[:, 2]
-    return size, noise, squares, difference**2, model.leverages(difference, mean, size)
+    product = difference * (halves[0][:, 0] - halves[1][:, 0])
+    return size, noise, squares, difference**2, product, model.leverages(difference, mean, size)
 
 
 def _bias(

@@ -50,6 +50,7 @@ def keep_model(place: Path, coded: Sequence[QuasiCode], model: Model) -> None:
         "variances": model.variances,
         "bias": model.bias,
         "following": model.following,
+        "shared": model.shared,
         "scalars": np.array([model.stiffness, model.leverage, model.share]),
     }
     for number, (code, coarse) in enumerate(zip(coded, model.coarse, strict=True)):
@@ -135,11 +136,12 @@ def _read(
         numbers("variances", values, values),
         numbers("bias", len(KNOTS)),
         numbers("following", len(KNOTS)),
+        numbers("shared", len(KNOTS)),
         numbers("scalars", 3),
     ]
     if any((each < 0).any() for each in (*known, *shares)):
         raise ValueError("negative")
-    variances, bias, following, (stiffness, leverage, share) = known
+    variances, bias, following, shared, (stiffness, leverage, share) = known
     model = Model(
         (rules[0], rules[1]),
         tuple(coarse),
@@ -150,6 +152,7 @@ def _read(
         float(stiffness),
         float(leverage),
         following,
+        shared,
         float(share),
     )
     return coded, model

@@ -15,6 +15,7 @@ from sfumato.errors import WeakPromiseWarning
 from sfumato.operators import Parts
 from sfumato.operators.composite import CompositeEstimator
 from sfumato.operators.estimator import Estimator
+from sfumato.operators.foreseen import Foreseen
 from sfumato.operators.model import Model, fit_model
 from sfumato.queries.bucket_table import bucket_table_of
 from sfumato.queries.model_sample import drawn_sample, listed_sample
@@ -54,7 +55,10 @@ class ModelledSource(Source):
 
     def estimator(self, columns: Sequence[str], name: str) -> Estimator:
         unbiased = self.inner.estimator(columns, self.inner.estimators[0])
-        return CompositeEstimator(unbiased, self._model(columns[0])[1])
+        foreseen = self.session.remembered(
+            ("foreseen", columns[0]), lambda: Foreseen(self._model(columns[0])[1])
+        )
+        return CompositeEstimator(unbiased, foreseen)
 
     def finish(self, question: Question, answer: pa.Table, aggregates: Sequence[str]) -> pa.Table:
         return self.inner.finish(question, answer, aggregates)

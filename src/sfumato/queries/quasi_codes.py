@@ -64,12 +64,23 @@ class QuasiCode:
 
     def codes(self, values: pa.ChunkedArray) -> IntArray:
         if self.edges is not None:
+            if pa.types.is_integer(values.type) and not values.null_count and len(values):
+                return self._codes_of_integers(values.to_numpy())
             numbers = _numbers(values)
             found = np.searchsorted(self.edges, numbers, side="right")
             return np.where(np.isfinite(numbers), found, self.size - 1).astype(np.int64)
         known = pa.array(self.texts, pa.string())
         found = pc.index_in(_texts(values), value_set=known)
         return np.asarray(pc.fill_null(found, self.size - 1).to_numpy(), np.int64)
+
+    def _codes_of_integers(self, numbers: IntArray) -> IntArray:
+        """Where few integers are there many times, each is looked for once."""
+        assert self.edges is not None
+        low, high = int(numbers.min()), int(numbers.max())
+        if high - low >= len(numbers):
+            return np.searchsorted(self.edges, numbers, side="right")
+        every = np.searchsorted(self.edges, np.arange(low, high + 1), side="right")
+        return np.asarray(every[numbers.astype(np.int64) - low])
 
 
 def codes_of_columns(
