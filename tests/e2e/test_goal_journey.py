@@ -41,6 +41,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             row = [stay["age"] // 10 * 10, sex, stay["region"].split()[0], stay["admission"]]
             patient = 100_000 + 7919 * stay["patient"]
             writer.writerow([9 * number + 4, patient, *row, "here", stay["diagnosis"][0]])
+    (place / "ragged.csv").write_text("a,b\n1,2\n3,4,5\n6,7\n")
     return place
 
 
@@ -115,9 +116,17 @@ def test_from_a_file_to_an_audited_release(tab: Any, address: str, size: str) ->
     tab.set_viewport_size(SIZES[size])
     tab.goto(address.split("#")[0] + "#/")
     heading(tab, "Choose a table of people")
-    tab.get_by_role("button", name="stays.csv").wait_for()
+    tab.get_by_role("button", name="stays.csv", exact=False).first.wait_for()
     look(tab, "1-table")
-    tab.get_by_role("button", name="stays.csv").click()
+
+    # a file that does not fit together says so, and shows how it is cut
+    tab.get_by_role("button", name=re.compile("^ragged.csv")).click()
+    tab.get_by_text("Line 3 of ragged.csv has 3 cells").wait_for()
+    tab.get_by_text("line 3 has 3").wait_for()
+    tab.get_by_label("Between two cells").select_option(label="semicolon ;")
+    tab.get_by_role("columnheader", name="a,b").wait_for()
+    look(tab, "1-written")
+    tab.get_by_role("button", name=re.compile("^stays.csv")).click()
     heading(tab, "Say what each column is")
 
     # what stands for nothing known is offered, and read again
@@ -129,6 +138,30 @@ def test_from_a_file_to_an_audited_release(tab: Any, address: str, size: str) ->
     who = tab.get_by_role("group", name="Who is a row?")
     assert f"in {STAYS:,} rows" in who.inner_text()
     look(tab, "2-columns")
+
+    # many columns: arranged, searched, selected together; an identifier is left alone
+    tab.get_by_label("Order").select_option("name")
+    assert tab.locator(".column-name").first.text_content() == "admission"
+    tab.get_by_label("Find").fill("e")
+    tab.get_by_label("Select all shown").check()
+    tab.locator("#of-picked").select_option("quasi")
+    tab.get_by_text("patient_nbr may name people, and became no quasi column").wait_for()
+    tab.get_by_label("Find").fill("")
+    tab.get_by_label("Select age").check()
+    tab.locator("#of-picked").select_option("drop")
+    age = tab.get_by_role("group", name="age", exact=True).locator("input:checked")
+    assert age.get_attribute("value") == "drop"
+
+    # another tab goes on where this one is
+    tab.wait_for_timeout(700)
+    tab.evaluate("sessionStorage.removeItem(`sfumato-roles-${location.hash.split('/')[2]}`)")
+    tab.reload()
+    heading(tab, "Say what each column is")
+    assert age.get_attribute("value") == "drop"
+    for name in ("admission", "age", "diagnosis", "sex", "region", "country"):
+        group = tab.get_by_role("group", name=name, exact=True)
+        role = {"diagnosis": "sensitive", "country": "drop"}.get(name, "quasi")
+        group.get_by_text(role, exact=True).click()
     tab.get_by_role("button", name=re.compile("Accept .* suggestions")).click()
     tab.get_by_text("Every column has a role.").wait_for()
     roles = {
@@ -189,7 +222,36 @@ def test_from_a_file_to_an_audited_release(tab: Any, address: str, size: str) ->
     titles = tab.locator("main h2").all_inner_texts()
     assert titles.index("Does it hold?") < titles.index("Give it out")
     tab.get_by_role("button", name="Audit and attack it").click()
+    tab.locator(".time-left", has_text="left").wait_for(timeout=PATIENCE)
+    look(tab, "4-progress")
     tab.get_by_text("The audit holds").wait_for(timeout=PATIENCE)
+
+    # every adversary in a sentence, inside or outside; the line at the ceiling; coverage
+    attacks = tab.get_by_role("region", name="The attacks")
+    assert attacks.locator("tbody tr").count() >= 5
+    assert "inside the promise" in attacks.inner_text()
+    assert "outside the promise" in attacks.inner_text()
+    tab.locator(".attacks .chart svg").wait_for()
+    assert tab.locator(".attacks .legend", has_text="highest ceiling promised").count() == 1
+    assert tab.locator(".attacks svg line[stroke='var(--bad)']").count() == 1
+    tab.locator(".coverage .tag").first.wait_for()
+
+    # charts follow their place and say what a mark is
+    narrow, wide = {"width": 700, "height": 900}, SIZES[size]
+    for viewport in (narrow, wide):
+        tab.set_viewport_size(viewport)
+        tab.wait_for_timeout(400)
+        drawn, place = (
+            tab.locator(at).first.bounding_box()
+            for at in (".attacks .chart svg", ".attacks .chart")
+        )
+        assert drawn is not None
+        assert place is not None
+        assert 0.9 * place["width"] <= drawn["width"] <= place["width"] + 2
+    tab.locator(
+        ".attacks .chart svg path[aria-roledescription=point], .attacks .mark-symbol path"
+    ).first.hover()
+    tab.locator(".tip", has_text="right guesses").wait_for()
     tab.get_by_role("button", name="Ask", exact=True).click()
     tab.locator(".answer svg").wait_for()
     look(tab, "4-release")

@@ -21,6 +21,7 @@ from sfumato.attacks.protocol import Attack, Guesses, Knowledge
 from sfumato.attacks.views import BucketsView
 from sfumato.draws import BoolArray, Draws, IntArray, Positions
 from sfumato.errors import UsageError
+from sfumato.guarantees.words import Known
 from sfumato.release import BucketedRelease, Release
 
 
@@ -35,6 +36,11 @@ class Corruption(Attack):
     known: int = 1
 
     name: ClassVar[str] = "corruption"
+    sentence: ClassVar[str] = (
+        "Knows the values of some other people in the person's bucket, and strikes them off "
+        "its list."
+    )
+    knows: ClassVar[Known] = Known.RECORDS
     kinds: ClassVar[tuple[type[Release], ...]] = (BucketedRelease,)
 
     def __post_init__(self) -> None:

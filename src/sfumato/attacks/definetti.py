@@ -21,6 +21,7 @@ from sfumato.attacks.protocol import Attack, Guesses, Knowledge
 from sfumato.attacks.views import BucketsView
 from sfumato.draws import Draws, IntArray
 from sfumato.errors import UsageError
+from sfumato.guarantees.words import Known
 from sfumato.operators.base import FloatArray
 from sfumato.release import BucketedRelease, Release
 
@@ -39,6 +40,11 @@ class DeFinetti(Attack):
     rounds: int = 30
 
     name: ClassVar[str] = "definetti"
+    sentence: ClassVar[str] = (
+        "Learns from the lists of all buckets which kind of person has which value, and "
+        "deals every bucket's values out by it."
+    )
+    knows: ClassVar[Known] = Known.LEARNED
     kinds: ClassVar[tuple[type[Release], ...]] = (BucketedRelease,)
 
     def __post_init__(self) -> None:

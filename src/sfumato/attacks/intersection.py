@@ -18,6 +18,7 @@ from sfumato.attacks.protocol import Attack, Guesses, Knowledge
 from sfumato.attacks.views import BucketsView
 from sfumato.draws import Draws
 from sfumato.errors import UsageError
+from sfumato.guarantees.words import Known
 from sfumato.operators.base import FloatArray
 from sfumato.release import BucketedRelease, Release
 
@@ -27,6 +28,10 @@ class Intersection(Attack):
     """Multiply what the person's buckets of all releases tell; people who look alike are mixed."""
 
     name: ClassVar[str] = "intersection"
+    sentence: ClassVar[str] = (
+        "Finds the person's bucket in several releases, and keeps the values that all of them list."
+    )
+    knows: ClassVar[Known] = Known.RELEASES
     kinds: ClassVar[tuple[type[Release], ...]] = (BucketedRelease,)
 
     @classmethod

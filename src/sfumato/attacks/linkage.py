@@ -18,6 +18,7 @@ from sfumato.attacks.people import People, common_keys, pick
 from sfumato.attacks.protocol import Attack, Guesses, Knowledge
 from sfumato.attacks.views import BucketsView, CountsView, RangesView, RecordsView
 from sfumato.draws import Draws, IntArray
+from sfumato.guarantees.words import Known
 from sfumato.operators.base import FloatArray
 
 
@@ -26,6 +27,10 @@ class Linkage(Attack):
     """Guess the value that the matching records make likeliest; without a match, the commonest."""
 
     name: ClassVar[str] = "linkage"
+    sentence: ClassVar[str] = (
+        "Finds the records that look like the person, and takes the value that they make likeliest."
+    )
+    knows: ClassVar[Known] = Known.NOTHING
 
     def guess(self, knowledge: Knowledge, targets: People, draws: Draws) -> Guesses:
         view = knowledge.view

@@ -19,6 +19,7 @@ from sfumato.attacks.believing import believe, bins_of
 from sfumato.attacks.people import People, pick
 from sfumato.attacks.protocol import Attack, Guesses, Knowledge
 from sfumato.draws import Draws, IntArray
+from sfumato.guarantees.words import Known
 from sfumato.operators.base import FloatArray
 from sfumato.operators.links import Links, know_links
 
@@ -34,6 +35,11 @@ class Linked(Attack):
     """
 
     name: ClassVar[str] = "linked"
+    sentence: ClassVar[str] = (
+        "Knows beforehand how quasi columns and values hang together in the raw table, and "
+        "weighs that with the records that may be the person's."
+    )
+    knows: ClassVar[Known] = Known.LINKS
 
     def guess(self, knowledge: Knowledge, targets: People, draws: Draws) -> Guesses:
         prior = knowledge.view.prior

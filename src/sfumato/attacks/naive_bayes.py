@@ -19,6 +19,7 @@ from sfumato.attacks.protocol import Attack, Guesses, Knowledge
 from sfumato.attacks.views import BucketsView, RangesView, RecordsView
 from sfumato.draws import Draws
 from sfumato.errors import SingularOperator, UsageError
+from sfumato.guarantees.words import Known
 from sfumato.operators.base import FloatArray
 from sfumato.textform import rational
 
@@ -41,6 +42,11 @@ class NaiveBayes(Attack):
     delta: float = 0.0
 
     name: ClassVar[str] = "naive-bayes"
+    sentence: ClassVar[str] = (
+        "Learns from the release which values go with which quasi columns, and applies that "
+        "rule without looking for the person's own record."
+    )
+    knows: ClassVar[Known] = Known.LEARNED
 
     def __post_init__(self) -> None:
         for parameter in ("alpha", "delta"):

@@ -18,6 +18,7 @@ from sfumato.attacks.believing import believe, learn_links
 from sfumato.attacks.people import People, pick
 from sfumato.attacks.protocol import Attack, Guesses, Knowledge
 from sfumato.draws import Draws
+from sfumato.guarantees.words import Known
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,11 @@ class OwnRecord(Attack):
     """
 
     name: ClassVar[str] = "own-record"
+    sentence: ClassVar[str] = (
+        "Learns from the release how quasi columns and values hang together, and weighs "
+        "that with the records that may be the person's."
+    )
+    knows: ClassVar[Known] = Known.LEARNED
 
     def guess(self, knowledge: Knowledge, targets: People, draws: Draws) -> Guesses:
         if not targets.codes:

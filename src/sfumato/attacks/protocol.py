@@ -19,12 +19,18 @@ from sfumato.attacks.intervals import Interval, above_constant, paired_differenc
 from sfumato.attacks.people import People
 from sfumato.attacks.views import BucketsView, View
 from sfumato.draws import BoolArray, Draws, IntArray
+from sfumato.guarantees.words import Known, Reader, Standing
 from sfumato.operators.base import FloatArray
 from sfumato.release import Release
 from sfumato.shown import Shown, html_table
 from sfumato.textform import TextForm
 
 EXPOSED = 10  # people that an outcome names
+STANDINGS: Mapping[Standing, str] = {
+    "inside": "inside the promise",
+    "partly": "inside the promise for whom it gives no value more than rho1 beforehand",
+    "outside": "outside the promise, which does not speak of such a reader",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +44,16 @@ class Knowledge:
     people: People
     numeric: tuple[bool, ...] = ()  # which quasi columns are numeric
     ceilings: FloatArray | None = None  # per value, what the promise allows at most
+    reader: Reader | None = None  # whom the promise holds against
     others: tuple[BucketsView, ...] = ()  # further releases of the same people
+
+    @property
+    def ceiling(self) -> float | None:
+        """The largest ceiling among the values that the promise covers."""
+        if self.ceilings is None:
+            return None
+        covered = self.ceilings[self.ceilings < 1]
+        return float(covered.max()) if len(covered) else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +73,8 @@ class Attack(TextForm, ABC):
     """A simulated adversary. Frozen dataclass; parameters have a text form."""
 
     what: ClassVar[str] = "attack"
+    sentence: ClassVar[str]  # who it is, for a steward
+    knows: ClassVar[Known]  # besides the release and the person's quasi columns
     kinds: ClassVar[tuple[type[Release], ...]] = (Release,)  # the kinds that it applies to
 
     @classmethod
@@ -95,6 +112,9 @@ class Outcome(Shown):
     note: str | None = None
     besides: Mapping[str, Interval] = field(default_factory=dict)  # right guesses in other ways
     singled_out: Interval | None = None  # of people whose quasi columns nobody shares
+    sentence: str = ""  # who the adversary is
+    standing: Standing | None = None  # whether the promise speaks of such a reader
+    ceiling: float | None = None  # the largest that the promise allows, among values it covers
 
     @property
     def advantage(self) -> Interval:
@@ -116,6 +136,9 @@ class Outcome(Shown):
             "besides": {name: share.to_json() for name, share in self.besides.items()},
             "figures": dict(self.figures),
             "note": self.note,
+            "sentence": self.sentence,
+            "standing": self.standing,
+            "ceiling": self.ceiling,
         }
 
     def rows(self) -> list[tuple[str, str]]:
@@ -128,6 +151,10 @@ class Outcome(Shown):
             lines.append(("the same attack without the person", str(self.fresh)))
             lines.append(("advantage from the person's own record", str(self.over_fresh)))
         lines.append(("advantage over no release", str(self.over_prior)))
+        if self.ceiling is not None:
+            lines.append(("highest ceiling promised", f"{100 * self.ceiling:.1f} %"))
+        if self.standing is not None:
+            lines.append(("this adversary", STANDINGS[self.standing]))
         lines += [(name, f"{figure:.4g}") for name, figure in self.figures.items()]
         if self.exposed:
             people = ", ".join(f"{row:,} ({sure:.0%})" for row, sure in self.exposed)
@@ -153,9 +180,10 @@ def judge(
     fresh: BoolArray | None,
     note: str | None = None,
     single: BoolArray | None = None,
+    knowledge: Knowledge | None = None,
 ) -> Outcome:
     """Compare guesses with the truth; `fresh` says for whom the attack without them was right,
-    `single` whom their quasi columns single out.
+    `single` whom their quasi columns single out. `knowledge` has what is promised.
 
     The intervals take the targets as drawn from a population: their truths are independent, the
     rules that guess them are given. How a rule learned from one more release would differ, because
@@ -186,6 +214,11 @@ def judge(
         singled_out=wilson(int(right[single].sum()), int(single.sum()))
         if single is not None and single.any()
         else None,
+        sentence=attack.sentence,
+        standing=None
+        if knowledge is None or knowledge.reader is None
+        else knowledge.reader.standing(attack.knows),
+        ceiling=None if knowledge is None else knowledge.ceiling,
     )
 
 

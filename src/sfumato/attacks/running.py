@@ -20,6 +20,7 @@ from sfumato.attacks.shown import MATCHES, Match, see_shown
 from sfumato.attacks.views import BucketsView, raw_view, view_of
 from sfumato.audits.case import raw_table
 from sfumato.draws import Draws, IntArray
+from sfumato.engines.counting import Progress, no_progress
 from sfumato.engines.publishing import publish
 from sfumato.errors import SfumatoError, UsageError
 from sfumato.guarantees import parse_guarantee
@@ -47,6 +48,7 @@ def attack(
     shown: Any = None,
     match: Match = "quasi",
     others: Sequence[Release | str | Path] = (),
+    progress: Progress = no_progress,
 ) -> list[Outcome]:
     """Attack a release and judge the guesses by the raw table; per column the best attack first.
 
@@ -88,7 +90,11 @@ def attack(
             f"{column!r} is not a sensitive column. Those are: {', '.join(source.sensitive)}."
         )
     outcomes = []
-    for name in (column,) if column is not None else source.sensitive:
+    names = (column,) if column is not None else source.sensitive
+    steps = len(names) * (len(chosen) + 1)
+    for number, name in enumerate(names):
+        done = number * (len(chosen) + 1)
+        progress("attacking: releases without the people", done, steps)
         draws = Draws.from_seed(seed).child(name)
         people = read_people(source, name)
         if shown is None:
@@ -104,7 +110,10 @@ def attack(
             knowledge = Knowledge(view, people, _numeric(people, source))
             baseline = FreshReleases(note=" ".join(filter(None, (NOT_AGAIN, note))))
         aim = draws.choose("targets", len(people), min(targets, len(people)))
-        found = [_run(each, people, knowledge, aim, baseline, draws) for each in chosen]
+        found = []
+        for place, each in enumerate(chosen, done + 1):
+            progress(f"attacking: {each}", place, steps)
+            found.append(_run(each, people, knowledge, aim, baseline, draws))
         outcomes += sorted(found, key=lambda outcome: -outcome.success.value)
     return outcomes
 
@@ -119,8 +128,10 @@ def _bucketed(release: Release | str | Path) -> BucketedRelease:
 def knowledge_of(people: People, release: Release | None, table: Table) -> Knowledge:
     """What the adversary has to go by: the release, or the raw table where there is none."""
     view = raw_view(people) if release is None else view_of(release, people)
-    ceilings = None if release is None else _ceilings(release, people)
-    return Knowledge(view, people, _numeric(people, table), ceilings)
+    if release is None:
+        return Knowledge(view, people, _numeric(people, table))
+    reader = parse_guarantee(release.manifest.guarantee).against()
+    return Knowledge(view, people, _numeric(people, table), _ceilings(release, people), reader)
 
 
 def _ceilings(release: Release, people: People) -> FloatArray | None:
@@ -198,7 +209,7 @@ def _run(
         common_keys(people.codes, targets.codes) if people.codes else (None, np.empty(0, int))
     )
     single = None if everybody is None else np.bincount(everybody)[wanted] == 1
-    return judge(attack, targets, people.prior, guesses, right, others.note, single)
+    return judge(attack, targets, people.prior, guesses, right, others.note, single, knowledge)
 
 
 def _chosen(attacks: str | Attack | Sequence[str | Attack], kind: type[Release]) -> list[Attack]:

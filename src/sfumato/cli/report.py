@@ -36,6 +36,9 @@ def report(
     attacks: Annotated[
         list[str] | None, typer.Option("--attack", help="An attack; all by default. Repeatable.")
     ] = None,
+    targets: Annotated[
+        int, typer.Option(min=1, help="How many people, drawn at random, are attacked.")
+    ] = 10_000,
     questions: Annotated[int, typer.Option(min=1, help="How many questions are asked.")] = 1000,
     seed: Annotated[int, typer.Option(help="Decides questions and targets.")] = 0,
     as_json: Json = False,
@@ -50,6 +53,7 @@ def report(
             out=Path(f"{release.resolve().name}-report") if out is None else out,
             trace=trace,
             attacks=attacks or "all",
+            targets=targets,
             questions=questions,
             seed=seed,
             progress=line.callback,

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self
 
+from sfumato.pace import Pace
+
 
 def show_json(result: Any) -> None:
     """One JSON object on standard output."""
@@ -39,8 +41,7 @@ class ProgressLine:
     def __init__(self, stage: str, *, every: float = 1.0) -> None:
         self._every = every
         self._shown = sys.stderr.isatty()
-        self._now: tuple[str, int, int] = (stage, 0, 0)
-        self._since = time.monotonic()
+        self._pace = Pace(stage)
         self._last = 0.0
         self._written = False
         self._ended = threading.Event()
@@ -71,28 +72,25 @@ class ProgressLine:
 
     def _update(self, stage: str, done: int, total: int) -> None:
         now = time.monotonic()
-        if _kind(stage) != _kind(self._now[0]):
-            self._since = now
-        self._now = (stage, done, total)
+        self._pace.tell(stage, done, total)
         if self._shown and now - self._last >= 0.1:
             self._last = now
             self._write()
 
     def _write(self) -> None:
         self._written = True
-        sys.stderr.write("\r\x1b[K" + progress_text(*self._now, time.monotonic() - self._since))
+        pace = self._pace
+        told = progress_text(pace.stage, pace.done, pace.total, pace.seconds(), pace.left())
+        sys.stderr.write(f"\r\x1b[K{told}")
         sys.stderr.flush()
 
 
-def _kind(stage: str) -> str:
-    """The verb of a stage: 'predicting f-privacy(2)' goes on with 'predicting' the next one."""
-    return stage.partition(" ")[0]
-
-
-def progress_text(stage: str, done: int, total: int, seconds: float) -> str:
+def progress_text(
+    stage: str, done: int, total: int, seconds: float, left: float | None = None
+) -> str:
     """How far a stage is after so many seconds: its share and the time left, or what is known.
 
-    >>> progress_text("publishing", 250_000, 1_000_000, 20.0)
+    >>> progress_text("publishing", 250_000, 1_000_000, 20.0, 60.0)
     'publishing  25% ███████                        about 60 s left'
     >>> progress_text("counting", 50_000, 0, 3.2), progress_text("planning local", 0, 0, 12.4)
     ('counting 50,000 rows, 3 s', 'planning local, 12 s')
@@ -100,8 +98,8 @@ def progress_text(stage: str, done: int, total: int, seconds: float) -> str:
     if not total:
         return f"{stage}{f' {done:,} rows' if done else ''}, {seconds:.0f} s"
     share = min(done / total, 1.0)
-    left = f" about {duration(seconds * (1 - share) / share)} left" if 0 < share < 1 else ""
-    return f"{stage} {share:4.0%} {'█' * int(30 * share):<30}{left or f' {seconds:.0f} s'}"
+    told = f" {seconds:.0f} s" if left is None else f" about {duration(left)} left"
+    return f"{stage} {share:4.0%} {'█' * int(30 * share):<30}{told}"
 
 
 def duration(seconds: float) -> str:

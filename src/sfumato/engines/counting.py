@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -12,11 +12,10 @@ from sfumato.draws import BoolArray, IntArray
 from sfumato.engines.coding import SensitiveCoder, ValueCounter, sensitive_domain
 from sfumato.engines.kept_order import TableOrder
 from sfumato.errors import DataError
+from sfumato.pace import Progress as Progress  # told to everybody above
 from sfumato.profile import Cells, Histogram, Profile
 from sfumato.scratch import scratch_database
 from sfumato.table import Table, reading_errors
-
-Progress = Callable[[str, int, int], None]
 
 
 def no_progress(stage: str, done: int, total: int) -> None:

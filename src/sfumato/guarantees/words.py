@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from enum import Enum
 from fractions import Fraction
 from typing import Any, Literal
 
@@ -33,21 +34,62 @@ def fraction(name: str, title: str, default: str, less: str, more: str) -> Param
     return Parameter(name, title, "fraction", default, 0.0, 1.0, less, more)
 
 
+class Known(Enum):
+    """What somebody knows besides a release and a person's quasi columns."""
+
+    NOTHING = "nothing else"
+    LEARNED = "links that the release itself teaches"
+    LINKS = "links of the raw table"
+    RECORDS = "values of other people"
+    RELEASES = "another release of the same people"
+
+
+Standing = Literal["inside", "partly", "outside"]
+
+
 @dataclass(frozen=True)
 class Reader:
-    """Whom a promise holds against; of two readers the one with more `strength` knows more."""
+    """Whom a promise holds against; of two readers the one with more `strength` knows more.
+
+    With one of `knows` somebody is such a reader; with one of `if_unlikely` only about people whose
+    value that knowledge makes no likelier than the promise takes it to be.
+
+    >>> NO_LINK.standing(Known.NOTHING), NO_LINK.standing(Known.LEARNED)
+    ('inside', 'outside')
+    >>> ANYBODY.standing(Known.LINKS)
+    'partly'
+    """
 
     words: str
     strength: int
+    knows: tuple[Known, ...] = ()
+    if_unlikely: tuple[Known, ...] = ()
 
     def __str__(self) -> str:
         return self.words
 
+    def standing(self, known: Known) -> Standing:
+        """Whether the promise speaks of somebody who knows that."""
+        if known in self.knows:
+            return "inside"
+        return "partly" if known in self.if_unlikely else "outside"
 
-ANYBODY = Reader("anybody whose other knowledge gives no value more than rho1", 4)
-SHARES_ONLY = Reader("whoever knows only how common each value is", 3)
-LINKS = Reader("whoever knows the links as a named model of the raw table has them", 3)
-NO_LINK = Reader("whoever knows no link between quasi columns and the sensitive one", 2)
+
+ANYBODY = Reader(
+    "anybody whose other knowledge gives no value more than rho1",
+    4,
+    (Known.NOTHING,),
+    (Known.LEARNED, Known.LINKS, Known.RECORDS),
+)
+SHARES_ONLY = Reader("whoever knows only how common each value is", 3, (Known.NOTHING,))
+LINKS = Reader(
+    "whoever knows the links as a named model of the raw table has them",
+    3,
+    (Known.NOTHING, Known.LINKS),
+)
+NO_LINK = Reader(
+    "whoever knows no link between quasi columns and the sensitive one", 2, (Known.NOTHING,)
+)
 SUMS = Reader("whoever sums over few people; one person's value has no ceiling", 1)
 GROUPS = Reader(
     "whoever estimates for people who share all quasi values; one person's value has no ceiling", 0

@@ -39,6 +39,7 @@ class SurveyedColumn:
     exact: bool
     suggestion: Suggestion
     histogram: Bars
+    markers: tuple[str, ...] = ()  # texts that may stand for what is not known
 
     def to_json(self) -> dict[str, Any]:
         suggested = self.suggestion
@@ -54,6 +55,7 @@ class SurveyedColumn:
                 "bars": [{"label": label, "count": count} for label, count in self.histogram.bars],
                 "others": self.histogram.others,
             },
+            "markers": list(self.markers),
         }
 
 
@@ -149,6 +151,7 @@ def survey(
             column.exact,
             suggestion,
             bars.get(place) or Bars("values", (), column.present),
+            tuple(sorted(seen[place].markers or ())),
         )
         for place, (column, suggestion) in enumerate(zip(looked, suggest(looked), strict=True))
     ]

@@ -21,6 +21,7 @@ from sfumato.errors import DataError
 from sfumato.limits import limit_behind
 from sfumato.scratch import scratch_database
 from sfumato.table import is_number
+from sfumato.table.reading import MARKERS
 from sfumato.table.sources import ParquetSource, Source
 
 MOST_ROWS = 1_000_000_000  # a file that states more is no table of people
@@ -32,6 +33,7 @@ _SMALL = 1 << 30  # bytes that every file may unpack to
 _LONGEST = 80  # letters of a value that are shown
 _IDENTIFYING = 0.5  # different values per record from which on values tell who it is
 _EPOCH = datetime.datetime(1970, 1, 1)
+_MARKED = ", ".join(f"'{text}'" for text in sorted(MARKERS))
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,7 @@ class Summary:
     distinct: int
     low: float | None
     high: float | None
+    markers: list[str] | None  # texts that may stand for what is not known
 
 
 def _sql_type(kind: pa.DataType) -> str:
@@ -170,9 +173,15 @@ def first_pass(source: Source, progress: Progress) -> tuple[int, list[Summary]]:
         else:
             number = _number(name, kind)
             parts += [f"min({number})", f"max({number})"]
+        marked = f"list(DISTINCT trim({name})) FILTER (lower(trim({name})) IN ({_MARKED}))"
+        parts.append(marked if pa.types.is_string(_values_of(kind)) else "NULL")
     found = _ask(source, range(len(kinds)), parts, progress)
     cells = list(found[1:])
-    return int(found[0]), [Summary(*cells[4 * i : 4 * i + 4]) for i in range(len(kinds))]
+    return int(found[0]), [Summary(*cells[5 * i : 5 * i + 5]) for i in range(len(kinds))]
+
+
+def _values_of(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
 def second_pass(source: Source, seen: list[Summary], progress: Progress) -> dict[int, Bars]:

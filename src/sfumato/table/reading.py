@@ -13,6 +13,8 @@ import pyarrow.compute as pc
 from sfumato.errors import UsageError
 
 Header = Literal["guess", "yes", "no"]
+# texts that often stand for what is not known, as they are without blanks and capitals
+MARKERS = frozenset(("?", "na", "n/a", "nan", "-", "--", ".", "null", "missing", "#n/a"))
 
 
 @dataclass(frozen=True)

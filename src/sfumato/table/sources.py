@@ -260,7 +260,7 @@ def _file_source(text: str, reading: Reading) -> Source:
             )
         if path.stat().st_size == 0:
             raise DataError(f"The file {str(path)!r} is empty.")
-    kinds = {path: _file_kind(path) for path in paths}
+    kinds = {path: file_kind(path) for path in paths}
     other = next((path for path in paths if kinds[path] != kinds[paths[0]]), None)
     if other is not None:
         raise DataError(
@@ -281,7 +281,8 @@ def _file_source(text: str, reading: Reading) -> Source:
     return ParquetSource(paths) if kind == "a Parquet" else _ipc_source(paths)
 
 
-def _file_kind(path: Path) -> str:
+def file_kind(path: Path) -> str:
+    """What a file is, by its ending."""
     from sfumato.table.workbooks import STATISTICS, WORKBOOKS
 
     ending = path.suffix.lower()

@@ -1,4 +1,4 @@
-"""Choosing a table, giving roles, watching a promise, asking a release."""
+"""Watching a promise and asking a release; what all handlers share."""
 
 from __future__ import annotations
 
@@ -13,21 +13,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from sfumato.errors import DataError
-from sfumato.table_options import ROLES, TABLE_OPTIONS
 from sfumato.version import __version__
 from sfumato.web.answers import Refusal, answer
-from sfumato.web.bodies import read_object, save_body
+from sfumato.web.bodies import read_object
 from sfumato.web.jobs import Jobs
-from sfumato.web.places import Roots, check_name, stamp
+from sfumato.web.places import Roots
 from sfumato.web.sessions import Sessions
-from sfumato.web.state import (
-    StateFolder,
-    is_identifier,
-    new_identifier,
-    read_json,
-    remove,
-    write_json,
-)
+from sfumato.web.state import StateFolder, is_identifier, read_json
 from sfumato.web.workers import Workers
 
 _LONG = 3600.0  # seconds for reading a whole table
@@ -116,125 +108,10 @@ async def show_files(request: Request) -> Response:
     return answer(listing)
 
 
-async def take_upload(request: Request) -> Response:
-    services = services_of(request)
-    given = shown_name(request.query_params.get("name"), "upload")
-    name = given.replace("\\", "/").rsplit("/", 1)[-1]
-    ending = check_name(name)
-    identifier = new_identifier()
-    folder = services.state.folder("uploads", identifier)
-    folder.mkdir(mode=0o700)
-    try:
-        # the name that the client gave is only ever shown
-        written = await save_body(request, folder / f"data{ending}", services.upload_limit)
-        if not written:
-            raise Refusal(400, f"The file {name!r} is empty.")
-        write_json(folder / "upload.json", {"name": name, "file": f"data{ending}"})
-    except BaseException:
-        remove(folder)
-        raise
-    return answer({"source": {"upload": identifier}})
-
-
 def shown_name(text: object, otherwise: str) -> str:
     """A name from outside, for showing: no control characters, and not too long."""
     given = _UNSEEN.sub("", text).strip() if isinstance(text, str) else ""
     return (given or otherwise)[:200]
-
-
-def _place(services: Services, source: object) -> tuple[Path, str]:
-    """The file behind a source, and how to call it."""
-    if isinstance(source, dict) and "upload" in source:
-        if is_identifier(source["upload"]):
-            folder = services.state.folder("uploads", source["upload"])
-            kept = read_json(folder / "upload.json")
-            if isinstance(kept, dict):
-                return folder / kept["file"], kept["name"]
-        raise Refusal(404, "That upload is not here any more. Send the file again.")
-    if isinstance(source, dict):
-        path = services.roots.file(source.get("root"), source.get("path"))
-        return path, path.name
-    raise Refusal(400, "Name a source: a root and a path, or an upload.")
-
-
-async def choose_table(request: Request) -> Response:
-    services = services_of(request)
-    given = await read_object(request)
-    known: dict[str, Any] = {}
-    if "table" in given:  # the same file, read in another way
-        known = services.kept("tables", given["table"])
-        path, label = Path(known["path"]), known["label"]
-    else:
-        path, label = _place(services, given.get("source"))
-    identifier = new_identifier()
-    before = stamp(path)
-    reads = _options(
-        {option.name: given.get(option.name) for option in TABLE_OPTIONS if option.reads}
-    )
-    reads = {**known.get("options", {}), **reads}
-    task = {"path": str(path), "label": label, "options": reads}
-    seen = await unless_gone(request, services.read("look", task))
-    shown = {"table": identifier, **seen}
-    kept = {"path": str(path), "label": label, "stamp": before, "shown": shown, "options": reads}
-    write_json(services.state.file("tables", identifier), kept)
-    return answer(shown)
-
-
-async def forget_table(request: Request) -> Response:
-    """Remove a table's upload and every count of it, at once; releases stay."""
-    services = services_of(request)
-    kept = services.kept("tables", request.path_params["id"])
-    services.jobs.forget_table(Path(kept["path"]))
-    return answer({})
-
-
-async def show_table(request: Request) -> Response:
-    return answer(services_of(request).kept("tables", request.path_params["id"])["shown"])
-
-
-async def give_roles(request: Request) -> Response:
-    services = services_of(request)
-    table = services.kept("tables", request.path_params["id"])
-    given = await read_object(request)
-    roles = given.get("roles")
-    if not isinstance(roles, dict) or not all(role in ROLES for role in roles.values()):
-        raise Refusal(400, f"Give every column a role: {', '.join(ROLES)}.")
-    identifier = new_identifier()
-    out = services.state.file("profiles", identifier)
-    declared = {
-        "path": table["path"],
-        "label": table["label"],
-        "stamp": table["stamp"],
-        "roles": roles,
-        "options": table["options"] | _options(given),
-    }
-    task = {"table": declared, "out": str(out), "table_id": table["shown"]["table"]}
-    shown = await unless_gone(request, services.read("profile", task))
-    return answer({"profile": identifier, **shown})
-
-
-def _options(given: dict[str, Any]) -> dict[str, Any]:
-    """What the command line's flags would say, as texts; the roles of columns are given apart."""
-    options: dict[str, Any] = {}
-    for option in TABLE_OPTIONS:
-        if option.name in ROLES or option.names_files or given.get(option.name) in (None, ""):
-            continue
-        said = given[option.name]
-        if option.form == "switch":
-            if not isinstance(said, bool):
-                raise Refusal(400, f"{option.name!r} must be true or false.")
-            options[option.name] = said
-            continue
-        if option.form == "columns":
-            if not isinstance(said, list) or not all(isinstance(each, str) for each in said):
-                raise Refusal(400, f"{option.name!r} must be a list of columns.")
-        elif option.form == "each":
-            if not isinstance(said, dict) or not all(isinstance(v, str) for v in said.values()):
-                raise Refusal(400, f"{option.name!r} must give a text for each column.")
-        elif not isinstance(said, str):
-            raise Refusal(400, f"{option.name!r} must be a text.")
-        options[option.name] = said
-    return options
 
 
 async def show_profile(request: Request) -> Response:
@@ -319,4 +196,26 @@ async def query(request: Request) -> Response:
     if not _is_share(confidence):
         raise Refusal(400, "The confidence is a number between 0 and 1.")
     task = {"release": str(release), "sql": sql, "confidence": float(confidence)}
-    return answer(await unless_gone(request, services.ask("query", task, "query")))
+    task |= _ways_of_asking(given)
+    found = await unless_gone(request, services.ask("query", task, "query"))
+    # an answer carries its question: whoever asked twice knows which one this answers
+    asked = {name: value for name, value in task.items() if name != "release"}
+    return answer({**found, "asked": {**asked, "number": _number_of(given)}})
+
+
+def _ways_of_asking(given: dict[str, Any]) -> dict[str, Any]:
+    """The estimator and whether counts are made consistent, as `sfumato query` takes them."""
+    estimator, consistent = given.get("estimator") or None, given.get("consistent", False)
+    if not isinstance(estimator, str | None) or len(estimator or "") > 100:
+        raise Refusal(400, "An estimator is a name, for example shrunk.")
+    if not isinstance(consistent, bool):
+        raise Refusal(400, "'consistent' must be true or false.")
+    return {"estimator": estimator, "consistent": consistent}
+
+
+def _number_of(given: dict[str, Any]) -> int | None:
+    """The number that the page gave its question."""
+    number = given.get("number")
+    if number is not None and not (isinstance(number, int) and 0 <= number < 1 << 53):
+        raise Refusal(400, "A question's number is a whole number.")
+    return number

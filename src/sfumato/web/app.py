@@ -15,7 +15,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from sfumato.errors import SfumatoError
-from sfumato.web import api, jobs_api, pages, session_api
+from sfumato.web import api, jobs_api, pages, session_api, tables_api
 from sfumato.web.answers import Refusal, problem
 from sfumato.web.guard import Guard
 from sfumato.web.jobs import Jobs
@@ -78,11 +78,14 @@ def build(
             Route("/api/tickets", session_api.new_ticket, methods=["POST"]),
             Route("/api/state", api.show_state, methods=["GET"]),
             Route("/api/files", api.show_files, methods=["GET"]),
-            Route("/api/uploads", api.take_upload, methods=["PUT"]),
-            Route("/api/tables", api.choose_table, methods=["POST"]),
-            Route("/api/tables/{id}", api.show_table, methods=["GET"]),
-            Route("/api/tables/{id}", api.forget_table, methods=["DELETE"]),
-            Route("/api/tables/{id}/roles", api.give_roles, methods=["POST"]),
+            Route("/api/uploads", tables_api.take_upload, methods=["PUT"]),
+            Route("/api/preview", tables_api.preview_table, methods=["POST"]),
+            Route("/api/tables", tables_api.list_tables, methods=["GET"]),
+            Route("/api/tables", tables_api.choose_table, methods=["POST"]),
+            Route("/api/tables/{id}", tables_api.show_table, methods=["GET"]),
+            Route("/api/tables/{id}", tables_api.forget_table, methods=["DELETE"]),
+            Route("/api/tables/{id}/draft", tables_api.keep_draft, methods=["POST"]),
+            Route("/api/tables/{id}/roles", tables_api.give_roles, methods=["POST"]),
             Route("/api/profiles/{id}", api.show_profile, methods=["GET"]),
             Route("/api/predict", api.predict, methods=["POST"]),
             Route("/api/cards", api.show_cards, methods=["POST"]),

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from sfumato.errors import DataError
+from sfumato.pace import Pace
 from sfumato.web.state import StateFolder, empty, is_identifier, new_identifier, read_json, remove
 from sfumato.web.state import write_json as write
 from sfumato.web.worker import unexpected
@@ -47,6 +48,8 @@ class Job:
     error: str | None = None
     finished: str | None = None
     summary: dict[str, Any] = field(default_factory=dict)
+    began: str | None = None
+    left: float | None = None  # seconds that it may still take
 
     def to_json(self) -> dict[str, Any]:
         """What the page sees: no paths."""
@@ -61,6 +64,8 @@ class Job:
             "done": self.done,
             "total": self.total,
             "error": self.error,
+            "began": self.began,
+            "left": self.left,
             "summary": self.summary,
             **self.asked,
         }
@@ -109,8 +114,14 @@ class Jobs:
                 if not used and path.stat().st_mtime < before:
                     remove(path)
 
-    def forget_table(self, path: Path) -> None:
-        """Remove the upload at this path, if it is one, and everything that was counted of it."""
+    async def forget_table(self, path: Path) -> None:
+        """Remove the upload at this path, if it is one, and everything that was counted of it.
+
+        What still works with it is cancelled first.
+        """
+        for job in self.all():
+            if job.given.get("table", {}).get("path") == str(path):
+                await self.cancel(job.id)
         uploads = self._state.path / "uploads"
         if path.is_relative_to(uploads):
             remove(uploads / path.relative_to(uploads).parts[0])
@@ -153,11 +164,15 @@ class Jobs:
                 worker = await self._workers.fresh()
                 self._running[job.id] = worker
                 try:
-                    job = replace(job, state="running", stage="starting")
+                    job = replace(job, state="running", stage="starting", began=now())
                     self._keep(job)
+                    pace = Pace("starting")
 
                     def report(stage: str, done: int, total: int) -> None:
-                        self._show(replace(self._jobs[job.id], stage=stage, done=done, total=total))
+                        pace.tell(stage, done, total)
+                        last = self._jobs[job.id]
+                        now_at = replace(last, stage=stage, done=done, total=total)
+                        self._show(replace(now_at, left=pace.left()))
 
                     summary = await worker.ask(job.kind, job.given, report)
                     last = self._jobs[job.id]
@@ -205,7 +220,7 @@ class Jobs:
         others = {each.given.get("table", {}).get("path") for each in self._jobs.values()}
         uploaded = raw is not None and Path(raw).is_relative_to(self._state.path / "uploads")
         if uploaded and raw not in others:  # the last job of a raw copy takes it along
-            self.forget_table(Path(raw))
+            await self.forget_table(Path(raw))
         self._wake(job.id)
 
     async def watch(self, identifier: object) -> AsyncIterator[Job | None]:
@@ -238,7 +253,7 @@ class Jobs:
         self._finish(job)
 
     def _finish(self, job: Job) -> None:
-        self._keep(replace(job, finished=now()))
+        self._keep(replace(job, finished=now(), left=None))
 
     def _keep(self, job: Job) -> None:
         write(self.folder(job) / RECORD, asdict(job))

@@ -21,6 +21,7 @@ from sfumato.web.state import read_json
 
 MOST_CANDIDATES = 8
 MOST_WAITING = 50
+MOST_ATTACKS = 20
 _CHUNK = 1 << 20
 # a report carries its own scripts: it runs alone, without this server's rights
 REPORT_POLICY = (
@@ -87,6 +88,16 @@ def _compare(services: Services, given: dict[str, Any]) -> Job:
 def _evidence(services: Services, given: dict[str, Any]) -> Job:
     published = _finished(services, given.get("job"), "publish")
     label = published.asked["table_label"]
+    attacks, targets = given.get("attacks") or None, given.get("targets") or None
+    if attacks is not None and not (
+        isinstance(attacks, list)
+        and len(attacks) <= MOST_ATTACKS
+        and all(isinstance(each, str) and len(each) <= 100 for each in attacks)
+    ):
+        raise Refusal(400, "Attacks are a list of names, for example linkage or corruption(2).")
+    whole = isinstance(targets, int) and not isinstance(targets, bool)
+    if targets is not None and not (whole and 1 <= targets <= 10**9):
+        raise Refusal(400, "The number of people to attack is a whole number from 1 on.")
     return services.jobs.new(
         "evidence",
         shown_name(given.get("name"), f"Evidence for {published.name}"),
@@ -95,6 +106,8 @@ def _evidence(services: Services, given: dict[str, Any]) -> Job:
             "table": published.given["table"],
             "release": str(services.jobs.folder(published) / "release"),
             "out": "{folder}/report",
+            "attacks": attacks,
+            "targets": targets,
         },
     )
 

@@ -28,8 +28,11 @@ from sfumato.outlook.preview import looked_at, preview
 from sfumato.outlook.survey import survey
 from sfumato.profile import BinnedCounts, Cells, Histogram, Kinds, Profile
 from sfumato.queries import OpenedRelease, open_release
+from sfumato.queries.estimators import estimators_of
 from sfumato.release import Release
+from sfumato.table.reading import Reading
 from sfumato.web.declared import declared, named, no_files, source_of
+from sfumato.web.evidence_tasks import collect_evidence, compare_candidates
 from sfumato.web.plain import plain
 from sfumato.web.state import read_json, write_json
 
@@ -56,6 +59,18 @@ def look(
     """A first look at a table, read as `options` say."""
     with named(path, label):
         return survey(source_of(path, label, options or {}), progress=progress).to_json()
+
+
+def first_lines(*, path: str, label: str, options: dict[str, Any], progress: Progress) -> Any:
+    """The first lines of a text file, as they would be cut; None for files of other kinds."""
+    from sfumato.table.csv_preview import preview_csv
+    from sfumato.table.sources import file_kind
+
+    if file_kind(Path(path)) != "CSV":
+        return {"csv": None}
+    with named(path, label):
+        seen = preview_csv(Path(path), Reading.of(**options))
+    return plain({"csv": seen.to_json()})
 
 
 def profile(*, table: dict[str, Any], out: str, table_id: str, progress: Progress) -> Any:
@@ -229,6 +244,7 @@ def make_release(
             "does_not_protect": list(manifest.does_not_protect),
             "caveats": list(manifest.caveats),
             "notes": [*made.notes, *made.exposure.lines(promised=False)],
+            "estimators": _estimators(Release(out, verify=False)),
             "columns": [
                 {
                     "name": column.name,
@@ -246,10 +262,16 @@ def _some_values(domain: dict[str, Any] | None, most: int = _SHOWN_VALUES) -> li
     return [label(value) for value in (domain or {}).get("values", [])[:most]]
 
 
+def _estimators(release: Release) -> list[dict[str, str]]:
+    names = ("name", "does", "when")
+    return [dict(zip(names, each, strict=True)) for each in estimators_of(release)]
+
+
 def explore(*, release: str, progress: Progress) -> Any:
     """What a release says of itself, validated as anybody's: for who builds questions to it."""
     with named(release, "the release"):
-        manifest = Release(release).manifest
+        opened = Release(release)
+        manifest, estimators = opened.manifest, _estimators(opened)
     return plain(
         {
             "name": Path(release).name,
@@ -259,6 +281,7 @@ def explore(*, release: str, progress: Progress) -> Any:
             "statement": list(manifest.statement),
             "caveats": list(manifest.caveats),
             "does_not_protect": list(manifest.does_not_protect),
+            "estimators": estimators,
             "columns": [
                 {
                     "name": column.name,
@@ -273,63 +296,23 @@ def explore(*, release: str, progress: Progress) -> Any:
     )
 
 
-def compare_candidates(
-    *, table: dict[str, Any], candidates: list[dict[str, Any]], out: str, progress: Progress
+def query(
+    *,
+    release: str,
+    sql: str,
+    confidence: float,
+    progress: Progress,
+    estimator: str | None = None,
+    consistent: bool = False,
 ) -> Any:
-    """Publish, ask, audit and attack every candidate; the page about it lies in `out`."""
-    from sfumato.evidence.compare import Candidate, compare
-
-    for each in candidates:
-        no_files(each["guarantee"], each["mechanism"])
-    with named(table["path"], table["label"]), named(out, "the comparison"):
-        found = compare(
-            declared(table),
-            [Candidate(each["guarantee"], each["mechanism"] or None) for each in candidates],
-            out=out,
-            jobs=1,
-            progress=progress,
-        )
-    rows = []
-    for row in found.rows:
-        strongest = None if row.failed else row.strongest
-        rows.append(
-            {
-                "guarantee": row.candidate.guarantee,
-                "mechanism": row.result.get("mechanism", row.candidate.mechanism),
-                "feasible": not row.failed,
-                "reason": row.failed,
-                "kept": row.kept,
-                "error": None if row.failed else row.error.value,
-                "attack": None if strongest is None else strongest[1].value,
-                "strongest": None if strongest is None else strongest[0],
-            }
-        )
-    return plain({"candidates": rows, "rows": found.people})
-
-
-def evidence(*, table: dict[str, Any], release: str, out: str, progress: Progress) -> Any:
-    """Audit and attack a release and write its report to `out`."""
-    from sfumato.evidence.report import write_report
-
-    with named(table["path"], table["label"]), named(release, "the release"):
-        report = write_report(Release(release), table=declared(table), out=out, progress=progress)
-    told = report.evidence.to_json()
-    write_json(
-        Path(out) / "evidence.json",
-        plain(
-            {"audit": told["audit"], "attacks": told["attacks"] or [], "problems": told["problems"]}
-        ),
-    )
-    return {"holds": report.holds, "problems": list(report.evidence.problems)}
-
-
-def query(*, release: str, sql: str, confidence: float, progress: Progress) -> Any:
     """Answer SQL from a release alone, behind the walls that `sfumato query` has."""
     with named(release, "the release"):
         if release not in _releases:
             _releases.clear()  # one open release per worker
             _releases[release] = open_release(release, verify=False)
-        answer = _releases[release].sql(sql, confidence=confidence)
+        answer = _releases[release].sql(
+            sql, confidence=confidence, estimator=estimator, consistent=consistent
+        )
         told = answer.to_json()
     measures = [
         name + end for name in answer.aggregates for end in ("", "_stderr", "_low", "_high")
@@ -360,12 +343,13 @@ def query(*, release: str, sql: str, confidence: float, progress: Progress) -> A
 TASKS: dict[str, Callable[..., Any]] = {
     "catalogue": catalogue,
     "look": look,
+    "preview": first_lines,
     "profile": profile,
     "predict": predict,
     "cards": cards,
     "publish": make_release,
     "compare": compare_candidates,
-    "evidence": evidence,
+    "evidence": collect_evidence,
     "query": query,
     "explore": explore,
 }

@@ -58,13 +58,13 @@ def _watch(tasks: queue.Queue[str]) -> None:
 
 
 def _answer(answers: IO[str], known: dict[str, Callable[..., Any]], task: dict[str, Any]) -> None:
-    last = 0.0
+    last, said = 0.0, ""
 
     def progress(stage: str, done: int, total: int) -> None:
-        nonlocal last
+        nonlocal last, said
         now = time.monotonic()
-        if now - last >= _STEP:
-            last = now
+        if now - last >= _STEP or stage != said:  # what begins may be silent for long
+            last, said = now, stage
             _say(answers, {"progress": [stage, int(done), int(total)]})
 
     try:

@@ -108,6 +108,7 @@ class Workers:
         self._out: set[Worker] = set()
         self._stopping: set[asyncio.Task[None]] = set()
         self._closed = False
+        self._age = 0  # workers that stay are of one age
 
     def warm_up(self) -> None:
         """Start the worker that will wait, unless one does."""
@@ -158,7 +159,7 @@ class Workers:
                 await self.stop(worker)
                 worker = None
         worker = worker or await self.fresh()
-        done = False
+        done, age = False, self._age
         try:
             async with asyncio.timeout(seconds):
                 result = await worker.ask(task, given, report)
@@ -175,10 +176,17 @@ class Workers:
                 }
             ) from None
         finally:
-            if keep and done and not self._closed and len(waiting) < 1:
+            if keep and done and age == self._age and not self._closed and len(waiting) < 1:
                 waiting.append(worker)
             else:
                 await asyncio.shield(self.stop(worker))
+
+    async def renew(self) -> None:
+        """End the workers that stay, with all that they remember; those at work end after it."""
+        self._age += 1
+        waiting = [worker for kept in self._kept.values() for worker in kept]
+        self._kept.clear()
+        await asyncio.gather(*(self.stop(worker) for worker in waiting))
 
     async def stop(self, worker: Worker) -> None:
         """Kill a worker that was handed out."""

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.draws import BoolArray, IntArray
+from sfumato.engines.counting import Progress, no_progress
 from sfumato.errors import UsageError, WeakPromiseWarning
 from sfumato.operators.base import FloatArray
 from sfumato.operators.estimator import Estimated, Forms, Moments, Statistic
@@ -40,7 +41,11 @@ class WorkloadAnswers:
 
 
 def release_answers(
-    workload: Workload, release: str | Path | Release, *, even: bool = False
+    workload: Workload,
+    release: str | Path | Release,
+    *,
+    even: bool = False,
+    progress: Progress = no_progress,
 ) -> WorkloadAnswers:
     """Answer every question from the release alone, with the kind's default estimator.
 
@@ -56,7 +61,7 @@ def release_answers(
             raise UsageError(f"The workload counts values of {column!r}, which is not sensitive.")
         with warnings.catch_warnings():  # told by whoever asks one question, not by thousands
             warnings.simplefilter("ignore", WeakPromiseWarning)
-            _ColumnAnswers(source, quasi, workload, column).fill(answers)
+            _ColumnAnswers(source, quasi, workload, column).fill(answers, progress)
     return answers
 
 
@@ -85,7 +90,7 @@ class _ColumnAnswers:
         name = (source.estimators or ("",))[-1 if ranges else 0]
         self._estimator = source.estimator([column], name)
 
-    def fill(self, answers: WorkloadAnswers) -> None:
+    def fill(self, answers: WorkloadAnswers, progress: Progress) -> None:
         """Estimates and standard errors of the column's questions."""
         groups = [
             own
@@ -94,6 +99,7 @@ class _ColumnAnswers:
         ]
         step = max(_AT_ONCE // max(self._values**2, len(self._symbol)), 1)
         for low in range(0, len(groups), step):
+            progress("asking", low, len(groups))
             self._fill(groups[low : low + step], answers)
 
     def _fill(self, groups: Sequence[list[int]], answers: WorkloadAnswers) -> None:

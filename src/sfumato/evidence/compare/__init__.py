@@ -14,7 +14,7 @@ from sfumato.engines.people import one_row_each
 from sfumato.errors import UsageError
 from sfumato.evidence.compare.candidates import Candidate, listed, pair_up, short_names
 from sfumato.evidence.compare.comparison import Comparison, Row
-from sfumato.evidence.compare.measure import Trial, TrialSettings, slowest_first
+from sfumato.evidence.compare.measure import WHOLE, Trial, TrialSettings, slowest_first
 from sfumato.evidence.compare.pages import comparison_page
 from sfumato.evidence.compare.running import run_trials
 from sfumato.evidence.compare.state import State, key_of
@@ -73,7 +73,7 @@ def compare(
             f"{column!r} is not a sensitive column. Those are: {', '.join(table.sensitive)}."
         )
     with report_folder(out) as folder, State(folder) as state:
-        progress("reading the table", 0, len(chosen))
+        progress("reading the table", 0, len(chosen) * WHOLE)
         own, contents = state.own_copy(table)
         about = column or table.sensitive[0]
         histogram = take_profile(own).histograms[about]
@@ -106,7 +106,7 @@ def compare(
             ],
             time.perf_counter() - began,
         )
-        progress("writing the report", len(chosen), len(chosen))
+        progress("writing the report", len(chosen) * WHOLE, len(chosen) * WHOLE)
         workload.save(comparison.workload)
         text = json.dumps(strict(comparison.to_json()), ensure_ascii=False, allow_nan=False)
         write_whole(comparison.data, text + "\n")

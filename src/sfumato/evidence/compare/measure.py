@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,13 +25,15 @@ from sfumato.mechanisms.burel import Burel
 from sfumato.mechanisms.heterogeneous.mechanism import HeterogeneousGeneralization
 from sfumato.mechanisms.ring import Ring
 from sfumato.outlook.prediction import workload_errors
+from sfumato.pace import Progress, part_of
 from sfumato.release import GeneralizedRelease, Release
 from sfumato.table import Table
 from sfumato.workloads import Workload, people_of, release_answers
 
 # who matches whom cannot be audited without the private trace
 _TRACED: tuple[type[Mechanism], ...] = (HeterogeneousGeneralization, Ring, Burel)
-Say = Callable[[str], None]
+# how far a candidate is once each of its parts is done, in thousandths
+_PUBLISHED, _ASKED, _AUDITED, WHOLE = 150, 300, 500, 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,12 +72,12 @@ def slowest_first(candidate: Candidate) -> int:
     return 1 if isinstance(parse_guarantee(candidate.guarantee), CeilingGuarantee) else 2
 
 
-def measure(trial: Trial, say: Say) -> dict[str, Any]:
+def measure(trial: Trial, progress: Progress) -> dict[str, Any]:
     """Publish, ask, audit, attack. A candidate that cannot be published is told by its reason."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what they warn of stands in the caveats
-            return _measured(trial, say)
+            return _measured(trial, progress)
     except InfeasibleGuarantee as error:
         return {"failed": str(error), "witness": error.witness, "nearest": error.nearest}
     except SfumatoError as error:
@@ -90,12 +91,12 @@ def measure(trial: Trial, say: Say) -> dict[str, Any]:
         }
 
 
-def _measured(trial: Trial, say: Say) -> dict[str, Any]:
+def _measured(trial: Trial, progress: Progress) -> dict[str, Any]:
     settings, seconds = trial.settings, {}
     named = trial.candidate.mechanism
     mechanism = None if named is None else parse_mechanism(named)
     trace = trial.folder / "trace" if isinstance(mechanism, _TRACED) else None
-    say("publishing")
+    progress("publishing", 0, WHOLE)
     began = time.perf_counter()
     publication = publish(
         trial.table,
@@ -107,17 +108,17 @@ def _measured(trial: Trial, say: Say) -> dict[str, Any]:
     )
     seconds["publish"] = time.perf_counter() - began
     release = Release(trial.folder / "release", verify=False)
-    say("asking")
     began = time.perf_counter()
-    answers = release_answers(settings.workload, release)
+    asking = part_of(progress, _PUBLISHED, _ASKED - _PUBLISHED, WHOLE)
+    answers = release_answers(settings.workload, release, progress=asking)
     seconds["ask"] = time.perf_counter() - began
-    say("auditing")
     began = time.perf_counter()
-    verdict = audit(trial.table, release, trace=trace)
+    auditing = part_of(progress, _ASKED, _AUDITED - _ASKED, WHOLE)
+    verdict = audit(trial.table, release, trace=trace, progress=auditing)
     seconds["audit"] = time.perf_counter() - began
-    say("attacking")
     began = time.perf_counter()
-    attacks, problem = _attacked(trial, release)
+    attacking = part_of(progress, _AUDITED, WHOLE - _AUDITED, WHOLE)
+    attacks, problem = _attacked(trial, release, attacking)
     seconds["attack"] = time.perf_counter() - began
     accuracy = measure_accuracy(
         np.array(settings.truth, np.int64),
@@ -167,7 +168,9 @@ def _predicted(trial: Trial, mechanism: str) -> dict[str, Any] | None:
     return {"mean_absolute_error": _number(float(errors.mean()))}
 
 
-def _attacked(trial: Trial, release: Release) -> tuple[list[dict[str, Any]], str | None]:
+def _attacked(
+    trial: Trial, release: Release, progress: Progress
+) -> tuple[list[dict[str, Any]], str | None]:
     """The outcomes without the people: which rows are exposed is for `sfumato attack` to show."""
     settings = trial.settings
     try:
@@ -179,6 +182,7 @@ def _attacked(trial: Trial, release: Release) -> tuple[list[dict[str, Any]], str
             targets=settings.targets,
             fresh=settings.fresh,
             seed=settings.seed,
+            progress=progress,
         )
     except SfumatoError as error:
         return [], str(error)

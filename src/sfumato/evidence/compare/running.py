@@ -12,12 +12,13 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from sfumato.engines.counting import Progress
-from sfumato.evidence.compare.measure import Trial, measure
+from sfumato.evidence.compare.measure import WHOLE, Trial, measure
+from sfumato.pace import part_of
 
 _START = "from sfumato.evidence.compare.worker import main; main()"
 _BASE_MEGABYTES = 600
@@ -37,43 +38,50 @@ def run_trials(
     """Yield (key, result) as the candidates finish.
 
     `at_once` None is as many as there are processors; fewer start while memory is short. With 1
-    everything happens in this process.
+    everything happens in this process. Progress is told in thousandths of a candidate.
     """
-    done = total - len(trials)
+    done, all_of_it = total - len(trials), total * WHOLE
     most = at_once if at_once is not None else (os.cpu_count() or 1)
     if most <= 1 or len(trials) <= 1:
         for key, trial in trials.items():
-            result = measure(trial, _teller(progress, names[key], done, total))
+            own = part_of(progress, done * WHOLE, WHOLE, all_of_it)
+            result = measure(trial, _named(own, names[key]))
             shutil.rmtree(trial.folder, ignore_errors=True)
             done += 1
             yield key, result
         return
-    waiting = list(trials)
+    waiting, reached = list(trials), dict.fromkeys(trials, 0)
+
+    def tell(key: str, stage: str) -> None:
+        far = done * WHOLE + sum(reached[other] for other in running)
+        progress(f"{names[key]}: {stage}", far, all_of_it)
+
     told: queue.Queue[Told] = queue.Queue()
     with _workers() as running:
         while waiting or running:
             while waiting and len(running) < most and (not running or has_room(rows)):
                 key = waiting.pop(0)
                 running[key] = _start(key, trials[key], told)
-                progress(f"{names[key]}: starting", done, total)
+                tell(key, "starting")
             try:
                 key, message = told.get(timeout=1.0)
             except queue.Empty:
                 continue  # perhaps there is room by now
             if message is not None and "stage" in message:
-                progress(f"{names[key]}: {message['stage']}", done, total)
+                reached[key] = max(reached[key], message["done"])
+                tell(key, message["stage"])
             elif message is not None:
                 running[key].result = message["result"]
             else:
                 worker = running.pop(key)
                 shutil.rmtree(trials[key].folder, ignore_errors=True)
                 done += 1
-                progress(f"{names[key]}: done", done, total)
+                tell(key, "done")
                 yield key, worker.outcome()
 
 
-def _teller(progress: Progress, name: str, done: int, total: int) -> Callable[[str], None]:
-    return lambda stage: progress(f"{name}: {stage}", done, total)
+def _named(progress: Progress, name: str) -> Progress:
+    return lambda stage, done, total: progress(f"{name}: {stage}", done, total)
 
 
 class _Worker:

@@ -27,7 +27,10 @@ def main() -> None:
         lines.write(json.dumps(message) + "\n")
         lines.flush()
 
-    tell({"result": measure(trial, lambda stage: tell({"stage": stage}))})
+    def far(stage: str, done: int, total: int) -> None:
+        tell({"stage": stage, "done": done})
+
+    tell({"result": measure(trial, far)})
     lines.close()
     sys.stdout.flush()
     os._exit(0)  # the thread still reads

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sfumato.attacks.running import MOST_TARGETS
 from sfumato.engines.counting import Progress, no_progress
 from sfumato.evidence.places import report_folder
 from sfumato.evidence.report.evidence import Evidence, collect
@@ -47,6 +48,7 @@ def write_report(
     out: str | Path,
     trace: str | Path | None = None,
     attacks: str | Sequence[str] = "all",
+    targets: int = MOST_TARGETS,
     questions: int = 1000,
     seed: int = 0,
     progress: Progress = no_progress,
@@ -56,7 +58,8 @@ def write_report(
     Without `table` it is what the release alone can tell. With it (a `Table`, or anything that
     `sfumato.read` takes; the roles come from the manifest) the release is audited, attacked and
     asked, and the figures are coarse enough to tell nothing that the release hides. `trace` is the
-    folder of the private trace, where there is one. `seed` decides targets and questions.
+    folder of the private trace, where there is one. At most `targets` people are attacked; `seed`
+    decides whom, and which questions are asked.
 
     >>> import tempfile, pyarrow as pa
     >>> from sfumato.engines.publishing import publish
@@ -74,6 +77,7 @@ def write_report(
             table,
             trace=trace,
             attacks=attacks,
+            targets=targets,
             questions=questions,
             seed=seed,
             progress=progress,

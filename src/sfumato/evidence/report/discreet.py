@@ -56,6 +56,9 @@ class ShownAttack:
     advantage: Figure
     over: str  # what the advantage is over
     step: float
+    sentence: str
+    standing: str | None  # whether the promise speaks of such a reader
+    ceiling: float | None  # for the steward's eyes: it may follow from counts
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -66,6 +69,8 @@ class ShownAttack:
             "advantage": vars(self.advantage),
             "over": self.over,
             "rounded_to": self.step,
+            "sentence": self.sentence,
+            "standing": self.standing,
         }
 
 
@@ -83,6 +88,9 @@ def shown_attack(outcome: Outcome) -> ShownAttack:
         ),
         "the same attack without the person" if fresh else "the best guess without a release",
         step,
+        outcome.sentence,
+        outcome.standing,
+        outcome.ceiling,
     )
 
 

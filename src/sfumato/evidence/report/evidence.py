@@ -16,7 +16,6 @@ from sfumato.attacks import attack
 from sfumato.audits import Finding, audit
 from sfumato.audits.case import raw_table
 from sfumato.audits.findings import joined
-from sfumato.engines.counting import Progress
 from sfumato.engines.exposure import Exposure, exposure_of
 from sfumato.errors import InfeasibleGuarantee, SfumatoError
 from sfumato.evidence.compare.accuracy import EDGES, measure_accuracy
@@ -30,6 +29,7 @@ from sfumato.evidence.report.discreet import (
 from sfumato.evidence.report.expected import ExpectedErrors, expected_errors
 from sfumato.guarantees import parse_guarantee
 from sfumato.operators import Decoy, Operator, Parts, Uniform
+from sfumato.pace import Progress, part_of
 from sfumato.release import Release
 from sfumato.release.manifest import NAME, FileEntry
 from sfumato.table import Table
@@ -42,6 +42,8 @@ from sfumato.workloads import (
 )
 
 Found = TypeVar("Found")
+# how far the evidence is once each of its parts is there, in thousandths
+_AUDITED, _ATTACKED, WHOLE = 250, 850, 1000
 
 SEEDS = {
     "system": "Draws came from the operating system's randomness. Their key stands nowhere in the "
@@ -149,6 +151,7 @@ def collect(
     *,
     trace: str | Path | None,
     attacks: str | Sequence[str],
+    targets: int,
     questions: int,
     seed: int,
     progress: Progress,
@@ -157,8 +160,7 @@ def collect(
     manifest = release.manifest
     promise = parse_guarantee(manifest.guarantee)
     sensitive = [column.name for column in release.columns if column.role == "sensitive"]
-    steps = 1 if table is None else 4
-    progress("reading the release", 0, steps)
+    progress("reading the release", 0, WHOLE)
     expected = tuple(expected_errors(release, column) for column in sensitive)
     exposed = exposure_of(release)
     versions = {
@@ -168,22 +170,28 @@ def collect(
         **{name: version(name) for name in ("numpy", "pyarrow", "duckdb")},
     }
     if table is None:
-        progress("done", steps, steps)
+        progress("done", WHOLE, WHOLE)
         return Evidence(release, promise.formula(), expected, exposed, versions=versions)
     declared = raw_table(table, release)
     problems: list[str] = []
-    progress("auditing", 1, steps)
-    verdict = audit(declared, release, trace=trace)
+    auditing = part_of(progress, 0, _AUDITED, WHOLE)
+    verdict = audit(declared, release, trace=trace, progress=auditing)
     findings = tuple(shown_finding(each) for each in verdict.findings)
-    progress("attacking", 2, steps)
+    attacking = part_of(progress, _AUDITED, _ATTACKED - _AUDITED, WHOLE)
     outcomes = _or_problem(
-        lambda: attack(declared, release, attacks=attacks, seed=seed), "attacks", problems
+        lambda: attack(
+            declared, release, attacks=attacks, targets=targets, seed=seed, progress=attacking
+        ),
+        "attacks",
+        problems,
     )
-    progress("asking questions", 3, steps)
+    asking = part_of(progress, _ATTACKED, WHOLE - _ATTACKED, WHOLE)
     utility = _or_problem(
-        lambda: _measure(declared, release, sensitive[0], questions, seed), "questions", problems
+        lambda: _measure(declared, release, sensitive[0], questions, seed, asking),
+        "questions",
+        problems,
     )
-    progress("done", steps, steps)
+    progress("done", WHOLE, WHOLE)
     return Evidence(
         release,
         promise.formula(),
@@ -211,10 +219,14 @@ def _or_problem(look: Callable[[], Found], what: str, problems: list[str]) -> Fo
         return None
 
 
-def _measure(table: Table, release: Release, column: str, questions: int, seed: int) -> Utility:
+def _measure(
+    table: Table, release: Release, column: str, questions: int, seed: int, progress: Progress
+) -> Utility:
+    progress("asking", 0, questions)
     people = people_of(table)
     workload = generate_workload(people, count=questions, seed=seed, column=column)
-    truth, answers = true_counts(workload, people), release_answers(workload, release)
+    truth = true_counts(workload, people)
+    answers = release_answers(workload, release, progress=progress)
     found = measure_accuracy(
         truth, answers.estimates, answers.stderrs, [""] * len(workload), people.rows
     )

@@ -3,7 +3,7 @@
 import { post } from "./api.js";
 import { estimateChart } from "./charts.js";
 import { announce, h, problem, put, table } from "./dom.js";
-import { count, figure, plural, valueText } from "./format.js";
+import { count, figure, percent, plural, valueText } from "./format.js";
 
 const MOST_BARS = 40;
 
@@ -27,6 +27,15 @@ export function askBox(target, summary, place = "release") {
       h("option", { value: level, selected: level === "0.95" }, `${Math.round(100 * level)} %`),
     ),
   );
+  const estimator = h(
+    "select",
+    { id: "estimator" },
+    h("option", { value: "" }, "the usual one"),
+    (summary.estimators ?? []).map((one) =>
+      h("option", { value: one.name }, `${one.name}: ${one.does}`),
+    ),
+  );
+  const consistent = h("input", { type: "checkbox", id: "consistent" });
   const button = h("button", { type: "submit", class: "main" }, "Ask");
 
   function name() {
@@ -50,13 +59,21 @@ export function askBox(target, summary, place = "release") {
     event.preventDefault();
     asked += 1;
     const mine = asked;
-    const level = confidence.selectedOptions[0].textContent;
     sessionStorage.setItem(name(), sql.value);
     put(answer, h("p", { class: "quiet" }, "Asking…"));
-    const question = { ...target, sql: sql.value, confidence: Number(confidence.value) };
+    const question = {
+      ...target,
+      sql: sql.value,
+      confidence: Number(confidence.value),
+      estimator: estimator.value,
+      consistent: consistent.checked,
+      number: mine,
+    };
     try {
       const found = await post("/api/query", question);
-      if (mine === asked) draw(found, question.sql, level);
+      // what is drawn is the question that the answer itself carries
+      if (found.asked.number === asked)
+        draw(found, found.asked.sql, percent(found.asked.confidence));
     } catch (error) {
       if (mine === asked) put(answer, problem(error));
     }
@@ -69,7 +86,9 @@ export function askBox(target, summary, place = "release") {
     const parts = [h("p", { class: "quiet question" }, h("code", null, question))];
     if (estimates.length === 1 && rows.length === 1) parts.push(single(estimates[0], level));
     if (estimates.length > 1) {
-      const chart = estimateChart();
+      const keys = view.columns.filter((column) => !column.number).map((column) => column.title);
+      const what = view.columns.find((column) => column.number)?.title ?? "estimate";
+      const chart = estimateChart(what, keys.join(", ") || null);
       chart.update(
         estimates.slice(0, MOST_BARS).map((one) => ({
           label: valueText(one.label),
@@ -99,7 +118,7 @@ export function askBox(target, summary, place = "release") {
     );
     if (found.left_off)
       parts.push(h("p", { class: "quiet" }, `${plural(found.left_off, "further row")} left off.`));
-    parts.push(takeAlong(found, question, place));
+    parts.push(takeAlong(found, place));
     put(answer, parts);
     announce(`Answered with ${plural(rows.length, "row")}`);
   }
@@ -124,6 +143,20 @@ export function askBox(target, summary, place = "release") {
       button,
       h("label", { for: "confidence", class: "inline" }, "Confidence "),
       confidence,
+    ),
+    h(
+      "details",
+      null,
+      h("summary", null, "Other ways to estimate"),
+      summary.estimators?.length
+        ? h("p", null, h("label", { for: "estimator" }, "Estimator"), estimator)
+        : null,
+      h(
+        "label",
+        { class: "check" },
+        consistent,
+        " Consistent: counts are whole, not below 0, and add up",
+      ),
     ),
   );
   const element = h(
@@ -158,7 +191,8 @@ export function askBox(target, summary, place = "release") {
 }
 
 /** The answer as a file, and the question for the command line and for Python. */
-function takeAlong(found, question, place) {
+function takeAlong(found, place) {
+  const { sql: question, confidence, estimator, consistent } = found.asked;
   const cell = (value) => {
     const text = value === null || value === undefined ? "" : String(value);
     // a spreadsheet takes what begins like this for a formula
@@ -174,8 +208,19 @@ function takeAlong(found, question, place) {
     link.click();
     URL.revokeObjectURL(link.href);
   };
-  const shell = `sfumato query ${place} ${JSON.stringify(question).replaceAll("$", "\\$").replaceAll("`", "\\`")}`;
-  const python = `import sfumato as sf\n\nprint(sf.open(${JSON.stringify(place)}).sql(${JSON.stringify(question)}))`;
+  const flags = [
+    confidence === 0.95 ? "" : ` --confidence ${confidence}`,
+    estimator ? ` --estimator ${estimator}` : "",
+    consistent ? " --consistent" : "",
+  ].join("");
+  const named = [
+    confidence === 0.95 ? "" : `, confidence=${confidence}`,
+    estimator ? `, estimator=${JSON.stringify(estimator)}` : "",
+    consistent ? ", consistent=True" : "",
+  ].join("");
+  const quoted = JSON.stringify(question).replaceAll("$", "\\$").replaceAll("`", "\\`");
+  const shell = `sfumato query ${place} ${quoted}${flags}`;
+  const python = `import sfumato as sf\n\nprint(sf.open(${JSON.stringify(place)}).sql(${JSON.stringify(question)}${named}))`;
   return h(
     "details",
     { class: "along" },

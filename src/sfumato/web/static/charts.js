@@ -30,6 +30,7 @@ const QUIET = "var(--quiet)";
 const LINE = "var(--line)";
 const ACCENT = "var(--accent)";
 const SOFT = "var(--bar)";
+const BAD = "var(--bad)";
 const DASHES = [
   [1, 0],
   [6, 4],
@@ -53,6 +54,27 @@ const CONFIG = {
     labelLimit: 150,
   },
 };
+
+const tip = h("div", { class: "tip", role: "presentation", hidden: true });
+
+/** What a mark shows, beside the pointer; text only, as everything here. */
+function showTip(handler, event, item, value) {
+  const told = value && typeof value === "object" ? Object.entries(value) : [];
+  tip.hidden = told.length === 0;
+  if (tip.hidden) return;
+  if (!tip.isConnected) document.body.append(tip);
+  put(
+    tip,
+    h(
+      "dl",
+      null,
+      told.map(([name, text]) => [h("dt", null, name), h("dd", null, text)]),
+    ),
+  );
+  const room = document.documentElement.clientWidth - tip.offsetWidth - 8;
+  tip.style.left = `${Math.max(8, Math.min(event.clientX + 14, room))}px`;
+  tip.style.top = `${Math.max(8, event.clientY - tip.offsetHeight - 10)}px`;
+}
 
 /** A chart that can be given new rows: {element, update(rows)}. With `step` it grows with them. */
 function chart(label, { step = null, ...spec }) {
@@ -86,11 +108,19 @@ function chart(label, { step = null, ...spec }) {
           actions: false,
           renderer: "svg",
           defaultStyle: false,
-          tooltip: false,
+          tooltip: showTip,
           hover: false,
         },
       );
       view = drawn.view;
+      place.addEventListener("pointerleave", () => {
+        tip.hidden = true;
+      });
+      // a chart that was folded away, or whose page was turned, is as wide as its place again
+      new ResizeObserver(() => {
+        const wide = place.clientWidth;
+        if (wide > 0 && wide !== view.width()) view.width(wide).resize().runAsync();
+      }).observe(place);
       // the chart is one picture with one label; its figures stand in the table beside it
       place.querySelector("svg")?.setAttribute("aria-hidden", "true");
       if (waiting !== rows) await draw(waiting);
@@ -109,6 +139,7 @@ function chart(label, { step = null, ...spec }) {
   return { element: place, update };
 }
 
+const told = (field, title, format) => ({ field, title, type: format ? "quantitative" : "nominal", format });
 const labels = (title = null) => ({
   field: "label",
   type: "nominal",
@@ -129,16 +160,23 @@ export function ceilingChart() {
     "Bars: the share of each sensitive value in the table; marks: the largest chance that the promise lets anybody reach. The table after the chart has the figures.",
     {
       step: 19,
-      encoding: { y: labels() },
+      encoding: {
+        y: labels("sensitive value"),
+        tooltip: [
+          told("label", "value"),
+          told("share", "share in the table", ".2%"),
+          told("ceiling", "ceiling", ".2%"),
+        ],
+      },
       layer: [
         {
           mark: { type: "bar", height: 9, cornerRadiusEnd: 3, color: SOFT },
-          encoding: { x: { ...shares("share", "chance"), stack: null } },
+          encoding: { x: { ...shares("share", "chance for one person"), stack: null } },
         },
         {
           transform: [{ filter: "datum.ceiling < 1" }],
           mark: { type: "tick", thickness: 3, size: 15, color: ACCENT, opacity: 1 },
-          encoding: { x: shares("ceiling", "chance") },
+          encoding: { x: shares("ceiling", "chance for one person") },
         },
       ],
     },
@@ -176,48 +214,91 @@ export function errorChart(series) {
         { mark: { type: "line", color: ACCENT, strokeWidth: 2.5, interpolate: "monotone" } },
         {
           mark: { type: "point", color: ACCENT, filled: true, size: 34 },
-          encoding: { strokeDash: { value: [1, 0] } },
+          encoding: {
+            strokeDash: { value: [1, 0] },
+            tooltip: [
+              told("series", "promise"),
+              told("count", "a count of", ",.0f"),
+              told("shown", "is wrong by about", ".1%"),
+            ],
+          },
         },
       ],
     },
   );
 }
 
-/** Estimates with their intervals. */
-export function estimateChart() {
+/** Estimates with their intervals; the axes say what is estimated, and of whom. */
+export function estimateChart(what = "estimate", of = null) {
   return chart("Points: the estimates; lines: their intervals. The table has the figures.", {
     step: 21,
-    encoding: { y: labels() },
+    encoding: {
+      y: labels(of),
+      tooltip: [
+        told("label", of || "of"),
+        told("value", what, ",.4~g"),
+        told("low", "from", ",.4~g"),
+        told("high", "to", ",.4~g"),
+      ],
+    },
     layer: [
       {
         mark: { type: "rule", color: ACCENT, opacity: 0.55, strokeWidth: 5, strokeCap: "round" },
-        encoding: { x: { field: "low", type: "quantitative", title: null }, x2: { field: "high" } },
+        encoding: { x: { field: "low", type: "quantitative", title: what }, x2: { field: "high" } },
       },
       {
         mark: { type: "point", color: INK, filled: true, size: 46, opacity: 1 },
         encoding: {
-          x: { field: "value", type: "quantitative", title: null, scale: { zero: true } },
+          x: { field: "value", type: "quantitative", title: what, scale: { zero: true } },
         },
       },
     ],
   });
 }
 
-/** What attacks reach, beside what anybody could guess. */
-export function attackChart() {
+/** What attacks reach, beside what anybody could guess and what the promise allows. */
+export function attackChart(ceiling = null) {
+  const right = "share of right guesses";
+  const line = {
+    data: { values: [{ ceiling }] },
+    mark: { type: "rule", color: BAD, strokeWidth: 2, strokeDash: [6, 3] },
+    encoding: {
+      x: shares("ceiling", right),
+      y: { value: 0 },
+      y2: { value: "height" },
+      tooltip: [told("ceiling", "highest ceiling promised", ".1%")],
+    },
+  };
   return chart(
-    "Lines and dark points: how often each attack is right; light points: the best guess without any release. The table has the figures.",
+    `Lines and points: how often each attack is right, filled where its adversary is inside the promise; diamonds: the best guess without any release${ceiling === null ? "" : "; dashed line: the highest ceiling promised"}. The table has the figures.`,
     {
       step: 24,
-      encoding: { y: labels() },
+      encoding: {
+        y: labels("adversary"),
+        tooltip: [
+          told("label", "attack"),
+          told("value", "right guesses", ".1%"),
+          told("low", "from", ".1%"),
+          told("high", "to", ".1%"),
+          told("prior", "without any release", ".1%"),
+          told("inside", "the promise"),
+        ],
+      },
       layer: [
         {
           mark: { type: "rule", color: ACCENT, opacity: 0.55, strokeWidth: 5, strokeCap: "round" },
-          encoding: { x: shares("low", "right guesses"), x2: { field: "high" } },
+          encoding: { x: shares("low", right), x2: { field: "high" } },
         },
         {
           mark: { type: "point", color: ACCENT, filled: true, size: 46, opacity: 1 },
-          encoding: { x: shares("value", "right guesses") },
+          encoding: {
+            x: shares("value", right),
+            fill: {
+              condition: { test: "datum.inside === 'inside the promise'", value: ACCENT },
+              value: "var(--sheet)",
+            },
+            stroke: { value: ACCENT },
+          },
         },
         {
           mark: {
@@ -228,8 +309,9 @@ export function attackChart() {
             size: 60,
             opacity: 1,
           },
-          encoding: { x: shares("prior", "right guesses") },
+          encoding: { x: shares("prior", right) },
         },
+        ...(ceiling === null ? [] : [line]),
       ],
     },
   );

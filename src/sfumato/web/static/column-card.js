@@ -17,7 +17,7 @@ export function names(column) {
   return ["key", "person"].includes(column.suggestion?.role);
 }
 
-/** A column's entry: {column, element, refresh()}; writes into `draft` and calls `changed`. */
+/** A column's entry: {column, element, pick, refresh()}; writes into `draft` and calls `changed`. */
 export function columnCard(column, place, draft, changed) {
   const title = freshId("column");
   const radios = ROLES.map((role) =>
@@ -34,6 +34,11 @@ export function columnCard(column, place, draft, changed) {
   );
   const suggestion = h("p", { class: "suggestion" });
   const more = h("div");
+  const pick = h("input", {
+    type: "checkbox",
+    class: "pick",
+    "aria-label": `Select ${column.name}`,
+  });
 
   function refresh() {
     const role = draft.roles[column.name];
@@ -97,12 +102,9 @@ export function columnCard(column, place, draft, changed) {
     );
   }
 
-  put(
-    more,
-    h(
-      "details",
-      null,
-      h("summary", null, "More about this column"),
+  const fields = () => {
+    if (further.childElementCount > 1) return;
+    further.append(
       field(
         "domain",
         "Stated domain",
@@ -127,8 +129,11 @@ export function columnCard(column, place, draft, changed) {
         }),
         " These numbers are names (codes, zip codes)",
       ),
-    ),
-  );
+    );
+  };
+  // made when it is opened: hundreds of columns have one each
+  const further = h("details", { ontoggle: fields }, h("summary", null, "More about this column"));
+  put(more, further);
   const about = column.exact === false ? "about " : "";
   const different = `${about}${plural(column.distinct, "different value")}`;
   const nulls = column.nulls ? `${count(column.nulls)} missing` : "none missing";
@@ -138,6 +143,7 @@ export function columnCard(column, place, draft, changed) {
     h(
       "div",
       { class: "card-head" },
+      h("p", { class: "picked" }, pick, h("span", { class: "quiet" }, "select")),
       h("h2", { id: title, class: "column-name" }, column.name),
       h("p", { class: "quiet" }, [typeText(column.type), different, nulls].join(" · ")),
     ),
@@ -152,5 +158,5 @@ export function columnCard(column, place, draft, changed) {
     more,
   );
   refresh();
-  return { column, element, refresh };
+  return { column, element, pick, refresh };
 }

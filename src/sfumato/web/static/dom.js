@@ -47,7 +47,6 @@ export function freshId(stem) {
   return `${stem}-${numbers}`;
 }
 
-/** Say something to screen readers without moving the focus. */
 /** A link to what needs a ticket: asked for when it is followed. */
 export function ticketLink(ticket, path, attributes, text) {
   const follow = async (event) => {
@@ -59,6 +58,7 @@ export function ticketLink(ticket, path, attributes, text) {
   return h("a", { ...attributes, href: path, onclick: follow }, text);
 }
 
+/** Say something to screen readers without moving the focus. */
 export function announce(text) {
   const live = document.getElementById("live");
   if (live.textContent === text) live.textContent = "";
@@ -79,6 +79,65 @@ export function notice(kind, title, ...children) {
 /** An error in one sentence, as the server says it. */
 export function problem(error) {
   return notice("bad", error.message);
+}
+
+/** A button that asks once more before it does what cannot be undone. */
+export function sureButton({ text, label, title, sentence, sure = "Remove" }, act) {
+  const trouble = h("div");
+  const keep = h("button", { type: "button", onclick: () => dialog.close() }, "Keep");
+  const heading = freshId("sure");
+  const dialog = h(
+    "dialog",
+    { "aria-labelledby": heading },
+    h("h2", { id: heading }, title),
+    h("p", null, sentence),
+    trouble,
+    h(
+      "p",
+      { class: "actions" },
+      h("button", { type: "button", class: "danger", onclick: go }, sure),
+      keep,
+    ),
+  );
+
+  function ask() {
+    dialog.showModal();
+    keep.focus(); // what is gone is gone: the safe answer is the near one
+  }
+
+  async function go() {
+    try {
+      await act();
+      dialog.close();
+    } catch (error) {
+      put(trouble, problem(error));
+    }
+  }
+  return h(
+    "span",
+    { class: "sure" },
+    h("button", { type: "button", class: "link", "aria-label": label, onclick: ask }, text),
+    dialog,
+  );
+}
+
+/** A command with a button that copies it. */
+export function copyable(text) {
+  const button = h(
+    "button",
+    {
+      type: "button",
+      class: "link",
+      "aria-label": `Copy: ${text}`,
+      onclick: async () => {
+        await navigator.clipboard.writeText(text);
+        button.textContent = "Copied";
+        announce("Copied");
+      },
+    },
+    "Copy",
+  );
+  return h("div", { class: "command" }, h("pre", { tabindex: "0" }, h("code", null, text)), button);
 }
 
 /** A table: `columns` are {title, number?}, `rows` are arrays of texts or elements. */

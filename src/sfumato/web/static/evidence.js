@@ -4,7 +4,7 @@ import { finished, get, post, segment, ticketed } from "./api.js";
 import { attackChart } from "./charts.js";
 import { h, notice, problem, put, table, ticketLink } from "./dom.js";
 import { legend } from "./figures.js";
-import { figure, percent, plural } from "./format.js";
+import { count, figure, percent } from "./format.js";
 import { jobProgress } from "./progress.js";
 
 /** The evidence for a publish job: {element, start(), stop()}. */
@@ -73,11 +73,13 @@ export function evidenceBox(job) {
   }
 
   async function draw(now) {
-    const { audit, attacks, problems } = await get(`/api/jobs/${segment(now.id)}/evidence`);
+    const found = await get(`/api/jobs/${segment(now.id)}/evidence`);
+    const { audit, attacks, problems, utility } = found;
     put(
       inside,
       audit ? verdict(audit) : null,
       attacks.length ? attackFigures(attacks) : null,
+      utility ? coverage(utility, found.covered_from) : null,
       problems.map((sentence) => notice("note", sentence)),
       h(
         "p",
@@ -145,31 +147,109 @@ function interval(range) {
   return `${percent(range.value)} (${percent(range.low)} … ${percent(range.high)})`;
 }
 
+const STANDINGS = {
+  inside: ["good", "inside the promise"],
+  partly: ["", "inside, about people for whom it gives no value more than rho1 beforehand"],
+  outside: ["quiet", "outside the promise"],
+};
+
+function standing(attack) {
+  const [tone, text] = STANDINGS[attack.standing] ?? ["quiet", "not known"];
+  return h("span", { class: `tag ${tone}` }, text);
+}
+
 function attackFigures(attacks) {
-  const chart = attackChart();
   const several = new Set(attacks.map((one) => one.column)).size > 1;
   const name = (one) => (several ? `${one.attack} on ${one.column}` : one.attack);
-  chart.update(attacks.map((one) => ({ label: name(one), prior: one.prior, ...one.success })));
+  const limits = attacks.map((one) => one.ceiling).filter(Number.isFinite);
+  const ceiling = limits.length ? Math.max(...limits) : null;
+  const chart = attackChart(ceiling);
+  chart.update(
+    attacks.map((one) => ({
+      label: name(one),
+      prior: one.prior,
+      inside: one.standing === "inside" ? "inside the promise" : "outside, or only partly inside",
+      ...one.success,
+    })),
+  );
   const columns = [
     { title: "attack", cell: name },
+    { title: "who it is", cell: (one) => one.sentence },
+    { title: "the promise", cell: standing },
     { title: "right guesses", cell: (one) => interval(one.success), number: true },
     { title: "best guess without any release", cell: (one) => percent(one.prior), number: true },
     { title: "gain", cell: (one) => interval(one.advantage), number: true },
     { title: "over", cell: (one) => one.over },
   ];
+  const marks = [
+    ["dot", "right guesses of an adversary inside the promise, with their interval"],
+    ["ring", "of one outside it, or only partly inside"],
+    ["diamond", "best guess without any release"],
+  ];
+  if (ceiling !== null) marks.push(["line", `highest ceiling promised, ${percent(ceiling)}`]);
   return h(
     "div",
     { class: "attacks" },
     h("h3", null, "What attacks reach"),
-    legend([
-      ["dot", "right guesses, with their interval"],
-      ["diamond", "best guess without any release"],
-    ]),
+    h(
+      "p",
+      null,
+      ceiling === null
+        ? "This promise sets no ceiling on what may be believed about one person, so there is none to hold these adversaries to."
+        : "The ceiling holds for adversaries inside the promise. Those outside know more than the promise speaks of, and may go beyond it: that is what to weigh before you give the release out.",
+    ),
+    legend(marks),
     chart.element,
     table(
       "The attacks",
       columns,
       attacks.map((one) => columns.map((column) => column.cell(one))),
     ),
+  );
+}
+
+/** How often intervals held the truth; red where that is too little. */
+export function covered(share, least = 0.93) {
+  if (!Number.isFinite(share)) return "–";
+  return h("span", { class: `tag ${share < least ? "bad" : "good"}` }, percent(share));
+}
+
+function coverage(utility, least) {
+  const size = (one) =>
+    one.to === null ? `${count(one.from)} and more` : `${count(one.from)} to ${count(one.to)}`;
+  const short = [utility.covered, ...utility.by_count.map((one) => one.covered)].some(
+    (share) => Number.isFinite(share) && share < least,
+  );
+  return h(
+    "div",
+    { class: "coverage" },
+    h("h3", null, "Do the intervals hold?"),
+    h(
+      "p",
+      null,
+      "Analysts get a 95 % interval with every answer. Of the questions asked here, the interval held the truth in ",
+      covered(utility.covered, least),
+      ".",
+      short
+        ? ` Below ${percent(least)} an interval promises more than it keeps: say so to analysts.`
+        : null,
+    ),
+    utility.by_count.length
+      ? table(
+          "Answers by the size of the true count",
+          [
+            { title: "true count" },
+            { title: "questions", number: true },
+            { title: "mean error", number: true },
+            { title: "truth inside the interval", number: true },
+          ],
+          utility.by_count.map((one) => [
+            size(one),
+            count(one.questions),
+            percent(one.mean_relative_error),
+            covered(one.covered, least),
+          ]),
+        )
+      : null,
   );
 }

@@ -14,14 +14,14 @@ export function legend(entries) {
   );
 }
 
-/** A table folded away under a chart. */
+/** A table folded away under a chart, made when it is opened: hundreds of columns have one each. */
 export function folded(summary, caption, columns, rows) {
-  return h(
-    "details",
-    { class: "figures" },
-    h("summary", null, summary),
-    table(caption, columns, rows, { hideCaption: true }),
-  );
+  const make = () => {
+    if (box.childElementCount === 1)
+      box.append(table(caption, columns, rows, { hideCaption: true }));
+  };
+  const box = h("details", { class: "figures", ontoggle: make }, h("summary", null, summary));
+  return box;
 }
 
 /** Fold a new table into the place of the last one; open stays open, and scrolled where it was. */
@@ -29,9 +29,11 @@ export function refold(box, ...figures) {
   const last = box.querySelector("details");
   const scrolled = last?.querySelector(".scroller")?.scrollTop ?? 0;
   const next = folded(...figures);
-  next.open = last?.open ?? false;
   box.replaceChildren(next);
-  if (next.open) next.querySelector(".scroller").scrollTop = scrolled;
+  if (!last?.open) return;
+  next.open = true;
+  next.append(table(...figures.slice(1), { hideCaption: true }));
+  next.querySelector(".scroller").scrollTop = scrolled;
 }
 
 /** A column's histogram as a small picture, with its table. */

@@ -39,6 +39,19 @@ export function bytes(number) {
     : `${number.toLocaleString("en", { maximumFractionDigits: number < 10 ? 1 : 0 })} ${units[place]}`;
 }
 
+/** A length of time in words: 59 s, 3 min, 2.5 h. */
+export function duration(seconds) {
+  if (seconds < 100) return `${Math.max(1, Math.round(seconds))} s`;
+  return seconds < 6000 ? `${Math.round(seconds / 60)} min` : `${(seconds / 3600).toFixed(1)} h`;
+}
+
+/** How long a job has run and may still run, as far as it tells. */
+export function timeText(job, now = Date.now()) {
+  if (!job.began) return "";
+  const run = `${duration(Math.max(0, (now - new Date(job.began)) / 1000))} so far`;
+  return Number.isFinite(job.left) ? `${run}, about ${duration(job.left)} left` : run;
+}
+
 /** A time of the server (seconds, or an ISO text) in the reader's own words. */
 export function moment(when) {
   const date = new Date(typeof when === "number" ? 1000 * when : when);

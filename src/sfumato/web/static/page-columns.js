@@ -1,17 +1,39 @@
 // Step 2: what each column holds, and which role it has. Nothing has a role until it is given one.
 
-import { get, post, remove, segment } from "./api.js";
+import { get, post, segment } from "./api.js";
 import { ROLES, columnCard, names } from "./column-card.js";
+import { csvPanel, isText, isWorkbook } from "./csv-panel.js";
 import { announce, h, notice, problem, put } from "./dom.js";
+import { draftOf, request } from "./draft.js";
+import { forgetButton } from "./forget.js";
 import { plural } from "./format.js";
+
+// ways to arrange the columns
+const ORDERS = [
+  ["file", "as in the file", null],
+  ["name", "by name", (a, b) => a.column.name.localeCompare(b.column.name)],
+  ["distinct", "most different values first", (a, b) => b.column.distinct - a.column.distinct],
+  ["nulls", "most missing first", (a, b) => b.column.nulls - a.column.nulls],
+  [
+    "suggested",
+    "by suggested role",
+    (a, b) => rank(a.column.suggestion?.role) - rank(b.column.suggestion?.role),
+  ],
+];
+
+const MANY = 60; // columns from which on those out of sight are not drawn
+
+function rank(role) {
+  const place = ROLES.findIndex((one) => one.name === role);
+  return place < 0 ? ROLES.length : place;
+}
 
 export async function showColumns(page) {
   const found = await get(`/api/tables/${segment(page.id)}`);
   page.steps(1, { 0: "#/" });
   page.title(`Columns of ${found.label}`);
   await page.usualLimits();
-  const draft = readDraft(page.id, found);
-  const keep = () => sessionStorage.setItem(draftName(page.id), JSON.stringify(draft));
+  const { draft, keep, flush, forget } = draftOf(page.id, found);
   const status = h("p", { class: "tally", role: "status" });
   const trouble = h("div");
   const missing = missingChoice(draft, keep);
@@ -31,6 +53,28 @@ export async function showColumns(page) {
     { id: "rest", onchange: giveRest },
     h("option", { value: "" }, "choose a role"),
     ROLES.map((role) => h("option", { value: role.name }, role.title)),
+  );
+  const picked = () => shownCards().filter((one) => one.pick.checked);
+  const ofPicked = h(
+    "select",
+    { id: "of-picked", onchange: givePicked },
+    h("option", { value: "" }, "choose a role"),
+    ROLES.map((role) => h("option", { value: role.name }, role.title)),
+  );
+  const pickedTally = h("label", { for: "of-picked" });
+  const all = h("input", { type: "checkbox", id: "pick-all", onchange: pickAll });
+  const order = h(
+    "select",
+    { id: "order", onchange: arrange },
+    ORDERS.map(([value, text]) => h("option", { value }, text)),
+  );
+  const list = h(
+    "ul",
+    {
+      class: `cards${cards.length > MANY ? " many" : ""}`,
+      onchange: (event) => event.target.classList.contains("pick") && tally(),
+    },
+    cards.map((one) => one.element),
   );
 
   const who = whoIsARow(found, draft, () => {
@@ -55,21 +99,57 @@ export async function showColumns(page) {
     );
   }
 
-  /** The upload and every count of it go at once; releases stay. */
-  async function forget() {
-    try {
-      await remove(`/api/tables/${segment(page.id)}`);
-      sessionStorage.removeItem(draftName(page.id));
-      location.hash = "#/";
-    } catch (error) {
-      put(trouble, problem(error));
-    }
-  }
-
   function filter() {
     const wanted = search.value.trim().toLowerCase();
     for (const one of cards) one.element.hidden = !one.column.name.toLowerCase().includes(wanted);
     announce(`${plural(shownCards().length, "column")} shown`);
+    tally();
+  }
+
+  function arrange() {
+    const [, text, by] = ORDERS.find(([value]) => value === order.value);
+    const arranged = by ? [...cards].sort(by) : cards;
+    list.replaceChildren(...arranged.map((one) => one.element));
+    announce(`Columns ${text}`);
+  }
+
+  /** How many columns are selected, of those that are shown. */
+  function tally() {
+    const number = picked().length;
+    pickedTally.textContent = `${plural(number, "selected column")}: `;
+    ofPicked.disabled = number === 0;
+    all.checked = number > 0 && number === shownCards().length;
+    all.indeterminate = number > 0 && !all.checked;
+  }
+
+  function pickAll() {
+    for (const one of shownCards()) one.pick.checked = all.checked;
+    tally();
+  }
+
+  function givePicked() {
+    const role = ofPicked.value;
+    const given = picked();
+    // an identifier is never given out by a bulk action
+    const kept = role === "quasi" ? given.filter((one) => names(one.column)) : [];
+    for (const one of given) {
+      one.pick.checked = false;
+      if (role && !kept.includes(one)) draft.roles[one.column.name] = role;
+    }
+    ofPicked.value = "";
+    cards.forEach((one) => one.refresh());
+    changed();
+    tally();
+    put(
+      trouble,
+      kept.length
+        ? notice(
+            "note",
+            `${kept.map((one) => one.column.name).join(", ")} may name people, and became no quasi column. Give that role at the column itself.`,
+          )
+        : null,
+    );
+    announce(`${plural(given.length - kept.length, "column")} given the role ${role}`);
   }
 
   function acceptAll() {
@@ -118,11 +198,18 @@ export async function showColumns(page) {
       h("p", null, "Counting the table…"),
       h("progress", { "aria-label": "Counting the table" }),
     );
+    const control = new AbortController();
+    trouble.append(
+      h("p", null, h("button", { type: "button", onclick: () => control.abort() }, "Cancel")),
+    );
+    await flush();
     try {
-      const profile = await post(`/api/tables/${segment(page.id)}/roles`, request(draft));
+      const asked = [`/api/tables/${segment(page.id)}/roles`, request(draft)];
+      const profile = await post(...asked, { signal: control.signal });
       location.hash = `#/profile/${segment(profile.profile)}`;
     } catch (error) {
-      put(trouble, problem(error), hints(error.message));
+      if (error.name === "AbortError") put(trouble);
+      else put(trouble, problem(error), hints(error.message));
     }
   }
 
@@ -146,6 +233,7 @@ export async function showColumns(page) {
       "Fewer quasi columns protect better: give out those that analysts need, and drop the rest.",
     ),
     markers(found, page.id),
+    readAnew(found, page.id),
     who?.element,
     h(
       "form",
@@ -156,13 +244,12 @@ export async function showColumns(page) {
         status,
         accept,
         h("span", null, h("label", { for: "find-column" }, "Find "), search),
-        h("span", null, h("label", { for: "rest" }, "All others: "), rest),
+        h("span", null, h("label", { for: "order" }, "Order "), order),
+        h("span", null, all, h("label", { for: "pick-all" }, " Select all shown")),
+        h("span", null, pickedTally, ofPicked),
+        h("span", null, h("label", { for: "rest" }, "All without a role: "), rest),
       ),
-      h(
-        "ul",
-        { class: "cards" },
-        cards.map((one) => one.element),
-      ),
+      list,
       missing.box,
       quasiK(draft, keep),
       trouble,
@@ -170,22 +257,39 @@ export async function showColumns(page) {
         "p",
         { class: "actions onward" },
         h("button", { type: "submit", class: "main" }, "Continue to the promise"),
-        h("button", { type: "button", class: "link", onclick: forget }, "Forget this table"),
+        forgetButton(page.id, found.label, () => {
+          forget();
+          location.hash = "#/";
+        }),
       ),
     ),
   );
   changed();
+  tally();
+  return flush;
 }
 
-const MARKERS = new Set(["?", "na", "n/a", "-", "null", "missing"]);
+/** How the file was read, to be said anew; made when it is opened, because it shows rows. */
+function readAnew(found, id) {
+  if (!isText(found.label) && !isWorkbook(found.label)) return null;
+  const make = () => {
+    if (box.childElementCount > 1) return;
+    const panel = csvPanel({ table: id }, found.label, async (said) => {
+      const again = await post("/api/tables", { table: id, ...said });
+      location.hash = `#/table/${segment(again.table)}`;
+    });
+    box.append(panel.element);
+  };
+  const box = h("details", { ontoggle: make }, h("summary", null, "How the file is written"));
+  return box;
+}
 
 /** Texts that stand for nothing known, offered to be read as missing. */
 function markers(found, id) {
   const seen = new Map();
   for (const column of found.columns)
-    for (const bar of column.histogram.kind === "values" ? column.histogram.bars : [])
-      if (MARKERS.has(String(bar.label).trim().toLowerCase()))
-        seen.set(bar.label, [...(seen.get(bar.label) ?? []), column.name]);
+    for (const text of column.markers ?? [])
+      seen.set(text, [...(seen.get(text) ?? []), column.name]);
   if (!seen.size) return null;
   const texts = [...seen.keys()];
   const trouble = h("div");
@@ -240,48 +344,6 @@ function whoIsARow(found, draft, changed) {
     choices.map(({ radio, text }) => h("label", null, radio, h("span", null, text))),
   );
   return { element, refresh };
-}
-
-function draftName(id) {
-  return `sfumato-roles-${id}`;
-}
-
-function readDraft(id, found) {
-  let draft = null;
-  try {
-    draft = JSON.parse(sessionStorage.getItem(draftName(id)));
-  } catch {
-    // an unreadable draft is none
-  }
-  draft ??= { roles: {}, missing: "refuse", bins: {}, recode: {}, domain: {}, categorical: {} };
-  // a Map in all but name: a column may be called "__proto__"
-  for (const part of ["roles", "bins", "recode", "domain", "categorical"]) {
-    const known = Object.create(null);
-    for (const column of found.columns) {
-      if (Object.hasOwn(draft[part] ?? {}, column.name))
-        known[column.name] = draft[part][column.name];
-    }
-    draft[part] = known;
-  }
-  return draft;
-}
-
-function request(draft) {
-  const filled = (texts) =>
-    Object.fromEntries(Object.entries(texts).filter(([, text]) => text.trim()));
-  const asked = { roles: draft.roles, missing: draft.missing };
-  if (draft.quasi_k) asked.quasi_k = draft.quasi_k;
-  const published = (texts) =>
-    Object.entries(filled(texts)).filter(([name]) =>
-      ["quasi", "sensitive"].includes(draft.roles[name]),
-    );
-  const [bins, recode, domain] = [draft.bins, draft.recode, draft.domain].map(published);
-  const categorical = Object.keys(draft.categorical).filter((name) => draft.categorical[name]);
-  if (bins.length) asked.bins = Object.fromEntries(bins);
-  if (recode.length) asked.recode = Object.fromEntries(recode);
-  if (domain.length) asked.domain = Object.fromEntries(domain);
-  if (categorical.length) asked.categorical = categorical;
-  return asked;
 }
 
 function quasiK(draft, keep) {

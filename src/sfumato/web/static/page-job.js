@@ -1,7 +1,8 @@
 // A job: on its way, or what became of it.
 
-import { finished, get, segment, serverState, ticketed } from "./api.js";
-import { h, notice, put, table, ticketLink } from "./dom.js";
+import { finished, get, remove, segment, serverState, ticketed } from "./api.js";
+import { h, notice, put, sureButton, table, ticketLink } from "./dom.js";
+import { covered } from "./evidence.js";
 import { moment, percent } from "./format.js";
 import { jobProgress } from "./progress.js";
 import { releaseView } from "./release.js";
@@ -72,13 +73,26 @@ export async function showJob(page) {
       failed
         ? notice("bad", now.error || "The job failed.")
         : notice("note", "The work was stopped and its files were removed. Nothing of it is left."),
-      back
-        ? h(
-            "p",
-            { class: "actions" },
-            h("a", { class: "button", href: back }, "Back to the promise"),
-          )
-        : null,
+      h(
+        "p",
+        { class: "actions" },
+        back ? h("a", { class: "button", href: back }, "Back to the promise") : null,
+        removal(now),
+      ),
+    );
+  }
+
+  function removal(now) {
+    return sureButton(
+      {
+        text: "Remove it from the list",
+        title: "Remove this job?",
+        sentence: "Its record and its files on this server are deleted.",
+      },
+      async () => {
+        await remove(`/api/jobs/${segment(now.id)}`);
+        location.hash = "#/jobs";
+      },
     );
   }
 
@@ -100,6 +114,8 @@ export async function showJob(page) {
           { title: "median error of a count", number: true },
           { title: "gain of the strongest attack", number: true },
           { title: "strongest attack" },
+          { title: "highest ceiling", number: true },
+          { title: "truth inside 95 %", number: true },
           { title: "next" },
         ],
         rows.map((row) => measured(now, row)),
@@ -114,6 +130,7 @@ export async function showJob(page) {
           "Open the full comparison",
         ),
         back ? h("a", { class: "button", href: back }, "Back to the promise") : null,
+        removal(now),
       ),
     );
   }
@@ -124,7 +141,7 @@ export async function showJob(page) {
 
 function measured(job, row) {
   const name = row.mechanism ? `${row.guarantee} by ${row.mechanism}` : row.guarantee;
-  if (!row.feasible) return [name, row.reason || "cannot be kept", "–", "–", "–", ""];
+  if (!row.feasible) return [name, row.reason || "cannot be kept", "–", "–", "–", "–", "–", ""];
   return [
     name,
     h(
@@ -135,6 +152,8 @@ function measured(job, row) {
     percent(row.error),
     percent(row.attack),
     row.strongest ?? "–",
+    percent(row.ceiling),
+    covered(row.covered, job.summary?.covered_from),
     h("a", { href: promiseAddress({ ...job, ...row }), "aria-label": `Use ${name}` }, "Use it"),
   ];
 }

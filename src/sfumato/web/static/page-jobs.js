@@ -1,8 +1,8 @@
 // Earlier jobs of this server, and those that run.
 
-import { finished, get, remove, segment } from "./api.js";
-import { h, problem, put } from "./dom.js";
-import { moment, percent } from "./format.js";
+import { finished, get, post, remove, segment } from "./api.js";
+import { h, problem, put, sureButton } from "./dom.js";
+import { moment, percent, timeText } from "./format.js";
 
 const KINDS = { publish: "Release", compare: "Comparison", evidence: "Audit and attacks" };
 const STATES = {
@@ -91,10 +91,16 @@ function entry(job, refresh) {
   const part = job.total ? Math.min(1, job.done / job.total) : null;
   const asked = job.guarantee ?? (job.candidates ?? []).map((one) => one.guarantee).join(" · ");
   async function drop() {
+    await remove(`/api/jobs/${segment(job.id)}`);
+    await refresh();
+    document.querySelector("#main h1")?.focus();
+  }
+
+  async function cancel(event) {
+    event.target.disabled = true;
     try {
-      await remove(`/api/jobs/${segment(job.id)}`);
+      await post(`/api/jobs/${segment(job.id)}/cancel`);
       await refresh();
-      document.querySelector("#main h1")?.focus();
     } catch (error) {
       put(trouble, problem(error));
     }
@@ -134,22 +140,27 @@ function entry(job, refresh) {
           h(
             "span",
             { class: "quiet" },
-            ` ${job.stage || "waiting"}${part === null ? "" : `, ${percent(part)}`}`,
+            [` ${job.stage || "waiting"}`, part === null ? null : percent(part), timeText(job)]
+              .filter(Boolean)
+              .join(", "),
           ),
         ),
     job.error ? h("p", { class: "quiet" }, job.error) : null,
     trouble,
-    finished(job) && job.kind !== "publish"
-      ? h(
-          "button",
+    finished(job)
+      ? sureButton(
           {
-            type: "button",
-            class: "link",
-            "aria-label": `Remove ${title} of ${moment(job.created)}`,
-            onclick: drop,
+            text: "Remove",
+            label: `Remove ${title} of ${moment(job.created)}`,
+            title: `Remove ${title}?`,
+            sentence: "Its files on this server are deleted. What you have downloaded stays.",
           },
-          "Remove",
+          drop,
         )
-      : null,
+      : h(
+          "button",
+          { type: "button", class: "link", "aria-label": `Cancel ${title}`, onclick: cancel },
+          "Cancel",
+        ),
   );
 }

@@ -1,8 +1,10 @@
 // Step 1: choose a table, from the folders that the server was given or by an upload.
 
 import { get, post, segment, serverState, upload } from "./api.js";
-import { announce, h, notice, problem, put } from "./dom.js";
-import { bytes, percent } from "./format.js";
+import { csvPanel, isText, isWorkbook } from "./csv-panel.js";
+import { announce, copyable, h, notice, problem, put } from "./dom.js";
+import { forgetButton } from "./forget.js";
+import { bytes, moment, percent, plural } from "./format.js";
 
 export async function showStart(page) {
   page.steps(0);
@@ -10,90 +12,118 @@ export async function showStart(page) {
   const state = await serverState();
   await page.usualLimits();
   const trouble = h("div", { class: "trouble" });
-  const written = {};
-  const open = (source, label) => openTable({ source, ...written }, label, trouble);
+  const open = (source, label) => openTable(source, label, trouble);
   put(
     page.view,
     h("h1", { tabindex: "-1" }, "Choose a table of people"),
     h(
       "p",
       { class: "lead" },
-      "One row per person, in Parquet, CSV, Arrow, a workbook or a file of SPSS, SAS or Stata. The table stays on this machine: you will see counts of its columns, never a row.",
+      "One row per person, in Parquet, CSV, Arrow, a workbook or a file of SPSS, SAS or Stata. The table stays on this machine: you will see counts of its columns, and rows only where you look how a text file is cut.",
     ),
     trouble,
-    h("div", { class: "pair" }, browser(page, state, open), uploader(state, open)),
-    howWritten(written),
+    h("div", { class: "pair" }, browser(page, state, open, trouble), uploader(state, open)),
+    await goOn(page),
+    commandLine(),
   );
 }
 
-// what a file does not tell by itself; the names are those of the flags
-const WRITTEN = [
-  ["columns", "Names of the columns", "Where the first line is data: age,sex,ill"],
-  ["missing_markers", "Missing markers", "Texts that stand for a missing value: ?,NA"],
-  ["encoding", "Encoding", "latin-1, cp1252, utf-16 … Empty: UTF-8."],
-  ["separator", "Separator", "One character between cells. Empty: found out."],
-  ["sheet", "Sheet", "Of a workbook. Empty: the first."],
-];
+/** Tables that were chosen before, in this tab or another: to go on with, or to forget. */
+async function goOn(page) {
+  const list = h("ul", { class: "listing tables" });
+  const element = h(
+    "section",
+    { "aria-labelledby": "go-on" },
+    h("h2", { id: "go-on" }, "Go on with a table"),
+    list,
+  );
 
-function howWritten(written) {
-  const fields = WRITTEN.map(([name, label, hint]) => {
-    const id = `written-${name}`;
-    const keep = (event) => {
-      const text = event.target.value.trim();
-      if (!text) delete written[name];
-      else written[name] = name === "columns" ? text.split(",") : text;
-    };
-    return h(
-      "p",
-      null,
-      h("label", { for: id }, label),
-      h("input", { id, type: "text", oninput: keep, "aria-describedby": `${id}-hint` }),
-      h("small", { id: `${id}-hint`, class: "quiet" }, hint),
+  async function draw() {
+    const tables = await get("/api/tables");
+    element.hidden = tables.length === 0;
+    put(
+      list,
+      tables.map((one) =>
+        h(
+          "li",
+          { class: "known" },
+          h("a", { href: `#/table/${segment(one.table)}` }, one.label),
+          h(
+            "span",
+            { class: "quiet" },
+            ` ${plural(one.rows, "row")}, ${plural(one.roles, "role")} of ${plural(one.columns, "column")} given, ${moment(one.chosen)} `,
+          ),
+          forgetButton(one.table, one.label, draw),
+        ),
+      ),
     );
-  });
-  const box = (name, given, text) =>
-    h(
-      "label",
-      { class: "check" },
-      h("input", {
-        type: "checkbox",
-        onchange: (event) => {
-          if (event.target.checked) written[name] = given;
-          else delete written[name];
-        },
-      }),
-      ` ${text}`,
-    );
+  }
+
+  await draw();
+  return element;
+}
+
+function commandLine() {
   return h(
     "details",
     null,
-    h("summary", null, "How the file is written, if it does not tell by itself"),
-    fields,
-    box("header", "no", "The first line is data, not names"),
-    box("trim", true, "Blanks around texts mean nothing"),
+    h("summary", null, "Tables that are elsewhere, or in several files"),
+    h(
+      "p",
+      null,
+      "Several files that are one table, a table in PostgreSQL and what Spark reads are published with the command line:",
+    ),
+    copyable("sfumato publish 'data/part-*.parquet' --quasi age,sex --sensitive ill --guarantee 'l-diversity(3)' --out release"),
+    copyable("sfumato publish 'postgres:///clinic?table=stays' --quasi age,sex --sensitive ill --guarantee 'l-diversity(3)' --out release"),
+    h(
+      "p",
+      { class: "quiet" },
+      "A release that was made there can be explored here: “sfumato serve RELEASE”.",
+    ),
   );
 }
 
-async function openTable(asked, label, trouble) {
+async function openTable(source, label, trouble, said = {}) {
+  const control = new AbortController();
+  const stop = h("button", { type: "button", onclick: () => control.abort() }, "Cancel");
   put(
     trouble,
     notice(
       "note",
       `Counting the columns of ${label}…`,
       h("progress", { "aria-label": "Counting columns" }),
+      h("p", { class: "actions" }, stop),
     ),
   );
   announce(`Counting the columns of ${label}`);
   try {
-    const table = await post("/api/tables", asked);
+    const table = await post("/api/tables", { source, ...said }, { signal: control.signal });
     location.hash = `#/table/${segment(table.table)}`;
   } catch (error) {
-    put(trouble, problem(error));
+    if (error.name === "AbortError") {
+      put(trouble);
+      return;
+    }
+    // what reading did not understand can be said below its words
+    put(trouble, problem(error), isText(label) || isWorkbook(label) ? panel() : null);
     trouble.scrollIntoView({ block: "nearest" });
+  }
+
+  function panel() {
+    return writtenPanel(source, label);
   }
 }
 
-function browser(page, state, open) {
+/** How a file is written, with its first rows; it is opened as was said. */
+function writtenPanel(source, label) {
+  const { element } = csvPanel({ source }, label, async (said) => {
+    const table = await post("/api/tables", { source, ...said });
+    location.hash = `#/table/${segment(table.table)}`;
+  });
+  return h("div", null, h("h2", null, `How ${label} is written`), element);
+}
+
+function browser(page, state, open, trouble) {
   const list = h("div", { class: "files" });
   let root = page.query.get("root") ?? state.roots[0]?.id;
   let folder = page.query.get("folder") ?? "";
@@ -163,6 +193,21 @@ function browser(page, state, open) {
               h("span", { class: "name" }, file.name),
               h("span", { class: "quiet" }, bytes(file.bytes)),
             ),
+            isText(file.name) || isWorkbook(file.name)
+              ? h(
+                  "button",
+                  {
+                    type: "button",
+                    class: "link written",
+                    "aria-label": `how is it written? ${file.name}`,
+                    onclick: () => {
+                      put(trouble, writtenPanel({ root, path: inside(file.name) }, file.name));
+                      trouble.scrollIntoView({ block: "nearest" });
+                    },
+                  },
+                  "how is it written?",
+                )
+              : null,
           ),
         ),
       ),

@@ -2,13 +2,14 @@
 
 import { finished, post, segment, watch } from "./api.js";
 import { announce, h, problem, put } from "./dom.js";
-import { percent } from "./format.js";
+import { percent, timeText } from "./format.js";
 
 /** Follow a job; `onEnd(job)` when it has finished. Returns {element, stop}. */
 export function jobProgress(job, title, onEnd) {
   const bar = h("progress", { "aria-label": title });
   const stage = h("span");
   const share = h("span", { class: "share" });
+  const time = h("p", { class: "quiet time-left" });
   const trouble = h("div");
   const cancel = h("button", { type: "button", class: "danger", onclick: stopJob }, "Cancel");
   const element = h(
@@ -16,10 +17,16 @@ export function jobProgress(job, title, onEnd) {
     { class: "progress" },
     h("p", { class: "progress-line" }, stage, share),
     bar,
+    time,
     trouble,
     h("p", { class: "actions" }, cancel),
   );
   let said = "";
+  let last = job;
+  // a long step without news still shows that time passes
+  const clock = setInterval(() => {
+    time.textContent = timeText(last);
+  }, 1000);
 
   async function stopJob() {
     cancel.disabled = true;
@@ -33,6 +40,8 @@ export function jobProgress(job, title, onEnd) {
   }
 
   function show(now) {
+    last = now;
+    time.textContent = timeText(now);
     const part = now.total ? Math.min(1, now.done / now.total) : null;
     if (part === null) bar.removeAttribute("value");
     else {
@@ -53,6 +62,7 @@ export function jobProgress(job, title, onEnd) {
       show(now);
       return;
     }
+    clearInterval(clock);
     announce(`${title}: ${now.state}`);
     window.dispatchEvent(new Event("sfumato-jobs"));
     onEnd(now);
@@ -63,5 +73,12 @@ export function jobProgress(job, title, onEnd) {
   }
 
   show(job);
-  return { element, stop: watch(job.id, take, away) };
+  const leave = watch(job.id, take, away);
+  return {
+    element,
+    stop: () => {
+      clearInterval(clock);
+      leave();
+    },
+  };
 }

@@ -2,7 +2,7 @@
 
 import { remove, segment, ticketed } from "./api.js";
 import { askBox } from "./ask.js";
-import { h, problem, put, ticketLink } from "./dom.js";
+import { h, put, sureButton, ticketLink } from "./dom.js";
 import { evidenceBox } from "./evidence.js";
 import { bytes, moment, plural } from "./format.js";
 
@@ -92,44 +92,20 @@ export async function releaseView(page, job, back) {
 }
 
 function forget(job) {
-  const trouble = h("div");
-  const keep = h("button", { type: "button", onclick: () => dialog.close() }, "Keep");
-  const dialog = h(
-    "dialog",
-    { "aria-labelledby": "forget-title" },
-    h("h2", { id: "forget-title" }, "Remove this release from the server?"),
-    h("p", null, "Its files are deleted. What you have downloaded stays."),
-    trouble,
-    h(
-      "p",
-      { class: "actions" },
-      h("button", { type: "button", class: "danger", onclick: go }, "Remove"),
-      keep,
-    ),
-  );
-
-  function ask() {
-    dialog.showModal();
-    keep.focus(); // what is gone is gone: the safe answer is the near one
-  }
-
-  async function go() {
-    try {
-      await remove(`/api/jobs/${segment(job.id)}`);
-      dialog.close();
-      location.hash = "#/jobs";
-    } catch (error) {
-      put(trouble, problem(error));
-    }
-  }
+  const go = async () => {
+    await remove(`/api/jobs/${segment(job.id)}`);
+    location.hash = "#/jobs";
+  };
   return h(
     "div",
     { class: "forget" },
-    h(
-      "button",
-      { type: "button", class: "link", onclick: ask },
-      "Remove this release from the server",
+    sureButton(
+      {
+        text: "Remove this release from the server",
+        title: "Remove this release from the server?",
+        sentence: "Its files are deleted. What you have downloaded stays.",
+      },
+      go,
     ),
-    dialog,
   );
 }

@@ -1,0 +1,151 @@
+"""The first lines of a CSV file as they would be cut: for somebody who says how it is written.
+
+A file that cannot be read yet can be looked at all the same. What nobody said is guessed here, and
+shown as a guess: reading itself guesses less and refuses more.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from sfumato.table.reading import MARKERS, Reading
+
+SEPARATORS = (",", ";", "\t", "|")
+_LINES = 5000  # that are looked at
+_BYTES = 1 << 22
+_ENCODINGS = ("utf-8-sig", "cp1252", "latin-1")  # tried in this order: the last reads anything
+_NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")
+MOST_RAGGED = 5  # lines that are named
+
+
+@dataclass(frozen=True)
+class CsvPreview:
+    """Names and first rows; `ragged` are lines (number, cells) that do not have `cells` cells."""
+
+    encoding: str
+    separator: str
+    quote: str
+    header: bool
+    names: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    lines: int
+    cells: int
+    ragged: tuple[tuple[int, int], ...]
+    markers: tuple[tuple[str, int], ...]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            **vars(self),
+            "names": list(self.names),
+            "rows": [list(row) for row in self.rows],
+            "ragged": [{"line": line, "cells": cells} for line, cells in self.ragged],
+            "markers": [{"text": text, "count": count} for text, count in self.markers],
+        }
+
+
+def preview_csv(path: Path, reading: Reading, rows: int = 8) -> CsvPreview:
+    """Look at the first lines of a file, cut as `reading` says or as they suggest.
+
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "a.csv"
+    >>> _ = file.write_bytes("name;age\\nZo\\xeb;?\\nAnn;41;x\\n".encode("latin-1"))
+    >>> seen = preview_csv(file, Reading())
+    >>> seen.encoding, seen.separator, seen.names, seen.rows[0], seen.ragged
+    ('cp1252', ';', ('name', 'age'), ('Zoë', '?'), ((3, 3),))
+    >>> seen.markers
+    (('?', 1),)
+    """
+    encoding, text = _decoded(path, reading.encoding)
+    separator = reading.separator or _likely_separator(text)
+    quote = reading.quote or '"'
+    records = _cut(text, separator, quote)
+    header = _has_names(records, reading)
+    common = Counter(len(cells) for _, cells in records).most_common(1)
+    width = common[0][0] if common else 0
+    body = records[1:] if header else records
+    names = tuple(reading.columns) if reading.columns else ()
+    if not names:
+        names = tuple(records[0][1]) if header else tuple(f"column{k + 1}" for k in range(width))
+    marks = Counter(
+        cell.strip() for _, cells in body for cell in cells if cell.strip().casefold() in MARKERS
+    )
+    return CsvPreview(
+        encoding.removesuffix("-sig"),
+        separator,
+        quote,
+        header,
+        names,
+        tuple(tuple(cells) for _, cells in body[:rows]),
+        len(records),
+        width,
+        tuple((line, len(cells)) for line, cells in records if len(cells) != width)[:MOST_RAGGED],
+        tuple(marks.most_common()),
+    )
+
+
+def _decoded(path: Path, said: str) -> tuple[str, str]:
+    """The encoding, and the first lines in it; a letter that it does not have is marked."""
+    with path.open("rb") as file:
+        start = file.read(_BYTES)
+    start = start if len(start) < _BYTES else start[: start.rfind(b"\n") + 1]
+    if said:
+        return said, start.decode(said, errors="replace")
+    if start[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return "utf-16", start.decode("utf-16", errors="replace")
+    for encoding in _ENCODINGS:
+        try:
+            return encoding, start.decode(encoding)
+        except UnicodeDecodeError:
+            continue
+    raise AssertionError("latin-1 has every byte")
+
+
+def _likely_separator(text: str) -> str:
+    """The sign that cuts most lines into the same number of cells, and into most."""
+    lines = [line for line in islice(text.splitlines(), 200) if line.strip()]
+
+    def fits(sign: str) -> tuple[int, int]:
+        counts = Counter(line.count(sign) for line in lines)
+        cuts, often = max(counts.items(), key=lambda pair: (pair[1], pair[0]), default=(0, 0))
+        return (often if cuts else 0, cuts)
+
+    return max(SEPARATORS, key=fits)
+
+
+def _cut(text: str, separator: str, quote: str) -> list[tuple[int, list[str]]]:
+    """(number of the line, cells); lines without anything and remarks are left out."""
+    reader = csv.reader(text.splitlines(keepends=True), delimiter=separator, quotechar=quote)
+    found: list[tuple[int, list[str]]] = []
+    line = 1
+    try:
+        for cells in islice(reader, _LINES):
+            if cells and not cells[0].startswith("#"):
+                found.append((line, cells))
+            line = reader.line_num + 1
+    except csv.Error:  # a cell without an end: what was read before it tells enough
+        pass
+    return found
+
+
+def _has_names(records: Sequence[tuple[int, list[str]]], reading: Reading) -> bool:
+    """Whether the first line has names: said, or no number in it and no text that comes again."""
+    if reading.columns or reading.header == "no" or not records:
+        return False
+    if reading.header == "yes":
+        return True
+    first, others = records[0][1], [cells for _, cells in records[1:]]
+    if any(_NUMBER.fullmatch(cell) for cell in first):
+        return False
+    again = (
+        cell in {cells[place] for cells in others if place < len(cells)}
+        for place, cell in enumerate(first)
+        if cell
+    )
+    return not any(again)

@@ -1,0 +1,81 @@
+"""The tasks that measure: candidates side by side, and the evidence for a release."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from sfumato.engines.counting import Progress
+from sfumato.release import Release
+from sfumato.web.declared import declared, named, no_files
+from sfumato.web.plain import plain
+from sfumato.web.state import write_json
+
+
+def compare_candidates(
+    *, table: dict[str, Any], candidates: list[dict[str, Any]], out: str, progress: Progress
+) -> Any:
+    """Publish, ask, audit and attack every candidate; the page about it lies in `out`."""
+    from sfumato.evidence.compare import Candidate, compare
+    from sfumato.evidence.compare.accuracy import LOW
+
+    for each in candidates:
+        no_files(each["guarantee"], each["mechanism"])
+    with named(table["path"], table["label"]), named(out, "the comparison"):
+        found = compare(
+            declared(table),
+            [Candidate(each["guarantee"], each["mechanism"] or None) for each in candidates],
+            out=out,
+            jobs=1,
+            progress=progress,
+        )
+    rows = []
+    for row in found.rows:
+        strongest = None if row.failed else row.strongest
+        rows.append(
+            {
+                "guarantee": row.candidate.guarantee,
+                "mechanism": row.result.get("mechanism", row.candidate.mechanism),
+                "feasible": not row.failed,
+                "reason": row.failed,
+                "kept": row.kept,
+                "error": None if row.failed else row.error.value,
+                "attack": None if strongest is None else strongest[1].value,
+                "strongest": None if strongest is None else strongest[0],
+                "covered": None if row.failed else row.result["accuracy"]["covered"],
+                "ceiling": row.ceiling,
+            }
+        )
+    return plain({"candidates": rows, "rows": found.people, "covered_from": LOW})
+
+
+def collect_evidence(
+    *,
+    table: dict[str, Any],
+    release: str,
+    out: str,
+    progress: Progress,
+    attacks: list[str] | None = None,
+    targets: int | None = None,
+) -> Any:
+    """Audit and attack a release and write its report to `out`."""
+    from sfumato.attacks.running import MOST_TARGETS
+    from sfumato.evidence.compare.accuracy import LOW
+    from sfumato.evidence.report import write_report
+
+    with named(table["path"], table["label"]), named(release, "the release"):
+        report = write_report(
+            Release(release),
+            table=declared(table),
+            out=out,
+            attacks=attacks or "all",
+            targets=targets or MOST_TARGETS,
+            progress=progress,
+        )
+    found = report.evidence
+    told = found.to_json()
+    # the highest ceiling may follow from counts: it is for the steward, and not in the report
+    ran = [{**each.to_json(), "ceiling": each.ceiling} for each in found.attacks or ()]
+    seen = {name: told[name] for name in ("audit", "utility", "problems")}
+    write_json(Path(out) / "evidence.json", plain({**seen, "attacks": ran, "covered_from": LOW}))
+    return {"holds": report.holds, "problems": list(report.evidence.problems)}

@@ -1,0 +1,188 @@
+"""Choosing a table, looking at it, and saying what its columns are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from sfumato.table_options import ROLES, TABLE_OPTIONS
+from sfumato.web.answers import Refusal, answer
+from sfumato.web.api import Services, services_of, shown_name, unless_gone
+from sfumato.web.bodies import read_object, save_body
+from sfumato.web.places import check_name, stamp
+from sfumato.web.state import is_identifier, new_identifier, read_json, remove, write_json
+
+MOST_LISTED = 50  # tables that were chosen before
+
+
+async def take_upload(request: Request) -> Response:
+    services = services_of(request)
+    given = shown_name(request.query_params.get("name"), "upload")
+    name = given.replace("\\", "/").rsplit("/", 1)[-1]
+    ending = check_name(name)
+    identifier = new_identifier()
+    folder = services.state.folder("uploads", identifier)
+    folder.mkdir(mode=0o700)
+    try:
+        # the name that the client gave is only ever shown
+        written = await save_body(request, folder / f"data{ending}", services.upload_limit)
+        if not written:
+            raise Refusal(400, f"The file {name!r} is empty.")
+        write_json(folder / "upload.json", {"name": name, "file": f"data{ending}"})
+    except BaseException:
+        remove(folder)
+        raise
+    return answer({"source": {"upload": identifier}})
+
+
+def _place(services: Services, source: object) -> tuple[Path, str]:
+    """The file behind a source, and how to call it."""
+    if isinstance(source, dict) and "upload" in source:
+        if is_identifier(source["upload"]):
+            folder = services.state.folder("uploads", source["upload"])
+            kept = read_json(folder / "upload.json")
+            if isinstance(kept, dict):
+                return folder / kept["file"], kept["name"]
+        raise Refusal(404, "That upload is not here any more. Send the file again.")
+    if isinstance(source, dict):
+        path = services.roots.file(source.get("root"), source.get("path"))
+        return path, path.name
+    raise Refusal(400, "Name a source: a root and a path, or an upload.")
+
+
+async def choose_table(request: Request) -> Response:
+    services = services_of(request)
+    given = await read_object(request)
+    known: dict[str, Any] = {}
+    if "table" in given:  # the same file, read in another way
+        known = services.kept("tables", given["table"])
+        path, label = Path(known["path"]), known["label"]
+    else:
+        path, label = _place(services, given.get("source"))
+    identifier = new_identifier()
+    before = stamp(path)
+    reads = {**known.get("options", {}), **_reads(given)}
+    task = {"path": str(path), "label": label, "options": reads}
+    seen = await unless_gone(request, services.read("look", task))
+    shown = {"table": identifier, **seen}
+    kept = {"path": str(path), "label": label, "stamp": before, "shown": shown, "options": reads}
+    if "draft" in known:
+        kept["draft"] = known["draft"]
+    write_json(services.state.file("tables", identifier), kept)
+    return answer(shown)
+
+
+async def preview_table(request: Request) -> Response:
+    """The first lines of a text file, cut as the steward says: the only rows that are shown."""
+    services = services_of(request)
+    given = await read_object(request)
+    if "table" in given:
+        known = services.kept("tables", given["table"])
+        path, label = Path(known["path"]), known["label"]
+    else:
+        path, label = _place(services, given.get("source"))
+    task = {"path": str(path), "label": label, "options": _reads(given)}
+    return answer(await unless_gone(request, services.ask("preview", task, "preview")))
+
+
+async def list_tables(request: Request) -> Response:
+    """The tables that were chosen, the newest first, each file once."""
+    state = services_of(request).state
+    found: dict[str, tuple[float, dict[str, Any]]] = {}
+    for file in (state.path / "tables").glob("*.json"):
+        kept = read_json(file)
+        if not isinstance(kept, dict) or not Path(kept["path"]).exists():
+            continue
+        when, shown = file.stat().st_mtime, kept["shown"]
+        told = {
+            "table": shown["table"],
+            "label": kept["label"],
+            "rows": shown["rows"],
+            "columns": len(shown["columns"]),
+            "roles": len(kept.get("draft", {}).get("roles", {})),
+            "chosen": when,
+        }
+        if found.get(kept["path"], (0.0, {}))[0] < when:
+            found[kept["path"]] = (when, told)
+    newest = sorted(found.values(), key=lambda pair: -pair[0])
+    return answer([told for _, told in newest[:MOST_LISTED]])
+
+
+async def forget_table(request: Request) -> Response:
+    """Remove a table's upload and every count of it, at once; releases stay."""
+    services = services_of(request)
+    kept = services.kept("tables", request.path_params["id"])
+    await services.jobs.forget_table(Path(kept["path"]))
+    await services.workers.renew()  # what they remember of counts goes with them
+    return answer({})
+
+
+async def show_table(request: Request) -> Response:
+    kept = services_of(request).kept("tables", request.path_params["id"])
+    return answer({**kept["shown"], "draft": kept.get("draft")})
+
+
+async def keep_draft(request: Request) -> Response:
+    """What the steward has said of the columns so far: every tab shows it, after a reload too."""
+    services = services_of(request)
+    kept = services.kept("tables", request.path_params["id"])
+    draft = (await read_object(request)).get("draft")
+    if not isinstance(draft, dict):
+        raise Refusal(400, "A draft is an object.")
+    write_json(services.state.file("tables", request.path_params["id"]), {**kept, "draft": draft})
+    return answer({})
+
+
+async def give_roles(request: Request) -> Response:
+    services = services_of(request)
+    table = services.kept("tables", request.path_params["id"])
+    given = await read_object(request)
+    roles = given.get("roles")
+    if not isinstance(roles, dict) or not all(role in ROLES for role in roles.values()):
+        raise Refusal(400, f"Give every column a role: {', '.join(ROLES)}.")
+    identifier = new_identifier()
+    out = services.state.file("profiles", identifier)
+    declared = {
+        "path": table["path"],
+        "label": table["label"],
+        "stamp": table["stamp"],
+        "roles": roles,
+        "options": table["options"] | _options(given),
+    }
+    task = {"table": declared, "out": str(out), "table_id": table["shown"]["table"]}
+    shown = await unless_gone(request, services.read("profile", task))
+    return answer({"profile": identifier, **shown})
+
+
+def _reads(given: dict[str, Any]) -> dict[str, Any]:
+    """Those of the options that say how a file is written."""
+    return _options(
+        {option.name: given.get(option.name) for option in TABLE_OPTIONS if option.reads}
+    )
+
+
+def _options(given: dict[str, Any]) -> dict[str, Any]:
+    """What the command line's flags would say, as texts; the roles of columns are given apart."""
+    options: dict[str, Any] = {}
+    for option in TABLE_OPTIONS:
+        if option.name in ROLES or option.names_files or given.get(option.name) in (None, ""):
+            continue
+        said = given[option.name]
+        if option.form == "switch":
+            if not isinstance(said, bool):
+                raise Refusal(400, f"{option.name!r} must be true or false.")
+            options[option.name] = said
+            continue
+        if option.form == "columns":
+            if not isinstance(said, list) or not all(isinstance(each, str) for each in said):
+                raise Refusal(400, f"{option.name!r} must be a list of columns.")
+        elif option.form == "each":
+            if not isinstance(said, dict) or not all(isinstance(v, str) for v in said.values()):
+                raise Refusal(400, f"{option.name!r} must give a text for each column.")
+        elif not isinstance(said, str):
+            raise Refusal(400, f"{option.name!r} must be a text.")
+        options[option.name] = said
+    return options
