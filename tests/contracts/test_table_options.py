@@ -18,7 +18,7 @@ from sfumato.cli.app import _whole_program, read_job
 from sfumato.table import Table
 from sfumato.table_options import ROLES, TABLE_OPTIONS, TableOption
 from sfumato.web.answers import Refusal
-from sfumato.web.api import _options
+from sfumato.web.tables_api import _options
 
 BY_NAME = {option.name: option for option in TABLE_OPTIONS}
 DECLARING = ("advise", "compare", "describe", "publish")  # commands that declare a table

@@ -17,7 +17,7 @@ from sfumato.audits import Finding, audit
 from sfumato.audits.case import raw_table
 from sfumato.audits.findings import joined
 from sfumato.engines.exposure import Exposure, exposure_of
-from sfumato.errors import InfeasibleGuarantee, SfumatoError
+from sfumato.errors import InfeasibleGuarantee, SfumatoError, UsageError
 from sfumato.evidence.compare.accuracy import EDGES, measure_accuracy
 from sfumato.evidence.report.discreet import (
     QUESTIONS,
@@ -223,6 +223,11 @@ def _measure(
     table: Table, release: Release, column: str, questions: int, seed: int, progress: Progress
 ) -> Utility:
     progress("asking", 0, questions)
+    if release.manifest.person is not None and release.manifest.withheld:
+        raise UsageError(
+            "some rows of people with several were withheld, and nobody knows which, so there are "
+            "no true counts of those that were published."
+        )
     people = people_of(table)
     workload = generate_workload(people, count=questions, seed=seed, column=column)
     truth = true_counts(workload, people)

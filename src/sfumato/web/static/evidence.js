@@ -174,7 +174,7 @@ function attackFigures(attacks) {
   );
   const columns = [
     { title: "attack", cell: name },
-    { title: "who it is", cell: (one) => one.sentence },
+    { title: "who it is", cell: (one) => h("span", { class: "who-it-is" }, one.sentence) },
     { title: "the promise", cell: standing },
     { title: "right guesses", cell: (one) => interval(one.success), number: true },
     { title: "best guess without any release", cell: (one) => percent(one.prior), number: true },
