@@ -58,6 +58,7 @@ DOCUMENTS = [
     "docs/gates.md",
     "docs/randomness.md",
     "docs/people.md",
+    "docs/sets.md",
     "docs/republication.md",
     "docs/postgres.md",
     "docs/sql.md",
