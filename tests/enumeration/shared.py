@@ -22,14 +22,16 @@ from sfumato.mechanisms.buckets.ways import OptimalBuckets
 from sfumato.profile import Histogram, Kinds, Profile
 
 
-def random_kinds(rng: np.random.Generator, rows: int, columns: int, people: int) -> Kinds:
+def random_kinds(
+    rng: np.random.Generator, rows: int, columns: int, people: int, values: int = 4
+) -> Kinds:
     """People with up to so many rows, which often repeat their values."""
     found: Counter[tuple[tuple[int, ...], ...]] = Counter()
     for _ in range(people):
-        own = rng.integers(0, 4, columns)
+        own = rng.integers(0, values, columns)
         several = rng.integers(1, rows + 1)
         held = np.where(
-            rng.random((several, columns)) < 0.4, own, rng.integers(0, 4, (several, columns))
+            rng.random((several, columns)) < 0.4, own, rng.integers(0, values, (several, columns))
         )
         found[tuple(sorted(map(tuple, held.tolist())))] += 1
     listed = sorted(found, key=lambda held: (len(held), held))
@@ -40,13 +42,13 @@ def random_kinds(rng: np.random.Generator, rows: int, columns: int, people: int)
 
 
 def profile_of(kinds: Kinds) -> Profile:
-    histograms = {}
+    histograms, values = {}, max(4, int(kinds.held.max()) + 1)
     for place, column in enumerate(kinds.columns):
-        counts = np.zeros(4, np.int64)
+        counts = np.zeros(values, np.int64)
         for held, count in zip(kinds.held[:, :, place], kinds.counts, strict=True):
             for code in held[held >= 0]:
                 counts[code] += count
-        histograms[column] = Histogram(column, tuple("wxyz"), counts)
+        histograms[column] = Histogram(column, tuple(range(values)), counts)
     rows = int((kinds.rows * kinds.counts).sum())
     return Profile(rows, histograms, kinds=kinds)
 

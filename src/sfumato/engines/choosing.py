@@ -167,7 +167,8 @@ def refuse_left_out(profile: Profile, guarantee: Guarantee, most: Fraction) -> N
     for histogram in profile.histograms.values():
         unasked = set(guarantee.left_out(histogram)) - set(guarantee.open_codes(histogram))
         codes = sorted(code for code in unasked if histogram.counts[code])
-        people = int(histogram.counts[codes].sum())
+        # who has several rows may hold several of them, and is one person
+        people = min(int(histogram.counts[codes].sum()), histogram.rows)
         if people > most * histogram.rows:
             named = ";".join(label(histogram.values[code]) for code in codes)
             raise UsageError(

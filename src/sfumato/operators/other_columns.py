@@ -38,7 +38,7 @@ _FLAT = 1e9  # times ν: how far, squared, a count that no bucket tells may lie 
 
 
 @dataclass(frozen=True, eq=False)
-class OtherColumnsFit(PoolFit):
+class ColumnsFit(PoolFit):
     """From what stands beside to how far estimates move, by (pool, kind, asked)."""
 
     gain: FloatArray
@@ -73,7 +73,7 @@ class OtherColumns(PooledFit):
         into = self._eigen[:, None] * self._vectors.T
         self._design = into @ np.concatenate([along, beside], axis=1)  # X and Z
 
-    def fit(self, records: FloatArray, beside: FloatArray) -> OtherColumnsFit:
+    def fit(self, records: FloatArray, beside: FloatArray) -> ColumnsFit:
         _, residual = self.residual(records, beside)
         free = records - records**2 / max(self.rows, 1.0)
         asked = len(self.counts)
@@ -97,7 +97,7 @@ class OtherColumns(PooledFit):
             (WholeMatrices(each), WholeMatrices(each / max(self.rows, 1.0)))
             for each in (posterior, prior, noise)
         )
-        return OtherColumnsFit(first, second, third, gain, undoing)
+        return ColumnsFit(first, second, third, gain, undoing)
 
     def _spread(self, width: float) -> FloatArray:
         """S for ν = 1."""

@@ -28,6 +28,7 @@ from sfumato.operators.estimator import Estimator
 from sfumato.operators.local import LocalEstimator
 from sfumato.operators.many_values import ESTIMATES, ManyValues
 from sfumato.operators.other_columns import OtherColumns
+from sfumato.operators.people_values import PeopleListed, PeopleValues
 from sfumato.operators.pools import FewValues, PooledFit
 from sfumato.operators.shrunk import ShrunkEstimator
 
@@ -53,6 +54,7 @@ class BucketTable:
     operator: BucketOperator
     counts: FloatArray  # of real records, by value
     blocks: BlockTable | None = None  # where people were mixed block by block
+    people: PeopleListed | None = None  # where people have several rows
     codes: tuple[IntArray, ...] = ()  # of combinations, column by column
     sizes: tuple[int, ...] = ()  # of the columns' domains
 
@@ -63,6 +65,8 @@ class BucketTable:
     @cached_property
     def pooled(self) -> PooledFit:
         """What all questions share."""
+        if self.people is not None:
+            return PeopleValues(self.operator, self.people, self.shares)
         made = ManyValues if self.operator.has_many_values else FewValues
         return made(self.operator, self.counts)
 
@@ -83,7 +87,7 @@ class BucketTable:
     def _of_values(self, name: str) -> Estimator:
         if self.blocks is not None:
             return LocalEstimator(self.blocks, self.shares, name)
-        if self.operator.has_many_values:
+        if self.operator.has_many_values or self.people is not None:
             return ShrunkEstimator(self.pooled, self.shares, ESTIMATES[name])
         if name == "shrunk" or (name == "inverse" and len(self.operator.confused())):
             return ShrunkEstimator(self.pooled, self.shares, ESTIMATES[name])
@@ -104,6 +108,7 @@ def read_bucket_table(release: BucketedRelease, columns: Sequence[str] = ()) -> 
         _integers(pc.index_in(table.column(name).combine_chunks(), value_set=domain))
         for name, domain in zip(columns, domains, strict=True)
     ]
+    holders = _integers(table.column("holder")) if release.tells_people_apart else None
     del table
     combined: tuple[IntArray, ...] = ()
     codes, values = each[0], len(domains[0])
@@ -115,7 +120,11 @@ def read_bucket_table(release: BucketedRelease, columns: Sequence[str] = ()) -> 
         raise BundleError(
             f"sensitive.parquet of {str(release.path)!r} has a count below 1. Fetch it again."
         )
-    if len(release.sensitive) > len(columns) or release.tells_people_apart:
+    people = None
+    if holders is not None:
+        lines = (np.asarray(line, np.int64) for line in (buckets, holders, codes, counts))
+        people = PeopleListed.of(*lines, values)
+    if len(release.sensitive) > len(columns) or people is not None:
         buckets, codes, counts = _added_up(buckets, codes, counts, values)
     if not _ascending(buckets, codes):
         order = np.lexsort((codes, buckets))
@@ -146,6 +155,7 @@ def read_bucket_table(release: BucketedRelease, columns: Sequence[str] = ()) -> 
         operator,
         real,
         blocks,
+        people,
         combined,
         tuple(len(domain) for domain in domains),
     )

@@ -317,15 +317,17 @@ class BucketedSource(Source):
 
     def read(self, columns: Sequence[str], shown: Mapping[str, pa.ChunkedArray]) -> Shown:
         buckets = _integers(shown["bucket"])
-        listed = self._listed.shares.shape[0]
+        listed = self._listed(columns).shares.shape[0]
         return Shown((buckets,), (buckets >= 0) & (buckets < listed))
 
     def estimator(self, columns: Sequence[str], name: str) -> Estimator:
-        return self._listed.estimator(name, columns)
+        return self._listed(columns).estimator(name, columns)
 
-    @property
-    def _listed(self) -> BucketTable:
-        """All columns together: people were dealt by what they hold in all of them."""
+    def _listed(self, columns: Sequence[str]) -> BucketTable:
+        """Of all columns together: people were dealt by what they hold in all of them. Where a
+        person has several rows, what the columns hold together would be too much to tell apart."""
+        if self.release.tells_people_apart:
+            return bucket_table_of(self.release, columns)
         return bucket_table_of(self.release, [column.name for column in self.release.sensitive])
 
     def uncompletable(self) -> str | None:
@@ -351,7 +353,7 @@ class BucketedSource(Source):
         known = {name: pc.is_nan(answer.column(name)) for name in aggregates}
         if not question.sensitive or not any(pc.any(each).as_py() for each in known.values()):
             return answer
-        table = self._listed
+        table = self._listed(question.sensitive)
         values = [table.names[code] for code in table.operator.confused()]
         named = " and ".join(repr(column) for column in table.columns)
         found = (
