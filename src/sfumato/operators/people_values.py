@@ -137,4 +137,4 @@ class PeopleValues(PooledFit):
         likely = -0.5 * (np.log(whole) + found[present] ** 2 / whole).sum(axis=1)
         weights = np.exp(likely - likely.max())
         deviation = float(weights @ _DEVIATIONS / weights.sum())
-        return tied((deviation * slope + self.shares)[None, :])[0]
+        return np.asarray(tied((deviation * slope + self.shares)[None, :])[0])

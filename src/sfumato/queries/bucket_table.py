@@ -122,8 +122,13 @@ def read_bucket_table(release: BucketedRelease, columns: Sequence[str] = ()) -> 
         )
     people = None
     if holders is not None:
-        lines = (np.asarray(line, np.int64) for line in (buckets, holders, codes, counts))
-        people = PeopleListed.of(*lines, values)
+        people = PeopleListed.of(
+            buckets.astype(np.int64),
+            holders.astype(np.int64),
+            codes.astype(np.int64),
+            counts.astype(np.int64),
+            values,
+        )
     if len(release.sensitive) > len(columns) or people is not None:
         buckets, codes, counts = _added_up(buckets, codes, counts, values)
     if not _ascending(buckets, codes):
