@@ -19,7 +19,7 @@ from sqlglot import exp
 from sfumato.draws import BoolArray
 from sfumato.operators.base import FloatArray
 from sfumato.operators.estimator import Totals
-from sfumato.queries.dialect import AGGREGATES, Node
+from sfumato.queries.dialect import AGGREGATES, Node, PeopleCount
 from sfumato.queries.duals import Dual
 from sfumato.queries.question import Term
 
@@ -50,6 +50,7 @@ class Aggregate(ABC):
     name: ClassVar[str]
     of_nobody: ClassVar[float | None] = None  # over an empty group that `keys` shows
     bends: bool = False  # whether a tangent at a biased estimate is too far from f at the truth
+    counts_people: ClassVar[bool] = False
     text: str
 
     @abstractmethod
@@ -156,7 +157,7 @@ class Call(Aggregate):
 
 class Count(Call, node=exp.Count):
     name = "count"
-    usage = ("COUNT(*)", "COUNT(x)")
+    usage: ClassVar[tuple[str, ...]] = ("COUNT(*)", "COUNT(x)")
     takes_star = True
     needs_number = False
     of_nobody = 0.0
@@ -169,6 +170,15 @@ class Count(Call, node=exp.Count):
 
     def known(self, totals: FloatArray, present: BoolArray) -> BoolArray:
         return np.ones(totals.shape[1], np.bool_)
+
+
+class CountPeople(Count, node=PeopleCount):
+    """Of releases with one row a person, where it is `COUNT(*)`; others refuse it (`people`)."""
+
+    name = "count_people"
+    usage = ("COUNT_PEOPLE(*)",)
+    takes = 0
+    counts_people = True
 
 
 class Sum(Call, node=exp.Sum):

@@ -22,6 +22,7 @@ from sfumato.queries.duals import variables
 from sfumato.queries.grid import grid
 from sfumato.queries.modelled import with_model
 from sfumato.queries.ordered import Ordered, add_ordered
+from sfumato.queries.people import check_people
 from sfumato.queries.question import GROUPING, Question
 from sfumato.queries.question_plan import Planned, QuestionPlan
 from sfumato.queries.ranges import GeneralizedSource
@@ -50,6 +51,7 @@ def answer(release: Release, question: Question, request: Request) -> Answer:
     session = session_of(release, request.threads, request.engine)
     source = source_of(release, session)
     source.check(question, request)
+    check_people(release, question)
     if request.estimator == MODEL:
         modelled = with_model(source, question, request)
         request = replace(request, estimator=None) if modelled is None else request

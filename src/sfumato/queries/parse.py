@@ -13,7 +13,7 @@ from sqlglot.errors import SqlglotError
 
 from sfumato.columns import Column
 from sfumato.errors import QueryError
-from sfumato.queries.dialect import LONGEST_SQL, Node, filled, refuse, unwrap
+from sfumato.queries.dialect import LONGEST_SQL, Node, filled, refuse, unwrap, with_own_functions
 from sfumato.queries.lumps import Lumps, lumps_of
 from sfumato.queries.names import Names
 from sfumato.queries.nested import flattened
@@ -110,7 +110,7 @@ def _read(sql: str) -> exp.Select:
         ) from None
     if len(statements) != 1:
         refuse("several statements at once", "Ask them one by one.")
-    tree = statements[0]
+    tree = with_own_functions(statements[0])
     if isinstance(tree, exp.SetOperation):
         refuse(tree.key.upper(), "Ask each SELECT as a question of its own.")
     if not isinstance(tree, exp.Select):
