@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import itertools
 import json
@@ -36,6 +37,24 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SFUMATO_CACHE", str(tmp_path_factory.mktemp("cache")))
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_waiting_for_disks() -> Iterator[None]:
+    """Nobody pulls the plug in a test: what it writes need not have reached the disk."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda descriptor: None)
+        yield
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of tests and their libraries stay to the end: the collector need not look again."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_unconfigure() -> None:
+    gc.unfreeze()
 
 
 class _Keys:
@@ -260,6 +279,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
                 # a task that fails is tried again, four times in all
                 pyspark_sql.SparkSession.builder.master("local[2,4]")
                 .appName("sfumato tests")
+                # short runs: what the better compiler finds out about a program comes too late
+                .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
                 .config("spark.ui.enabled", "false")
                 .config("spark.ui.showConsoleProgress", "false")
                 .config("spark.driver.bindAddress", "127.0.0.1")

@@ -1,7 +1,7 @@
 """The steward's page in headless Chromium: from `sfumato serve` to a downloaded, audited release.
 
-Screenshots of each step, at 1280 × 800 and at 400 × 800, are kept in the folder that
-SFUMATO_SCREENSHOTS names, or else in a folder of pytest.
+Screenshots of each step, at 1280 × 800 and at 400 × 800, are taken where SFUMATO_SCREENSHOTS names
+a folder for them.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ JOB_PATIENCE = 300_000  # milliseconds: what a busy machine may take for a job
 class Visit:
     """A tab that notes what must not happen: console errors, dialogs, requests to elsewhere."""
 
-    def __init__(self, page: Any, base: str, shots: Path) -> None:
+    def __init__(self, page: Any, base: str, shots: Path | None) -> None:
         self.page, self.base, self.shots = page, base, shots
         self.wrong: list[str] = []
         self.refused = 0  # answers of 400 and above, which the browser logs as errors
@@ -77,8 +77,8 @@ class Visit:
         self.page.get_by_role("heading", level=1, name=text).wait_for(timeout=JOB_PATIENCE)
 
     def shot(self, name: str) -> None:
-        """Keep pictures at both sizes; check that the page fits, that all has a name, and
-        that what is not protected is in sight."""
+        """Check that the page fits at every size, that all has a name, and that what is not
+        protected is in sight; take pictures where they are wanted."""
         for size, viewport in (("1280", WIDE), ("640", ZOOMED), ("400", NARROW)):
             self.page.set_viewport_size(viewport)
             self.page.wait_for_timeout(250)  # charts follow the width a moment later
@@ -86,10 +86,14 @@ class Visit:
             assert inside <= viewport["width"], f"{name} is {inside} wide at {size}"
             assert self.page.evaluate(NAMELESS) == [], f"controls without a name in {name}"
             if size != "640":
-                self.page.screenshot(path=self.shots / f"{name}-{size}.png")
-                self.page.screenshot(path=self.shots / f"{name}-{size}-whole.png", full_page=True)
+                self.picture(f"{name}-{size}")
+                self.picture(f"{name}-{size}-whole", full_page=True)
         self.page.set_viewport_size(WIDE)
         self.page.get_by_role("complementary").get_by_role("listitem").first.wait_for()
+
+    def picture(self, name: str, *, full_page: bool = False) -> None:
+        if self.shots is not None:
+            self.page.screenshot(path=self.shots / f"{name}.png", full_page=full_page)
 
 
 NAMELESS = """() => [...document.querySelectorAll(
@@ -100,11 +104,11 @@ NAMELESS = """() => [...document.querySelectorAll(
 
 
 @pytest.fixture(scope="module")
-def shots(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def shots() -> Path | None:
     kept = os.environ.get("SFUMATO_SCREENSHOTS")
-    folder = Path(kept) if kept else tmp_path_factory.mktemp("screenshots")
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
+    if kept:
+        Path(kept).mkdir(parents=True, exist_ok=True)
+    return Path(kept) if kept else None
 
 
 @pytest.fixture(scope="module")
@@ -117,7 +121,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     people = pq.read_table(given) if given.exists() else census(CENSUS_ROWS, seed=1)
     pq.write_table(people.slice(0, CENSUS_ROWS), folder / "census.parquet")
     rng = np.random.default_rng(0)
-    rows = 12_000_000
+    rows = 6_000_000  # publishing them takes seconds, time enough to cancel it
     large = {
         "age": rng.integers(18, 90, rows).astype(np.int8),
         "region": rng.integers(0, 50, rows).astype(np.int8),
@@ -197,7 +201,9 @@ def session(browser: Any, address: str) -> Any:
 
 
 @pytest.fixture
-def visit(browser: Any, session: Any, address: str, shots: Path) -> Iterator[Callable[[], Visit]]:
+def visit(
+    browser: Any, session: Any, address: str, shots: Path | None
+) -> Iterator[Callable[[], Visit]]:
     """Open tabs; at the end none of them may have seen anything wrong."""
     base = address.split("#")[0]
     context = browser.new_context(viewport=WIDE, accept_downloads=True)
@@ -294,7 +300,7 @@ def publish(one: Visit, name: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def published(browser: Any, session: Any, address: str, shots: Path) -> str:
+def published(browser: Any, session: Any, address: str, shots: Path | None) -> str:
     """A small release that some tests ask: the address of its page."""
     context = browser.new_context(viewport=WIDE)
     context.add_init_script(session)
@@ -363,7 +369,7 @@ def test_the_whole_journey(visit: Callable[[], Visit], tmp_path: Path) -> None:
     report = Visit(opened.value, one.base, one.shots)
     report.page.get_by_role("heading").first.wait_for()
     report.page.wait_for_timeout(500)
-    report.page.screenshot(path=one.shots / "8-report-1280.png")
+    report.picture("8-report-1280")
     assert report.wrong == []
     report.page.close()
 
@@ -456,7 +462,7 @@ def test_cancel_and_reload(visit: Callable[[], Visit]) -> None:
     one.page.locator(".share", has_text="%").wait_for()
     for size, viewport in (("1280", WIDE), ("400", NARROW)):  # quickly: it must still run
         one.page.set_viewport_size(viewport)
-        one.page.screenshot(path=one.shots / f"running-{size}.png")
+        one.picture(f"running-{size}")
     one.page.get_by_role("button", name="Cancel").click()
     one.heading("Cancelled")
     one.shot("cancelled")
