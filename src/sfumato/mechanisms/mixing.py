@@ -31,6 +31,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -54,8 +55,9 @@ _PRODUCTS = 1 << 22  # pairs of entries in the buckets that are listed at once
 class MixedGroups:
     """Where every (value, slot) of a part goes. Buckets are numbered 0 … buckets−1.
 
-    The first `block_counts.shape[0] - larger` blocks have `least` buckets, the others one more.
-    Planning costs O(blocks · values), placing a record O(1).
+    The first `blocks - larger` blocks have `least` buckets, the others one more. Dealing costs
+    O(blocks · values) and is done when somebody looks: a plan that is only compared with others, or
+    described, deals nothing. Placing a record costs O(1).
 
     >>> draws = Draws.from_seed(1)
     >>> mixed = MixedGroups.plan([2, 2, 1, 1], size=2, buckets=3, limits=1, draws=draws)
@@ -68,13 +70,9 @@ class MixedGroups:
     size: int  # S
     buckets: int  # b
     limits: IntArray  # u_x
-    least: int  # q, buckets of a smaller block
-    larger: int  # how many blocks have q+1 buckets
-    block_counts: SmallArray  # h_x^k, shape (blocks, values)
-    order: SmallArray  # values of a block as they stand in line, shape (blocks, values)
-    edges: SmallArray  # where each of them begins, and the end; shape (blocks, values + 1)
+    blocks: int
+    draws: Draws = field(repr=False)
     gathered: bool = False
-    _begins: SmallArray = field(init=False, repr=False)  # where x begins in a block's line
 
     # -- planning ------------------------------------------------------------------------------
 
@@ -108,34 +106,54 @@ class MixedGroups:
             )
         most = min(MORE_BLOCKS, max(BLOCKS, _CELLS // len(h))) if blocks is None else blocks
         number = max(1, min(most, MOST_CELLS // len(h), buckets))
-        least, larger = divmod(buckets, number)
-        block_counts = deal_evenly(h, buckets, number, draws)
-        if gathered:
-            widths = np.full(number, least) + (np.arange(number) >= number - larger)
-            block_counts = gather(block_counts, widths, u, draws.child("gather"))
-        order, edges = lines(block_counts, rare_values(h, buckets), draws)
-        return cls(
-            counts=h,
-            size=size,
-            buckets=buckets,
-            limits=u,
-            least=least,
-            larger=larger,
-            block_counts=block_counts.astype(np.int32),
-            order=order,
-            edges=edges,
-            gathered=gathered,
-        )
-
-    def __post_init__(self) -> None:
-        blocks, values = self.block_counts.shape
-        begins = np.empty((blocks, values), np.int32)
-        np.put_along_axis(begins, self.order.astype(np.int64), self.edges[:, :-1], axis=1)
-        object.__setattr__(self, "_begins", begins.reshape(-1))
+        return cls(h, size, buckets, u, number, draws, gathered)
 
     @property
-    def blocks(self) -> int:
-        return len(self.block_counts)
+    def least(self) -> int:
+        """q, the buckets of a smaller block."""
+        return self.buckets // self.blocks
+
+    @property
+    def larger(self) -> int:
+        """How many blocks have q+1 buckets."""
+        return self.buckets % self.blocks
+
+    @cached_property
+    def block_counts(self) -> SmallArray:
+        """h_x^k, shape (blocks, values)."""
+        dealt = deal_evenly(self.counts, self.buckets, self.blocks, self.draws)
+        if self.gathered:
+            widths = np.diff(self._first(np.arange(self.blocks + 1)))
+            dealt = gather(dealt, widths, self.limits, self.draws.child("gather"))
+        return dealt.astype(np.int32)
+
+    @cached_property
+    def _lines(self) -> tuple[SmallArray, SmallArray, SmallArray]:
+        order, edges = lines(
+            self.block_counts.astype(np.int64), rare_values(self.counts, self.buckets), self.draws
+        )
+        begins = np.empty(order.shape, np.int32)
+        np.put_along_axis(begins, order.astype(np.int64), edges[:, :-1], axis=1)
+        return order, edges, begins.reshape(-1)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Dealt before it travels: workers place records, and each of them would deal again."""
+        return {**self.__dict__, "_lines": self._lines}
+
+    @property
+    def order(self) -> SmallArray:
+        """The values of a block as they stand in line, shape (blocks, values)."""
+        return self._lines[0]
+
+    @property
+    def edges(self) -> SmallArray:
+        """Where each of them begins, and the end; shape (blocks, values + 1)."""
+        return self._lines[1]
+
+    @property
+    def _begins(self) -> SmallArray:
+        """Where x begins in a block's line."""
+        return self._lines[2]
 
     def first_bucket(self, block: int) -> int:
         """The number of a block's first bucket; `first_bucket(blocks)` is `buckets`."""
