@@ -21,6 +21,8 @@ from sfumato.profile import BinnedCounts, Cells, Kinds, Profile
 from sfumato.table import Table
 from sfumato.textform import decimal_text, rational
 
+MOST_IN_BLOCKS = 1000  # values: answers from blocks take seconds with more, so a default has none
+
 
 class Counts(Protocol):
     """Who counts groups of people by one sensitive column with this domain: an engine."""
@@ -80,7 +82,10 @@ def possible_mechanisms(guarantee: Guarantee, mechanism: Mechanism | None) -> li
 
 
 def with_counts(profile: Profile, possible: Sequence[Mechanism], counts: Counts) -> Profile:
-    """The profile with its cells, bins or kinds, where a mechanism in question looks at them."""
+    """The profile with its cells, bins or kinds, where a mechanism in question looks at them.
+
+    Of many values bins are counted for a mechanism that was named, not for one among several.
+    """
     if profile.kinds is None and any(each.needs_kinds for each in possible):
         profile = replace(profile, kinds=counts.kinds(profile))
     if len(profile.histograms) != 1:
@@ -88,7 +93,8 @@ def with_counts(profile: Profile, possible: Sequence[Mechanism], counts: Counts)
     (histogram,) = profile.histograms.values()
     if profile.cells is None and any(each.needs_cells for each in possible):
         profile = replace(profile, cells=counts.cells(histogram.column, histogram.values))
-    if profile.binned is None and any(each.needs_bins for each in possible):
+    answerable = len(possible) == 1 or len(histogram.values) <= MOST_IN_BLOCKS
+    if profile.binned is None and answerable and any(each.needs_bins for each in possible):
         profile = replace(profile, binned=counts.binned(histogram.column, histogram.values))
     return profile
 

@@ -42,7 +42,8 @@ from sfumato.operators.intervals import assisted_interval, within_possible
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-_AT_ONCE = 1 << 22  # numbers of one kind of matrix that are held at the same time
+_AT_ONCE = 1 << 21  # numbers of one kind of matrix that are made at the same time
+_KEPT = 1 << 23  # and that are kept for the error bars of what was estimated with them
 
 
 class LocalEstimator(Estimator):
@@ -67,7 +68,7 @@ class LocalEstimated(Estimated):
         self._block = np.searchsorted(table.first, moments.shown[0], side="right") - 1
         self._sums: dict[tuple[Hashable, ...], Any] = {}
         self._found: dict[Hashable, dict[str, FloatArray]] = {}
-        self._fits: dict[Hashable, Deviations] = {}
+        self._fits: dict[Hashable, list[tuple[IntArray, Deviations]]] = {}
 
     def by_block(self, *weights: Hashable) -> Any:
         """Σ e by (class, block), over N: sparse."""
@@ -106,19 +107,19 @@ class LocalEstimated(Estimated):
 
     def fits(self, weight: Hashable) -> Iterator[tuple[IntArray, Deviations]]:
         """Some classes at a time, with their δ."""
-        step = max(_AT_ONCE // self.values**2, 1)
-        classes = np.arange(self.moments.classes)
-        if len(classes) <= step:
-            if weight not in self._fits:
-                self._fits[weight] = Deviations.fitted(
-                    self.table, self.loose(weight, weight), self.shown(weight)[1]
-                )
-            yield classes, self._fits[weight]
+        if weight in self._fits:
+            yield from self._fits[weight]
             return
-        loose = self.loose(weight, weight)
+        step, classes = max(_AT_ONCE // self.values**2, 1), np.arange(self.moments.classes)
+        kept, loose = list[tuple[IntArray, Deviations]](), self.loose(weight, weight)
         for low in range(0, len(classes), step):
             some = classes[low : low + step]
-            yield some, Deviations.fitted(self.table, loose[some], self.shown(weight)[1][some])
+            found = Deviations.fitted(self.table, loose[some], self.shown(weight)[1][some])
+            if len(classes) * self.values**2 <= _KEPT:
+                kept.append((some, found))
+            yield some, found
+        if kept:
+            self._fits[weight] = kept
 
     def estimated(self, weight: Hashable) -> dict[str, FloatArray]:
         """Σ e by (class, value), for every estimator by name."""
