@@ -125,10 +125,11 @@ def test_numbers_that_are_not_whole(tmp_path: Path) -> None:
         release.sql("SELECT COUNT(*) FROM release WHERE h * h > 0.5")
 
 
-def test_matches_are_nearer_than_even_filling_and_intervals_are_what_is_possible(
-    tmp_path: Path,
-) -> None:
-    """Ring on skewed columns: less than two thirds of the error of even filling."""
+def test_matches_are_nearer_than_even_filling_and_intervals_hold(tmp_path: Path) -> None:
+    """Ring on skewed columns: less than two thirds of the error of even filling.
+
+    Of some 250 intervals at 95 % between 88 and 99 % hold: they are no longer all that is possible.
+    """
     people = census(3_000, seed=4)
     table = read(people, quasi=people.column_names[:-1], sensitive="occupation")
     publish(table, "l-diversity(8)", to=tmp_path / "r", mechanism="ring", seed=2)
@@ -137,6 +138,7 @@ def test_matches_are_nearer_than_even_filling_and_intervals_are_what_is_possible
     kinds, many = np.unique(race, return_counts=True)
     most = kinds[np.argmax(many)]
     errors: dict[str, list[float]] = {"matches": [], "uniform": []}
+    held: list[bool] = []
     for low in range(20, 70, 10):
         chosen = (age >= low) & (age <= low + 15) & (race == most)
         sql = (
@@ -151,6 +153,52 @@ def test_matches_are_nearer_than_even_filling_and_intervals_are_what_is_possible
                 truth = int((chosen & (work == row["occupation"])).sum())
                 found.append(abs(row["n"] - truth))
                 if name == "matches":
-                    assert row["n_low"] <= truth <= row["n_high"]
-                    assert row["n_low"] <= row["n"] <= row["n_high"]
+                    held.append(row["n_low"] <= truth <= row["n_high"])
+                    assert 0 <= row["n_low"] <= row["n"] <= row["n_high"]
     assert np.mean(errors["matches"]) < 0.67 * np.mean(errors["uniform"])
+    assert 0.88 <= np.mean(held) <= 0.99
+
+
+def test_counts_without_a_value_and_averages_have_intervals(release: OpenedRelease) -> None:
+    """A count of quasi columns alone is estimated too; what is certain has no error."""
+    people = make_people(500)
+    for condition, held in (("age < 40", "age"), ("region = 'north'", "region")):
+        chosen = people[held].to_numpy(zero_copy_only=False)
+        truth = int((chosen < 40).sum() if held == "age" else (chosen == "north").sum())
+        (row,) = release.sql(f"SELECT COUNT(*) AS n FROM release WHERE {condition}").rows()
+        assert row["n_low"] <= truth <= row["n_high"]
+        assert row["n_stderr"] > 0
+    (row,) = release.sql("SELECT COUNT(*) AS n FROM release WHERE age >= 0").rows()
+    assert (row["n"], row["n_stderr"], row["n_low"], row["n_high"]) == (500, 0, 500, 500)
+
+
+def test_averages_of_sensitive_numbers_have_intervals(tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    age = rng.integers(18, 60, 600)
+    pay = (age - 18) // 14 + rng.integers(0, 7, 600)
+    table = read(pa.table({"age": age, "pay": pay}), quasi="age", sensitive="pay")
+    publish(table, "l-diversity(3)", to=tmp_path / "r", mechanism="heterogeneous", seed=1)
+    release = open_release(tmp_path / "r")
+    for low in (20, 30, 40, 50):
+        chosen = (age >= low) & (age < low + 10)
+        sql = f"SELECT AVG(pay) AS a FROM release WHERE age >= {low} AND age < {low + 10}"
+        (row,) = release.sql(sql).rows()
+        assert row["a_low"] < pay[chosen].mean() < row["a_high"]
+        assert row["a_high"] - row["a_low"] < 4  # of the 8 that are possible
+
+
+def test_how_many_people_a_record_spans_is_published(tmp_path: Path) -> None:
+    """Under beta-likeness people match more records than the least that is sure."""
+    table = read(make_people(500), quasi="age,sex,region", sensitive="disease")
+    for mechanism in ("heterogeneous", "burel"):
+        publish(
+            table, "beta-likeness(1)", to=tmp_path / mechanism, mechanism=mechanism, seed=3,
+            trace=tmp_path / f"trace {mechanism}",
+        )  # fmt: skip
+        trace = pq.read_table(tmp_path / f"trace {mechanism}" / "matches.parquet")
+        if mechanism == "burel":
+            sizes = np.bincount(trace["group"].to_numpy())[trace["group"].to_numpy()]
+        else:
+            sizes = np.array([len(row) for row in trace["matches"].to_pylist()])
+        opened = open_release(tmp_path / mechanism)
+        assert opened.spans == round(sizes.mean()) >= opened.matches

@@ -10,13 +10,14 @@ from sfumato.attacks.linked import Linked
 from sfumato.attacks.naive_bayes import NaiveBayes
 from sfumato.attacks.own_record import OwnRecord
 from sfumato.attacks.protocol import Attack
+from sfumato.attacks.rerun import Rerun
 from sfumato.errors import UsageError
 from sfumato.release import Release
 from sfumato.textform import split_call
 
 ATTACKS: dict[str, type[Attack]] = {
     cls.name: cls
-    for cls in (OwnRecord, Linked, NaiveBayes, DeFinetti, Corruption, Linkage, Intersection)
+    for cls in (OwnRecord, Linked, NaiveBayes, DeFinetti, Corruption, Linkage, Intersection, Rerun)
 }
 ALL = "all"
 

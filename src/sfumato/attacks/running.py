@@ -16,14 +16,19 @@ from sfumato.attacks.merged import mechanism_on_merged, merged_table
 from sfumato.attacks.people import People, common_keys, other_halves, read_people
 from sfumato.attacks.protocol import Attack, Knowledge, Outcome, guess_without, judge
 from sfumato.attacks.registry import ALL, attacks_for, parse_attack
+from sfumato.attacks.rerun import Rerun
+from sfumato.attacks.reruns import MatchSets
 from sfumato.attacks.shown import MATCHES, Match, see_shown
 from sfumato.attacks.views import BucketsView, raw_view, view_of
 from sfumato.audits.case import raw_table
+from sfumato.audits.ranges import Trace
 from sfumato.draws import Draws, IntArray
-from sfumato.engines.counting import Progress, no_progress
+from sfumato.engines.counting import Progress, no_progress, take_profile
 from sfumato.engines.publishing import publish
+from sfumato.engines.whole import WholeTable
 from sfumato.errors import SfumatoError, UsageError
 from sfumato.guarantees import parse_guarantee
+from sfumato.mechanisms import parse_mechanism
 from sfumato.operators.base import FloatArray
 from sfumato.release import BucketedRelease, Release
 from sfumato.scratch import scratch_space
@@ -31,6 +36,7 @@ from sfumato.table import Table, is_number
 
 MOST_TARGETS = 10_000
 SEVERAL = "What the same attack reaches without the person is not computed for several releases."
+NO_MATCHES = "What the same attack reaches without the person is not computed: matches are theirs."
 NOT_AGAIN = (
     "What the same attack reaches without the person is not known: another tool made the records."
 )
@@ -49,6 +55,7 @@ def attack(
     match: Match = "quasi",
     others: Sequence[Release | str | Path] = (),
     progress: Progress = no_progress,
+    trace: str | Path | None = None,
 ) -> list[Outcome]:
     """Attack a release and judge the guesses by the raw table; per column the best attack first.
 
@@ -58,7 +65,7 @@ def attack(
     `targets` people, drawn at random, are attacked. `fresh` False leaves out the baseline without
     the person, which publishes two tables of the same size. The seed decides targets and ties; it
     protects nobody and need not. `others` are further bucketed releases of the same people, for the
-    attack `intersection`.
+    attack `intersection`; `trace` is the private folder of `publish --trace`, for `rerun`.
 
     >>> import pyarrow as pa
     >>> from sfumato.table import read
@@ -85,6 +92,8 @@ def attack(
     further = [_bucketed(each) for each in others]
     if further and not all(isinstance(each, Intersection) for each in chosen):
         raise UsageError("Several releases are attacked with --attack intersection alone.")
+    if trace is not None and not any(isinstance(each, Rerun) for each in chosen):
+        raise UsageError("Who matches whom is for --attack rerun alone: leave --trace out.")
     if column is not None and column not in source.sensitive:
         raise UsageError(
             f"{column!r} is not a sensitive column. Those are: {', '.join(source.sensitive)}."
@@ -99,8 +108,10 @@ def attack(
         people = read_people(source, name)
         if shown is None:
             knowledge = knowledge_of(people, opened, source)
-            baseline = FreshReleases(note=SEVERAL if further else None)
-            if fresh and not further:
+            granted = None if trace is None else _match_sets(trace, opened, source)
+            knowledge = replace(knowledge, matches=granted)
+            baseline = FreshReleases(note=SEVERAL if further else NO_MATCHES if granted else None)
+            if fresh and not further and not granted:
                 baseline = FreshReleases.of(people, opened, source, draws)
             views = [view_of(each, people) for each in further]
             listed = tuple(view for view in views if isinstance(view, BucketsView))
@@ -123,6 +134,19 @@ def _bucketed(release: Release | str | Path) -> BucketedRelease:
     if not isinstance(opened, BucketedRelease):
         raise UsageError(f"{opened.where} does not list values by bucket: nothing to intersect.")
     return opened
+
+
+def _match_sets(folder: str | Path, release: Release | None, table: Table) -> MatchSets:
+    """The private trace of a release, and the quasi columns as its program saw them."""
+    assert release is not None
+    trace = Trace(str(folder))
+    mechanism = parse_mechanism(release.manifest.mechanism).name
+    axes = WholeTable(table, take_profile(table), True).axes
+    if trace.matches is None:
+        return MatchSets(np.zeros(1, np.int64), np.empty(0, np.int64), axes, mechanism)
+    if len(trace.starts) != release.rows + 1:
+        raise UsageError(f"{str(folder)!r} is the trace of another release than {release.where}.")
+    return MatchSets(trace.starts, trace.matches, axes, mechanism)
 
 
 def knowledge_of(people: People, release: Release | None, table: Table) -> Knowledge:

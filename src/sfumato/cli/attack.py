@@ -69,6 +69,10 @@ def attack(
         list[Path] | None,
         typer.Option("--with", help="Intersection: another release of these people. Repeatable."),
     ] = None,
+    trace: Annotated[
+        Path | None,
+        typer.Option(help="Rerun: the private folder of 'publish --trace': who matches whom."),
+    ] = None,
     require: Annotated[
         list[str] | None,
         typer.Option(
@@ -114,6 +118,7 @@ def attack(
         fresh=fresh,
         seed=seed,
         others=others or (),
+        trace=trace,
     )
     held = [each for limit in limits for each in limit.held(outcomes)]
     values = _exposed_values(declared, outcomes) if show else {}

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
@@ -50,10 +50,12 @@ class RunOptions:
 
 @dataclass(frozen=True)
 class Written:
-    """What a run wrote: the columns of its records, and how many there are."""
+    """What a run wrote: the columns of its records, how many there are, and what the plan adds to
+    its public fields once it saw all records."""
 
     columns: tuple[Column, ...]
     rows: int
+    plan: Mapping[str, int] = field(default_factory=dict)
 
 
 class Engine(ABC):

@@ -113,7 +113,7 @@ def make_manifest(
         order="kept" if order == "keep" else "shuffled",
         randomness=randomness,
         columns=written.columns,
-        plan=plan.public(),
+        plan={**plan.public(), **written.plan},
         quasi_k=None if table.merged is None else table.merged.to_json(),
         statement=(
             *statement,

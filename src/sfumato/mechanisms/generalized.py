@@ -64,6 +64,16 @@ class Generalized:
     def rows(self) -> int:
         return len(self.source)
 
+    @property
+    def spans(self) -> int:
+        """How many people a row spans, in the mean over rows, to the next whole number."""
+        people = 0
+        if self.matches is not None:
+            people = sum(run.size for run in self.matches)
+        elif self.group is not None:
+            people = int((np.bincount(self.group) ** 2).sum())
+        return (2 * people + self.rows) // (2 * self.rows) if self.rows else 0
+
 
 class TablePlan(Plan):
     """A plan that looks at all records at once, and publishes ranges and sets."""

@@ -60,7 +60,11 @@ class Moments:
 
     def total(self, *weights: Hashable) -> FloatArray:
         """The sums of every class, whatever its records show."""
-        return sum_by(self.of, self.sums[weights], self.classes)
+        return self.by_class(self.sums[weights])
+
+    def by_class(self, lines: FloatArray) -> FloatArray:
+        """Sums of a number for every line."""
+        return sum_by(self.of, lines, self.classes)
 
     def table(self, weight: Hashable, sizes: Sequence[int]) -> FloatArray:
         """The sums by (class, symbol of each column)."""
@@ -220,6 +224,28 @@ class Totals(ABC):
     ) -> tuple[FloatArray, FloatArray]:
         """`interval` where f is the first of two sums over the second."""
         return self.interval(value, stderr, quantile, gradient)
+
+
+@dataclass(frozen=True, eq=False)
+class Exact(Totals):
+    """Sums that no sensitive column touches: counted, not estimated."""
+
+    values: FloatArray
+    present: BoolArray
+
+    @classmethod
+    def of(
+        cls, weights: Sequence[tuple[Hashable, Hashable]], moments: Moments, forms: Forms
+    ) -> Exact:
+        """The sums of weights, each with the weight that counts its records."""
+        values, numbers = (
+            np.stack([forms.by_row(moments.total(pair[k])[forms.pair_class]) for pair in weights])
+            for k in (0, 1)
+        )
+        return cls(values, numbers > 0)
+
+    def variance(self, gradient: Sequence[FloatArray | float]) -> FloatArray:
+        return np.zeros(self.values.shape[1])
 
 
 class Estimated(ABC):

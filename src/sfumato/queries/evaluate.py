@@ -143,17 +143,6 @@ def source_of(release: Release, session: Session) -> Source:
 
 
 @dataclass(frozen=True, eq=False)
-class Exact(Totals):
-    """Sums that no sensitive column touches: counted, not estimated."""
-
-    values: FloatArray
-    present: BoolArray
-
-    def variance(self, gradient: Sequence[FloatArray | float]) -> FloatArray:
-        return np.zeros(self.values.shape[1])
-
-
-@dataclass(frozen=True, eq=False)
 class Told:
     """What the engine told of a question: lines, their classes and moments, and the values."""
 
@@ -230,7 +219,7 @@ class Evaluation:
         for place, (aggregate, planned) in enumerate(
             zip(question.aggregates, plan.sums, strict=True)
         ):
-            totals = _totals(planned, moments, forms, cells, estimated)
+            totals = _totals(source, planned, moments, forms, cells, estimated)
             values = totals.values
             if counts is not None and cells is not None:
                 statistics = [cells.statistic(each) for each in planned]
@@ -335,7 +324,7 @@ def _tangent(
 class PartlyExact(Totals):
     """Some statistics are counted, the others estimated: only these scatter."""
 
-    def __init__(self, counted: Exact, estimated: Totals, is_exact: Sequence[bool]) -> None:
+    def __init__(self, counted: Totals, estimated: Totals, is_exact: Sequence[bool]) -> None:
         self._estimated, self._is_exact = estimated, is_exact
         parts = [iter(zip(each.values, each.present, strict=True)) for each in (estimated, counted)]
         rows = [next(parts[exact]) for exact in is_exact]
@@ -370,6 +359,7 @@ class PartlyExact(Totals):
 
 
 def _totals(
+    source: Source,
     planned: Sequence[Planned],
     moments: Moments,
     forms: Forms,
@@ -377,7 +367,9 @@ def _totals(
     estimated: Estimated | None,
 ) -> Totals:
     exact = [each for each in planned if each.is_exact]
-    counted = _counted(exact, moments, forms) if exact else None
+    counted = None
+    if exact:
+        counted = source.counted([each.weight for each in exact], moments, forms)
     if len(exact) == len(planned) and counted is not None:
         return counted
     assert cells is not None
@@ -387,13 +379,6 @@ def _totals(
     if counted is None:
         return found
     return PartlyExact(counted, found, [each.is_exact for each in planned])
-
-
-def _counted(planned: Sequence[Planned], moments: Moments, forms: Forms) -> Exact:
-    by_class = [(moments.total(each.weight), moments.total(each.weight.number)) for each in planned]
-    values = [forms.by_row(value[forms.pair_class]) for value, _ in by_class]
-    numbers = [forms.by_row(number[forms.pair_class]) for _, number in by_class]
-    return Exact(np.stack(values), np.stack(numbers) > 0)
 
 
 def _is_number(kind: pa.DataType) -> bool:

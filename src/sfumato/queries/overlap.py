@@ -54,7 +54,7 @@ class Overlap:
 def overlap(term: Term, release: GeneralizedRelease, session: Session) -> Overlap:
     """How much of each published row satisfies a condition on one quasi column."""
     (name,) = term.quasi
-    asked, matches = release.column(name), release.matches
+    asked, matches = release.column(name), release.spans
     if asked.kind == "categorical":
         return _of_sets(term, asked, release, session)
     low, high = (_numbers(release, part) for part in release.shown_as(asked))
@@ -102,7 +102,7 @@ def _of_sets(term: Term, asked: Column, release: GeneralizedRelease, session: Se
     satisfied = _asked(term, unique, session)
     matched = session.remembered(
         ("matched", asked.name),
-        lambda: MatchedSets(codes, starts - starts[0], len(unique), release.matches),
+        lambda: MatchedSets(codes, starts - starts[0], len(unique), release.spans),
     )
     even = share_of_sets(codes, starts - starts[0], satisfied)
     return Overlap(even, matched.share(satisfied))

@@ -14,15 +14,16 @@ import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
-from sfumato.draws import BoolArray
+from sfumato.columns import Column
+from sfumato.draws import BoolArray, IntArray
 from sfumato.errors import QueryError, WeakPromiseWarning
 from sfumato.operators.base import FloatArray
-from sfumato.operators.estimator import Estimator, sum_by
+from sfumato.operators.estimator import Estimator, Forms, Moments, Totals, sum_by
 from sfumato.operators.inverse import Inverse
-from sfumato.operators.ranges import RangeEstimator, ShareSums
+from sfumato.operators.ranges import RangeEstimator, SharedCounts, ShareSums, misreading
 from sfumato.queries.overlap import Overlap, overlap, stored
 from sfumato.queries.question import Question, Term
-from sfumato.queries.question_plan import QuestionPlan
+from sfumato.queries.question_plan import QuestionPlan, Weight
 from sfumato.queries.sources import ERROR_BARS, ColumnSource, Request, codes_of, estimator_of
 from sfumato.release import GeneralizedRelease
 
@@ -50,11 +51,24 @@ class GeneralizedSource(ColumnSource):
         (domain,) = self.domains(columns)
         return RangeEstimator(len(domain), self._shares)
 
+    def counted(self, weights: Sequence[Weight], moments: Moments, forms: Forms) -> Totals:
+        if self._name == "uniform":
+            return super().counted(weights, moments, forms)
+        return SharedCounts([(e, e.number) for e in weights], moments, forms, self._shares)
+
+    def _stored_codes(self, column: Column) -> IntArray:
+        values = pa.chunked_array([stored(self.release, column.name)])
+        return codes_of(values, self.release.domain(column.name))
+
     def lines(self, plan: QuestionPlan) -> pa.Table:
         """Shares of the records, summed by the value that they show."""
         known: dict[str, Overlap] = {}
         sums: dict[str, FloatArray] = {}
         self._shares: dict[Hashable, ShareSums] = {}
+        (sensitive,) = self.release.sensitive
+        value = self.session.remembered(
+            ("codes", sensitive.name), lambda: self._stored_codes(sensitive)
+        )
         codes = np.zeros(self.release.rows, np.int64)
         shown: dict[str, pa.Array] = {}
         for name, short in plan.shown.items():
@@ -78,12 +92,14 @@ class GeneralizedSource(ColumnSource):
                 certain = certain & (found.even >= 1)
             sums[name] = summed(even if self._name == "uniform" else people)
             if len(weights) == 1:
+                drawn = summed(people * (1 - people))
+                off = misreading(people, even, value, len(self.release.domain(sensitive.name)))
                 self._shares[weights[0]] = ShareSums(
-                    summed(people * (1 - people)), summed(even), summed(certain), summed(even > 0)
+                    drawn, off * drawn, summed(certain), summed(even > 0)
                 )
-        modelled = self._name != "uniform" and plan.shown
-        self.error_bars = ERROR_BARS if modelled or not known else ()
-        if known and not modelled:
+        filled = self._name == "uniform" and known
+        self.error_bars = () if filled else ERROR_BARS
+        if filled:
             warnings.warn(
                 "Ranges and sets are taken as evenly filled: answers about quasi columns have no "
                 "error bar.",

@@ -25,7 +25,7 @@ from sfumato.operators import Decoy, Operator, Parts
 from sfumato.operators.base import FloatArray
 from sfumato.operators.bucket_estimates import FITS
 from sfumato.operators.decoy_estimates import DecoyEstimator
-from sfumato.operators.estimator import Estimator, Moments
+from sfumato.operators.estimator import Estimator, Exact, Forms, Moments, Totals
 from sfumato.operators.inverse import DenseInverse, Inverse
 from sfumato.operators.joint import JointEstimator
 from sfumato.operators.redrawn import RedrawnEstimator
@@ -36,7 +36,7 @@ from sfumato.release import BucketedRelease, PerturbedRelease, Release, Syntheti
 
 if TYPE_CHECKING:
     from sfumato.queries.question import Question
-    from sfumato.queries.question_plan import QuestionPlan
+    from sfumato.queries.question_plan import QuestionPlan, Weight
     from sfumato.queries.session import Session
 
 
@@ -124,6 +124,10 @@ class Source(ABC):
     @abstractmethod
     def estimator(self, columns: Sequence[str], name: str) -> Estimator:
         """The estimator for these columns together."""
+
+    def counted(self, weights: Sequence[Weight], moments: Moments, forms: Forms) -> Totals:
+        """Sums that no sensitive column touches, by row."""
+        return Exact.of([(each, each.number) for each in weights], moments, forms)
 
     def finish(self, question: Question, answer: pa.Table, aggregates: Sequence[str]) -> pa.Table:
         """Look at a whole answer before it is given."""

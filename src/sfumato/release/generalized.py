@@ -29,6 +29,11 @@ class GeneralizedRelease(Release):
         return self._matches
 
     @property
+    def spans(self) -> int:
+        """How many people a record spans, in the mean; older releases tell only the least."""
+        return self._spans
+
+    @property
     def hand(self) -> str:
         """How values were handed out: `shift`, or `paper` for comparison."""
         return self._hand
@@ -126,6 +131,7 @@ class GeneralizedRelease(Release):
 
     def _read_plan(self) -> None:
         self._matches = whole_number(self.plan, "matches", self.where, default=1)
+        self._spans = whole_number(self.plan, "spans", self.where, default=self._matches)
         self._hand = one_of(self.plan, "hand", ("shift", "paper"), self.where)
 
 

@@ -105,13 +105,13 @@ def _ranges(release: GeneralizedRelease, column: Column, *, even: bool) -> Shown
     whole = whole_numbers(column)
     if whole is not None:
         inside = (pairs - whole[0]).astype(np.int64)
-        matched = MatchedRanges(inside[:, 0], inside[:, 1], len(whole), release.matches)
+        matched = MatchedRanges(inside[:, 0], inside[:, 1], len(whole), release.spans)
 
     def fits(condition: Condition) -> FloatArray:
         if whole is None:
             asked = _ends(column.name, condition)
             shares = share_of_intervals(low, high, *asked)
-            return shares if even else share_of_people(low, high, *asked, release.matches)
+            return shares if even else share_of_people(low, high, *asked, release.spans)
         satisfied = condition.holds(pa.array(whole, pa.float64()))
         if not even:
             return np.asarray(matched.share(satisfied)[first])
@@ -146,7 +146,7 @@ def _sets(release: GeneralizedRelease, column: Column, *, even: bool) -> ShownCo
     ends = np.cumsum(sizes)
     place = np.arange(int(sizes.sum())) + np.repeat(starts[first] - ends + sizes, sizes)
     members, bounds = inside[place], np.concatenate([[0], ends])
-    matched = MatchedSets(inside, starts, len(values), release.matches)
+    matched = MatchedSets(inside, starts, len(values), release.spans)
 
     def fits(condition: Condition) -> FloatArray:
         if not even:
