@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
 
 import sfumato as sf
 from sfumato.attacks import Outcome
-from sfumato.cli import app
 from sfumato.errors import UsageError
 
 ROWS = 1_600
@@ -71,11 +70,12 @@ def test_what_cannot_be_run_again_is_one_sentence(people: pa.Table, tmp_path: Pa
         sf.attack(people, tmp_path / "r", attacks="linkage", trace=tmp_path / "t")
 
 
-def test_from_the_command_line(people: pa.Table, tmp_path: Path) -> None:
+def test_from_the_command_line(people: pa.Table, tmp_path: Path, cli: Any) -> None:
     pq.write_table(people, tmp_path / "people.parquet")
     attacked(people, tmp_path, "l-diversity(8)", "ring")
-    named = [str(tmp_path / each) for each in ("people.parquet", "r", "t")]
-    given = ["--attack", "rerun", "--trace", named[2], "--require", "success<=0.2"]
-    told = CliRunner().invoke(app, ["attack", *named[:2], *given])
-    assert told.exit_code == 4, told.output
-    assert "chance among matches" in told.output
+    told = cli(
+        "attack", tmp_path / "people.parquet", tmp_path / "r", "--attack", "rerun",
+        "--trace", tmp_path / "t", "--require", "success<=0.2",
+    )  # fmt: skip
+    assert told.code == 4
+    assert "chance among matches" in told.out
