@@ -140,8 +140,9 @@ class RingPlan(BaselinePlan):
         return [
             "Partitions were merged until their sensitive values were mixed enough, so their shape "
             "depends on sensitive values too: no promise against somebody who reruns the "
-            "algorithm. Who knew who matches whom, which is not published, named the values of 84 to 89 % of "
-            "the people so where l was 10, of 42 to 47 % where l was 5 ('attack --attack rerun')."
+            "algorithm. Who knew who matches whom, which is not published, named the values of 84 "
+            "to 89 % of the people so where l was 10, of 42 to 47 % where l was 5 "
+            "('attack --attack rerun')."
         ]
 
     def check(self) -> None:
