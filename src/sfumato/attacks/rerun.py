@@ -24,6 +24,7 @@ from sfumato.attacks.reruns import Reading
 from sfumato.attacks.views import RangesView
 from sfumato.draws import Draws
 from sfumato.errors import UsageError
+from sfumato.guarantees.words import Known
 from sfumato.release import GeneralizedRelease, Release
 
 READERS: Mapping[str, Reading] = {"ring": ring_weights, "heterogeneous": bucket_weights}
@@ -34,6 +35,10 @@ class Rerun(Attack):
     """Try the tables that the match sets allow, and keep to the one that gives them again."""
 
     name: ClassVar[str] = "rerun"
+    sentence: ClassVar[str] = (
+        "Knows the program and who matches whom, and tries which table would be published like that."
+    )
+    knows: ClassVar[Known] = Known.MATCHES
     kinds: ClassVar[tuple[type[Release], ...]] = (GeneralizedRelease,)
 
     @classmethod
