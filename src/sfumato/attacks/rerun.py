@@ -36,7 +36,7 @@ class Rerun(Attack):
 
     name: ClassVar[str] = "rerun"
     sentence: ClassVar[str] = (
-        "Knows the program and who matches whom, and tries which table would be published like that."
+        "Knows the program and who matches whom, and tries which table would look like that."
     )
     knows: ClassVar[Known] = Known.MATCHES
     kinds: ClassVar[tuple[type[Release], ...]] = (GeneralizedRelease,)
