@@ -5,7 +5,7 @@ publishing added is in what records show, and so in their scores: records that w
 are independent, and S = Σ u·uᵀ over them. Records that were copied count as often as there are
 copies of one. Buckets list fixed values: their scores are split into what follows from the list,
 which scatters as the histogram of all people does, and the rest, which scatters from bucket to
-bucket (methods, section 8).
+bucket (methods, section 11).
 """
 
 from __future__ import annotations
