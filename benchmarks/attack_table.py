@@ -24,7 +24,7 @@ def main() -> None:
         progress=lambda what, share: print(f"{share:4.0%} {what}", file=sys.stderr, flush=True),
     )
     print(report.to_text())
-    print(f"{report.seconds:.0f} seconds")
+    print(f"{report.seconds:.0f} seconds of processor time")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,11 @@
-"""Rerun the papers: one module each, all with the same `run` and the same report.
+"""Rerun the papers: one module each, all with the same parts and the same report.
 
 A module `papers.<module>` offers
-`run(*, quick: bool, data_dir: Path | None, progress: Progress) -> Reproduction`.
+
+- `TITLE`, and `NOTES` that hold for every run;
+- `STEPS`, what is printed and how;
+- `CLAIMS`, what the paper says of it, and `BEYOND`, what the paper does not have;
+- `prepare(*, quick: bool, data_dir: Path | None)`, the data that the steps share, with `notes`.
 """
 
 from __future__ import annotations
@@ -9,15 +13,14 @@ from __future__ import annotations
 import importlib
 import json
 import time
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
+from types import ModuleType
 
 from papers.report_html import report_html
+from papers.steps import Progress, beside_the_paper, check_names, run_steps
 from sfumato.errors import UsageError
 from sfumato.pages.tables import Reproduction
-
-Progress = Callable[[str, float], None]  # what is being done, and the share done so far
 
 # name on the command line -> module, imported only when asked for
 PAPERS: dict[str, str] = {
@@ -30,29 +33,43 @@ PAPERS: dict[str, str] = {
 }
 
 
+def paper(name: str) -> ModuleType:
+    """The module of a paper, by its name on the command line."""
+    if name not in PAPERS:
+        raise UsageError(
+            f"There is no reproduction {name!r}. Choose one of: {', '.join(sorted(PAPERS))}."
+        )
+    return importlib.import_module(f"papers.{PAPERS[name]}")
+
+
 def reproduce(
     name: str,
     *,
     out: Path | None = None,
     quick: bool = False,
+    only: Sequence[str] = (),
     data_dir: Path | None = None,
     progress: Progress | None = None,
 ) -> Reproduction:
     """Rerun a paper; with `out`, write `<name>.json` and `<name>.html` into that folder.
 
-    `data_dir` holds the public data sets, where the user has them; without it generated data
-    stand in, and the notes say so.
+    `only` names tables and figures; without it all are made. `data_dir` holds the public data sets,
+    where the user has them; without it generated data stand in, and the notes say so.
     """
-    if name not in PAPERS:
-        raise UsageError(
-            f"There is no reproduction {name!r}. Choose one of: {', '.join(sorted(PAPERS))}."
-        )
-    module = importlib.import_module(f"papers.{PAPERS[name]}")
-    start = time.perf_counter()
-    result: Reproduction = module.run(
-        quick=quick, data_dir=data_dir, progress=progress or (lambda what, share: None)
+    module = paper(name)
+    check_names(only, module.STEPS)
+    show = progress or (lambda what, share: None)
+    start = time.process_time()
+    show("reading data", 0.0)
+    made = module.prepare(quick=quick, data_dir=data_dir)
+    found = run_steps(module.STEPS, made, only, show)
+    verdicts = beside_the_paper(module.CLAIMS, found)
+    tables = [*found.tables, *([verdicts] if verdicts else [])]
+    show("done", 1.0)
+    seconds = time.process_time() - start
+    result = Reproduction(
+        name, module.TITLE, tables, found.series, (*module.NOTES, *made.notes), seconds
     )
-    result = replace(result, seconds=time.perf_counter() - start)
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
         text = json.dumps(result.to_json(), indent=1, ensure_ascii=False, allow_nan=False)

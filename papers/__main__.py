@@ -22,8 +22,13 @@ def main(
         Path | None, typer.Option(help="Folder for the JSON file and the HTML page with charts.")
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Smaller tables and fewer runs: under a minute.")
+        bool,
+        typer.Option("--quick", help="Smaller tables and fewer runs: under a minute of processor."),
     ] = False,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(help="A table or figure, such as 'Figure 4'; may be given several times."),
+    ] = None,
     data: Annotated[
         Path | None,
         typer.Option(envvar="SFUMATO_DATA", help="Folder with the papers' public data sets."),
@@ -34,17 +39,28 @@ def main(
 ) -> None:
     """Rerun a paper beside its printed figures."""
     report = reproduce(
-        paper, out=out, quick=quick, data_dir=data, progress=_show if sys.stderr.isatty() else None
+        paper,
+        out=out,
+        quick=quick,
+        only=only or (),
+        data_dir=data,
+        progress=_bar if sys.stderr.isatty() else _line,
     )
     if as_json:
         show_json(report.to_json())
         return
     print(report.to_text())
+    print(f"\n{report.seconds:.0f} seconds of processor time.")
     if out is not None:
         print(f"Written: {out / paper}.json and {out / paper}.html", file=sys.stderr)
 
 
-def _show(what: str, share: float) -> None:
+def _line(what: str, share: float) -> None:
+    sys.stderr.write(f"{share:4.0%} {what}\n")
+    sys.stderr.flush()
+
+
+def _bar(what: str, share: float) -> None:
     end = "\r\x1b[K" if share >= 1 else ""
     sys.stderr.write(f"\r\x1b[K{what} {share:4.0%} {'█' * int(30 * share):<30}{end}")
     sys.stderr.flush()

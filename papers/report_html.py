@@ -34,7 +34,7 @@ def report_html(report: Reproduction) -> str:
             f"{escape(series.title)} {escape(series.note)}</figcaption></figure>"
             for series in report.series
         ),
-        f"<p>Made in {report.seconds:.1f} s.</p></body></html>",
+        f"<p>Made in {report.seconds:.1f} seconds of processor time.</p></body></html>",
     ]
     return "\n".join(parts)
 

@@ -2,73 +2,75 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
-from papers import Progress
 from papers.coded import People, coded
 from papers.f_privacy import figures
+from papers.f_privacy.claims import CLAIMS
 from papers.f_privacy.figures import Effort
+from papers.steps import Step
 from sfumato import datasets
-from sfumato.pages.tables import ReportTable, Reproduction, Series
+from sfumato.draws import IntArray
+
+__all__ = ["BEYOND", "CLAIMS", "NOTES", "STEPS", "TITLE", "prepare"]
 
 TITLE = "Inferential or Differential: Privacy Laws Dictate, rerun"
 
 NOTES = (
     "'TwoSize' and 'MultiSize' are the paper's algorithms with exact floors (errata F4, F7, F8, "
     "F11). 'optimal, ours' cuts a linear program over the numbers of buckets and proves its gap; "
-    "'integer program' is the paper's 'Optimal'.",
+    "'integer program' is the paper's 'Optimal' of Figure 4, with any number of sizes.",
     "'Anatomy' ignores the promise, as in the paper: its loss follows from N and l alone (F14).",
     "That TwoSize is 'only slightly' above MultiSize and Optimal depends on the histogram (F13).",
     "Figure 5: plain columns use the paper's estimate, which is drawn towards independence; "
-    "'shrunk' is ours, from the same buckets, which are mixed. 1,000 queries stand for the paper's "
-    "5,000.",
+    "'shrunk' is ours, from the same buckets, which are mixed.",
+)
+
+QUICK = Effort(30, 100_000, (50_000, 100_000), (2, 4), 1.0, (2, 8, 32))
+FULL = Effort(
+    5000, 300_000, (100_000, 200_000, 300_000, 400_000, 500_000), (2, 4, 8, 16, 32, 64), 60.0
 )
 
 
-def run(*, quick: bool, data_dir: Path | None, progress: Progress) -> Reproduction:
-    """Figures 2 to 7; `quick` asks fewer queries and gives the integer programs less time."""
-    if quick:
-        effort = Effort(30, 100_000, (50_000, 100_000), (2,), 1.0, (2, 8, 32))
-    else:
-        effort = Effort(
-            1000, 300_000, (100_000, 200_000, 300_000, 400_000, 500_000), (2, 4, 8, 16, 32), 60.0
-        )
-    progress("reading data", 0.0)
-    tables, notes = _data(data_dir, 20_000 if quick else None)
-    counts = {name: people.counts for name, people in tables.items()}
-    occupations = counts["OCC"]
-    steps: list[Callable[[], figures.Outcome]] = [
-        lambda: figures.distributions(counts),
-        lambda: figures.diversity(counts),
-        lambda: figures.loss_figure(counts, effort),
-        lambda: figures.error_figure(tables, effort),
-        lambda: figures.cardinality_figure(occupations, effort),
-        lambda: figures.values_figure(occupations, effort),
-    ]
-    found: list[ReportTable] = []
-    series: list[Series] = []
-    for number, step in enumerate(steps):
-        progress("rerunning the paper", number / len(steps))
-        more_tables, more_series = step()
-        found += more_tables
-        series += more_series
-    progress("done", 1.0)
-    return Reproduction("f-privacy", TITLE, found, series, (*NOTES, *notes))
+@dataclass(frozen=True, eq=False)
+class Made:
+    """What the figures share."""
+
+    tables: dict[str, People]
+    effort: Effort
+    notes: list[str]
+
+    @property
+    def counts(self) -> dict[str, IntArray]:
+        return {name: people.counts for name, people in self.tables.items()}
 
 
-def _data(data_dir: Path | None, most: int | None) -> tuple[dict[str, People], list[str]]:
+STEPS = (
+    Step(("Figure 2",), lambda made: figures.distributions(made.counts)),
+    Step(("Figure 3",), lambda made: figures.diversity(made.counts)),
+    Step(("Figure 4",), lambda made: figures.loss_figure(made.counts, made.effort)),
+    Step(("Figure 5",), lambda made: figures.error_figure(made.tables, made.effort)),
+    Step(("Figure 6",), lambda made: figures.cardinality_figure(made.counts, made.effort)),
+    Step(("Figure 7",), lambda made: figures.values_figure(made.counts, made.effort)),
+)
+BEYOND: tuple[str, ...] = ()
+
+
+def prepare(*, quick: bool, data_dir: Path | None) -> Made:
+    """OCC and EDU; `quick` asks fewer queries and gives the integer programs less time."""
     path = data_dir / "occ100k.parquet" if data_dir else None
     if path is not None and path.is_file():
         table, note = datasets.read_census(path), "CENSUS with occupation"
     else:
         table, note = datasets.census(100_000, seed=1), "Generated CENSUS-like records"
-    table = table if most is None else table.slice(0, most)
+    table = table.slice(0, 20_000) if quick else table
     people = {
         "OCC": coded(table, "occupation"),
         "EDU": coded(table, "education"),
     }
-    return people, [
+    notes = [
         f"{note}, {table.num_rows:,} records for Figures 2, 3 and 5; their histogram scaled to the "
         "stated sizes for Figures 4, 6 and 7."
     ]
+    return Made(people, QUICK if quick else FULL, notes)

@@ -27,14 +27,15 @@ class Setting:
     parts: tuple[int, ...]
     skews: tuple[float, ...]
     questions: int
+    widths: tuple[int, ...] = (2, 3, 4, 5, 6, 7)
 
     @staticmethod
     def quick() -> Setting:
-        return Setting(800, (2, 5), (1, 3), (400, 800), (32, 64), (0.5, 0.9), 12)
+        return Setting(600, (2, 5), (2, 3), (300, 600), (32, 64), (0.5, 0.9), 12, (2, 7))
 
     @staticmethod
     def full() -> Setting:
-        sizes = (1000, 10_000, 100_000)
+        sizes = (1000, 10_000, 100_000, 500_000)
         skews = (0.5, 0.6, 0.7, 0.8, 0.9)
         return Setting(10_000, (2, 4, 6, 8, 10), (1, 2, 3, 4, 5), sizes, (64, 128, 256), skews, 300)
 

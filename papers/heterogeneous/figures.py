@@ -1,4 +1,4 @@
-"""The series of Figures 2 to 10."""
+"""The series of Figures 2 to 10, but for threshold modes and prefix ranges."""
 
 from __future__ import annotations
 
@@ -83,15 +83,19 @@ def diversity(people: People, setting: Setting) -> list[Series]:
 
 
 def dimensions(people: People, setting: Setting) -> list[Series]:
-    """Figure 3: information loss by the number of quasi columns."""
+    """Figure 3: information loss by the number of quasi columns, on three laws."""
     promise = f"l-diversity({setting.diversities[-1]})"
-    losses, _ = _lines(
-        DIVERSITY,
-        range(2, len(people.quasi) + 1),
-        lambda d: people.table(quasi=int(d)),
-        lambda _: promise,
-    )
-    return [Series("Figure 3(a)", "GCP by quasi columns, CENSUS", "d", "GCP", losses)]
+    made = []
+    for letter, (name, law) in zip("abc", LAWS.items(), strict=True):
+        losses, _ = _lines(
+            DIVERSITY,
+            setting.widths,
+            lambda d, law=law: people.table(quasi=int(d), law=law),  # type: ignore[misc]
+            lambda _: promise,
+        )
+        title = f"GCP by quasi columns, {name}"
+        made.append(Series(f"Figure 3({letter})", title, "d", "GCP", losses))
+    return made
 
 
 def sizes(people: People, setting: Setting) -> list[Series]:
@@ -102,16 +106,18 @@ def sizes(people: People, setting: Setting) -> list[Series]:
         blocked, setting.sizes, lambda n: people.table(rows=int(n)), lambda _: promise
     )
     largest = people.table(rows=max(setting.sizes))
-    parted: list[Point] = []
-    waited: list[Point] = []
-    for part in setting.parts:
-        found = measured(largest, promise, f"heterogeneous(block={part}, sweeps=0, cut=none)")
-        if found is not None:
-            parted.append((part, found[0]))
-            waited.append((part, found[1]))
+    parted: dict[str, list[Point]] = {name: [] for name in MATCHING}
+    waited: dict[str, list[Point]] = {name: [] for name in MATCHING}
+    for name, match in zip(MATCHING, ("hungarian", "sort-greedy", "greedy"), strict=True):
+        for part in setting.parts:
+            way = f"heterogeneous(match={match}, block={part}, sweeps=0, cut=none)"
+            found = measured(largest, promise, way)
+            if found is not None:
+                parted[name].append((part, found[0]))
+                waited[name].append((part, found[1]))
     some = tuple(size for size in setting.sizes if size <= people.rows)
     likely, likely_times = _lines(
-        {"HG": LIKENESS["HG"], "BuReL": LIKENESS["BuReL"]},
+        LIKENESS,
         some,
         lambda n: people.table(rows=int(n)),
         lambda _: f"beta-likeness({USUAL_BETA})",
@@ -119,8 +125,8 @@ def sizes(people: People, setting: Setting) -> list[Series]:
     return [
         Series("Figure 4(a)", "GCP by records, l-diversity", "records", "GCP", losses),
         Series("Figure 5(a)", "Seconds by records, l-diversity", "records", "seconds", times),
-        Series("Figure 4(b)", "GCP by block", "rows matched at once", "GCP", {"HG": parted}),
-        Series("Figure 5(b)", "Seconds by block", "rows matched at once", "s", {"HG": waited}),
+        Series("Figure 4(b)", "GCP by block", "rows matched at once", "GCP", parted),
+        Series("Figure 5(b)", "Seconds by block", "rows matched at once", "s", waited),
         Series("Figure 7(a)", "GCP by records, beta-likeness", "records", "GCP", likely),
         Series("Figure 7(b)", "Seconds by records, beta", "records", "seconds", likely_times),
     ]
@@ -132,7 +138,7 @@ def likeness(people: People, setting: Setting) -> list[Series]:
     for letter, (name, law) in zip("abc", LAWS.items(), strict=True):
         table = people.table(law=law)
         losses, _ = _lines(
-            {"HG": LIKENESS["HG"], "GR": LIKENESS["GR"], "BuReL": LIKENESS["BuReL"]},
+            LIKENESS,
             setting.likenesses,
             _always(table),
             lambda x: f"beta-likeness({int(x)})",
@@ -148,7 +154,7 @@ def skew(people: People, setting: Setting) -> list[Series]:
         DIVERSITY, setting.skews, lambda s: people.table(law=f"zipf({s})"), lambda _: promise
     )
     likely, _ = _lines(
-        {"HG": LIKENESS["HG"], "BuReL": LIKENESS["BuReL"]},
+        LIKENESS,
         setting.skews,
         lambda s: people.table(law=f"zipf({s})"),
         lambda _: f"beta-likeness({USUAL_BETA})",
@@ -162,7 +168,7 @@ def skew(people: People, setting: Setting) -> list[Series]:
 
 def queries(name: str, data: str, people: People, setting: Setting) -> list[Series]:
     """Figures 8 and 9: median relative error by beta, by columns and by selectivity."""
-    ways = {"HG": LIKENESS["HG"], "BuReL": LIKENESS["BuReL"], "optimal buckets": "optimal"}
+    ways = {**MATCHING, "BuReL": LIKENESS["BuReL"], "optimal buckets": "optimal"}
     table = people.table()
     widths: Sequence[int] = range(1, min(len(people.quasi), 6) + 1)
     shares: Sequence[float] = (0.05, 0.1, 0.15, 0.2, 0.25)
@@ -195,16 +201,46 @@ def queries(name: str, data: str, people: People, setting: Setting) -> list[Seri
     ]
 
 
-def wide_likeness(people: People, setting: Setting) -> list[Series]:
-    """Figure 10(a): the error up to betas at which l-diversity serves (Theorem 4)."""
-    betas = (1, 10, 50) if setting.rows < 5000 else (1, 3, 10, 30, 50, 100)
-    found: list[Point] = []
-    for beta in betas:
-        promise = f"beta-likeness({beta})"
-        way = LIKENESS["HG"]
+def wide_likeness(people: People, insured: People, setting: Setting) -> list[Series]:
+    """Figure 10(a, b): the error up to betas at which l-diversity serves (Theorem 4)."""
+    betas = (2, 10, 50) if setting.rows < 5000 else (1, 3, 10, 30, 50, 100)
+    made = []
+    for letter, name, records in (("a", "CENSUS", people), ("b", "COIL", insured)):
+        ways = {"HG": LIKENESS["HG"], "BuReL": LIKENESS["BuReL"]}
+        lines: dict[str, list[Point]] = {way: [] for way in ways}
+        for beta in betas:
+            errors = median_errors(
+                records.table(),
+                f"beta-likeness({beta})",
+                list(ways.values()),
+                count=setting.questions,
+                selectivity=0.1,
+            )
+            for way, text in ways.items():
+                lines[way].append((beta, errors[text]))
+        title = f"Median relative error by a wide range of beta, {name}"
+        made.append(Series(f"Figure 10({letter})", title, "beta", "error", lines))
+    return made
+
+
+PREFIX_COLUMNS = ("age", "gender", "education", "marital", "race")
+
+
+def prefixes(people: People, setting: Setting) -> list[Series]:
+    """Figure 10(c): education up to some level, single values of the other columns."""
+    some = People(people.records, PREFIX_COLUMNS, people.sensitive, people.rows)
+    ways = {"HG": LIKENESS["HG"], "BuReL": LIKENESS["BuReL"], "optimal buckets": "optimal"}
+    lines: dict[str, list[Point]] = {way: [] for way in ways}
+    for beta in setting.likenesses:
         errors = median_errors(
-            people.table(), promise, [way], count=setting.questions, selectivity=0.1
+            some.table(),
+            f"beta-likeness({beta})",
+            list(ways.values()),
+            count=setting.questions,
+            columns=3,
+            kind="prefixes",
         )
-        found.append((beta, errors[way]))
-    title = "Median relative error by a wide range of beta"
-    return [Series("Figure 10(a)", title, "beta", "error", {"HG": found})]
+        for way, text in ways.items():
+            lines[way].append((beta, errors[text]))
+    title = "Median relative error of prefix ranges, CENSUS, by beta"
+    return [Series("Figure 10(c)", title, "beta", "error", lines)]

@@ -1,8 +1,7 @@
-"""Chapter 4: uniform and partitioned perturbation (Tables 1, 3 to 6; Figures 17 to 20)."""
+"""Chapter 4: uniform and partitioned perturbation (Tables 1, 3 to 6; Figures 17 to 19)."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -22,6 +21,7 @@ from papers.perturbation.data import (
     shown_symbols,
     zipf,
 )
+from papers.steps import Outcome
 from sfumato.draws import Draws, IntArray
 from sfumato.guarantees import RhoPrivacy
 from sfumato.mechanisms.partitioned import PartitionedPerturbation, PartitionedPlan, cut_table
@@ -33,7 +33,6 @@ from sfumato.pages.tables import Cell, ReportTable, Series
 from sfumato.profile import Histogram
 from sfumato.workloads import Conjunctions, random_conjunctions
 
-Outcome = tuple[list[ReportTable], list[Series]]
 SELECTIVITIES = (0.001, 0.005, 0.01)
 ZIPF_PROMISE = RhoPrivacy(Fraction(1, 13), Fraction(1, 6))
 
@@ -335,23 +334,3 @@ def education_queries(data: Microdata, sizes: Sequence[int], setting: Setting) -
     by_size = [(float(size), size, 10) for size in sizes]
     series = _query_series(data, setting, "Figure 19", by_l, "L", rho1)
     return [], series + _query_series(data, setting, "Figure 19", by_size, "|T|", rho1)
-
-
-def runtimes(data: Microdata, sizes: Sequence[int], setting: Setting) -> Outcome:
-    """Figure 20."""
-    lines: dict[str, list[tuple[float, float]]] = {}
-    for size in sizes:
-        some = data.first(size)
-        table, asked = profile(some.histogram), promise(some.histogram, 6)
-        for name, mechanism in (
-            ("partitioned", PartitionedPerturbation()),
-            ("uniform", UniformPerturbation()),
-        ):
-            began = time.perf_counter()
-            shown_symbols(mechanism.plan(table, asked, DRAWS), some, DRAWS.child(name))
-            lines.setdefault(name, []).append((size, time.perf_counter() - began))
-        began = time.perf_counter()
-        anatomy(some, 6, DRAWS)
-        lines.setdefault("Anatomy", []).append((size, time.perf_counter() - began))
-    title = "Run time by |T|, OCC, planning and drawing, without files."
-    return [], [Series("Figure 20", title, "|T|", "seconds", lines)]

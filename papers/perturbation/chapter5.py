@@ -1,8 +1,7 @@
-"""Chapter 5: fine-grain perturbation (Tables 8 to 10; Figures 24 to 30)."""
+"""Chapter 5: fine-grain perturbation (Tables 8 to 10; Figures 24 to 28)."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -16,6 +15,7 @@ from papers.perturbation.data import (
     reconstructions,
     zipf,
 )
+from papers.steps import Outcome
 from sfumato.draws import IntArray
 from sfumato.guarantees import FineRhoPrivacy
 from sfumato.mechanisms.fine_grain import best_for_counts
@@ -24,7 +24,6 @@ from sfumato.operators import FineGrain, General
 from sfumato.operators.base import DYADIC, FloatArray, Operator
 from sfumato.pages.tables import Cell, ReportTable, Series
 
-Outcome = tuple[list[ReportTable], list[Series]]
 SELECTIVITIES = (0.001, 0.005, 0.01)
 METHODS = ("thesis", "p_min", "counts", "uniform")
 
@@ -205,30 +204,3 @@ def zipf_utility(setting: Setting) -> Outcome:
     series = _utility_series("Figure 27", "ZIP by m, theta = 30", "m", by_m, setting.runs)
     skewed = _utility_series("Figure 28", "ZIP by skewness, m = 20", "lambda", by_skew, 1)
     return [tenth], [*series, skewed[0]]
-
-
-def runtimes(data: Microdata, sizes: Sequence[int]) -> Outcome:
-    """Figures 29 and 30: planning alone, which is what the thesis's linear program takes."""
-    by_size: dict[str, list[tuple[float, float]]] = {"fine-grain": [], "uniform": []}
-    for size in sizes:
-        _time(data.first(size).histogram.counts, 20, size, by_size)
-    by_m: dict[str, list[tuple[float, float]]] = {"fine-grain": [], "uniform": []}
-    for m in (20, 50, 200, 1000, 5000, 15_000):
-        _time(zipf(m, 1.0, rows=3_000_000), 30, m, by_m)
-    return [], [
-        Series("Figure 29", "Planning time by |T|, OCC.", "|T|", "seconds", by_size),
-        Series("Figure 30", "Planning time by m, ZIP, theta = 30.", "m", "seconds", by_m),
-    ]
-
-
-def _time(
-    counts: IntArray, theta: int, x: float, lines: dict[str, list[tuple[float, float]]]
-) -> None:
-    table = histogram(counts)
-    began = time.perf_counter()
-    gammas = FineRhoPrivacy(theta=Fraction(theta)).odds_limits(table)
-    uniform = uniform_retention(gammas)
-    lines["uniform"].append((x, time.perf_counter() - began))
-    top = best_top(as_floats(gammas), counts / counts.sum(), float(uniform / 4))
-    drawable(gammas, top, uniform / 4)
-    lines["fine-grain"].append((x, time.perf_counter() - began))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
-from papers import Progress
 from papers.reconstruction import figures, ratios
+from papers.reconstruction.claims import CLAIMS
 from papers.reconstruction.data import Study, adult, census, census_sizes
-from sfumato.pages.tables import ReportTable, Reproduction, Series
+from papers.steps import Outcome, Step
+
+__all__ = ["BEYOND", "CLAIMS", "NOTES", "STEPS", "TITLE", "prepare"]
 
 TITLE = "Reconstruction Privacy: Enabling Statistical Learning, rerun"
 
@@ -26,30 +29,61 @@ NOTES = (
 )
 
 
-def run(*, quick: bool, data_dir: Path | None, progress: Progress) -> Reproduction:
-    """All tables and figures; `quick` asks fewer queries, of fewer releases and parameters."""
-    effort = figures.Effort(queries=200, runs=2) if quick else figures.Effort(queries=5000, runs=10)
-    progress("reading data", 0.0)
+@dataclass(frozen=True, eq=False)
+class Made:
+    """What the figures share."""
+
+    adult: Study
+    census: Study
+    sizes: tuple[int, ...]
+    effort: figures.Effort
+    notes: list[str]
+
+
+def _by_parameters(study: Study, first: str, second: str, effort: figures.Effort) -> Outcome:
+    series, summary = figures.violations_and_errors(study, first, second, effort)
+    return [summary], series
+
+
+def _prints(name: str, first: str, second: str) -> tuple[str, ...]:
+    letters = [f"{figure}, {letter}" for figure in (first, second) for letter in "pλδ"]
+    return (f"{name}, defaults", *letters)
+
+
+STEPS = (
+    Step(("Table 1",), lambda made: ([ratios.table_1()], [])),
+    Step(("Table 2",), lambda made: ([ratios.table_2()], [])),
+    Step(
+        ("Table 4",),
+        lambda made: ([figures.merging(made.adult, "Table 4", figures.PRINTED_ADULT)], []),
+    ),
+    Step(
+        ("Table 5",),
+        lambda made: ([figures.merging(made.census, "Table 5", figures.PRINTED_CENSUS)], []),
+    ),
+    Step(("Figure 1, ADULT", "Figure 1, CENSUS"), lambda made: ([], figures.limits())),
+    Step(
+        _prints("ADULT", "Figure 2", "Figure 3"),
+        lambda made: _by_parameters(made.adult, "Figure 2", "Figure 3", made.effort),
+    ),
+    Step(
+        _prints("CENSUS", "Figure 4", "Figure 5"),
+        lambda made: _by_parameters(made.census, "Figure 4", "Figure 5", made.effort),
+    ),
+    Step(
+        ("Figure 4, |D|", "Figure 5, |D|"),
+        lambda made: ([], figures.by_size(census_sizes(made.sizes), made.effort)),
+    ),
+)
+BEYOND: tuple[str, ...] = ()
+
+
+def prepare(*, quick: bool, data_dir: Path | None) -> Made:
+    """ADULT and CENSUS; `quick` asks fewer queries, of fewer releases and parameters."""
     small, adult_note = adult(data_dir)
     large, census_note = census(data_dir, 60_000 if quick else 300_000)
-    tables: list[ReportTable] = [
-        ratios.table_1(),
-        ratios.table_2(),
-        figures.merging(small, "Table 4", figures.PRINTED_ADULT),
-        figures.merging(large, "Table 5", figures.PRINTED_CENSUS),
-    ]
-    series: list[Series] = figures.limits()
-    progress("ADULT", 0.1)
-    lines, summary = figures.violations_and_errors(small, "Figure 2", "Figure 3", effort)
-    series += lines
-    tables.append(summary)
-    progress("CENSUS", 0.4)
-    lines, summary = figures.violations_and_errors(large, "Figure 4", "Figure 5", effort)
-    series += lines
-    tables.append(summary)
-    progress("sizes", 0.8)
-    sizes = (20_000, 60_000) if quick else (100_000, 200_000, 300_000, 400_000, 500_000)
-    studies: list[Study] = census_sizes(sizes)
-    series += figures.by_size(studies, effort)
-    progress("done", 1.0)
-    return Reproduction("reconstruction", TITLE, tables, series, (*NOTES, adult_note, census_note))
+    notes = [adult_note, census_note]
+    if quick:
+        return Made(small, large, (20_000, 60_000), figures.Effort(200, 2), notes)
+    sizes = (100_000, 200_000, 300_000, 400_000, 500_000)
+    return Made(small, large, sizes, figures.Effort(5000, 10), notes)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from papers.coded import People
+from sfumato.attacks.laplace import laplace_noise
 from sfumato.draws import BoolArray, Draws, IntArray, Positions
 from sfumato.engines.stream import ranks_in_value
 from sfumato.guarantees.small_sum import SmallSum
@@ -33,12 +34,30 @@ class Pool:
     sizes: IntArray  # n_A by condition
     truth: IntArray  # by (condition, value)
     small: tuple[IntArray, IntArray]  # pairs with a true count of 1 to 10 (errata S14)
-    large: tuple[IntArray, IntArray]  # pairs with at least 0.5 % of the records, below 5 %
+    large: tuple[IntArray, IntArray]  # pairs with at least 0.5 % of the records, below 5 %, say
 
     @staticmethod
     def of(people: People, conditions: int, most: int, draws: Draws) -> Pool:
         """Random conjunctions of up to 3 quasi columns (Section 6.1), `most` queries of each."""
         drawn = random_conjunctions(people.quasi, conditions, draws)
+        return Pool.over(people, drawn, most, draws, (0.005, 0.05))
+
+    @staticmethod
+    def wide(people: People, conditions: int, most: int, draws: Draws) -> Pool:
+        """With every single value of a column, and everybody: counts of 1 to 9 % (Figure 11)."""
+        drawn = random_conjunctions(people.quasi, conditions, draws)
+        single = tuple(
+            np.flatnonzero(codes == value)
+            for codes in people.quasi.values()
+            for value in range(int(codes.max()) + 1)
+        )
+        every = Conjunctions((np.arange(people.rows), *single, *drawn.rows))
+        return Pool.over(people, every, most, draws, (0.01, 0.09))
+
+    @staticmethod
+    def over(
+        people: People, drawn: Conjunctions, most: int, draws: Draws, large: tuple[float, float]
+    ) -> Pool:
         truth = drawn.counts(people.sensitive, people.values)
         sizes = np.array([len(rows) for rows in drawn.rows], np.int64)
 
@@ -47,13 +66,13 @@ class Pool:
             taken = draws.order(purpose, len(condition))[:most]
             return condition[taken], value[taken]
 
-        least, most_large = 0.005 * people.rows, 0.05 * people.rows
+        low, high = (share * people.rows for share in large)
         return Pool(
             drawn,
             sizes,
             truth,
             some((truth >= 1) & (truth <= 10), "small"),
-            some((truth >= least) & (truth < most_large), "large"),
+            some((truth >= low) & (truth < high), "large"),
         )
 
 
@@ -135,13 +154,6 @@ def resampled(pool: Pool, people: People, draws: Draws) -> FloatArray:
     return pool.conditions.counts(codes, people.values).astype(np.float64)
 
 
-def laplace(truth: IntArray, epsilon: float) -> FloatArray | None:
-    """True counts with Laplace noise of scale 1/ε from opendp; None where that is not installed."""
-    try:
-        import opendp.prelude as dp  # type: ignore[import-not-found]
-    except ImportError:
-        return None
-    dp.enable_features("contrib")
-    space = dp.vector_domain(dp.atom_domain(T=int)), dp.l1_distance(T=int)
-    noisy = dp.m.make_laplace(*space, scale=1 / epsilon)
-    return np.array(noisy([int(count) for count in truth]), np.float64)
+def laplace(truth: IntArray, epsilon: float, draws: Draws) -> FloatArray:
+    """True counts with Laplace noise of scale 1/ε."""
+    return truth + laplace_noise(1 / epsilon, len(truth), draws, f"laplace {epsilon}")

@@ -72,11 +72,7 @@ def test_figure_11_in_small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(figure_11, "METHODS", methods)
     table = datasets.census(400, seed=2).select([*figure_11.QUASI, figure_11.SENSITIVE])
     skipped: list[str] = []
-    points = list(
-        figure_11.measure(
-            table, (3,), fresh_at=3, progress=lambda what, share: None, skipped=skipped
-        )
-    )
+    points = list(figure_11.measure(table, (3,), fresh_at=3, skipped=skipped))
     assert [point.method for point in points] == [
         "raw table",
         "uniform",

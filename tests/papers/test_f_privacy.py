@@ -11,6 +11,7 @@ from papers.f_privacy import figures
 from papers.f_privacy.figures import Effort, limits_of, scaled
 from papers.f_privacy.pruning import sequential_two_size
 from papers.f_privacy.queries import CountQueries
+from sfumato.mechanisms.buckets.optimal import integer_program
 from sfumato.mechanisms.buckets.settings import loss
 from sfumato.mechanisms.buckets.two_size import best_two_size
 
@@ -51,10 +52,18 @@ def test_figures_hold_the_papers_order(people):
     assert diversities == sorted(diversities, reverse=True)
     tables, _ = figures.error_figure({"OCC": people}, EFFORT)
     assert len(tables[0].rows) == 2
-    tables, _ = figures.cardinality_figure(people.counts, EFFORT)
-    assert [row[0] for row in tables[0].rows] == [1_000, 2_000]
-    tables, _ = figures.values_figure(people.counts, EFFORT)
-    assert tables[0].rows[0][0] == 48
+    tables, _ = figures.cardinality_figure(counts, EFFORT)
+    assert [row[:2] for row in tables[0].rows] == [("OCC", 1_000), ("OCC", 2_000)]
+    tables, _ = figures.values_figure(counts, EFFORT)
+    assert tables[0].rows[0][1] == 48
+
+
+def test_the_program_with_two_sizes_is_the_two_size_search() -> None:
+    counts = np.random.default_rng(1).multinomial(300, [1 / 6] * 6)
+    limits = limits_of(counts, 4)
+    found = integer_program(counts, limits, 12, 20.0, most_sizes=2)
+    assert len(found) <= 2
+    assert loss(found) == loss(best_two_size(counts, limits, 12))
 
 
 def test_queries_have_answers(people):

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from papers.heterogeneous import examples, figures
+from papers.heterogeneous.algorithms import diversity_fill
 from papers.heterogeneous.data import Setting, census
+from papers.heterogeneous.thresholds import distant
+from sfumato.draws import Draws
 
 
 def test_worked_tables_agree_with_the_paper() -> None:
@@ -33,3 +38,16 @@ def test_a_small_rerun_of_figure_2() -> None:
         for name in ("HG", "SG", "GR"):
             points = dict(each.lines[name])
             assert 0 < points[2] < points[4] < 1
+
+
+def test_threshold_mode_fills_the_same_buckets_with_distant_people() -> None:
+    """Buckets by the quasi value: split values go to the bucket of the other one."""
+    codes = np.repeat(np.arange(3), [4, 4, 4])
+    place = np.array([0.0] * 4 + [1.0] * 4 + [0.0, 1.0, 0.0, 1.0])[:, None]
+    filled = diversity_fill(np.bincount(codes), 2)
+    records = distant(filled, codes, place, Draws.from_seed(1))
+    assert np.array_equal(np.sort(records.ravel()), np.arange(12))
+    assert records.shape == (2, 6)
+    low, high = (set(place[bucket, 0][codes[bucket] == 2]) for bucket in records)
+    assert low == {1.0}
+    assert high == {0.0}

@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -211,15 +212,19 @@ def _best_in_box(
 
 
 def integer_program(
-    counts: IntArray, limits: Limits, max_size: int, seconds: float = 60.0
+    counts: IntArray,
+    limits: Limits,
+    max_size: int,
+    seconds: float = 60.0,
+    most_sizes: int | None = None,
 ) -> Setting | None:
     """The reference: the whole integer program at once, with one variable per value and size.
 
-    For small inputs only ("Optimal" in the paper's Section 7); None where it finds nothing in
-    `seconds`.
+    For small inputs only ("Optimal" in the paper's Section 7.2; with `most_sizes` = 2 that of its
+    Section 7.3); None where it finds nothing in `seconds`.
     """
     from scipy.optimize import Bounds, LinearConstraint, milp
-    from scipy.sparse import csr_array, eye_array, hstack, kron, vstack
+    from scipy.sparse import csr_array, diags_array, eye_array, hstack, kron, vstack
 
     sizes = limits.usable_sizes(counts, max_size)
     if not len(sizes):
@@ -240,14 +245,29 @@ def integer_program(
     )
     placed = hstack([csr_array((values, parts)), kron(np.ones((1, parts)), eye_array(values))])
     exact = np.concatenate([np.zeros(parts), counts.astype(np.float64)])
+    most = int(counts.sum()) // sizes.astype(np.float64)  # buckets of each size
+    opened = hstack([eye_array(parts), csr_array((parts, parts * values)), -diags_array(most)])
+    flags = parts if most_sizes is not None else 0  # by size: whether it has buckets
+
+    def wide(matrix: Any) -> Any:
+        return csr_array(hstack([matrix, csr_array((matrix.shape[0], flags))]))
+
+    constraints = [
+        LinearConstraint(wide(within), -np.inf, 0),
+        LinearConstraint(wide(vstack([filled, placed])), exact, exact),
+    ]
+    if most_sizes is not None:
+        every = np.repeat([0.0, 1.0], [parts * (1 + values), parts])
+        constraints += [
+            LinearConstraint(csr_array(opened), -np.inf, 0),
+            LinearConstraint(every, 0, most_sizes),
+        ]
+    lengths = [parts, parts * values, flags]
     result = milp(
-        np.concatenate([(sizes - 1.0) ** 2, np.zeros(parts * values)]),
-        constraints=[
-            LinearConstraint(csr_array(within), -np.inf, 0),
-            LinearConstraint(csr_array(vstack([filled, placed])), exact, exact),
-        ],
-        integrality=np.repeat([1, 0], [parts, parts * values]),
-        bounds=Bounds(0, np.inf),
+        np.concatenate([(sizes - 1.0) ** 2, np.zeros(sum(lengths[1:]))]),
+        constraints=constraints,
+        integrality=np.repeat([1, 0, 1], lengths),
+        bounds=Bounds(0, np.repeat([np.inf, np.inf, 1], lengths)),
         options={"time_limit": seconds, "mip_rel_gap": 0.0},
     )
     if result.x is None:
