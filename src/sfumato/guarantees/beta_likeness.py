@@ -12,7 +12,7 @@ from sfumato.guarantees.base import Ceilings
 from sfumato.guarantees.ceilings import BUCKETS, CeilingGuarantee
 from sfumato.guarantees.ladders import COARSE, factors, unlimited
 from sfumato.guarantees.open_values import OpenValues
-from sfumato.guarantees.words import Extremes, Parameter, Reach, rarest_share
+from sfumato.guarantees.words import Extremes, Parameter, Reach, amount, rarest_share
 from sfumato.profile import Histogram
 from sfumato.textform import decimal_text, rational
 
@@ -62,7 +62,7 @@ class BetaLikeness(CeilingGuarantee):
         return [min(Fraction(1), (1 + self.beta) * share) for share in histogram.shares]
 
     def statement(self, histogram: Histogram) -> str:
-        most = f"at most {float(1 + self.beta):.4g} times its share in the table"
+        most = f"at most {amount(1 + self.beta)} times its share in the table"
         return (
             f"{self.about_chances(histogram, most)}. Values whose share makes that 1 or more are "
             f"not limited.{self.open_text()}"
@@ -75,7 +75,8 @@ class BetaLikeness(CeilingGuarantee):
     def reach(cls, histograms: Sequence[Histogram]) -> Reach:
         found = Extremes.of(histograms)
         limit = f"Any beta above 0. {found.left_open('beta', 1 / found.largest - 1)}"
-        return Reach(True, limit, str(cls.usual()))
+        ends = {"beta": (0.01, float(1 / found.rarest - 1))}
+        return Reach(True, limit, str(cls.usual()), ends)
 
     @classmethod
     def ladder(cls, histogram: Histogram, ceilings: Ceilings) -> list[Self]:

@@ -23,7 +23,7 @@ from sfumato.guarantees.limit_rows import (
     read_limit_rows,
 )
 from sfumato.guarantees.open_values import OpenValues
-from sfumato.guarantees.words import Extremes, Parameter, Reach, fraction
+from sfumato.guarantees.words import Extremes, Parameter, Reach, amount, fraction
 from sfumato.profile import Histogram
 from sfumato.textform import decimal_text, rational
 
@@ -190,7 +190,7 @@ class FPrivacy(CeilingGuarantee):
 
     def statement(self, histogram: Histogram) -> str:
         if self.theta is not None:
-            most = f"at most {float(self.theta):.4g} times its share in the table" + (
+            most = f"at most {amount(self.theta)} times its share in the table" + (
                 f" plus {chance(self.floor)}" if self.floor else ""
             )
             named = ""
@@ -222,7 +222,7 @@ class FPrivacy(CeilingGuarantee):
     def reach(cls, histograms: Sequence[Histogram]) -> Reach:
         found = Extremes.of(histograms)
         limit = f"theta from 1 up. {found.left_open('theta', 1 / found.largest)}"
-        return Reach(True, limit, str(cls.usual()))
+        return Reach(True, limit, str(cls.usual()), {"theta": (1.0, float(1 / found.rarest))})
 
     @classmethod
     def ladder(cls, histogram: Histogram, ceilings: Ceilings) -> list[Self]:

@@ -14,7 +14,7 @@ from sfumato.guarantees.fine_limits import Limit, Limits
 from sfumato.guarantees.ladders import factors, just_above, largest_other, up_to_one
 from sfumato.guarantees.limit_rows import EVERY_OTHER, file_as_limits, label
 from sfumato.guarantees.odds import OddsGuarantee
-from sfumato.guarantees.words import Extremes, Parameter, Reach, rarest_share
+from sfumato.guarantees.words import Extremes, Parameter, Reach, amount, rarest_share
 from sfumato.profile import Histogram
 from sfumato.textform import decimal_text, rational
 
@@ -170,7 +170,7 @@ class FineRhoPrivacy(OddsGuarantee):
             return (
                 f"Column {histogram.column!r}: whoever believes, from anything but a person's own "
                 "record, that the person has some value with a chance of at most that value's "
-                f"share in the table still gives it at most {float(self.theta):.4g} times that "
+                f"share in the table still gives it at most {amount(self.theta)} times that "
                 "share after seeing that record. Where that is 1 or more, nothing is promised."
             )
         rows = list(zip(histogram.values, self.limits.for_domain(histogram), strict=True))
@@ -214,9 +214,10 @@ class FineRhoPrivacy(OddsGuarantee):
         usual = min(Fraction(cls.parameters[0].default), half)
         return Reach(
             True,
-            f"theta above 1 and below {float(most):.4g}: beyond, nobody is protected. Nothing is "
+            f"theta above 1 and below {amount(most)}: beyond, nobody is protected. Nothing is "
             "promised about values with a share of 1/theta or more.",
             str(cls(theta=usual)),
+            {"theta": (1.0, float(most))},
         )
 
     @classmethod

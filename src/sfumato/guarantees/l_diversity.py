@@ -31,21 +31,21 @@ class LDiversity(CeilingGuarantee):
     open: OpenValues | None = None
 
     name: ClassVar[str] = "l-diversity"
-    title: ClassVar[str] = "No value likelier than 1 in l"
+    title: ClassVar[str] = "No value likelier than 1 in ℓ"
     sentence: ClassVar[str] = (
         "Whoever knows somebody's public columns gives each sensitive value of that person a "
-        "chance of at most 1 in l."
+        "chance of at most 1 in ℓ."
     )
     parameters: ClassVar[tuple[Parameter, ...]] = (
         Parameter(
             "l",
-            "l: one in how many",
+            "ℓ: one in how many",
             "integer",
             "3",
             2,
             50,
-            "A smaller l protects less; counts become more accurate.",
-            "A larger l protects more; counts become less accurate, and a very common value may "
+            "A smaller ℓ protects less; counts become more accurate.",
+            "A larger ℓ protects more; counts become less accurate, and a very common value may "
             "make it impossible.",
         ),
     )

@@ -82,4 +82,5 @@ def reach_by_commonest(cls: type[Guarantee], histograms: Sequence[Histogram]) ->
         return Reach(False, f"{has}: more than half have the same value.")
     usual = min(int(parameter.default), most)
     kept = cls.from_arguments([], {parameter.name: str(usual)})
-    return Reach(True, f"{parameter.name} up to {most:,}: {has}.", str(kept))
+    ends = {parameter.name: (2.0, float(most))}
+    return Reach(True, f"{parameter.name} up to {most:,}: {has}.", str(kept), ends)

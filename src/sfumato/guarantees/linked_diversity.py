@@ -33,10 +33,10 @@ class LinkedDiversity(Guarantee):
     share: Fraction = Fraction(99, 100)
 
     name: ClassVar[str] = "linked-diversity"
-    title: ClassVar[str] = "No value likelier than 1 in l, links known, for most people"
+    title: ClassVar[str] = "No value likelier than 1 in ℓ, links known, for most people"
     sentence: ClassVar[str] = (
         "Whoever knows how the columns hang together, as a named model has it, gives each "
-        "sensitive value of a person a chance of at most 1 in l, for all but few people."
+        "sensitive value of a person a chance of at most 1 in ℓ, for all but few people."
     )
     parameters: ClassVar[tuple[Parameter, ...]] = (
         Parameter(

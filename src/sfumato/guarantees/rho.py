@@ -182,6 +182,7 @@ class RhoPrivacy(OddsGuarantee):
             f"{float(before):.3g} on, every value is covered; the commonest, {found.commonest}, "
             f"has {found.percent} of the records.",
             str(cls(before, after)),
+            {"rho1": (float(found.rarest), 1.0)},
         )
 
     @classmethod

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from enum import Enum
 from fractions import Fraction
 from typing import Any, Literal
@@ -104,6 +104,8 @@ class Reach:
     allowed: bool
     limit: str
     example: str | None = None
+    # by parameter, where these histograms end: beyond, nothing can be kept or nobody is protected
+    ends: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -135,9 +137,19 @@ class Extremes:
     def left_open(self, name: str, number: Fraction) -> str:
         """From which number on the commonest value has no limit, in a sentence."""
         return (
-            f"From {name} = {float(number):.3g} on, nothing is promised about {self.commonest}, "
+            f"From {name} = {amount(number, 3)} on, nothing is promised about {self.commonest}, "
             f"which {self.percent} of the records have."
         )
+
+
+def amount(number: Fraction | float, digits: int = 4) -> str:
+    """A number as people read it: large ones in full, never with a power of ten.
+
+    >>> amount(101766.4), amount(Fraction(1, 3)), amount(2.5, 2)
+    ('101,766', '0.3333', '2.5')
+    """
+    value = float(number)
+    return f"{value:,.0f}" if abs(value) >= 10**digits else f"{value:.{digits}g}"
 
 
 def rarest_share(histogram: Histogram) -> Fraction:

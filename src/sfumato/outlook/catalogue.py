@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from sfumato.errors import SfumatoError
 from sfumato.guarantees import GUARANTEES, Guarantee, Reach, parse_guarantee
+from sfumato.limits import memory_allowed
 from sfumato.mechanisms import mechanisms_for, mechanisms_on_request
 from sfumato.profile import Histogram, Profile
 
@@ -53,6 +54,7 @@ class Allowed:
     allowed: bool
     limit: str
     example: str | None
+    ends: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -60,6 +62,7 @@ class Allowed:
             "allowed": self.allowed,
             "limit": self.limit,
             "example": self.example,
+            "ends": {name: list(ends) for name, ends in self.ends.items()},
         }
 
 
@@ -75,12 +78,15 @@ def allowed_guarantees(profile: Profile) -> list[Allowed]:
     histograms, found = list(profile.histograms.values()), []
     for cls in GUARANTEES.values():
         reach = _checked(reach_of(cls, histograms), histograms)
-        found.append(Allowed(cls.name, reach.allowed, reach.limit, reach.example))
+        found.append(Allowed(cls.name, reach.allowed, reach.limit, reach.example, reach.ends))
     return found
 
 
 def reach_of(cls: type[Guarantee], histograms: Sequence[Histogram]) -> Reach:
     """What these histograms allow of a guarantee, whatever they are."""
+    for histogram in histograms:
+        if (crowd := too_many_values(histogram)) is not None:
+            return Reach(False, crowd)
     if len(histograms) > 1 and not cls.several_columns:
         return Reach(
             False,
@@ -91,6 +97,26 @@ def reach_of(cls: type[Guarantee], histograms: Sequence[Histogram]) -> Reach:
         if len(histogram.values) < 2 or not histogram.rows:
             return Reach(False, f"Column {histogram.column!r} has only one value.")
     return cls.reach(histograms)
+
+
+def too_many_values(histogram: Histogram) -> str | None:
+    """Why a column has more values than can be worked with here; None where it has not.
+
+    Answers weigh every value against every other: so many numbers must find room.
+
+    >>> import numpy as np
+    >>> too_many_values(Histogram("ill", ("a", "b"), np.array([1, 2])))
+    """
+    values = len(histogram.values)
+    needed, room = 8 * values**2, memory_allowed() // 2
+    if needed <= room:
+        return None
+    return (
+        f"Column {histogram.column!r} has {values:,} different values. Answers about it weigh "
+        f"every value against every other, {needed / 1e9:,.1f} GB of numbers, and there is room "
+        f"for {room / 1e9:,.1f}. Give it a coarser form: bins for numbers, or a recode such as "
+        "prefix(3) or rare(20)."
+    )
 
 
 def _checked(reach: Reach, histograms: Sequence[Histogram]) -> Reach:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +30,7 @@ MOST_VALUES = 10_000  # a column with more different values is shown in bins, or
 MOST_BARS = 24
 BINS = 20
 _SMALL = 1 << 30  # bytes that every file may unpack to
+_TOGETHER = 32  # columns that are looked at in one reading of the table
 _LONGEST = 80  # letters of a value that are shown
 _IDENTIFYING = 0.5  # different values per record from which on values tell who it is
 _EPOCH = datetime.datetime(1970, 1, 1)
@@ -110,8 +111,28 @@ def _plain(kind: pa.DataType) -> bool:
     )
 
 
-def _ask(source: Source, places: Sequence[int], parts: Sequence[str], progress: Progress) -> Any:
-    """One pass: aggregates over the named columns, which SQL knows as c0, c1, …"""
+Asked = Mapping[int, Sequence[str]]  # by place of a column: what to compute of it
+
+
+def _ask(source: Source, asked: Asked, progress: Progress) -> tuple[int, dict[int, list[Any]]]:
+    """The number of rows, and what was asked of each column; SQL knows them as c0, c1, …
+
+    A database keeps something for every value of every column at once, so a wide table is read
+    several times, some columns each time.
+    """
+    rows, found = 0, {}
+    places = list(asked)
+    for start in range(0, max(len(places), 1), _TOGETHER):
+        some = places[start : start + _TOGETHER]
+        rows, *cells = _one_pass(source, some, [sql for p in some for sql in asked[p]], progress)
+        for place in some:
+            found[place] = [cells.pop(0) for _ in asked[place]]
+    return int(rows), found
+
+
+def _one_pass(
+    source: Source, places: Sequence[int], parts: Sequence[str], progress: Progress
+) -> tuple[Any, ...]:
     import duckdb
 
     names = [source.schema.names[place] for place in places]
@@ -137,7 +158,9 @@ def _ask(source: Source, places: Sequence[int], parts: Sequence[str], progress: 
     with scratch_database(columns=len(aliases)) as connection:
         connection.register("people", pa.RecordBatchReader.from_batches(schema, renamed()))
         try:
-            return connection.execute(f"SELECT {', '.join(parts)} FROM people").fetchall()[0]
+            query = f"SELECT {', '.join(('count(*)', *parts))} FROM people"
+            found: tuple[Any, ...] = connection.execute(query).fetchall()[0]
+            return found
         except duckdb.Error as error:
             if failures:
                 raise failures[0] from None
@@ -163,10 +186,10 @@ def _countable(array: pa.Array) -> pa.Array:
 
 def first_pass(source: Source, progress: Progress) -> tuple[int, list[Summary]]:
     kinds = [source.schema.field(name).type for name in source.schema.names]
-    parts = ["count(*)"]
+    asked: dict[int, list[str]] = {}
     for place, kind in enumerate(kinds):
         name = f"c{place}"
-        parts.append(f"count({name})")
+        parts = asked[place] = [f"count({name})"]
         parts.append(f"approx_count_distinct({name})" if _plain(kind) else "0")
         if _sql_type(kind) == "other" or not _plain(kind):
             parts += ["NULL", "NULL"]
@@ -175,9 +198,8 @@ def first_pass(source: Source, progress: Progress) -> tuple[int, list[Summary]]:
             parts += [f"min({number})", f"max({number})"]
         marked = f"list(DISTINCT trim({name})) FILTER (lower(trim({name})) IN ({_MARKED}))"
         parts.append(marked if pa.types.is_string(_values_of(kind)) else "NULL")
-    found = _ask(source, range(len(kinds)), parts, progress)
-    cells = list(found[1:])
-    return int(found[0]), [Summary(*cells[5 * i : 5 * i + 5]) for i in range(len(kinds))]
+    rows, found = _ask(source, asked, progress)
+    return rows, [Summary(*found[place]) for place in range(len(kinds))]
 
 
 def _values_of(kind: pa.DataType) -> pa.DataType:
@@ -206,9 +228,9 @@ def second_pass(source: Source, seen: list[Summary], progress: Progress) -> dict
             parts[place] = f"histogram(c{place})"
     if not parts:
         return {}
-    counted = _ask(source, list(parts), list(parts.values()), progress)
+    _, counted = _ask(source, {place: [sql] for place, sql in parts.items()}, progress)
     found: dict[int, Bars] = {}
-    for place, counts in zip(parts, counted, strict=True):
+    for place, (counts,) in counted.items():
         kind = source.schema.field(source.schema.names[place]).type
         if place in bins:
             low, width = bins[place]
@@ -273,6 +295,5 @@ def third_pass(source: Source, seen: list[Summary], progress: Progress) -> dict[
     ]
     if not places:
         return {}
-    parts = [f"count(DISTINCT c{place})" for place in places]
-    counted = _ask(source, places, parts, progress)
-    return {place: int(count) for place, count in zip(places, counted, strict=True)}
+    _, counted = _ask(source, {p: [f"count(DISTINCT c{p})"] for p in places}, progress)
+    return {place: int(count) for place, (count,) in counted.items()}

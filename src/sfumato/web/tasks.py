@@ -23,7 +23,7 @@ from sfumato.errors import DataError, InfeasibleGuarantee
 from sfumato.guarantees import parse_guarantee
 from sfumato.guarantees.limit_rows import label
 from sfumato.mechanisms import given_mechanism
-from sfumato.outlook.catalogue import allowed_guarantees, guarantee_list
+from sfumato.outlook.catalogue import allowed_guarantees, guarantee_list, too_many_values
 from sfumato.outlook.preview import looked_at, preview
 from sfumato.outlook.survey import survey
 from sfumato.profile import BinnedCounts, Cells, Histogram, Kinds, Profile
@@ -135,6 +135,9 @@ def predict(
     no_files(guarantee, mechanism)
     promise, named = parse_guarantee(guarantee), given_mechanism(mechanism)
     counted = _kept_profile(file)
+    for histogram in counted.histograms.values():  # said before anything is promised
+        if (crowd := too_many_values(histogram)) is not None:
+            return {"feasible": False, "reason": crowd, "witness": None, "nearest": None}
     # groups of people are counted when a promise asks for them first
     counted = _profiles[file] = with_counts(
         counted, looked_at(promise, named, exact=exact), _KeptCounts(file)

@@ -56,7 +56,7 @@ export function scaleOf(parameter) {
   const least = numberOf(parameter.least ?? 0);
   const most = numberOf(parameter.most ?? 1);
   const integer = parameter.kind === "integer";
-  if (parameter.kind === "fraction" && least <= 0 && most >= 1) return chanceScale();
+  if (parameter.kind === "fraction" && most >= 1) return chanceScale(least);
   const wide = least > 0 && most / least >= 50;
   const steps = integer && !wide ? Math.max(1, Math.round(most - least)) : 200;
   const value = (position) => {
@@ -77,16 +77,18 @@ export function scaleOf(parameter) {
 }
 
 /** Chances between 0 and 1, both excluded: even in log odds, so that 0.001 and 0.999 can be hit. */
-function chanceScale() {
+function chanceScale(least) {
   const steps = 200;
-  const end = Math.log(0.999 / 0.001);
+  const odds = (chance) => Math.log(chance / (1 - chance));
+  const first = Math.min(0.9, Math.max(0.001, least));
+  const [low, high] = [odds(first), odds(0.999)];
   const value = (position) => {
-    const odds = Math.exp(end * ((2 * position) / steps - 1));
-    return String(Number((odds / (1 + odds)).toPrecision(odds > 9 ? 3 : 2)));
+    const now = Math.exp(low + ((high - low) * position) / steps);
+    return String(Number((now / (1 + now)).toPrecision(now > 9 ? 3 : 2)));
   };
   const position = (number) => {
-    const inside = Math.min(0.999, Math.max(0.001, number));
-    return Math.round((Math.log(inside / (1 - inside)) / end + 1) * (steps / 2));
+    const inside = Math.min(0.999, Math.max(first, number));
+    return Math.round(((odds(inside) - low) / (high - low)) * steps);
   };
   return { steps, value, position };
 }

@@ -77,7 +77,7 @@ export async function showPromise(page) {
       parameterFields(chosen.promise, values, () => {
         chosen.text = writePromise(chosen.promise, values);
         apply({ redraw: false });
-      }),
+      }, allowed.get(chosen.promise.name)?.ends),
     );
     // a number that cannot be read must not leave the last one to be published
     fields.oninput = () => fields.querySelector("[aria-invalid]") && panel.refuse();

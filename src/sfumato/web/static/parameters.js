@@ -1,15 +1,22 @@
 // The parameters of a promise: a slider and a field for each, with what less and more of it does.
 
 import { freshId, h } from "./dom.js";
+import { figure } from "./format.js";
 import { numberOf, scaleOf } from "./guarantee.js";
 
 /** Fields that write into `values` and call `changed`. */
-export function parameterFields(promise, values, changed) {
-  return promise.parameters.map((parameter) =>
-    parameter.kind === "choice"
-      ? choice(parameter, values, changed)
-      : slider(parameter, values, changed),
-  );
+export function parameterFields(promise, values, changed, ends = {}) {
+  return promise.parameters.map((parameter) => {
+    if (parameter.kind === "choice") return choice(parameter, values, changed);
+    // a slider ends where the data end; a number beyond can still be typed
+    const [least, most] = ends[parameter.name] ?? [parameter.least, parameter.most];
+    const narrowed = {
+      ...parameter,
+      least: Math.max(least, parameter.least),
+      most: ends[parameter.name] ? most : parameter.most,
+    };
+    return slider(narrowed, values, changed, Boolean(ends[parameter.name]));
+  });
 }
 
 function choice(parameter, values, changed) {
@@ -32,7 +39,7 @@ function choice(parameter, values, changed) {
   );
 }
 
-function slider(parameter, values, changed) {
+function slider(parameter, values, changed, ofData) {
   const id = freshId("parameter");
   const scale = scaleOf(parameter);
   const range = h("input", {
@@ -85,6 +92,13 @@ function slider(parameter, values, changed) {
     { class: "parameter" },
     h("div", { class: "parameter-head" }, h("label", { for: id }, parameter.title), field),
     range,
+    ofData
+      ? h(
+          "p",
+          { class: "quiet ends" },
+          `In these data: ${figure(parameter.least)} to ${figure(parameter.most)}.`,
+        )
+      : null,
     h(
       "p",
       { class: "effects", id: `${id}-effect` },
