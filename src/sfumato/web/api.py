@@ -16,6 +16,7 @@ from sfumato.errors import DataError
 from sfumato.version import __version__
 from sfumato.web.answers import Refusal, answer
 from sfumato.web.bodies import read_object
+from sfumato.web.commands import commands
 from sfumato.web.jobs import Jobs
 from sfumato.web.places import Roots
 from sfumato.web.sessions import Sessions
@@ -118,6 +119,13 @@ async def show_profile(request: Request) -> Response:
     identifier = request.path_params["id"]
     kept = services_of(request).kept("profiles", identifier)
     return answer({"profile": identifier, **kept["shown"]})
+
+
+async def show_commands(request: Request) -> Response:
+    """What the page does, and what it does not, as commands to copy."""
+    kept = services_of(request).kept("profiles", request.path_params["id"])
+    promise = promise_of(dict(request.query_params))
+    return answer(commands(kept["declared"], promise["guarantee"] or "", promise["mechanism"]))
 
 
 def promise_of(given: dict[str, Any]) -> dict[str, str | None]:

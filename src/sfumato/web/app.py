@@ -87,6 +87,7 @@ def build(
             Route("/api/tables/{id}/draft", tables_api.keep_draft, methods=["POST"]),
             Route("/api/tables/{id}/roles", tables_api.give_roles, methods=["POST"]),
             Route("/api/profiles/{id}", api.show_profile, methods=["GET"]),
+            Route("/api/profiles/{id}/commands", api.show_commands, methods=["GET"]),
             Route("/api/predict", api.predict, methods=["POST"]),
             Route("/api/cards", api.show_cards, methods=["POST"]),
             Route("/api/release", api.show_release, methods=["GET"]),

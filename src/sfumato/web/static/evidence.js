@@ -32,10 +32,48 @@ export function evidenceBox(job) {
     else offer();
   }
 
+  const targets = h("input", {
+    type: "number",
+    id: "targets",
+    min: "1",
+    step: "1",
+    placeholder: "10000",
+    class: "short",
+  });
+  const attacks = h("input", {
+    type: "text",
+    id: "attacks",
+    class: "wide",
+    autocomplete: "off",
+    spellcheck: "false",
+    "aria-describedby": "attacks-hint",
+  });
+
+  function settings() {
+    return h(
+      "details",
+      null,
+      h("summary", null, "Settings of the attacks"),
+      h("p", null, h("label", { for: "targets" }, "People to attack, drawn at random, at most"), targets),
+      h(
+        "p",
+        null,
+        h("label", { for: "attacks" }, "Attacks"),
+        attacks,
+        h(
+          "small",
+          { id: "attacks-hint", class: "quiet" },
+          "Names with their settings, one after the other: linkage corruption(known=2) naive-bayes(alpha=0). Empty: all.",
+        ),
+      ),
+    );
+  }
+
   function offer(trouble = null) {
     put(
       inside,
       trouble,
+      settings(),
       h(
         "p",
         { class: "actions" },
@@ -47,7 +85,10 @@ export function evidenceBox(job) {
   async function begin(event) {
     event.target.disabled = true;
     try {
-      await follow(await post("/api/jobs", { kind: "evidence", job: job.id }), true);
+      const asked = { kind: "evidence", job: job.id };
+      if (targets.value) asked.targets = Number(targets.value);
+      if (attacks.value.trim()) asked.attacks = attacks.value.match(/[a-z-]+(\([^)]*\))?/g) ?? [];
+      await follow(await post("/api/jobs", asked), true);
     } catch (error) {
       offer(problem(error));
     }
@@ -93,6 +134,7 @@ export function evidenceBox(job) {
         " ",
         h("button", { type: "button", class: "link", onclick: begin }, "Run it again"),
       ),
+      settings(),
       h(
         "p",
         { class: "quiet" },

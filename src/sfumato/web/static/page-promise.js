@@ -2,6 +2,7 @@
 
 import { get, post, segment, serverState } from "./api.js";
 import { candidateTray } from "./candidates.js";
+import { commandList } from "./commands.js";
 import { h, problem, put } from "./dom.js";
 import { plural } from "./format.js";
 import { goalBox } from "./goal.js";
@@ -41,11 +42,27 @@ export async function showPromise(page) {
     oninput: () => typed(textField.value),
     "aria-describedby": "as-text-hint",
   });
+  const mechanismField = h("input", {
+    type: "text",
+    id: "mechanism-text",
+    class: "wide",
+    autocomplete: "off",
+    spellcheck: "false",
+    onchange: () => {
+      chosen.mechanism = mechanismField.value.trim();
+      apply();
+    },
+    "aria-describedby": "mechanism-text-hint",
+  });
   const panel = predictionPanel(page, profile, (nearest) => typed(nearest, true));
   const goal = goalBox(profile, (text) => {
     typed(text, true);
     panel.headline.scrollIntoView({ block: "nearest" });
   });
+  const byCommand = commandList(profile, () => ({
+    guarantee: chosen.text,
+    mechanism: chosen.mechanism,
+  }));
   const tray = candidateTray(
     page,
     profile,
@@ -68,6 +85,7 @@ export async function showPromise(page) {
     keep();
     panel.ask(chosen.text, chosen.mechanism, chosen.promise);
     tray.changed();
+    byCommand.changed();
   }
 
   function drawFields() {
@@ -93,11 +111,12 @@ export async function showPromise(page) {
       h("option", { value: "" }, "the best for these data"),
       ways.map((way) => h("option", { value: way.name }, labelOf(way))),
     );
+    const named = chosen.mechanism.split("(")[0];
+    if (!ways.some((way) => way.name === named)) chosen.mechanism = "";
+    else if (named !== chosen.mechanism)
+      select.append(h("option", { value: chosen.mechanism }, chosen.mechanism));
     select.value = chosen.mechanism;
-    if (select.value !== chosen.mechanism) {
-      chosen.mechanism = "";
-      select.value = "";
-    }
+    mechanismField.value = chosen.mechanism;
     say(ways, meaning);
     put(
       mechanismBox,
@@ -115,7 +134,7 @@ export async function showPromise(page) {
 
   function say(ways, meaning) {
     meaning.textContent =
-      ways.find((way) => way.name === chosen.mechanism)?.sentence ??
+      ways.find((way) => way.name === chosen.mechanism.split("(")[0])?.sentence ??
       "The mechanism with the smallest predicted error is taken.";
   }
 
@@ -198,12 +217,24 @@ export async function showPromise(page) {
               "As the command line takes it, for example f-privacy(limits=HIV:0.05;*:1).",
             ),
           ),
+          h(
+            "p",
+            null,
+            h("label", { for: "mechanism-text" }, "The mechanism"),
+            mechanismField,
+            h(
+              "small",
+              { id: "mechanism-text-hint", class: "quiet" },
+              "With its settings, for example optimal(fakes=2). Empty: the best for these data.",
+            ),
+          ),
         ),
       ),
       panel.element,
     ),
     tray.element,
     publishBox(profile, chosen, panel),
+    byCommand.element,
   );
   apply();
   return () => {

@@ -74,7 +74,7 @@ function commandLine() {
       "Several files that are one table, a table in PostgreSQL and what Spark reads are published with the command line:",
     ),
     copyable("sfumato publish 'data/part-*.parquet' --quasi age,sex --sensitive ill --guarantee 'l-diversity(3)' --out release"),
-    copyable("sfumato publish 'postgres:///clinic?table=stays' --quasi age,sex --sensitive ill --guarantee 'l-diversity(3)' --out release"),
+    copyable("sfumato publish 'postgresql://steward@db.example/clinic?table=stays' --quasi age,sex --sensitive ill --guarantee 'l-diversity(3)' --out release"),
     h(
       "p",
       { class: "quiet" },
