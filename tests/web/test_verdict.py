@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from typing import Any
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from sfumato.attacks import ATTACKS
 from sfumato.guarantees import GUARANTEES
 from sfumato.guarantees.words import Known
+from sfumato.version import __version__
 from tests.web.conftest import Site
 
 WHO = ["linkage", "linked", "definetti", "corruption(known=2)"]
@@ -24,6 +27,7 @@ def evidence(site: Site, release: dict[str, Any]) -> dict[str, Any]:
         return job["state"] in ("done", "failed")
 
     asked = {"kind": "evidence", "job": release["id"], "targets": 100, "attacks": WHO}
+    asked |= {"table_name": "Stays of 2025", "author": "<i>Registry</i>"}
     job = site.wait(site.start(**asked), ended)
     assert job["state"] == "done", job
     found = site.client.get(f"/api/jobs/{job['id']}/evidence").json()
@@ -65,6 +69,25 @@ def test_the_ceiling_is_for_the_steward_alone(site: Site, evidence: dict[str, An
     report = (site.state / "jobs" / evidence["job"]["id"] / "report" / "report.json").read_text()
     assert '"ceiling"' not in report
     assert '"standing"' in report
+
+
+def test_a_report_says_which_one_it_is(
+    site: Site, release: dict[str, Any], evidence: dict[str, Any]
+) -> None:
+    """Table and author in the steward's words; release, day, version, hash and signature."""
+    folder = site.state / "jobs" / evidence["job"]["id"] / "report"
+    about = json.loads((folder / "report.json").read_text())["about"]
+    manifest = site.state / "jobs" / release["id"] / "release" / "manifest.json"
+    assert about["manifest"] == hashlib.sha256(manifest.read_bytes()).hexdigest()
+    assert (about["table"], about["release"]) == ("Stays of 2025", release["name"])
+    assert (about["version"], about["signature"]) == (__version__, None)
+    page = (folder / "report.html").read_text()
+    for text in ("Stays of 2025", "&lt;i&gt;Registry", about["date"], about["manifest"][:12]):
+        assert text in page
+    assert "people.parquet" not in page.replace(release["name"], "")
+    assert "prefers-color-scheme: dark" in page
+    assert "of honest releases look no better" in page  # was: fit 0.12, limit 1e-06
+    assert "at least 1e-06" not in page
 
 
 def test_who_stands_inside_which_promise() -> None:

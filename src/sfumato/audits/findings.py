@@ -17,6 +17,7 @@ Figure = float | int | Fraction | str
 
 SHOWN = 12  # findings of one check that the text shows; JSON has all of them
 LISTED = 5  # names of one finding that the text shows
+_SELDOM = 0.01  # limits of tests are below: so seldom may an honest release fail one
 
 
 class Result(Enum):
@@ -130,9 +131,23 @@ class Finding:
         """The finding without figures and people."""
         return Finding(self.check, self.result, self.column, about=self.about)
 
+    @property
+    def tests(self) -> bool:
+        """Whether the figure is how many honest releases look no better: then small is bad."""
+        small = isinstance(self.limit, float) and self.limit < _SELDOM
+        return small and self.direction is Direction.AT_LEAST
+
+    def value_text(self) -> str:
+        """What was measured, in words where a number alone would not tell which way is good."""
+        if not self.tests or not isinstance(self.value, (int, float)):
+            return number_text(self.value)
+        return f"{_share_text(float(self.value))} of honest releases look no better"
+
     def limit_text(self) -> str:
         if self.limit is None or self.direction is None:
             return ""
+        if self.tests:
+            return f"alarm below {_share_text(float(self.limit))}"
         return f"{self.direction.value} {number_text(self.limit)}"
 
     def where_text(self) -> str:
@@ -146,7 +161,7 @@ class Finding:
 
     def __str__(self) -> str:
         mark = _mark(self)
-        measured = "" if self.value is None else f": {number_text(self.value)}"
+        measured = "" if self.value is None else f": {self.value_text()}"
         limit = f" ({self.limit_text()})" if self.limit_text() else ""
         where = f"; {self.where_text()}" if self.where_text() else ""
         promised = " (not promised)" if self.result is Result.TOLD else ""
@@ -161,7 +176,9 @@ class Finding:
             "result": self.result.value,
             "holds": self.holds,
             "value": _plain(self.value),
+            "value_text": self.value_text(),
             "limit": _plain(self.limit),
+            "limit_text": self.limit_text(),
             "direction": None if self.direction is None else self.direction.value,
             "witness": self.witness,
             "listed": list(self.listed),
@@ -240,7 +257,7 @@ class Verdict(Shown):
 
     def _repr_html_(self) -> str:
         rows = [
-            (_mark(f), f.title, number_text(f.value), f.limit_text(), f.where_text())
+            (_mark(f), f.title, f.value_text(), f.limit_text(), f.where_text())
             for f in self.findings
         ]
         head = ("", "check", "measured", "limit", "where")
@@ -284,6 +301,16 @@ def _plain(figure: Figure | None) -> float | int | str | None:
     if isinstance(figure, float) and math.isinf(figure):
         return "infinite"
     return float(figure) if isinstance(figure, Fraction) else figure
+
+
+def _share_text(share: float) -> str:
+    """
+    >>> _share_text(0.8267), _share_text(1.0), _share_text(1e-6), _share_text(0.0)
+    ('82.7 %', '100 %', '1 in 1,000,000', '0 %')
+    """
+    if 0 < share < 0.001:
+        return f"1 in {min(round(1 / share), 10**15):,}"
+    return f"{100 * share:.3g} %"
 
 
 def number_text(number: Figure | None) -> str:

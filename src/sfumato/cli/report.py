@@ -41,6 +41,13 @@ def report(
     ] = 10_000,
     questions: Annotated[int, typer.Option(min=1, help="How many questions are asked.")] = 1000,
     seed: Annotated[int, typer.Option(help="Decides questions and targets.")] = 0,
+    table_name: Annotated[
+        str | None, typer.Option(help="What the report calls the table; nothing else does.")
+    ] = None,
+    release_name: Annotated[
+        str | None, typer.Option(help="What it calls the release; its folder's name else.")
+    ] = None,
+    author: Annotated[str | None, typer.Option(help="Who answers for the report.")] = None,
     as_json: Json = False,
 ) -> None:
     """Write what a release promises and how it was checked; exit code 4 where the audit fails."""
@@ -56,6 +63,9 @@ def report(
             targets=targets,
             questions=questions,
             seed=seed,
+            table_name=table_name,
+            release_name=release_name,
+            author=author,
             progress=line.callback,
         )
     if as_json:

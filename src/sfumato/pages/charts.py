@@ -307,15 +307,21 @@ def heat_map(
     across = list(dict.fromkeys(cell[1] for cell in cells))
     rows: list[Row] = [{"row": r, "column": c, "chance": chance} for r, c, chance in cells]
     many = max(len(down), len(across)) > 25
-    hidden: dict[str, Any] = {"labels": not many, "ticks": not many, "labelLimit": 110}
+    # of many labels those are written that find room: no map is without names
+    named_axis: dict[str, Any] = {
+        "labelOverlap": "greedy" if many else False,
+        "labelFontSize": 9 if many else 11,
+        "ticks": not many,
+        "labelLimit": 110,
+    }
     squares = (
         alt.Chart(data(rows))
         .mark_rect()
         .encode(
             x=alt.X(
-                "column:N", title=axes[1], sort=across, axis=alt.Axis(labelAngle=-60, **hidden)
+                "column:N", title=axes[1], sort=across, axis=alt.Axis(labelAngle=-60, **named_axis)
             ),
-            y=alt.Y("row:N", title=axes[0], sort=down, axis=alt.Axis(**hidden)),
+            y=alt.Y("row:N", title=axes[0], sort=down, axis=alt.Axis(**named_axis)),
             color=alt.Color(
                 "chance:Q",
                 scale=alt.Scale(scheme="blues", domainMin=0),

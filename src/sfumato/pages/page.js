@@ -5,9 +5,20 @@
                  sanitize: function () { return Promise.reject(new Error("pages link nowhere")); } };
   var options = { mode: "vega-lite", renderer: "svg", actions: false, ast: true, loader: refuse,
                   defaultStyle: false, tooltip: true };
+  // colours are the style sheet's, so that charts follow light, dark and print
+  var axis = { labelColor: "var(--ink)", titleColor: "var(--soft)", gridColor: "var(--line)",
+               domainColor: "var(--soft)", tickColor: "var(--soft)" };
+  var legend = { labelColor: "var(--ink)", titleColor: "var(--soft)" };
+  function read(text) {
+    var spec = JSON.parse(text.replaceAll('"#000000"', '"var(--ink)"').replaceAll('"#5a6675"', '"var(--soft)"'));
+    spec.config = spec.config || {};
+    spec.config.axis = Object.assign({}, spec.config.axis, axis);
+    spec.config.legend = Object.assign({}, spec.config.legend, legend);
+    return spec;
+  }
   document.querySelectorAll("script[data-chart]").forEach(function (source) {
     var place = document.getElementById(source.dataset.chart);
-    vegaEmbed(place, JSON.parse(source.textContent), options).then(function () {
+    vegaEmbed(place, read(source.textContent), options).then(function () {
       place.dataset.drawn = "yes";
     }, function (error) {
       place.dataset.drawn = "no";

@@ -57,6 +57,7 @@ def collect_evidence(
     progress: Progress,
     attacks: list[str] | None = None,
     targets: int | None = None,
+    names: dict[str, Any] | None = None,
 ) -> Any:
     """Audit and attack a release and write its report to `out`."""
     from sfumato.attacks.running import MOST_TARGETS
@@ -70,6 +71,7 @@ def collect_evidence(
             out=out,
             attacks=attacks or "all",
             targets=targets or MOST_TARGETS,
+            **(names or {}),
             progress=progress,
         )
     found = report.evidence

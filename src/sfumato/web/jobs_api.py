@@ -108,6 +108,11 @@ def _evidence(services: Services, given: dict[str, Any]) -> Job:
             "out": "{folder}/report",
             "attacks": attacks,
             "targets": targets,
+            "names": {
+                "table_name": shown_name(given.get("table_name"), "") or None,
+                "author": shown_name(given.get("author"), "") or None,
+                "release_name": published.name,
+            },
         },
     )
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from sfumato.audits.findings import number_text
 from sfumato.evidence.compare.accuracy import held_by_class
 from sfumato.evidence.compare.comparison import COLUMNS, PERCENT, Comparison, Row
 from sfumato.guarantees import GUARANTEES
@@ -207,8 +206,8 @@ def _audits(found: Comparison) -> list[Block]:
             row.name,
             each["result"],
             each["title"],
-            number_text(each["value"]) or None,
-            f"{each['direction']} {number_text(each['limit'])}" if each["direction"] else None,
+            each["value_text"] or None,
+            each["limit_text"] or None,
             ", ".join((each["witness"] or "", *each["listed"])).strip(", ") or None,
         )
         for row in found.measured

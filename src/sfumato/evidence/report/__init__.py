@@ -12,6 +12,7 @@ from sfumato.attacks.running import MOST_TARGETS
 from sfumato.engines.counting import Progress, no_progress
 from sfumato.evidence.places import report_folder
 from sfumato.evidence.report.evidence import Evidence, collect
+from sfumato.evidence.report.head import Head
 from sfumato.evidence.report.pages import report_page
 from sfumato.pages import write_page, write_whole
 from sfumato.pages.render import strict
@@ -51,6 +52,9 @@ def write_report(
     targets: int = MOST_TARGETS,
     questions: int = 1000,
     seed: int = 0,
+    table_name: str | None = None,
+    release_name: str | None = None,
+    author: str | None = None,
     progress: Progress = no_progress,
 ) -> Report:
     """Write the evidence about a release to `out`: `report.html` and `report.json`.
@@ -59,7 +63,8 @@ def write_report(
     `sfumato.read` takes; the roles come from the manifest) the release is audited, attacked and
     asked, and the figures are coarse enough to tell nothing that the release hides. `trace` is the
     folder of the private trace, where there is one. At most `targets` people are attacked; `seed`
-    decides whom, and which questions are asked.
+    decides whom, and which questions are asked. `table_name`, `release_name` and `author` are what
+    the report calls them; the raw file's own name is told to nobody.
 
     >>> import tempfile, pyarrow as pa
     >>> from sfumato.engines.publishing import publish
@@ -71,10 +76,12 @@ def write_report(
     'report.html'
     """
     opened = release if isinstance(release, Release) else Release(release)
+    head = Head.of(opened, table_name, release_name, author)
     with report_folder(out, beside=opened.path) as folder:
         evidence = collect(
             opened,
             table,
+            head,
             trace=trace,
             attacks=attacks,
             targets=targets,

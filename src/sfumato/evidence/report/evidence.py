@@ -27,6 +27,7 @@ from sfumato.evidence.report.discreet import (
     two_digits,
 )
 from sfumato.evidence.report.expected import ExpectedErrors, expected_errors
+from sfumato.evidence.report.head import Head
 from sfumato.guarantees import parse_guarantee
 from sfumato.operators import Decoy, Operator, Parts, Uniform
 from sfumato.pace import Progress, part_of
@@ -88,6 +89,7 @@ class Evidence:
     """Everything a report shows. What was measured with the table is None without one."""
 
     release: Release
+    head: Head
     formula: str
     expected: tuple[ExpectedErrors | str, ...]
     exposure: Exposure  # told from the release alone
@@ -107,6 +109,7 @@ class Evidence:
     def to_json(self) -> dict[str, Any]:
         manifest = self.release.manifest
         return {
+            "about": self.head.to_json(),
             "release": {
                 "kind": manifest.kind,
                 "guarantee": manifest.guarantee,
@@ -148,6 +151,7 @@ class Evidence:
 def collect(
     release: Release,
     table: Any | None,
+    head: Head,
     *,
     trace: str | Path | None,
     attacks: str | Sequence[str],
@@ -171,7 +175,7 @@ def collect(
     }
     if table is None:
         progress("done", WHOLE, WHOLE)
-        return Evidence(release, promise.formula(), expected, exposed, versions=versions)
+        return Evidence(release, head, promise.formula(), expected, exposed, versions=versions)
     declared = raw_table(table, release)
     problems: list[str] = []
     auditing = part_of(progress, 0, _AUDITED, WHOLE)
@@ -194,6 +198,7 @@ def collect(
     progress("done", WHOLE, WHOLE)
     return Evidence(
         release,
+        head,
         promise.formula(),
         expected,
         exposed,

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from sfumato.audits.findings import number_text
-from sfumato.evidence.compare.accuracy import held_by_class
+from sfumato.evidence.compare.accuracy import LOW, held_by_class
 from sfumato.evidence.report.discreet import QUESTIONS
 from sfumato.evidence.report.evidence import SEEDS, Evidence, files_of, parameters_of
 from sfumato.evidence.report.expected import SHARE, ExpectedErrors
@@ -42,6 +41,7 @@ def report_page(evidence: Evidence) -> Page:
         "What this release promises, and how it was checked",
         f"{manifest.rows:,} records, published under {manifest.guarantee} by {manifest.mechanism}.",
         [
+            Section("This report", [Facts(evidence.head.facts())]),
             _promise(evidence),
             _exposure(evidence),
             _published(evidence),
@@ -133,15 +133,17 @@ def _audit(evidence: Evidence) -> Section:
         (
             each.result.value,
             each.title,
-            number_text(each.value) or None,
+            each.value_text() or None,
             each.limit_text() or None,
             each.where_text() or None,
         )
         for each in evidence.findings
     ]
     note = (
-        "Checks without figures were made too; their figures tell about single values of the raw "
-        "table, and 'sfumato audit' shows them to the steward."
+        "Where a release is tested for odd draws, the figure says how many honest releases look no "
+        "better, and only a very small one is an alarm. Checks without figures were made too; "
+        "their figures tell about single values of the raw table, and 'sfumato audit' shows them "
+        "to the steward."
     )
     columns = ("", "check", "measured", "limit", "where")
     table = DataTable(columns, rows, note=note, marks=marks)
@@ -203,12 +205,36 @@ def _attacks(evidence: Evidence) -> Section:
             f"Rounded to steps of {step:.0%}, intervals outwards, so that no count can be read "
             f"from them. The seed that chose the people attacked: {evidence.attack_seed}."
         )
-        blocks = [chart, DataTable(columns, rows, frozenset(columns[1:]), note)]
+        who = DataTable(
+            ("attack", "who it is", "the promise"),
+            [(name, a.sentence, _standing(a.standing)) for name, a in by_attack.items()],
+            note="Ceilings hold for adversaries inside the promise. Others know more than it "
+            "speaks of, and may go beyond.",
+        )
+        blocks = [chart, who, DataTable(columns, rows, frozenset(columns[1:]), note)]
     return Section("Attacks", blocks)
+
+
+def _standing(standing: str | None) -> str | None:
+    words = {"inside": "inside", "outside": "outside", "partly": "inside for some people"}
+    return None if standing is None else words[standing]
 
 
 def _utility(evidence: Evidence) -> Section:
     blocks: list[Block] = []
+    short = evidence.utility is not None and [
+        held
+        for held in (evidence.utility.covered, *(each[-1] for each in evidence.utility.classes))
+        if held is not None and held < LOW
+    ]
+    if short:
+        blocks.append(
+            Notice(
+                f"Some 95 % intervals held the truth in only {min(short):.0%} of the questions: "
+                "they promise more than they keep. The figures by size stand below.",
+                "bad",
+            )
+        )
     points: list[ErrorPoint] = []
     for expected in evidence.expected:
         if isinstance(expected, str):

@@ -4,7 +4,7 @@ import { finished, get, post, segment, ticketed } from "./api.js";
 import { attackChart } from "./charts.js";
 import { h, notice, problem, put, table, ticketLink } from "./dom.js";
 import { legend } from "./figures.js";
-import { count, figure, percent } from "./format.js";
+import { count, percent } from "./format.js";
 import { jobProgress } from "./progress.js";
 
 /** The evidence for a publish job: {element, start(), stop()}. */
@@ -40,6 +40,9 @@ export function evidenceBox(job) {
     placeholder: "10000",
     class: "short",
   });
+  const name = (id) =>
+    h("input", { type: "text", id, class: "wide", maxlength: "200", autocomplete: "off" });
+  const [tableName, author] = [name("table-name"), name("author")];
   const attacks = h("input", {
     type: "text",
     id: "attacks",
@@ -53,7 +56,9 @@ export function evidenceBox(job) {
     return h(
       "details",
       null,
-      h("summary", null, "Settings of the attacks"),
+      h("summary", null, "Names in the report, settings of the attacks"),
+      h("p", null, h("label", { for: "table-name" }, "What the report calls the table"), tableName),
+      h("p", null, h("label", { for: "author" }, "Who answers for the report"), author),
       h("p", null, h("label", { for: "targets" }, "People to attack, drawn at random, at most"), targets),
       h(
         "p",
@@ -86,6 +91,8 @@ export function evidenceBox(job) {
     event.target.disabled = true;
     try {
       const asked = { kind: "evidence", job: job.id };
+      if (tableName.value.trim()) asked.table_name = tableName.value.trim();
+      if (author.value.trim()) asked.author = author.value.trim();
       if (targets.value) asked.targets = Number(targets.value);
       if (attacks.value.trim()) asked.attacks = attacks.value.match(/[a-z-]+(\([^)]*\))?/g) ?? [];
       await follow(await post("/api/jobs", asked), true);
@@ -176,8 +183,8 @@ function verdict(audit) {
       findings.map((finding) => [
         finding.title,
         h("span", { class: `tag ${RESULTS[finding.holds]}` }, finding.result),
-        figure(finding.value),
-        finding.direction ? `${finding.direction} ${figure(finding.limit)}` : "",
+        finding.value_text,
+        finding.limit_text,
         [finding.witness, ...finding.listed].filter(Boolean).join(", "),
       ]),
     ),
