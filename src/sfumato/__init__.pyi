@@ -23,6 +23,7 @@ from sfumato.evidence.compare import compare as compare
 from sfumato.evidence.report import Report as Report
 from sfumato.evidence.report import report as report
 from sfumato.guarantees import BetaLikeness as BetaLikeness
+from sfumato.guarantees import EnhancedBetaLikeness as EnhancedBetaLikeness
 from sfumato.guarantees import FineRhoPrivacy as FineRhoPrivacy
 from sfumato.guarantees import FPrivacy as FPrivacy
 from sfumato.guarantees import LDiversity as LDiversity

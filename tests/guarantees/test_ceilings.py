@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -10,7 +11,13 @@ import pytest
 
 import sfumato as sf
 from sfumato.errors import DataError, InfeasibleGuarantee, UsageError
-from sfumato.guarantees import BetaLikeness, FPrivacy, LDiversity, parse_guarantee
+from sfumato.guarantees import (
+    BetaLikeness,
+    EnhancedBetaLikeness,
+    FPrivacy,
+    LDiversity,
+    parse_guarantee,
+)
 from sfumato.profile import Histogram
 
 DISEASES = Histogram("disease", ("flu", "HIV", None), np.array([6, 1, 3]))
@@ -22,6 +29,7 @@ DISEASES = Histogram("disease", ("flu", "HIV", None), np.array([6, 1, 3]))
         "l-diversity(5)",
         "beta-likeness(3)",
         "beta-likeness(0.5)",
+        "enhanced-beta-likeness(3)",
         "f-privacy(theta=8, floor=0.02)",
         "f-privacy(theta=2)",
         "f-privacy(theta=2, floor=0.05, limits=HIV:0.12)",
@@ -132,3 +140,18 @@ def test_limits_by_hand_beside_a_formula(tmp_path):
     assert found.holds
     hiv = next(f for f in found.findings if f.check.name == "posterior" and f.about == "'HIV'")
     assert hiv.value <= Fraction(21, 100)
+
+
+def test_enhanced_ceilings_are_never_above_the_definition() -> None:
+    """f·(1 + min(beta, −ln f)), rounded down, and below 1 for whatever not everybody has."""
+    counts = np.array([1, 2, 30, 467, 500, 0])
+    histogram = Histogram("s", tuple("abcdef"), counts)
+    ceilings = EnhancedBetaLikeness(2).ceilings(histogram)
+    for share, ceiling in zip(counts / 1000, map(float, ceilings), strict=True):
+        wanted = share * (1 + min(2, -math.log(share))) if share else 0.0
+        assert ceiling == pytest.approx(wanted, rel=1e-14)
+        assert share <= ceiling < 1
+    assert ceilings[0] == Fraction(3, 1000)
+    EnhancedBetaLikeness(2).require_feasible(histogram)
+    assert EnhancedBetaLikeness(2).left_out(histogram) == []
+    assert EnhancedBetaLikeness(2).ceilings(Histogram("s", ("a",), np.array([9]))) == [1]

@@ -148,22 +148,6 @@ class RecursiveLDiversity(Requirement):
 
 
 @dataclass(frozen=True)
-class EnhancedBetaLikeness(Requirement):
-    """(q − p)/p ≤ min(beta, −ln p) for every value that a class has more often than the table."""
-
-    beta: Fraction
-    name: ClassVar[str] = "enhanced-beta-likeness"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "beta", _positive(self.beta, "beta", self.name))
-
-    def held(self, cells: ClassCounts) -> RequirementResult:
-        worst = measures.enhanced_beta(cells)
-        holds = worst.figure <= float(self.beta) * (1 + ROUNDING)
-        return self._held(cells, holds, worst, float(self.beta))
-
-
-@dataclass(frozen=True)
 class TCloseness(Requirement):
     """No class is further than t from the table; `distance` is equal or ordered."""
 
@@ -230,7 +214,6 @@ REQUIREMENTS: dict[str, type[Requirement]] = {
         DistinctLDiversity,
         EntropyLDiversity,
         RecursiveLDiversity,
-        EnhancedBetaLikeness,
         TCloseness,
         DeltaDisclosure,
     )

@@ -9,6 +9,7 @@ from sfumato.guarantees.base import Ceilings, Guarantee
 from sfumato.guarantees.beta_likeness import BetaLikeness
 from sfumato.guarantees.ceilings import CeilingGuarantee
 from sfumato.guarantees.conjunction import conjunction
+from sfumato.guarantees.enhanced_beta_likeness import EnhancedBetaLikeness
 from sfumato.guarantees.f_privacy import FPrivacy
 from sfumato.guarantees.fine_rho import FineRhoPrivacy
 from sfumato.guarantees.l_diversity import LDiversity
@@ -29,6 +30,7 @@ GUARANTEES: dict[str, type[Guarantee]] = {
     for cls in (
         LDiversity,
         BetaLikeness,
+        EnhancedBetaLikeness,
         FPrivacy,
         LinkedDiversity,
         RhoPrivacy,
@@ -76,6 +78,7 @@ __all__ = [
     "CeilingGuarantee",
     "Ceilings",
     "CeilingsOfPeople",
+    "EnhancedBetaLikeness",
     "FPrivacy",
     "FineRhoPrivacy",
     "Guarantee",
