@@ -85,6 +85,9 @@ PART_POSTERIOR = Check(
 PART_MEMBERSHIP = Check(
     "part-membership", "values of {column} that a part leaves possible", _PUBLIC
 )
+PART_APART = Check(
+    "part-apart", "parts of {column} with values that must not share one", _PUBLIC, judges=True
+)
 
 # decoys
 GROUP_SIZE = Check("group-size", "group size of {column}", _PUBLIC, judges=True)

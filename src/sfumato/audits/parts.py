@@ -33,6 +33,7 @@ def check_parts(case: AuditCase) -> Iterator[Finding]:
     for index, (column, operator) in enumerate(case.release.operators.items()):
         if not isinstance(operator, Parts):
             continue
+        yield from _apart(case, column, operator)
         quotas = quotas_of(case, column, operator)
         shown = _shown_counts(case, index, column, operator)
         if quotas is None:
@@ -60,6 +61,24 @@ def check_parts(case: AuditCase) -> Iterator[Finding]:
         yield _membership(case, column, operator, quotas)
 
 
+def _apart(case: AuditCase, column: str, operator: Parts) -> Iterator[Finding]:
+    """Whether values that the mechanism holds apart share a sub-table."""
+    mechanism = case.mechanism
+    if not isinstance(mechanism, PartitionedPerturbation) or mechanism.apart is None:
+        return
+    histogram = case.profile.histograms[column]
+    apart = set(mechanism.codes_apart(histogram))
+    shared = [sorted(apart & set(part.codes)) for part in operator.parts]
+    broken = [number for number, codes in enumerate(shared) if len(codes) > 1]
+    yield Finding.none(
+        catalogue.PART_APART,
+        len(broken),
+        column=column,
+        witness=f"part {broken[0]} can be" if broken else None,
+        listed=tuple(value_text(histogram.values[c]) for c in shared[broken[0]]) if broken else (),
+    )
+
+
 def quotas_of(case: AuditCase, column: str, operator: Parts) -> IntArray | None:
     """Counts by (part, value)."""
     if case.trace is not None:
@@ -67,7 +86,8 @@ def quotas_of(case: AuditCase, column: str, operator: Parts) -> IntArray | None:
     mechanism, guarantee = case.mechanism, case.guarantee
     if not isinstance(mechanism, PartitionedPerturbation) or not isinstance(guarantee, RhoPrivacy):
         return None
-    cut = cut_table(case.profile.histograms[column], guarantee, mechanism.inside)
+    histogram = case.profile.histograms[column]
+    cut = cut_table(histogram, guarantee, mechanism.inside, mechanism.codes_apart(histogram))
     return cut.quotas if cut.operator == operator else None
 
 

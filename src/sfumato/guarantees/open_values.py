@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, Self
 from urllib.parse import unquote
 
 from sfumato.columns import list_some, value_text
@@ -27,10 +27,16 @@ class OpenValues:
 
     labels: tuple[str, ...]
 
+    usage: ClassVar[str] = (
+        "'open' names the values that need no protection, each once: open='none' or "
+        "open='none;unknown'"
+    )
+    named: ClassVar[str] = "which the promise names as open"
+
     @classmethod
-    def of(cls, given: Any) -> OpenValues | None:
+    def of(cls, given: Any) -> Self | None:
         """From a text, one value or several; None where nothing is open."""
-        if given is None or isinstance(given, OpenValues):
+        if given is None or isinstance(given, cls):
             return given
         if isinstance(given, str):
             quoted = len(given) > 1 and given[0] == given[-1] and given[0] in "'\""
@@ -40,10 +46,7 @@ class OpenValues:
             values = given if isinstance(given, Iterable) else [given]
             labels = [label(value) for value in values]
         if not labels or "" in labels or len(set(labels)) < len(labels):
-            raise UsageError(
-                "'open' names the values that need no protection, each once: open='none' or "
-                f"open='none;unknown'. Got {given!r} instead."
-            )
+            raise UsageError(f"{cls.usage}. Got {given!r} instead.")
         return cls(tuple(labels))
 
     def __str__(self) -> str:
@@ -56,7 +59,7 @@ class OpenValues:
         if strange:
             there = list_some([value_text(value) for value in histogram.values])
             raise DataError(
-                f"Column {histogram.column!r} has no value {list_some(strange)}, which the promise "
-                f"names as open. Its values: {there}."
+                f"Column {histogram.column!r} has no value {list_some(strange)}, {self.named}. "
+                f"Its values: {there}."
             )
         return [places[name] for name in self.labels]

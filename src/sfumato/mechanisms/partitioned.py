@@ -7,19 +7,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
 
 from sfumato.columns import list_some, value_text
 from sfumato.draws import Draws, IntArray, Permutation
-from sfumato.errors import UsageError
+from sfumato.errors import InfeasibleGuarantee, UsageError
 from sfumato.guarantees.base import Guarantee
 from sfumato.guarantees.rho import SHARES_READER, RhoPrivacy
 from sfumato.guarantees.words import SHARES_ONLY, Reader
 from sfumato.mechanisms.described import predicted_table
 from sfumato.mechanisms.partitioning import balanced_groups, best_merging, reverse_cuthill_mckee
+from sfumato.mechanisms.partitioning.apart import ApartValues, pieces_apart
 from sfumato.mechanisms.partitioning.coupling import FAILURE, posterior_odds
+from sfumato.mechanisms.partitioning.merge import Merging
 from sfumato.mechanisms.partitioning.part import CutCounts
 from sfumato.mechanisms.perturbed import within
 from sfumato.mechanisms.protocol import Batch, Mechanism, PlanTable, Published, RecordPlan
@@ -240,7 +242,8 @@ class PartitionedPerturbation(Mechanism):
     (`partitioning.coupling`). A promise without that is planned as in the thesis, from a
     person's own record alone. `inside` says what perturbs a sub-table: "uniform" (the thesis) or
     "fine-grain", where each covered value x has the limit of its own share in the sub-table and
-    uncovered values have none; the better of the two is taken in each sub-table.
+    uncovered values have none; the better of the two is taken in each sub-table. No two of the
+    values `apart` share a sub-table (`partitioning.apart`).
 
     >>> example = Histogram("s", tuple("abcdefghij"), np.array([12, 8, 6, 5, 4, 3, 1, 1, 1, 1]))
     >>> plan = PartitionedPerturbation().plan(
@@ -252,6 +255,7 @@ class PartitionedPerturbation(Mechanism):
     """
 
     inside: str = "uniform"
+    apart: ApartValues | None = None
 
     name: ClassVar[str] = "partitioned"
     guarantees: ClassVar[tuple[type[Guarantee], ...]] = (RhoPrivacy,)
@@ -270,17 +274,30 @@ class PartitionedPerturbation(Mechanism):
                 f"The 'inside' parameter of {self.name} must be one of {', '.join(INSIDE)}. "
                 f"Got {self.inside!r} instead."
             )
+        object.__setattr__(self, "apart", ApartValues.of(self.apart))
+
+    def codes_apart(self, histogram: Histogram) -> list[int]:
+        """The values of a column that must not share a sub-table."""
+        return [] if self.apart is None else self.apart.codes(histogram)
 
     def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> PartitionedPlan:
         assert isinstance(guarantee, RhoPrivacy)
+        if self.apart is not None and len(profile.histograms) > 1:
+            raise UsageError(
+                f"'{self}' holds values of one sensitive column apart, and the table has "
+                f"{list_some(list(profile.histograms))}. Leave 'apart' out, or publish one of them."
+            )
         columns = {}
         for column, histogram in profile.histograms.items():
             guarantee.require_feasible(histogram)
-            columns[column] = cut_table(histogram, guarantee, self.inside)
+            apart = self.codes_apart(histogram)
+            columns[column] = cut_table(histogram, guarantee, self.inside, apart)
         return PartitionedPlan(columns)
 
 
-def cut_table(histogram: Histogram, guarantee: RhoPrivacy, inside: str) -> SubTables:
+def cut_table(
+    histogram: Histogram, guarantee: RhoPrivacy, inside: str, apart: Sequence[int] = ()
+) -> SubTables:
     """Balance, arrange, merge; then an operator for every sub-table.
 
     A promise to readers of whole sub-tables also tries the thesis's cut and no cut: what they cost
@@ -288,10 +305,27 @@ def cut_table(histogram: Histogram, guarantee: RhoPrivacy, inside: str) -> SubTa
     """
     protected = np.ones(len(histogram.values), np.bool_)
     protected[guarantee.left_out(histogram)] = False
-    groups = balanced_groups(histogram.counts, protected)
-    orders = [range(len(groups)), reverse_cuthill_mckee(groups)]
-    thesis = best_merging(groups, protected, guarantee.rho2, orders)
-    assert thesis.parts, "the whole table is always a feasible sub-table"
+    pieces = []
+    for piece in pieces_apart(histogram.counts, apart):
+        if len(apart) and not piece[protected].any():
+            _refuse_apart(histogram, guarantee, apart)
+        pieces.append(balanced_groups(piece, protected))
+    groups = np.concatenate(pieces)
+
+    def merged(*, coupled: bool) -> Merging:
+        """The best merging of every piece by itself."""
+        parts, bound, first = list[tuple[int, ...]](), 0.0, 0
+        for piece in pieces:
+            orders = [range(len(piece)), reverse_cuthill_mckee(piece)]
+            best = best_merging(piece, protected, guarantee.rho2, orders, coupled=coupled)
+            if not best.parts:
+                _refuse_apart(histogram, guarantee, apart)
+            parts += [tuple(first + group for group in part) for part in best.parts]
+            bound += best.bound * float(piece.sum() / groups.sum())
+            first += len(piece)
+        return Merging(tuple(parts), bound)
+
+    thesis = merged(coupled=False)
 
     def filled(merged: Sequence[Sequence[int]], coupled: bool) -> SubTables:
         quotas = np.array([groups[list(part)].sum(axis=0) for part in merged], np.int64)
@@ -308,6 +342,22 @@ def cut_table(histogram: Histogram, guarantee: RhoPrivacy, inside: str) -> SubTa
 
     if guarantee.reader != SHARES_READER:
         return filled(thesis.parts, coupled=False)
-    ours = best_merging(groups, protected, guarantee.rho2, orders, coupled=True)
-    cuts = dict.fromkeys((ours.parts, thesis.parts, (tuple(range(len(groups))),)))
+    ours = merged(coupled=True)
+    ends = np.cumsum([len(piece) for piece in pieces]).tolist()
+    whole = tuple(
+        tuple(range(end - len(piece), end)) for piece, end in zip(pieces, ends, strict=True)
+    )
+    cuts = dict.fromkeys((ours.parts, thesis.parts, whole))
     return min((filled(cut, coupled=True) for cut in cuts), key=SubTables.total_variance)
+
+
+def _refuse_apart(histogram: Histogram, guarantee: RhoPrivacy, apart: Sequence[int]) -> NoReturn:
+    """All values together can always be kept; one of those that are held apart perhaps not."""
+    assert len(apart), "the whole table is always a feasible sub-table"
+    named = [value_text(histogram.values[code]) for code in apart]
+    raise InfeasibleGuarantee(
+        f"'{guarantee}' cannot be kept with {list_some(named)} of column {histogram.column!r} in "
+        "different sub-tables: each would be as common in its own as they are together in the "
+        "table. Hold fewer values apart, or raise rho2.",
+        witness=named[0],
+    )
