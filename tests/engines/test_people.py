@@ -157,13 +157,33 @@ def test_bad_input_is_one_sentence(stays: pa.Table, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="missing in 1 rows"):
         sf.publish(nobody, "l-diversity(2)", to=tmp_path / "r", quasi="", sensitive="s",
                    person="who")  # fmt: skip
-    key = tmp_path / "key"
-    CliRunner().invoke(_whole_program(), ["keygen", str(key)])
-    with pytest.raises(UsageError, match="Leave --person or --key-file out"):
-        sf.publish(stays, "rho-privacy(0.1, 0.5)", to=tmp_path / "r", key_file=key, key="row",
-                   **ROLES)  # fmt: skip
     with pytest.raises(UsageError, match="one row of each person is looked at"):
         sf.advise(stays, target_error=0.1, drop="row", rows_per_person=2, **ROLES)
+
+
+def test_a_key_file_publishes_the_same_rows_of_a_person_alike(
+    stays: pa.Table, tmp_path: Path
+) -> None:
+    """In another order, and beside somebody with a row more, whose row may be another one."""
+    key = tmp_path / "key"
+    CliRunner().invoke(_whole_program(), ["keygen", str(key)])
+    marked = stays.append_column("region2", stays["row"])  # shows which row is published
+    roles = {**ROLES, "quasi": "region2", "drop": "age,sex,region,admission"}
+    last = marked.slice(marked.num_rows - 1)
+    more = last.set_column(last.column_names.index("row"), "row", pa.array([10**6]))
+    told = []
+    shuffled = marked.take(np.random.default_rng(1).permutation(marked.num_rows))
+    for number, table in enumerate((marked, pa.concat_tables([more, shuffled]))):
+        made = sf.publish(
+            table, "rho-privacy(0.1, 0.5)", to=tmp_path / str(number), key="row", key_file=key,
+            mechanism="uniform", rows_per_person=1, **roles,
+        )  # fmt: skip
+        assert any("same rows of a person" in note for note in made.notes)
+        shown = pq.read_table(tmp_path / str(number) / "records.parquet").to_pydict()
+        told.append(dict(zip(shown["region2"], shown["diagnosis"], strict=True)))
+    first, second = told
+    assert len(first) == len(second)
+    assert sum(second.get(row) != value for row, value in first.items()) <= 1
 
 
 def test_repeated_keys_point_to_people(stays: pa.Table, tmp_path: Path) -> None:

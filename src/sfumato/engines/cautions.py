@@ -150,6 +150,13 @@ def key_cautions(key_file: str | Path, guarantee: Guarantee, table: Table) -> It
 
     Beside the key, in a private file, stands what it was used for.
     """
+    if table.person is not None:
+        yield (
+            f"Under the key file {str(key_file)!r} the same rows of a person are published again, "
+            "as long as the person has no others. Somebody with new rows may show one of these "
+            "instead, and whoever has both releases sees draws of both: what is promised of one "
+            "release is then not promised of the two together."
+        )
     place = Path(f"{key_file}.uses")
     known: list[list[str]] = []
     if place.is_file():

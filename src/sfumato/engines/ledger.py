@@ -63,10 +63,18 @@ class Ledger:
         return prod(own.values(), start=Fraction(1))
 
     def with_release(
-        self, name: str, mechanism: Mechanism, plan: Plan, profile: Profile, draws: Draws, rows: int
+        self,
+        name: str,
+        mechanism: Mechanism,
+        plan: Plan,
+        profile: Profile,
+        draws: Draws,
+        rows: int,
+        *,
+        chosen_rows: bool = False,
     ) -> Ledger:
-        """The ledger with one release more, of so many `rows` of a person; refused beyond the
-        promise."""
+        """The ledger with one release more, of so many `rows` of a person, `chosen_rows` among more
+        perhaps; refused beyond the promise."""
         operators = plan.operators if isinstance(plan, PerturbedPlan) else {}
         kinds = (RetentionOperator, General)
         if not operators or not all(isinstance(each, kinds) for each in operators.values()):
@@ -86,7 +94,7 @@ class Ledger:
                     f"A published value of column {column!r} may exclude true ones, so no ledger "
                     "can count what it tells. Use uniform."
                 ) from None
-            identity = _identity(draws, operator, histogram, len(looks))
+            identity = _identity(draws, operator, histogram, len(looks), chosen_rows)
             before = self.told(column)
             looks.append(Look(column, str(gamma), identity, name))
             after = replace(self, looks=tuple(looks)).told(column)
@@ -208,12 +216,16 @@ def _locked(path: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _identity(draws: Draws, operator: Operator, histogram: Histogram, number: int) -> str:
+def _identity(
+    draws: Draws, operator: Operator, histogram: Histogram, number: int, chosen_rows: bool
+) -> str:
     """The same for draws that are the same: those of one key file, operator and domain.
 
-    It follows from the key by a one-way function, so that the ledger does not betray the key.
+    Of people with several rows another row may be published once they have more: that is a draw of
+    its own. The identity follows from the key by a one-way function, so that the ledger does not
+    betray the key.
     """
-    if draws.origin != "key-file":
+    if draws.origin != "key-file" or chosen_rows:
         return f"fresh {number}"
     values = [value_to_json(value) for value in histogram.values]
     text = json.dumps([histogram.column, operator.to_json(), values], sort_keys=True)

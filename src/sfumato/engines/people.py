@@ -2,7 +2,8 @@
 
 Every row gets a random word, and of a person's rows those with the smallest words are published. So
 which rows are withheld depends on nothing that they hold, and the rest of the house sees a table
-with at most so many rows of anybody. One byte per row is held in memory.
+with at most so many rows of anybody. One byte per row is held in memory. Under a key file the word
+belongs to the row's key, so that the same rows of a person are published again.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sfumato.columns import Range, Values
-from sfumato.draws import Draws, IntArray, Positions
+from sfumato.draws import Address, Draws, IntArray, Positions
 from sfumato.engines.choosing import choose_plan, profile_for
 from sfumato.engines.coding import SensitiveCoder
 from sfumato.engines.counting import plain_batch, take_profile, whole_rows
@@ -115,12 +116,17 @@ def rank_rows(table: Table, draws: Draws) -> RankedRows:
     assert table.person is not None
     kind = table.type_of(table.person)
     schema = _SCHEMA.append(pa.field("person", kind))
+    keyed = [str(table.key)] if draws.origin == "key-file" else []
     read = absent = 0
 
     def rows() -> Iterator[pa.RecordBatch]:
         nonlocal read, absent
-        for batch in table.batches([str(table.person), *table.sensitive]):
-            word = draws.words("rows", Positions(read, batch.num_rows))
+        for batch in table.batches([str(table.person), *table.sensitive, *keyed]):
+            address: Address = Positions(read, batch.num_rows)
+            if keyed:
+                keys = batch.column(table.key).to_pylist()
+                address = draws.persons("rows", [str(key).encode() for key in keys])
+            word = draws.words("rows", address)
             position = np.arange(read, read + batch.num_rows)
             read += batch.num_rows
             counted = whole_rows(table, batch)
@@ -193,11 +199,6 @@ def for_people(
     """What is published of a table of people: all of it, where each has one row."""
     if table.person is None:
         return ForPeople(table, guarantee)
-    if draws.origin == "key-file":
-        raise UsageError(
-            "With --key-file a person is published alike each time, but which of a person's rows "
-            "are published is drawn anew. Leave --person or --key-file out."
-        )
     ranked = rank_rows(table, draws.child("people"))
     if not ranked.people:
         return ForPeople(table, guarantee)  # nobody: whoever counts the table says so

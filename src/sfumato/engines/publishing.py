@@ -211,8 +211,9 @@ def run(
         bundle = held.enter_context(BundleWriter(options.release))
         if table.person is not None and not engine.chooses_rows:
             raise UsageError(
-                f"The {engine.name} engine cannot choose among a person's rows. Publish with "
-                "--engine local."
+                f"The {engine.name} engine cannot choose among a person's rows: that needs the "
+                "place of every row among all rows of its person, which one machine keeps. Publish "
+                "with --engine local."
             )
         people = for_people(table, guarantee, mechanism, draws)
         table, promise = people.table, people.guarantee
@@ -230,7 +231,9 @@ def run(
         if ledger is not None:
             rows = 1 if people.rule is None else people.rule.rows
             name = options.release.name
-            spent = ledger.ledger.with_release(name, chosen, plan, profile, draws, rows)
+            spent = ledger.ledger.with_release(
+                name, chosen, plan, profile, draws, rows, chosen_rows=people.rule is not None
+            )
         together = []
         if isinstance(plan, PerturbedPlan) and engine.chooses_rows:
             together = told_by_columns(table, profile.histograms, plan.operators, guarantee)
