@@ -11,7 +11,8 @@ least value up to a random one, up to three others equal a value each, and one s
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -27,6 +28,7 @@ SMALL = 10  # people: errata S14
 LARGE, LARGE_SHARE = 100, 0.005  # people, and share of the records: both at least
 _MOST_TRIES = 10  # candidates a question, before a class of counts is left as full as it is
 _MOST_COLUMNS = 3
+_DRAWN_TOGETHER = 1024  # candidates: one draw alone takes as long as a thousand
 
 
 @dataclass(frozen=True)
@@ -145,20 +147,40 @@ class _Maker:
     people: People
     column: str
     draws: Draws
+    kept: dict[tuple[str, int, int], list[Any]] = field(default_factory=dict)  # what was drawn
 
-    def _below(self, purpose: str, bound: int) -> int:
-        return int(self.draws.below(purpose, Positions(0, 1), bound)[0])
+    def _below(self, purpose: str, number: int, bound: int) -> int:
+        """A draw of its own for every candidate."""
+        block, place = divmod(number, _DRAWN_TOGETHER)
+        key = (purpose, bound, block)
+        if key not in self.kept:
+            where = Positions(block * _DRAWN_TOGETHER, _DRAWN_TOGETHER)
+            self.kept[key] = self.draws.below(purpose, where, bound).tolist()
+        found: int = self.kept[key][place]
+        return found
+
+    def _order(self, number: int) -> list[int]:
+        """The quasi columns in an order of its own for every candidate."""
+        block, place = divmod(number, _DRAWN_TOGETHER)
+        count = len(self.people.quasi)
+        key = ("columns", count, block)
+        if key not in self.kept:
+            where = Positions(block * _DRAWN_TOGETHER * count, _DRAWN_TOGETHER * count)
+            words = self.draws.words("columns", where).reshape(_DRAWN_TOGETHER, count)
+            self.kept[key] = words.argsort(axis=1).tolist()
+        found: list[int] = self.kept[key][place]
+        return found
 
     def _columns(self, number: int, width: int, without: str = "") -> list[CodedColumn]:
-        names = [name for name in self.people.quasi if name != without]
-        order = self.draws.order(f"{number} columns", len(names))[:width]
-        return [self.people.quasi[names[k]] for k in order.tolist()]
+        columns = list(self.people.quasi.values())
+        ordered = [columns[k] for k in self._order(number) if columns[k].name != without]
+        return ordered[:width]
 
     def _equal(self, number: int, column: CodedColumn) -> Condition:
-        return equal_to(column, self._below(f"{number} {column.name}", len(column)))
+        return equal_to(column, self._below(f"of {column.name}", number, len(column)))
 
     def conjunction(self, number: int, most: int) -> CountQuestion:
-        width = 1 + self._below(f"{number} width", most) if most else 0
+        width = 1 + self._below("width", number, most) if most else 0
         chosen = self._columns(number, width)
         return CountQuestion({c.name: self._equal(number, c) for c in chosen}, self.column, ())
 
@@ -167,10 +189,11 @@ class _Maker:
         names = numeric or list(self.people.quasi)
         if not names:
             return CountQuestion({}, self.column, ())
-        name = names[self._below(f"{number} prefix", len(names))]
+        name = names[self._below("prefix", number, len(names))]
         column = self.people.quasi[name]
-        conditions = {name: stretch(column, 0, 1 + self._below(f"{number} {name}", len(column)))}
-        width = self._below(f"{number} width", most) if most > 1 else 0
+        end = 1 + self._below(f"of {name}", number, len(column))
+        conditions = {name: stretch(column, 0, end)}
+        width = self._below("width", number, most) if most > 1 else 0
         for other in self._columns(number, width, without=name):
             conditions[other.name] = self._equal(number, other)
         return CountQuestion(conditions, self.column, ())
@@ -178,7 +201,7 @@ class _Maker:
     def ranges(self, number: int, width: int, selectivity: float) -> CountQuestion:
         def some(column: CodedColumn) -> tuple[int, int]:
             length = max(1, round(len(column) * selectivity ** (1 / (width + 1))))
-            start = self._below(f"{number} {column.name}", len(column) - length + 1)
+            start = self._below(f"of {column.name}", number, len(column) - length + 1)
             return start, length
 
         conditions = {c.name: stretch(c, *some(c)) for c in self._columns(number, width)}
@@ -220,7 +243,8 @@ class _Maker:
             fitting = np.flatnonzero(each.holds(counts))
             if len(own) >= quota or not len(fitting):
                 continue
-            place = int(fitting[self._below(f"{number} {each.name}", len(fitting))])
+            drawn = self.draws.below(f"value for {each.name}", Positions(number, 1), len(fitting))
+            place = int(fitting[drawn[0]])
             key = (*question.key, place)
             if key not in seen:
                 seen.add(key)
