@@ -176,10 +176,12 @@ class Draws:
         [4, 0, 4, 1]
         """
         words = self.words(purpose, address)
-        limit = np.broadcast_to(np.asarray(bound, np.uint64), words.shape)
+        limit = np.asarray(bound, np.uint64)
         if words.size and int(limit.min()) < 1:
             raise ValueError("below() needs bounds of at least 1")
+        # one bound stays one number: numpy divides by that several times as fast
         result, rejected = _reduce(words, limit)
+        limit = np.broadcast_to(limit, words.shape)
         attempt = 0
         while rejected.size:
             attempt += 1
@@ -224,8 +226,8 @@ class Draws:
     # -- orders and samples ------------------------------------------------------------------------
 
     def order(self, purpose: str, n: int) -> IntArray:
-        """A uniformly random order of `0 … n-1` (up to n²/2⁶⁵, the chance of a tie). O(n log n)."""
-        return np.argsort(self.words(purpose, Positions(0, n)))
+        """A uniformly random order of `0 … n-1` (up to n²/2⁶⁵, the chance of a tie). O(n)."""
+        return sorted_places(self.words(purpose, Positions(0, n)))
 
     def choose(self, purpose: str, n: int, k: int) -> IntArray:
         """`k` different integers of `[0, n)`, every subset equally likely, sorted. O(k) words."""
@@ -286,10 +288,32 @@ class Draws:
 
 def _reduce(words: Words, limit: Words) -> tuple[Words, IntArray]:
     """Words modulo their limits, and the places whose word must be drawn again."""
-    residue = words % limit
+    whole = words // limit * limit
     # a word is fair when the whole run [word - residue, word - residue + limit) exists
-    unfair = words - residue > np.uint64(0xFFFFFFFFFFFFFFFF) - (limit - np.uint64(1))
-    return residue, np.flatnonzero(unfair)
+    unfair = whole > np.uint64(0xFFFFFFFFFFFFFFFF) - (limit - np.uint64(1))
+    return words - whole, np.flatnonzero(unfair)
+
+
+def sorted_places(words: Words) -> IntArray:
+    """`argsort` of random words, in a third of its time.
+
+    Two passes over 16 bits each, from the lower, put the upper halves in order: numpy sorts small
+    integers by their digits. The few words whose upper halves are equal are then sorted whole.
+
+    >>> sorted_places(np.array([3 << 62, 7, 1 << 40], np.uint64)).tolist()
+    [1, 2, 0]
+    """
+    upper = (words >> np.uint64(32)).astype(np.uint32)
+    order = np.argsort(upper.astype(np.uint16), kind="stable")
+    order = order[np.argsort((upper >> np.uint32(16)).astype(np.uint16)[order], kind="stable")]
+    ranked = upper[order]
+    same = ranked[1:] == ranked[:-1]
+    if same.any():
+        tied = np.append(same, False)
+        tied[1:] |= same
+        places = np.flatnonzero(tied)
+        order[places] = order[places][np.argsort(words[order[places]], kind="stable")]
+    return order
 
 
 def _select(address: Address, index: IntArray) -> Persons:

@@ -116,22 +116,34 @@ def exposure_of(
 
     Cost: one pass over the quasi columns, and one over the list of the buckets.
     """
-    smallest = None
     with scratch_database(columns=len(release.quasi)) as connection:
-        if isinstance(release, BucketedRelease):
-            listed = scan([release.file("sensitive")])
-            # every bucket lists so many fakes besides its records
-            found = connection.sql(
-                f"SELECT min(n) FROM (SELECT sum(count) AS n FROM {listed} GROUP BY bucket)"
-            ).fetchall()[0][0]
-            smallest = None if found is None else int(found) - release.fakes
+        smallest, in_buckets = _in_buckets(release, connection)
         alone, every = _alone(release, connection)
         columns = tuple(
-            _column(release, each, profile, promise, connection) for each in release.sensitive
+            _column(release, each, profile, promise, in_buckets, connection)
+            for each in release.sensitive
         )
     manifest = release.manifest
     dropped = 0 if manifest.missing != "drop" else None if profile is None else profile.dropped
     return Exposure(release.rows, manifest.withheld, dropped, smallest, alone, every == 1, columns)
+
+
+def _in_buckets(release: Release, connection: Any) -> tuple[int | None, dict[str, int]]:
+    """The smallest bucket, and by column how many people are in buckets of one value."""
+    if not isinstance(release, BucketedRelease):
+        return None, {}
+    names = [column.name for column in release.sensitive]
+    quoted = ['"' + name.replace('"', '""') + '"' for name in names]
+    lone = [f"min(hash({name})) = max(hash({name})) AS lone{i}" for i, name in enumerate(quoted)]
+    held = [f"coalesce(sum(n) FILTER (WHERE lone{i}), 0)" for i in range(len(names))]
+    (found,) = connection.sql(
+        f"SELECT min(n), {', '.join(held)} FROM (SELECT sum(count) AS n, {', '.join(lone)} "
+        f"FROM {scan([release.file('sensitive')])} GROUP BY bucket)"
+    ).fetchall()
+    # every bucket lists so many fakes besides its records, so no value is alone
+    smallest = None if found[0] is None else int(found[0]) - release.fakes
+    shown = [0 if release.fakes else int(number) for number in found[1:]]
+    return smallest, dict(zip(names, shown, strict=True))
 
 
 def _alone(release: Release, connection: Any) -> tuple[int | None, int]:
@@ -152,6 +164,7 @@ def _column(
     column: Column,
     profile: Profile | None,
     promise: Guarantee | None,
+    in_buckets: dict[str, int],
     connection: Any,
 ) -> ColumnExposure:
     name = column.name
@@ -168,7 +181,8 @@ def _column(
             left_out = known.left_out(histogram)
             without = int(histogram.counts[left_out].sum())
         rare = int(((histogram.counts > 0) & (histogram.counts < FEW)).sum())
-    return ColumnExposure(name, _shown_as_it_is(release, name, connection), without, rare)
+    shown = in_buckets[name] if in_buckets else _shown_as_it_is(release, name, connection)
+    return ColumnExposure(name, shown, without, rare)
 
 
 def _counts(release: Release, column: Column, connection: Any) -> IntArray | None:
@@ -191,19 +205,9 @@ def _counts(release: Release, column: Column, connection: Any) -> IntArray | Non
 
 
 def _shown_as_it_is(release: Release, name: str, connection: Any) -> int | None:
-    """People in buckets of one value, or in parts of one value."""
+    """People in parts of one value; those in buckets of one are known from `_in_buckets`."""
     if isinstance(release, GeneralizedRelease):
         return None  # values stand there as they are; whose they are, is what is hidden
-    if isinstance(release, BucketedRelease):
-        if release.fakes:
-            return 0
-        quoted = '"' + name.replace('"', '""') + '"'
-        found = connection.sql(
-            f"SELECT coalesce(sum(n), 0) FROM (SELECT sum(count) AS n FROM "
-            f"{scan([release.file('sensitive')])} GROUP BY bucket "
-            f"HAVING count(DISTINCT {quoted}) + max(({quoted} IS NULL)::INT) = 1)"
-        ).fetchall()[0][0]
-        return int(found)
     operator, part = release.operators.get(name), release.part_column(name)
     if not isinstance(operator, Parts) or part is None:
         return 0
