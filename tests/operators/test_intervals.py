@@ -144,6 +144,18 @@ def row(release, sql):
             "SELECT SUM(age) AS x FROM release WHERE age < 50 AND ill = 'v0'",
         ),
         (
+            "SELECT SUM(CASE WHEN ill = 'v0' AND age < 50 THEN 1 ELSE 0 END) AS x FROM release",
+            "SELECT COUNT(*) AS x FROM release WHERE age < 50 AND ill = 'v0'",
+        ),
+        (
+            "SELECT COUNT(*) FILTER (WHERE ill = 'v0' AND age < 50) AS x FROM release",
+            "SELECT COUNT(*) AS x FROM release WHERE age < 50 AND ill = 'v0'",
+        ),
+        (
+            "SELECT SUM(CASE WHEN ill = 'v0' AND age < 50 THEN age END) AS x FROM release",
+            "SELECT SUM(age) AS x FROM release WHERE age < 50 AND ill = 'v0'",
+        ),
+        (
             "SELECT AVG(CASE WHEN ill = 'v0' THEN age END) AS x FROM release WHERE age < 50",
             "SELECT AVG(age) AS x FROM release WHERE age < 50 AND ill = 'v0'",
         ),

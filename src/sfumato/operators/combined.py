@@ -50,8 +50,8 @@ class CombinedEstimated(Estimated):
         ]
         return self._inner.read(self._forms(forms), listed)
 
-    def histogram(self, weight: Hashable) -> FloatArray:
-        found = self._inner.histogram(weight)
+    def histogram(self, weight: Hashable, number: Hashable) -> FloatArray:
+        found = self._inner.histogram(weight, number)
         whole: Any = np.zeros((len(found), *self._sizes))
         places: Any = (slice(None), *self._codes)
         np.add.at(whole, places, found)

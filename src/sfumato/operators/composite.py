@@ -146,12 +146,12 @@ class CompositeEstimated(Estimated):
     def read(self, forms: Forms, statistics: Sequence[Statistic]) -> Totals:
         return CompositeTotals(self, forms, statistics)
 
-    def histogram(self, weight: Hashable) -> FloatArray:
+    def histogram(self, weight: Hashable, number: Hashable) -> FloatArray:
         values = self._foreseen.values
         cells = np.arange(values)[None, :]
         forms = Forms.of(np.zeros(self.moments.classes, np.int64), cells, np.array([0, values]))
         every = np.ones((1, values), np.bool_)
-        asked = Statistic(weight, weight, every.astype(np.float64), every)
+        asked = Statistic(weight, number, every.astype(np.float64), every)
         found = CompositeTotals(self, forms, [asked]).values[0]
         return np.asarray(found.reshape(self.moments.classes, values))
 
@@ -182,7 +182,7 @@ class CompositeTotals(Totals):
         counted = first.counted
         count = Statistic(first.number, first.number, counted.astype(np.float64), counted)
         counts = self._unbiased
-        if len(self._statistics) > 1 or first.weight != first.number or not first.is_indicator:
+        if len(self._statistics) > 1 or not first.is_count:
             counts = estimated.unbiased.read(forms, [count])
         records = estimated.moments.total(count.number)[forms.pair_class]
         lever = estimated.leverage(count.number)[forms.pair_class]
@@ -243,7 +243,7 @@ class CompositeTotals(Totals):
         )
         low, high = np.fmin(low, value), np.fmax(high, value)
         first = self._statistics[0]
-        if len(self._statistics) == 1 and first.weight == first.number and first.is_indicator:
+        if len(self._statistics) == 1 and first.is_count:
             return within_possible((low, high), value, gradient[0], self.values[0], self._records)
         return low, high
 

@@ -58,6 +58,18 @@ class Moments:
         sums = counts[of, shown]
         return cls(len(counts), of, (shown,), {(weight,): sums, (weight, weight): sums})
 
+    def only(self, lines: BoolArray) -> Moments:
+        """Some of the lines; classes without any stay."""
+        return replace(
+            self,
+            of=self.of[lines],
+            shown=tuple(each[lines] for each in self.shown),
+            sums={weights: each[lines] for weights, each in self.sums.items()},
+            copies=None if self.copies is None else self.copies[lines],
+            sampled=None if self.sampled is None else self.sampled[lines],
+            quasi=None if self.quasi is None else tuple(each[lines] for each in self.quasi),
+        )
+
     def total(self, *weights: Hashable) -> FloatArray:
         """The sums of every class, whatever its records show."""
         return self.by_class(self.sums[weights])
@@ -89,6 +101,11 @@ class Statistic:
     @cached_property
     def is_indicator(self) -> bool:
         return bool((self.values == self.there).all())
+
+    @cached_property
+    def is_count(self) -> bool:
+        """Whether it counts records: those that have some of the values."""
+        return self.weight == self.number and bool(np.isin(self.values, (0.0, 1.0)).all())
 
     @cached_property
     def counted(self) -> BoolArray:
@@ -260,8 +277,11 @@ class Estimated(ABC):
         """Estimate statistics by row."""
 
     @abstractmethod
-    def histogram(self, weight: Hashable) -> FloatArray:
-        """Σ e by (class, value …); −∞ where no record of the class could have the value."""
+    def histogram(self, weight: Hashable, number: Hashable) -> FloatArray:
+        """Σ e by (class, value …); −∞ where no record of the class could have the value.
+
+        `number` names the moment that counts the records with a known e.
+        """
 
 
 class Estimator(ABC):

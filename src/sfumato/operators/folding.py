@@ -70,6 +70,7 @@ class _Fold:
     def __init__(self, moments: Moments, forms: Forms, pool: IntArray, rows: IntArray) -> None:
         self._moments, self._forms, self._pool, self._rows = moments, forms, pool, rows
         self._factors: dict[tuple[Hashable, bytes], FloatArray] = {}
+        self._empty = np.bincount(moments.of, minlength=moments.classes) == 0
 
     def statistic(self, each: Statistic) -> Statistic | None:
         """What it counts, once; None where the classes of a pool count different values."""
@@ -98,6 +99,7 @@ class _Fold:
         return found
 
     def _name(self, weight: Hashable, factor: FloatArray) -> Hashable:
+        factor = np.where(self._empty, 1.0, factor)  # whatever it is, there is nothing to count
         name = weight, factor.tobytes()
         self._factors[name] = factor
         return name

@@ -192,7 +192,7 @@ class Joint(DrawnEstimated):
             return None
         return [np.asarray(np.linalg.inv(each), np.float64) for each in weights]
 
-    def histogram(self, weight: Hashable) -> FloatArray:
+    def histogram(self, weight: Hashable, number: Hashable) -> FloatArray:
         return histogram(self.moments, weight, self._inverses)
 
 

@@ -132,19 +132,21 @@ class LocalEstimated(Estimated):
             self._found[weight] = found
         return self._found[weight]
 
-    def histogram(self, weight: Hashable) -> FloatArray:
+    def histogram(self, weight: Hashable, number: Hashable) -> FloatArray:
         return self.estimated(weight)[self.name]
 
-    @cached_property
-    def possible(self) -> FloatArray:
-        """By (class, value): how many records of the class's blocks have the value."""
-        there = self.by_block(*next(iter(self.moments.sums))).copy()
-        there.data[:] = 1.0
+    def possible(self, *weights: Hashable) -> FloatArray:
+        """By (class, value): how many records of the class's blocks have the value.
+
+        Where weights are given, of the blocks in which they are anything.
+        """
+        there = self.by_block(*(weights or next(iter(self.moments.sums)))).copy()
+        there.data[:] = there.data != 0 if weights else 1.0
         return np.asarray(there @ self.table.counts)
 
     def reached(self, forms: Forms) -> BoolArray:
         every = np.ones(forms.cells.shape)
-        return np.asarray(summed(forms, self.possible, every) > 0, np.bool_)
+        return np.asarray(summed(forms, self.possible(), every) > 0, np.bool_)
 
     def present(self, forms: Forms, each: Statistic) -> BoolArray:
         number = self.moments.total(each.number)
@@ -223,7 +225,7 @@ class LocalTotals(Totals):
         )
         low, high = np.fmin(low, value), np.fmax(high, value)
         first = self._statistics[0]
-        if len(self._statistics) == 1 and first.weight == first.number and first.is_indicator:
+        if len(self._statistics) == 1 and first.is_count:
             return within_possible(
                 (low, high), value, gradient[0], self.values[0], self._most(first)
             )
@@ -232,7 +234,7 @@ class LocalTotals(Totals):
     def _most(self, count: Statistic) -> FloatArray:
         """How many records a row can count at the most: of its classes, and of its values."""
         forms, estimated = self._forms, self._estimated
-        held = summed(forms, estimated.possible, count.values)
+        held = summed(forms, estimated.possible(count.number), count.values)
         records = estimated.moments.total(count.number)[forms.pair_class]
         return forms.by_row(np.minimum(held, records))
 

@@ -159,6 +159,35 @@ def nearest_parts(estimates: FloatArray, totals: FloatArray, together: FloatArra
     return found
 
 
+def added_up(
+    estimates: FloatArray, totals: FloatArray, together: FloatArray | None, weights: FloatArray
+) -> FloatArray:
+    """The nearest amounts to the estimates that have these margins; they may be negative.
+
+    Rows have their known totals, and add up to `together` where that is given. t minimizes
+    Σ (t − estimate)²/weight, the weight being that of a row: t = estimate + weight·(a_row +
+    b_value). −∞ marks what a row cannot hold; it holds 0 of it.
+
+    >>> halves = np.array([[70.0, -10.0], [30.0, 25.0]])
+    >>> margins = np.array([60.0, 60.0]), np.array([105.0, 15.0])
+    >>> added_up(halves, *margins, np.array([1.0, 3.0])).round(2).tolist()
+    [[70.62, -10.62], [34.38, 25.62]]
+    """
+    there = np.isfinite(estimates)
+    found, room = np.where(there, estimates, 0.0), np.where(there, weights[:, None], 0.0)
+    of_row = room.sum(axis=1)
+    if together is None:
+        lacking = totals - found.sum(axis=1)
+        rise = np.divide(lacking, of_row, out=np.zeros(len(totals)), where=of_row > 0)
+        return np.asarray(found + room * rise[:, None])
+    # a and b solve the equations of all margins, which say one thing twice: the least solution
+    lacking = np.concatenate([totals - found.sum(axis=1), together - found.sum(axis=0)])
+    equations = np.block([[np.diag(of_row), room], [room.T, np.diag(room.sum(axis=0))]])
+    rise = np.linalg.lstsq(equations, lacking, rcond=None)[0]
+    rows, columns = rise[: len(totals), None], rise[len(totals) :]
+    return np.asarray(found + room * (rows + columns))
+
+
 def _column_shifts(estimates: FloatArray, weights: FloatArray, together: FloatArray) -> FloatArray:
     """b of every column, so that Σ max(estimate + weight·b, 0) is what it should be."""
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -179,7 +179,7 @@ class ShrunkTotals(Totals):
         unseen = self._unseen(gradient)
         low, high = np.fmin(low - unseen, value), np.fmax(high + unseen, value)
         first = self._statistics[0]
-        if len(self._statistics) == 1 and first.weight == first.number and first.is_indicator:
+        if len(self._statistics) == 1 and first.is_count:
             return within_possible(
                 (low, high), value, gradient[0], self.values[0], self._most(first)
             )

@@ -189,7 +189,7 @@ class Structured(DrawnEstimated):
             forms, self._by_block(sums, 0), drawn * (1 - 2 * inside / inverse.sizes), 0.0
         )
 
-    def histogram(self, weight: Hashable) -> FloatArray:
+    def histogram(self, weight: Hashable, number: Hashable) -> FloatArray:
         return histogram(self.moments, weight, [self.inverse])
 
 

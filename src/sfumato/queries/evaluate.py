@@ -14,8 +14,8 @@ from sfumato.errors import QueryError
 from sfumato.limits import check_rows
 from sfumato.operators.base import FloatArray
 from sfumato.operators.bucketed import summed
-from sfumato.operators.estimator import Estimated, Forms, Moments, Totals
-from sfumato.queries.aggregates import Aggregate
+from sfumato.operators.estimator import Forms, Moments, Totals
+from sfumato.queries.aggregates import Aggregate, Count
 from sfumato.queries.answer import Answer
 from sfumato.queries.classes import ByValue, Classes, different
 from sfumato.queries.duals import variables
@@ -24,9 +24,9 @@ from sfumato.queries.modelled import with_model
 from sfumato.queries.ordered import Ordered, add_ordered
 from sfumato.queries.people import check_people
 from sfumato.queries.question import GROUPING, Question
-from sfumato.queries.question_plan import Planned, QuestionPlan
+from sfumato.queries.question_plan import QuestionPlan
 from sfumato.queries.ranges import GeneralizedSource
-from sfumato.queries.reconstructed import check_counts, check_separable, reconstructed
+from sfumato.queries.reconstructed import check_adding_up, check_separable, reconstructed
 from sfumato.queries.session import Session, session_of
 from sfumato.queries.sources import (
     ERROR_BARS,
@@ -38,6 +38,7 @@ from sfumato.queries.sources import (
 from sfumato.queries.statements import answer as answer_statement
 from sfumato.queries.statements import answer_columns
 from sfumato.queries.statements import grid as grid_statement
+from sfumato.queries.totals import totals_of
 from sfumato.release import GeneralizedRelease, Release
 
 MODEL = "model"
@@ -181,7 +182,7 @@ class Evaluation:
             request.consistent or self._name in RECONSTRUCTIONS
         )
         if request.consistent or self._name in RECONSTRUCTIONS:
-            check_counts(question)
+            check_adding_up(question, self._name if self._name in RECONSTRUCTIONS else None)
             if not isinstance(source, BucketedSource):
                 check_separable(question)
 
@@ -197,8 +198,10 @@ class Evaluation:
         told = Told.of(source, question)
         plan, lines, classes = told.plan, told.lines, told.classes
         moments, cells = told.moments, told.cells
+        estimator = None
         if cells is not None:
-            estimated = source.estimator(columns, self._name).estimate(moments)
+            estimator = source.estimator(columns, self._name)
+            estimated = estimator.estimate(moments)
             forms = classes.forms(cells)
             reached = estimated.reached(forms)
         else:
@@ -219,7 +222,7 @@ class Evaluation:
         for place, (aggregate, planned) in enumerate(
             zip(question.aggregates, plan.sums, strict=True)
         ):
-            totals = _totals(source, planned, moments, forms, cells, estimated)
+            totals = totals_of(source, planned, moments, forms, cells, estimator, estimated)
             values = totals.values
             if counts is not None and cells is not None:
                 statistics = [cells.statistic(each) for each in planned]
@@ -284,7 +287,7 @@ class Evaluation:
             (read,) = variables([middle])
             answered = aggregate.read(read)
             value, stderr = answered.value, error * np.abs(answered.slopes[0])
-        if self._reconstructed:
+        if self._reconstructed and isinstance(aggregate, Count):
             low = np.maximum(low, 0.0)
         named = {"": value, "_stderr": stderr, "_low": low, "_high": high}
         told = ("", *self._source.error_bars)
@@ -319,66 +322,6 @@ def _tangent(
         np.where(known, slope, usual) for slope, usual in zip(found.slopes, gradient, strict=True)
     ]
     return np.where(known, start, middle), slopes
-
-
-class PartlyExact(Totals):
-    """Some statistics are counted, the others estimated: only these scatter."""
-
-    def __init__(self, counted: Totals, estimated: Totals, is_exact: Sequence[bool]) -> None:
-        self._estimated, self._is_exact = estimated, is_exact
-        parts = [iter(zip(each.values, each.present, strict=True)) for each in (estimated, counted)]
-        rows = [next(parts[exact]) for exact in is_exact]
-        self.values = np.stack([values for values, _ in rows])
-        self.present = np.stack([present for _, present in rows])
-
-    def _own(self, gradient: Sequence[FloatArray | float]) -> list[FloatArray | float]:
-        return [slope for slope, exact in zip(gradient, self._is_exact, strict=True) if not exact]
-
-    def variance(self, gradient: Sequence[FloatArray | float]) -> FloatArray:
-        return self._estimated.variance(self._own(gradient))
-
-    def unbiased(self) -> FloatArray:
-        estimated = self._estimated.unbiased()
-        if estimated is self._estimated.values:
-            return self.values
-        found = self.values.copy()
-        found[~np.asarray(self._is_exact)] = estimated
-        return found
-
-    def noise(self, gradient: Sequence[FloatArray | float]) -> FloatArray:
-        return self._estimated.noise(self._own(gradient))
-
-    def interval(
-        self,
-        value: FloatArray,
-        stderr: FloatArray,
-        quantile: float,
-        gradient: Sequence[FloatArray | float],
-    ) -> tuple[FloatArray, FloatArray]:
-        return self._estimated.interval(value, stderr, quantile, self._own(gradient))
-
-
-def _totals(
-    source: Source,
-    planned: Sequence[Planned],
-    moments: Moments,
-    forms: Forms,
-    cells: ByValue | None,
-    estimated: Estimated | None,
-) -> Totals:
-    exact = [each for each in planned if each.is_exact]
-    counted = None
-    if exact:
-        counted = source.counted([each.weight for each in exact], moments, forms)
-    if len(exact) == len(planned) and counted is not None:
-        return counted
-    assert cells is not None
-    assert estimated is not None
-    statistics = [cells.statistic(each) for each in planned if not each.is_exact]
-    found = estimated.read(forms, statistics)
-    if counted is None:
-        return found
-    return PartlyExact(counted, found, [each.is_exact for each in planned])
 
 
 def _is_number(kind: pa.DataType) -> bool:

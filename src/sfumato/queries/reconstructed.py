@@ -4,7 +4,9 @@ For each group of the quasi keys the joint histogram of the sensitive columns is
 the nearest point of {n ≥ 0, Σ n = n_A} to the estimate, n_A being known exactly (`consistent`), of
 all groups such that they add up to what their condition is answered with as a whole; the likeliest
 one (`em`, thesis, Section 3.3); or, for decoys, the paper's iteration (`paper`). Conditions and
-keys on sensitive columns then read that table. The standard error stays that of the estimate.
+keys on sensitive columns then read that table. Sums of a quasi column are amounts: nothing says
+that they are not negative, but they add up in the same way. The standard error stays that of the
+estimate.
 """
 
 from __future__ import annotations
@@ -21,14 +23,15 @@ from sfumato.operators import Decoy, Parts
 from sfumato.operators.base import FloatArray
 from sfumato.operators.estimator import Estimated, Moments
 from sfumato.operators.four_states import reconstruct, states_of
-from sfumato.operators.reconstruct import most_likely, nearest_parts, nearest_possible
-from sfumato.queries.aggregates import Count
+from sfumato.operators.reconstruct import added_up, most_likely, nearest_parts, nearest_possible
+from sfumato.queries.aggregates import Count, Sum
 from sfumato.queries.question import Question
-from sfumato.queries.question_plan import MOST_CELLS
+from sfumato.queries.question_plan import MOST_CELLS, Weight
 from sfumato.queries.sources import PerturbedSource, Source, codes_of
 from sfumato.queries.statements import RecordSums, count, named
 
 MOST_ITERATED = 2_000_000
+_MOST_MARGINS = 3_000  # groups and values of sums, whose equations are solved as a whole
 _AT_ONCE = 1 << 16  # cells whose transition matrices are held at the same time
 
 
@@ -41,11 +44,11 @@ def reconstructed(
     *,
     adding_up: bool,
 ) -> dict[Hashable, FloatArray]:
-    """By weight: counts by (class, value …) from the estimator `name`.
+    """By weight: counts, or amounts, by (class, value …) from the estimator `name`.
 
     `adding_up`: those of the classes are parts of what the whole condition is answered with.
     """
-    weights = [pair[0] for pair in moments.sums if len(pair) == 1]
+    weights: list[Weight] = [pair[0] for pair in moments.sums if len(pair) == 1]  # type: ignore[misc]
     if name == "em" and isinstance(source, PerturbedSource):
         return {weight: _most_likely(source, columns, moments, weight) for weight in weights}
     if name == "paper" and isinstance(source, PerturbedSource):
@@ -60,20 +63,41 @@ def reconstructed(
     if adding_up and moments.classes > 1:
         together = replace(moments, classes=1, of=np.zeros_like(moments.of), pool=None)
         whole = source.estimator(columns, name).estimate(together)
-    return {weight: _nearest(estimated, whole, weight, moments.total(weight)) for weight in weights}
+    return {weight: _nearest(estimated, whole, weight, moments) for weight in weights}
 
 
 def _nearest(
-    estimated: Estimated, whole: Estimated | None, weight: Hashable, totals: FloatArray
+    estimated: Estimated, whole: Estimated | None, weight: Weight, moments: Moments
 ) -> FloatArray:
     """Every class by itself, or the classes as parts of the whole."""
-    shape = estimated.histogram(weight).shape
-    estimates = estimated.histogram(weight).reshape(shape[0], int(np.prod(shape[1:])))
-    if whole is None:
+    found, totals = estimated.histogram(weight, weight.number), moments.total(weight)
+    shape = found.shape
+    estimates = found.reshape(shape[0], int(np.prod(shape[1:])))
+    together = None
+    if whole is not None:
+        together = whole.histogram(weight, weight.number).reshape(1, estimates.shape[1])
+    if weight != weight.number:
+        return _amounts(estimates, totals, together, moments.total(weight, weight)).reshape(shape)
+    if together is None:
         return nearest_possible(estimates, totals).reshape(shape)
-    together = whole.histogram(weight).reshape(1, estimates.shape[1])
     sums = nearest_possible(together, totals.sum(keepdims=True))[0]
     return nearest_parts(estimates, totals, sums).reshape(shape)
+
+
+def _amounts(
+    estimates: FloatArray, totals: FloatArray, together: FloatArray | None, squares: FloatArray
+) -> FloatArray:
+    """Sums that add up; noise grows with the squares of what is summed."""
+    if together is None:
+        return added_up(estimates, totals, None, squares)
+    if len(totals) + estimates.shape[1] > _MOST_MARGINS:
+        raise QueryError(
+            f"Sums over {len(totals):,} groups of {estimates.shape[1]:,} values are too many to be "
+            f"made consistent: at most {_MOST_MARGINS:,} of both together. Group by fewer columns, "
+            "or leave `consistent` out."
+        )
+    whole = added_up(together, totals.sum(keepdims=True), None, squares.sum(keepdims=True))
+    return added_up(estimates, totals, whole[0], squares)
 
 
 def _most_likely(
@@ -151,14 +175,17 @@ def _check_size(name: str, classes: int, sizes: Sequence[int]) -> None:
         )
 
 
-def check_counts(question: Question) -> None:
-    """A reconstructed table has counts and nothing else."""
+def check_adding_up(question: Question, iterated: str | None) -> None:
+    """What a reconstructed table has: counts, and sums unless an estimator iterates over counts."""
     for aggregate in question.aggregates:
-        if not isinstance(aggregate, Count) or aggregate.arguments:
+        if isinstance(aggregate, Count) and not aggregate.arguments:
+            continue
+        if iterated is not None:
+            _refuse(f"{aggregate.text}: {iterated!r} reconstructs counts", "Ask for COUNT(*)")
+        if not isinstance(aggregate, Sum):
             _refuse(
-                f"{aggregate.text}: only COUNT(*) can be made consistent, because counts are never "
-                "negative, and what people add to a sum has no bound that the release tells",
-                "Ask for COUNT(*)",
+                f"{aggregate.text}: only COUNT(*) and SUM add up over groups",
+                "Ask for COUNT(*) and SUM",
             )
 
 

@@ -72,20 +72,10 @@ class Shown:
     quasi: tuple[IntArray, ...] | None = None  # codes of quasi columns
 
     def moments(self, classes: int, of: IntArray, sums: dict[Any, FloatArray]) -> Moments:
-        if self.kept.all():
-            return Moments(
-                classes, of, self.symbols, sums, self.copies, self.sampled, quasi=self.quasi
-            )
-        kept = np.flatnonzero(self.kept)
-        return Moments(
-            classes,
-            of[kept],
-            tuple(each[kept] for each in self.symbols),
-            {weights: each[kept] for weights, each in sums.items()},
-            None if self.copies is None else self.copies[kept],
-            None if self.sampled is None else self.sampled[kept],
-            quasi=None if self.quasi is None else tuple(each[kept] for each in self.quasi),
+        found = Moments(
+            classes, of, self.symbols, sums, self.copies, self.sampled, quasi=self.quasi
         )
+        return found if self.kept.all() else found.only(self.kept)
 
 
 class Source(ABC):
