@@ -165,7 +165,7 @@ def test_what_cannot_be_done_says_so(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="has 100 people: no combination can have 101"):
         sf.read(people, quasi_k=101, **ROLES)
     twice = people.append_column("who", pa.array([n // 2 for n in range(100)]))
-    with pytest.raises(UsageError, match="counts rows, and a person may have several"):
+    with pytest.raises(DataError, match="people with the same quasi values in all rows"):
         sf.read(twice, quasi_k=5, person="who", **ROLES)
     with pytest.raises(DataError, match="repeats in 50 of them: 5 rows may be fewer people"):
         sf.publish(
@@ -175,6 +175,31 @@ def test_what_cannot_be_done_says_so(tmp_path: Path) -> None:
     taken = people.append_column("age_low", people.column("age"))
     with pytest.raises(DataError, match="has a column 'age_low' already"):
         sf.read(taken, quasi_k=5, **ROLES)
+
+
+def test_people_are_counted_whichever_of_their_rows_are_published(tmp_path: Path) -> None:
+    """Of 300 people with two rows; 40 of them moved between these."""
+    rng = np.random.default_rng(5)
+    age, town = rng.integers(20, 60, 300), rng.integers(0, 6, 300)
+    moved = np.where(np.arange(300) < 40, (town + 1) % 6, town)
+    stays = pa.table(
+        {
+            "who": np.tile(np.arange(300), 2),
+            "age": np.tile(age, 2),
+            "town": [f"t{number}" for number in np.concatenate([town, moved])],
+            "ill": np.array(list("abcdef"))[rng.integers(0, 6, 600)],
+        }
+    )
+    for rows in (1, 2):
+        sf.publish(
+            stays, "l-diversity(2)", to=tmp_path / str(rows), mechanism="optimal", quasi="age,town",
+            sensitive="ill", person="who", rows_per_person=rows, quasi_k=5, left_out=1,
+        )  # fmt: skip
+        records = pq.read_table(tmp_path / str(rows) / "records.parquet").to_pylist()
+        shown = Counter((row["age_low"], row["age_high"], row["town"]) for row in records)
+        assert min(shown.values()) >= 5 * rows  # who stays has all published rows there
+        assert len(shown) > 10
+        assert sf.audit(stays, tmp_path / str(rows)).holds is True
 
 
 def test_people_who_are_left_out_do_not_count() -> None:

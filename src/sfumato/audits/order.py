@@ -48,7 +48,8 @@ class FollowedRows:
         rows = connection.sql(f"SELECT {hashed}{also} FROM published").to_arrow_table()
         raw = connection.sql(f"SELECT {hashed} FROM raw").to_arrow_table().column("h").to_numpy()
         owner, known = classes.find(rows.column("h").to_numpy())
-        alone = known & (classes.sizes[owner] == 1)
+        alone = known.copy()
+        alone[known] = classes.sizes[owner[known]] == 1  # there may be no class at all
         stood, there = classes.find(raw)
         place = np.zeros(len(classes.sizes), np.int64)
         place[stood[there]] = np.flatnonzero(there)

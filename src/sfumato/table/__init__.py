@@ -209,11 +209,6 @@ def read(
     }
     merged = None
     if quasi_k is not None and roles["quasi"]:
-        if person:
-            raise UsageError(
-                "'quasi_k' counts rows, and a person may have several. Keep one row of each, "
-                "with --key instead of --person, or publish without --quasi-k."
-            )
         least = rational(quasi_k, "quasi_k")
         if least.denominator != 1 or least < 2:
             raise UsageError(
@@ -223,7 +218,7 @@ def read(
         given = {name: str(steps.pop(name, "")) for name in roles["quasi"]}
         own = {name: kinds.pop(name) for name in roles["quasi"]}
         source, roles["quasi"], loss = merge_quasi(
-            source, own, int(least), hierarchies=trees, needed=needed
+            source, own, int(least), hierarchies=trees, needed=needed, person=person
         )
         merged, trees = Merged(int(least), given, trees, loss), {}
         published = (*roles["quasi"], *roles["sensitive"])

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from sfumato.columns import Kind, value_text
 from sfumato.errors import DataError, UsageError
+from sfumato.scratch import scratch_database
 from sfumato.table.hierarchy import Hierarchy
 from sfumato.table.merging import Axis, IntArray, certainty_penalty, classes
 from sfumato.table.plain import normalize
@@ -125,10 +126,13 @@ def merge_quasi(
     *,
     hierarchies: Mapping[str, Hierarchy] | None = None,
     needed: Sequence[str] = (),
+    person: str | None = None,
 ) -> tuple[Source, tuple[str, ...], float]:
     """The source with the quasi columns of these kinds merged, their names, and the loss.
 
-    Rows without a value in one of the `needed` columns do not count: they are left out later.
+    Rows without a value in one of the `needed` columns do not count: they are left out later. Where
+    a `person` may have several rows, who has the same quasi values in all of them counts, once:
+    whichever of their rows are published, they are there.
 
     >>> from sfumato.table.sources import find_source
     >>> people = find_source(pa.table({"age": [20, 21, 60, 61], "sex": ["F", "M", "F", "F"]}))
@@ -151,9 +155,13 @@ def merge_quasi(
             f"The quasi columns of {source.label} have too many combinations. Recode or drop some."
         )
     keys, people = _combinations(source, quasi, domains, needed)
+    if person is not None:
+        people = _steady_people(source, quasi, domains, needed, person, keys)
     if people.sum() < k:
+        same = "" if person is None else " with the same quasi values in all rows"
         raise DataError(
-            f"{source.label} has {people.sum():,} people: no combination can have {k} of them."
+            f"{source.label} has {people.sum():,} people{same}: no combination can have {k} of "
+            "them."
         )
     places = np.stack(_digits(keys, domains))
     ordered = [
@@ -185,14 +193,14 @@ def merge_quasi(
 
 
 def _counted(
-    source: Source, quasi: Sequence[str], needed: Sequence[str]
+    source: Source, columns: Sequence[str], needed: Sequence[str]
 ) -> Iterator[list[pa.Array]]:
-    for batch in source.batches((*quasi, *needed), 1 << 17):
+    for batch in source.batches(tuple(dict.fromkeys((*columns, *needed))), 1 << 17):
         for name in needed:
             column = batch.column(name)
             nan = pa.types.is_floating(column.type)
             batch = batch.filter(pc.invert(column.is_null(nan_is_null=nan)))
-        yield [_plain(batch.column(name)) for name in quasi]
+        yield [_plain(batch.column(name)) for name in columns]
 
 
 def _plain(array: pa.Array) -> pa.Array:
@@ -221,6 +229,35 @@ def _combinations(
         keys, place = np.unique(np.concatenate([keys, more]), return_inverse=True)
         people = np.bincount(place, np.concatenate([people, held])).astype(np.int64)
     return keys, people
+
+
+def _steady_people(
+    source: Source,
+    quasi: Sequence[str],
+    domains: Sequence[pa.Array],
+    needed: Sequence[str],
+    person: str,
+    keys: IntArray,
+) -> IntArray:
+    """How many people have each combination in all their rows. DuckDB groups, and spills."""
+    kind = source.schema.field(person).type
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    schema = pa.schema([("person", kind), ("key", pa.int64())])
+
+    def rows() -> Iterator[pa.RecordBatch]:
+        for *arrays, whose in _counted(source, (*quasi, person), needed):
+            own = pa.array(_keys(arrays, domains))
+            yield pa.RecordBatch.from_arrays([whose.cast(kind), own], schema=schema)
+
+    connection = scratch_database()
+    connection.register("rows", pa.RecordBatchReader.from_batches(schema, rows()))
+    found = connection.sql(
+        "SELECT low AS key, count(*) AS people FROM (SELECT min(key) AS low, max(key) AS high "
+        "FROM rows GROUP BY person) WHERE low = high GROUP BY low"
+    ).to_arrow_table()
+    people = np.zeros(len(keys), np.int64)
+    people[np.searchsorted(keys, found["key"].to_numpy())] = found["people"].to_numpy()
+    return people
 
 
 def _keys(arrays: Sequence[pa.Array], domains: Sequence[pa.Array]) -> IntArray:
