@@ -15,8 +15,9 @@ from sfumato.draws import Draws
 from sfumato.engines.choosing import TableCounts, with_counts
 from sfumato.engines.counting import take_profile
 from sfumato.mechanisms import Plan, parse_mechanism
+from sfumato.operators.absolute import expected_absolute
 from sfumato.outlook.prediction import error_by_count, error_by_value, workload_errors
-from sfumato.outlook.prediction.absolute import expected_absolute, lattice_absolute
+from sfumato.outlook.prediction.absolute import lattice_absolute
 from sfumato.profile import Histogram, Profile
 from sfumato.workloads import (
     KINDS,

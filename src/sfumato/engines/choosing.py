@@ -146,6 +146,8 @@ def choose_plan(
             )
     if mechanism is None:  # a default does not change the adversary, if it can be helped
         plans = [(each, plan) for each, plan in plans if not plan.narrower] or plans
+    if len(plans) == 1:  # what it would be compared by may take a while
+        return plans[0]
     return min(plans, key=lambda pair: pair[1].compared_error(guarantee))
 
 

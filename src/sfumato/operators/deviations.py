@@ -8,6 +8,7 @@ that is estimated with it. `operators.local` says where the formulas come from.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
@@ -71,6 +72,22 @@ class BlockTable:
         return cls(
             first, np.array(rows), every, np.stack(listed), np.stack(shown), csr_array(vstack(flat))
         )
+
+    @classmethod
+    def met(cls, first: IntArray, counts: IntArray, together: Iterable[csr_array]) -> BlockTable:
+        """From C_k of every block, where nothing but real records is listed.
+
+        >>> from scipy.sparse import csr_array
+        >>> table = BlockTable.met(np.array([0]), np.array([[2, 2]]), [csr_array(np.ones((2, 2)))])
+        >>> table.listed.tolist(), table.shown.tolist()
+        ([[2.0, 2.0]], [[2.0, 2.0]])
+        """
+        from scipy.sparse import csr_array, vstack
+
+        held = counts.astype(np.float64)
+        rows = np.maximum(held.sum(axis=1), 1.0)
+        flat = [each.reshape((1, counts.shape[1] ** 2)) for each in together]
+        return cls(first, rows, held, held, held, csr_array(vstack(flat)))
 
     def summed(self, weights: Any) -> tuple[FloatArray, FloatArray]:
         """Σ_k weight_k·D_k and Σ_k weight_k·C_k, by row of the weights (rows by blocks)."""

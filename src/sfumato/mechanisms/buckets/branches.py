@@ -14,10 +14,12 @@ import numpy as np
 from sfumato.draws import IntArray
 from sfumato.mechanisms.buckets.rungs import foreseen_settings
 from sfumato.mechanisms.buckets.settings import Limits, Setting
+from sfumato.operators.base import FloatArray
 from sfumato.profile import Histogram
 
 DEVIATION = 0.025  # P = o + this·o²: a tenth of the people, whose counts are half off (τ² = 1/4)
-SOME_SIZES = 14  # of buckets, that are tried in a branch
+FEW_SIZES = 8  # of buckets, that are tried while cuts are weighed
+SOME_SIZES = 14  # where a block is filled
 MORE_SIZES = 40  # as many as `optimal` tries, where there is time for it
 
 
@@ -29,11 +31,7 @@ class Branch:
     histogram: Histogram
     limits: Limits
     foreseen: Mapping[Setting, float]  # the error of each ladder
-
-    @property
-    def error(self) -> float:
-        """What the best ladder is foreseen to have."""
-        return min(self.foreseen.values(), default=np.inf)
+    told: FloatArray  # how far the best one tells values apart; empty where there is none
 
     def best(self, most: int) -> list[Setting]:
         """The most promising ladders; of equally good ones that with fewer sizes."""
@@ -50,20 +48,21 @@ class Branches:
     sizes: int = SOME_SIZES
     _found: dict[bytes, Branch] = field(default_factory=dict)
 
-    def of(self, counts: IntArray, deviation: float | None = DEVIATION) -> Branch:
-        """The people with these counts by value; `deviation` is that of usual conditions."""
-        key = counts.tobytes() + str(deviation).encode()
+    def of(self, counts: IntArray) -> Branch:
+        """The people with these counts by value."""
+        key = counts.tobytes()
         if key not in self._found:
-            self._found[key] = self._branch(counts, deviation)
+            self._found[key] = self._branch(counts)
         return self._found[key]
 
-    def _branch(self, counts: IntArray, deviation: float | None) -> Branch:
+    def _branch(self, counts: IntArray) -> Branch:
         codes = np.flatnonzero(counts)
         values = tuple(self.histogram.values[code] for code in codes)
         part = Histogram(self.histogram.column, values, counts[codes])
         own = Limits(tuple(self.limits.ceilings[code] for code in codes), self.limits.distinct)
         largest, found = self.largest(part, own), {}
         if largest > 0:
-            found = foreseen_settings(part.counts, own, largest, deviation, self.sizes)
-        errors = {setting: error for setting, (_, error) in found.items()}
-        return Branch(codes, part, own, errors)
+            found = foreseen_settings(part.counts, own, largest, DEVIATION, self.sizes)
+        errors = {setting: each.error for setting, each in found.items()}
+        best = min(found.values(), key=lambda each: each.error, default=None)
+        return Branch(codes, part, own, errors, np.empty(0) if best is None else best.told)

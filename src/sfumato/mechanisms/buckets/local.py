@@ -10,8 +10,7 @@ how they hang together learns less.
 from __future__ import annotations
 
 import dataclasses
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -24,13 +23,20 @@ from sfumato.columns import list_some
 from sfumato.draws import BoolArray, Draws, IntArray
 from sfumato.errors import InfeasibleGuarantee, UsageError
 from sfumato.guarantees.base import Guarantee
-from sfumato.mechanisms.buckets.branches import MORE_SIZES, Branch, Branches
+from sfumato.mechanisms.buckets.branches import (
+    FEW_SIZES,
+    MORE_SIZES,
+    SOME_SIZES,
+    Branch,
+    Branches,
+)
 from sfumato.mechanisms.buckets.feasible import only_histogram
+from sfumato.mechanisms.buckets.foresight import CutTable, Foresight, best_cut
 from sfumato.mechanisms.buckets.plan import BucketedPlan
 from sfumato.mechanisms.buckets.settings import Limits, Setting, setting_of
 from sfumato.mechanisms.buckets.spread import spread_evenly
-from sfumato.mechanisms.buckets.tree import Node, Room, grow
-from sfumato.mechanisms.buckets.usual import UsualConditions
+from sfumato.mechanisms.buckets.tree import Node, Room, grow_all
+from sfumato.mechanisms.buckets.usual import UsualConditions, let_through
 from sfumato.mechanisms.buckets.ways import (
     BucketMechanism,
     Choice,
@@ -44,8 +50,8 @@ from sfumato.operators.deviations import BlockTable
 from sfumato.profile import BinnedCounts, Histogram, Profile
 from sfumato.textform import rational
 
-USUAL_LEAST = 500
-USUAL_SLACK = Fraction(17, 20)
+USUAL_LEAST = 200
+SLACKS = (Fraction(1), Fraction(17, 20), Fraction(7, 10))  # that are tried
 MOST_BLOCKS = 1000
 _FEW_BLOCKS = 64  # so few are filled by finer ladders: it takes no longer than cutting them
 _TRIED = 4  # settings of a block, until one can be filled
@@ -66,7 +72,7 @@ class LocalPlan(BucketedPlan):
     cuts: BlockTree = field(default_factory=BlockTree)
     blocks: tuple[Block, ...] = ()
     weights: tuple[float, ...] = ()  # by block: how much of its noise usual conditions let through
-    foreseen: float = 0.0  # the error of usual counts
+    foresight: Foresight | None = None
 
     def __post_init__(self) -> None:
         buckets = [block.plan.buckets for block in self.blocks]
@@ -130,7 +136,6 @@ class LocalPlan(BucketedPlan):
 
     def public(self) -> dict[str, Any]:
         described = super().public()
-        described.pop("gap", None)
         told = []
         for block, counts in zip(self.blocks, self.block_counts, strict=True):
             told.append({"buckets": block.plan.buckets})
@@ -164,24 +169,23 @@ class LocalPlan(BucketedPlan):
     @cached_property
     def table(self) -> BlockTable:
         """What an estimator knows of the blocks, fakes left out."""
-        from scipy.sparse import csr_array
+        from scipy.sparse import coo_array
 
-        rows, values, counts = [], [], []
-        for first, kinds in self.contents():
-            start = first + np.cumsum(kinds.times) - kinds.times
-            many = kinds.times[kinds.kinds]
-            within = np.arange(int(many.sum())) - np.repeat(np.cumsum(many) - many, many)
-            rows.append(np.repeat(start[kinds.kinds], many) + within)
-            values.append(np.repeat(kinds.values, many))
-            counts.append(np.repeat(kinds.counts, many))
-        at = np.concatenate(rows), np.concatenate(values)
-        held = np.concatenate(counts).astype(np.float64)
-        shape = (self.buckets, len(self.histogram.values))
-        return BlockTable.of(csr_array((held, at), shape=shape), self._first[:-1], None)
+        values = len(self.histogram.values)
+        together = []
+        for block in self.blocks:
+            at = np.repeat(block.codes, len(block.codes)), np.tile(block.codes, len(block.codes))
+            met = coo_array((block.plan.together.reshape(-1), at), shape=(values, values))
+            together.append(met.tocsr())
+        return BlockTable.met(self._first[:-1], self.block_counts, together)
 
     def predicted_error(self) -> float:
-        """As foreseen for buckets over the whole table, times what usual conditions save."""
-        return self.foreseen
+        """As predicted for buckets over the whole table, times what usual conditions save."""
+        assert self.foresight is not None  # every plan is made with it
+        return self.foresight.error(self.table, self.histogram)
+
+    def _gap(self) -> float | None:
+        return None
 
     def check(self) -> None:
         assert bool((self.block_counts.sum(axis=0) == self.histogram.counts).all())
@@ -195,15 +199,15 @@ class LocalPlan(BucketedPlan):
 class LocalBuckets(BucketMechanism):
     """Blocks of at least `min` people, or a thousandth of the table, cut by `columns` or by all.
 
-    Of every value a block has at most `slack` times what its ceiling allows. `columns` are divided
-    by semicolons.
+    Of every value a block has at most `slack` times what its ceiling allows; where it is not said,
+    that of `SLACKS` is taken which makes counts best. `columns` are divided by semicolons.
 
     >>> str(LocalBuckets(min="800", columns="age;sex"))
     'local(min=800, columns=age;sex)'
     """
 
     min: int = USUAL_LEAST
-    slack: Fraction = USUAL_SLACK
+    slack: Fraction | None = None
     columns: str = ""
 
     name: ClassVar[str] = "local"
@@ -228,13 +232,14 @@ class LocalBuckets(BucketMechanism):
                 f"Got {text!r} instead."
             )
         object.__setattr__(self, "min", int(text))
-        slack = rational(self.slack, "slack")
-        if not 0 < slack <= 1:
-            raise UsageError(
-                f"The 'slack' parameter of {self.name} must be above 0 and at most 1. "
-                f"Got {str(self.slack)!r} instead."
-            )
-        object.__setattr__(self, "slack", slack)
+        if self.slack is not None:
+            slack = rational(self.slack, "slack")
+            if not 0 < slack <= 1:
+                raise UsageError(
+                    f"The 'slack' parameter of {self.name} must be above 0 and at most 1. "
+                    f"Got {str(self.slack)!r} instead."
+                )
+            object.__setattr__(self, "slack", slack)
         if self.association is not None:
             raise UsageError(
                 f"The mechanism {self.name} has fakes, but none that resist association: inside a "
@@ -248,37 +253,33 @@ class LocalBuckets(BucketMechanism):
         limits = Limits(tuple(guarantee.ceilings(histogram)), distinct=self.fakes > 0)
         if profile.binned is None:
             raise UsageError(f"{self} looks at groups of people: count them first.")
-        usual = UsualConditions.of(profile.binned)
-        root = self._grown(profile.binned, limits, histogram)
-        everybody = usual.shares(root.cells)
-        branches = Branches(histogram, limits, self._block_largest)
-
-        def cost(node: Node) -> float:
-            error = branches.of(node.counts).error
-            people, values = int(node.counts.sum()), int((node.counts > 0).sum())
-            return usual.weight(node.cells, everybody) * (error * people) ** 2 / max(values, 1)
-
-        alone = cost(root)
-        root, best = pruned(root, cost)
-        if root.sides is not None:
-            if sum(1 for _ in root.blocks()) <= _FEW_BLOCKS:
-                branches = dataclasses.replace(branches, sizes=MORE_SIZES, _found={})
-            root, blocks = self._blocks(root, branches, guarantee, draws)
-        if root.sides is None:
-            return OptimalBuckets(self.max_size, self.fakes).plan_column(profile, guarantee, draws)
+        branches = Branches(histogram, limits, self._block_largest, FEW_SIZES)
+        cut = self._cut(profile.binned, branches)
+        if cut.root.sides is not None:
+            few = sum(1 for _ in cut.root.blocks()) <= _FEW_BLOCKS
+            finer = Branches(
+                histogram, limits, self._block_largest, MORE_SIZES if few else SOME_SIZES
+            )
+            root, blocks = self._blocks(cut.root, finer, guarantee, draws)
+            cut = dataclasses.replace(cut, root=root)
+        whole = OptimalBuckets(self.max_size, self.fakes)
+        if cut.root.sides is None:
+            return whole.plan_column(profile, guarantee, draws)
+        inside = cut.inside()
         return LocalPlan(
             histogram,
             limits,
             _together([block.plan.setting for block in blocks]),
             (),
             draws.permutation("slots", _by_block(blocks, len(histogram.values)).reshape(-1)),
-            cuts=root.tree(),
+            cuts=cut.root.tree(),
             blocks=tuple(blocks),
-            weights=tuple(usual.weight(node.cells, everybody) for node in root.blocks()),
-            foreseen=branches.of(root.counts, None).error * math.sqrt(best / alone),
+            weights=tuple(let_through(inside, cut.counts()).tolist()),
+            foresight=Foresight(whole, guarantee, draws.child("whole"), inside, cut.saved),
         )
 
-    def _grown(self, binned: BinnedCounts, limits: Limits, histogram: Histogram) -> Node:
+    def _cut(self, binned: BinnedCounts, branches: Branches) -> CutTable:
+        """The tree whose counts are foreseen best, without the cuts that make them no better."""
         named = tuple(name.strip() for name in self.columns.split(";") if name.strip())
         known = [bins.column for bins in binned.columns]
         if strangers := [name for name in named if name not in known]:
@@ -286,9 +287,12 @@ class LocalBuckets(BucketMechanism):
                 f"The 'columns' parameter of {self.name} names {list_some(strangers)}. Quasi "
                 f"columns that can be cut: {list_some(known) or 'none'}."
             )
+        histogram, ceilings = branches.histogram, branches.limits.ceilings
         least = max(self.min, histogram.rows // MOST_BLOCKS)
-        room = Room(Limits(limits.ceilings), self.slack, least)
-        return grow(binned, len(histogram.values), room, named)
+        slacks = SLACKS if self.slack is None else (self.slack,)
+        rooms = [Room(Limits(ceilings), slack, least) for slack in slacks]
+        grown = grow_all(binned, len(histogram.values), rooms, named)
+        return best_cut(grown, UsualConditions.of(binned), branches)
 
     def _block_largest(self, histogram: Histogram, limits: Limits) -> int:
         some = self.max_size or self.fakes
@@ -330,17 +334,6 @@ def _by_block(blocks: Sequence[Block], values: int) -> IntArray:
     for row, block in zip(found, blocks, strict=True):
         row[block.codes] = block.plan.histogram.counts
     return found
-
-
-def pruned(node: Node, cost: Callable[[Node], float]) -> tuple[Node, float]:
-    """The tree without cuts that cost more than they save, and what it costs."""
-    alone = cost(node)
-    if node.sides is None:
-        return node, alone
-    (first, one), (second, other) = (pruned(side, cost) for side in node.sides)
-    if alone <= one + other:
-        return Node(node.cells, node.counts), alone
-    return dataclasses.replace(node, sides=(first, second)), one + other
 
 
 def _together(settings: list[Setting]) -> Setting:

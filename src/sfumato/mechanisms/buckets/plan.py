@@ -193,20 +193,24 @@ class BucketedPlan(RecordPlan):
         }
         condition = self.condition
         described["condition"] = round(condition, 3) if math.isfinite(condition) else None
-        if self.bound is not None:
-            found = loss(self.setting)
-            described["gap"] = float((found - self.bound) / found) if found else 0.0
-        elif (error := self.predicted_error()) > 0:
-            least = error_of(
-                least_variances(self.histogram.counts, self.limits), self.histogram.counts
-            )
-            described["gap"] = max(0.0, 1 - least / error)
+        if (gap := self._gap()) is not None:
+            described["gap"] = gap
         if self.fakes:
             # the certainty below is stated for an adversary who has it, so the analyst may too
             described["histogram"] = self.histogram.counts.tolist()
         if self.association is not None:
             described["association"] = str(self.association)
         return described
+
+    def _gap(self) -> float | None:
+        """How much smaller the loss, or the error, could be at the most; None where unknown."""
+        if self.bound is not None:
+            found = loss(self.setting)
+            return float((found - self.bound) / found) if found else 0.0
+        if (error := self.predicted_error()) > 0:
+            counts = self.histogram.counts
+            return max(0.0, 1 - error_of(least_variances(counts, self.limits), counts) / error)
+        return None
 
     def statement(self, guarantee: Guarantee, histogram: Histogram) -> str:
         # the sensitive table shows the histogram, so the manifest may

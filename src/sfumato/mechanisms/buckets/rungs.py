@@ -38,6 +38,7 @@ class _Sample:
     counts: FloatArray
     weights: FloatArray
     limits: Limits
+    place: IntArray  # of every value that somebody has: who stands for it
 
     @classmethod
     def of(cls, counts: IntArray, limits: Limits) -> _Sample:
@@ -49,7 +50,19 @@ class _Sample:
         held = counts[codes].astype(np.float64)
         totals = np.array([counts[chunk].sum() for chunk in chunks])
         kept = Limits(tuple(limits.ceilings[code] for code in codes), limits.distinct)
-        return cls(codes, held, totals / held, kept)
+        place = np.zeros(len(counts), np.int64)
+        for number, chunk in enumerate(chunks):
+            place[chunk] = number
+        return cls(codes, held, totals / held, kept, place)
+
+
+@dataclass(frozen=True, eq=False)
+class Foreseen:
+    """Of a ladder: the error, how far each value is told apart, and whether some hardly are."""
+
+    error: float
+    told: FloatArray
+    confused: bool
 
 
 def settings_for_answers(
@@ -64,8 +77,8 @@ def settings_for_answers(
     [(Part(size=5, buckets=200),), (Part(size=10, buckets=100),)]
     """
     found = foreseen_settings(counts, limits, largest)
-    ordered = sorted(found, key=lambda setting: (found[setting][1], len(setting)))
-    apart = [setting for setting in ordered if not found[setting][0]]
+    ordered = sorted(found, key=lambda setting: (found[setting].error, len(setting)))
+    apart = [setting for setting in ordered if not found[setting].confused]
     return list(dict.fromkeys([*ordered[:most], *apart[: max(1, most // 2)]]))
 
 
@@ -75,8 +88,8 @@ def foreseen_settings(
     largest: int,
     deviation: float | None = None,
     most: int = _SIZES,
-) -> dict[Setting, tuple[bool, float]]:
-    """Of every ladder of `most` sizes: whether values are confused, and the foreseen error."""
+) -> dict[Setting, Foreseen]:
+    """What is foreseen of every ladder of `most` sizes."""
     rows, needed = int(counts.sum()), limits.needed_size(counts)
     top = min(largest, rows)
     if needed > top:
@@ -84,7 +97,7 @@ def foreseen_settings(
     sample = _Sample.of(counts, limits)
     sizes = _sizes(sample.limits, needed, top, most)
     rooms = dict(zip(sizes.tolist(), sample.limits.table(sizes), strict=True))
-    found: dict[Setting, tuple[bool, float]] = {}
+    found: dict[Setting, Foreseen] = {}
     for ladder, stretch in _ladders(sizes, needed, most * _FEWER_SIZES // _SIZES):
         tried = _climb(sample, ladder, stretch, rooms)
         if tried is None:
@@ -97,7 +110,8 @@ def foreseen_settings(
         told = told_by_parts(rungs, shares, sample.counts, allowed, sample.weights)
         variances = variances_of(sample.counts, told, sample.weights)
         error = error_of(variances, sample.counts, sample.weights, deviation)
-        found[setting] = (bool((told < NEARLY_SINGULAR).any()), error)
+        every = np.where(counts > 0, told[sample.place], 0.0)
+        found[setting] = Foreseen(error, every, bool((told < NEARLY_SINGULAR).any()))
     return found
 
 

@@ -12,7 +12,7 @@ All of it is in integers; only which of the possible cuts tells most is decided 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -84,70 +84,96 @@ class Node:
 
 
 def grow(binned: BinnedCounts, values: int, room: Room, columns: tuple[str, ...] = ()) -> Node:
-    """The tree of all people, cut as far as there is room; `columns` are those to cut, or all.
+    """The tree of all people, cut as far as there is room; `columns` are those to cut, or all."""
+    (root,) = grow_all(binned, values, (room,), columns)
+    return root
+
+
+def grow_all(
+    binned: BinnedCounts, values: int, rooms: Sequence[Room], columns: tuple[str, ...] = ()
+) -> list[Node]:
+    """A tree for every room. People are counted once for all rooms that cut them alike so far.
 
     O(cells · columns · depth), and O(bins · values) per node and column.
     """
     chosen = [n for n, bins in enumerate(binned.columns) if not columns or bins.column in columns]
-    counts = np.bincount(binned.values, binned.counts, minlength=values).astype(np.int64)
-    return _grown(binned, np.arange(len(binned.counts)), counts, room, chosen)
+    bins = [binned.columns[n] for n in chosen]
+    kind = np.min_scalar_type(max((each.number for each in bins), default=1) * values)
+    own = binned.values.astype(kind)
+    people = _People(
+        np.arange(len(binned.counts), dtype=np.int32),
+        [binned.codes[n].astype(kind) * kind.type(values) + own for n in chosen],
+        binned.counts.astype(np.float64),
+    )
+    counts = np.bincount(binned.values, people.counts, minlength=values).astype(np.int64)
+    found = _grown(bins, people, counts, dict(enumerate(rooms)))
+    return [found[number] for number in range(len(rooms))]
+
+
+@dataclass(frozen=True, eq=False)
+class _People:
+    """Those of one branch, by cell; `keys` has bin · values + value for every column."""
+
+    cells: IntArray
+    keys: list[IntArray]
+    counts: FloatArray
+
+    def part(self, inside: BoolArray) -> _People:
+        keys = [key[inside] for key in self.keys]
+        return _People(self.cells[inside], keys, self.counts[inside])
 
 
 def _grown(
-    binned: BinnedCounts, cells: IntArray, counts: IntArray, room: Room, columns: list[int]
-) -> Node:
-    best, where = 0.0, None
-    if int(counts.sum()) >= 2 * room.least:
-        for column in columns:
-            bins = binned.columns[column]
-            codes = binned.codes[column][cells].astype(np.int64)
-            joint = _joint(codes, binned.values[cells], binned.counts[cells], bins, len(counts))
-            told, first = _best_cut(bins, joint, room)
-            if told > best:
-                best, where = told, (column, first, codes)
-    if where is None:
-        return Node(cells, counts)
-    column, first, codes = where
-    inside = first[codes]
-    own = np.bincount(
-        binned.values[cells[inside]], binned.counts[cells[inside]], minlength=len(counts)
-    ).astype(np.int64)
-    return Node(
-        cells,
-        counts,
-        _cut(binned.columns[column], first),
-        (
-            _grown(binned, cells[inside], own, room, columns),
-            _grown(binned, cells[~inside], counts - own, room, columns),
-        ),
-    )
+    columns: list[ColumnBins], people: _People, counts: IntArray, rooms: dict[int, Room]
+) -> dict[int, Node]:
+    """The branch of these people for every room, by its number."""
+    cells, values = people.cells.astype(np.int64), len(counts)
+    found = {number: Node(cells, counts) for number in rooms}
+    large = {n: room for n, room in rooms.items() if int(counts.sum()) >= 2 * room.least}
+    best: dict[int, tuple[float, int, BoolArray]] = {}
+    for place, (bins, key) in enumerate(zip(columns, people.keys, strict=True) if large else ()):
+        joint = np.bincount(key, people.counts, minlength=bins.number * values)
+        whole = joint.astype(np.int64).reshape(bins.number, values)  # exact: sums below 2⁵³
+        for number, (told, first) in _best_cuts(bins, whole, large).items():
+            if told > best.get(number, (0.0,))[0]:
+                best[number] = told, place, first
+    alike: dict[tuple[int, bytes], list[int]] = {}
+    for number, (_, place, first) in best.items():
+        alike.setdefault((place, first.tobytes()), []).append(number)
+    for (place, _), numbers in alike.items():
+        first = best[numbers[0]][2]
+        inside = np.repeat(first, values)[people.keys[place]]
+        own = people.part(inside)
+        held = np.bincount(own.keys[place] % values, own.counts, minlength=values).astype(np.int64)
+        some = {number: rooms[number] for number in numbers}
+        one = _grown(columns, own, held, some)
+        other = _grown(columns, people.part(~inside), counts - held, some)
+        cut = _cut(columns[place], first)
+        found |= {n: Node(cells, counts, cut, (one[n], other[n])) for n in numbers}
+    return found
 
 
-def _joint(
-    codes: IntArray, values: IntArray, counts: IntArray, bins: ColumnBins, many: int
-) -> IntArray:
-    """Counts by (bin, value)."""
-    found = np.bincount(codes * many + values, counts, minlength=bins.number * many)
-    return found.astype(np.int64).reshape(bins.number, many)  # exact: sums below 2⁵³
-
-
-def _best_cut(bins: ColumnBins, joint: IntArray, room: Room) -> tuple[float, BoolArray]:
-    """What the best possible cut of a column tells, and which bins go to its first side."""
+def _best_cuts(
+    bins: ColumnBins, joint: IntArray, rooms: dict[int, Room]
+) -> dict[int, tuple[float, BoolArray]]:
+    """For every room: what the best possible cut of a column tells, and the bins of its first
+    side; nothing where there is no room."""
     order = np.arange(len(joint)) if bins.values is None else _line(joint)
     below = np.cumsum(joint[order], axis=0)[:-1]
     above = joint.sum(axis=0) - below
-    possible = room.left(below) & room.left(above)
-    nothing = np.zeros(len(joint), np.bool_)
-    if not possible.any():
-        return 0.0, nothing
     told = _entropy(joint.sum(axis=0)[None, :]) - _entropy(below) - _entropy(above)
-    place = int(np.argmax(np.where(possible, told, -np.inf)))
-    first = nothing.copy()
-    first[order[: place + 1]] = True
-    # what the bins do not name goes to the second side
-    if bins.values is not None and first[-1]:
-        first = ~first
-    return float(told[place]), first
+    found = {}
+    for number, room in rooms.items():
+        possible = room.left(below) & room.left(above)
+        if possible.any():
+            place = int(np.argmax(np.where(possible, told, -np.inf)))
+            first = np.zeros(len(joint), np.bool_)
+            first[order[: place + 1]] = True
+            # what the bins do not name goes to the second side
+            if bins.values is not None and first[-1]:
+                first = ~first
+            found[number] = float(told[place]), first
+    return found
 
 
 def _entropy(counts: IntArray) -> FloatArray:

@@ -1,15 +1,13 @@
-"""Usual conditions on quasi columns, and how much of a block's noise each lets through.
+"""Usual conditions on quasi columns, drawn as the papers draw their questions (`workloads`).
 
-A block that lies wholly inside a condition, or wholly outside, is counted exactly; one of which the
-share a satisfies it adds a(1 − a) times its variance (methods, section 7). Buckets over the whole
-table add a(1 − a) times theirs. The ratio of the two, on average over conditions such as analysts
-ask (one to three columns, a value or a range of each), is what a block counts for.
+Every other one has one to three columns equal a value each, the others three columns in a range.
+What a tree of cuts is worth is what counts within them will be off by.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -18,71 +16,127 @@ from sfumato.draws import Draws, IntArray, Positions
 from sfumato.operators.base import FloatArray
 from sfumato.profile import BinnedCounts, ColumnBins
 
-_CONDITIONS = 60  # one bit each
-_CELLS = 1 << 17  # that are looked at
-_WIDE = 6  # bins: columns with more are asked for ranges, half of the time
+_CONDITIONS = 96
+_TRIES = 8  # until a condition is met by `_PEOPLE`
+_PEOPLE = 50
+_CELLS = 1 << 19  # that are looked at
+_NUMBERS = 1 << 23  # counts by (block, condition, value) that are held
 _COLUMNS = 3  # at most, in a condition
+_SELECTED = 0.25  # θ of ranges: the share of records that would qualify, were all uniform
 
 
 @dataclass(frozen=True, eq=False)
 class UsualConditions:
-    """Which cells satisfy which condition: bit c of `held` is condition c."""
+    """`met` has the cells of each condition, of every `step`th cell, and how much of them it takes.
 
-    held: npt.NDArray[np.uint64]
-    counts: IntArray
-    step: int  # every so many cells are looked at
+    Every second condition, from the second on, asks for ranges.
+    """
+
+    binned: BinnedCounts
+    met: tuple[tuple[IntArray, FloatArray], ...]
+    step: int
 
     @classmethod
     def of(cls, binned: BinnedCounts) -> UsualConditions:
         """Drawn the same each time: nothing about them is secret, and plans must repeat."""
         step = max(1, -(-len(binned.counts) // _CELLS))
-        counts = binned.counts[::step]
-        codes = [each[::step] for each in binned.codes]
+        counts, codes = binned.counts[::step], [each[::step] for each in binned.codes]
         draws = Draws.from_seed(0).child("usual conditions")
-        held = np.zeros(len(counts), np.uint64)
+        met = []
         for number in range(_CONDITIONS if codes else 0):
-            own = draws.child(str(number))
-            most = min(_COLUMNS, len(codes))
-            many = 1 + int(own.below("columns", Positions(0, 1), most)[0])
-            inside = np.ones(len(counts), np.bool_)
-            for place in own.choose("which", len(codes), many).tolist():
-                asked = _asked(binned.columns[place], codes[place], counts, own.child(str(place)))
-                inside &= asked[codes[place]]
-            held |= inside.astype(np.uint64) << np.uint64(number)
-        return cls(held, counts, step)
+            for attempt in range(_TRIES):
+                own = draws.child(f"{number} {attempt}")
+                cells, part = _drawn(binned.columns, codes, number % 2 == 1, own)
+                if step * float(counts[cells] @ part) >= _PEOPLE:
+                    break
+            met.append((cells * step, part))
+        return cls(binned, tuple(met), step)
 
-    def shares(self, cells: IntArray) -> FloatArray:
-        """How much of the people in some cells satisfies each condition."""
-        looked = cells[cells % self.step == 0] // self.step
-        counts = self.counts[looked].astype(np.float64)
-        flags = np.unpackbits(self._bytes[looked], axis=1, count=_CONDITIONS, bitorder="little")
-        return np.asarray((counts @ flags) / max(float(counts.sum()), 1.0))
+    def inside(self, block: IntArray, counts: IntArray) -> FloatArray:
+        """People by (block, condition, value), for the block of every cell.
 
-    @cached_property
-    def _bytes(self) -> npt.NDArray[np.uint8]:
-        """The bits of every cell, eight conditions in a byte."""
-        return self.held.astype("<u8").view(np.uint8).reshape(-1, 8)
-
-    def weight(self, cells: IntArray, everybody: FloatArray) -> float:
-        """What the block of these cells counts for, `everybody` being the shares of all cells."""
-        whole = everybody * (1 - everybody)
-        some = whole > 0
-        if not some.any():
-            return 1.0
-        share = self.shares(cells)[some]
-        return float(np.mean(share * (1 - share) / whole[some]))
+        `counts` are all people by (block, value): where some cells are looked at, these stand for
+        the others of their block and value.
+        """
+        blocks, values = counts.shape
+        at, size = block * values + self.binned.values, counts.size
+        fewer = self.met[: max(1, _NUMBERS // max(size, 1))]
+        every = np.arange(0, len(at), self.step)
+        looked = np.bincount(at[every], self.binned.counts[every], minlength=size)
+        stands = np.divide(counts.reshape(-1), looked, out=np.zeros(size), where=looked > 0)
+        found = np.empty((blocks, len(fewer), values))
+        for number, (cells, part) in enumerate(fewer):
+            held = np.bincount(at[cells], self.binned.counts[cells] * part, minlength=size)
+            found[:, number] = (held * stands).reshape(blocks, values)
+        return found
 
 
-def _asked(
-    bins: ColumnBins, codes: npt.NDArray[np.uint8], counts: IntArray, draws: Draws
-) -> npt.NDArray[np.bool_]:
-    """The bins that a condition asks for: that of a random person, or a range that begins there."""
-    people = np.cumsum(np.bincount(codes, counts, minlength=bins.number).astype(np.int64))
-    word = draws.below("person", Positions(0, 1), int(people[-1]))[0]
-    first = int(np.searchsorted(people, word, side="right"))
-    last = first
-    if bins.values is None and bins.number > _WIDE and draws.below("range", Positions(0, 1), 2)[0]:
-        last += int(draws.below("length", Positions(0, 1), bins.number // 2)[0])
-    found = np.zeros(bins.number, np.bool_)
-    found[first : last + 1] = True
+def loose(inside: FloatArray, people: FloatArray | float) -> FloatArray:
+    """a(1 − a) by condition, a being the share of these people who satisfy it."""
+    share = inside.sum(axis=-1) / people
+    return np.asarray(np.maximum(share * (1 - share), 0.0))
+
+
+def let_through(inside: FloatArray, counts: IntArray) -> FloatArray:
+    """By block: how much of its variance usual conditions let through, over what they let through
+    of buckets that mix all people."""
+    whole = loose(inside.sum(axis=0), max(float(counts.sum()), 1.0))
+    some = whole > 0
+    if not some.any():
+        return np.ones(len(counts))
+    own = loose(inside, np.maximum(counts.sum(axis=1), 1)[:, None].astype(np.float64))
+    return np.asarray((own[:, some] / whole[some]).mean(axis=1))
+
+
+def _drawn(
+    columns: Sequence[ColumnBins],
+    codes: Sequence[npt.NDArray[np.uint8]],
+    ranges: bool,
+    draws: Draws,
+) -> tuple[IntArray, FloatArray]:
+    """The cells that satisfy a condition, and how much of each does."""
+    most = min(_COLUMNS, len(columns))
+    many = most if ranges else 1 + int(draws.below("columns", Positions(0, 1), most)[0])
+    inside = np.ones(len(codes[0]))
+    for place in draws.choose("which", len(columns), many).tolist():
+        asked = _asked(columns[place], ranges, many, draws.child(str(place)))
+        inside *= asked[codes[place]]
+    cells = np.flatnonzero(inside)
+    return cells, inside[cells]
+
+
+def stretch(domain: int, columns: int) -> int:
+    """How many of a column's values a range takes, so that a share θ of all would qualify."""
+    return max(1, round(domain * float(_SELECTED ** (1 / (columns + 1)))))
+
+
+def _asked(bins: ColumnBins, ranges: bool, many: int, draws: Draws) -> FloatArray:
+    """How much of each bin a condition asks for: a value of one, or a stretch of them.
+
+    A stretch begins and ends somewhere inside a bin of several numbers: half of it, on average.
+    """
+    number = bins.number if bins.values is None else len(bins.values)
+    length = stretch(number, many) if ranges else 1
+    first = int(draws.below("first", Positions(0, 1), number - length + 1)[0])
+    found, one = np.zeros(bins.number), _one_number(bins)
+    found[first : first + length] = 1.0
+    if not ranges:
+        return np.asarray(found * one)
+    for end in (first, first + length - 1):
+        found[end] = 1.0 if one[end] == 1 else 0.5
     return found
+
+
+def _one_number(bins: ColumnBins) -> FloatArray:
+    """How much of each bin is a single number or value; halves where numbers are not whole.
+
+    >>> _one_number(ColumnBins("age", edges=(20.0, 21.0, 25.0))).tolist()
+    [0.4, 1.0, 0.25, 0.4]
+    """
+    widths = np.diff(bins.edges)
+    if bins.values is not None or not len(widths):
+        return np.ones(bins.number)
+    if not all(float(edge).is_integer() for edge in bins.edges):
+        return np.full(bins.number, 0.5)
+    outer = 1 / float(widths.mean())  # the first and the last have no other end
+    return np.concatenate([[outer], 1 / widths, [outer]])

@@ -1,4 +1,4 @@
-"""E|error| from bias and variance: of a normal law, and of counts so small that none fits."""
+"""E|error| of counts so small that no normal law fits them."""
 
 from __future__ import annotations
 
@@ -6,30 +6,11 @@ import math
 
 import numpy as np
 
+from sfumato.operators.absolute import expected_absolute
 from sfumato.operators.base import FloatArray
 
 SMOOTH = 9.0  # a count of this variance is as good as normal: its mean deviation to 1 %
 _TAIL = 9  # standard deviations of a binomial that are summed
-
-
-def expected_absolute(bias: FloatArray | float, variance: FloatArray | float) -> FloatArray:
-    """E|Z| for Z ~ N(bias, variance): σ√(2/π)·exp(−b²/2σ²) + |b|·erf(|b|/σ√2).
-
-    >>> expected_absolute(np.array([0.0, 3.0]), np.array([math.pi / 2, 0.0])).tolist()
-    [1.0, 3.0]
-    """
-    from scipy.special import erf
-
-    distance = np.abs(np.asarray(bias, np.float64))
-    deviation = np.sqrt(np.maximum(np.asarray(variance, np.float64), 0.0))
-    ratio = np.divide(
-        distance,
-        deviation,
-        out=np.full(np.broadcast(distance, deviation).shape, np.inf),
-        where=deviation > 0,
-    )
-    spread = deviation * math.sqrt(2 / math.pi) * np.exp(-(ratio**2) / 2)
-    return np.asarray(spread + distance * erf(ratio / math.sqrt(2)))
 
 
 def lattice_absolute(

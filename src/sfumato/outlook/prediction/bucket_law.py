@@ -14,11 +14,11 @@ import numpy as np
 
 from sfumato.draws import IntArray
 from sfumato.mechanisms.buckets import BucketedPlan
+from sfumato.operators.absolute import expected_absolute
 from sfumato.operators.base import FloatArray
 from sfumato.operators.bucket_estimates import Shrunk
 from sfumato.operators.buckets import BucketOperator
 from sfumato.operators.many_values import ManyValues
-from sfumato.outlook.prediction.absolute import expected_absolute
 from sfumato.outlook.prediction.laws import Asked, ErrorLaw
 from sfumato.workloads.questions import CountQuestion
 

@@ -14,10 +14,11 @@ import numpy as np
 
 from sfumato.draws import IntArray
 from sfumato.operators import Decoy, Operator, Parts
+from sfumato.operators.absolute import expected_absolute
 from sfumato.operators.base import FloatArray
 from sfumato.operators.buckets import BucketOperator
 from sfumato.operators.decoy import DecoyForm
-from sfumato.outlook.prediction.absolute import expected_absolute, lattice_absolute
+from sfumato.outlook.prediction.absolute import lattice_absolute
 from sfumato.workloads.questions import CountQuestion
 
 Asked = Sequence[IntArray]  # for each question, the codes of its values

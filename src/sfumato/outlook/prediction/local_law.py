@@ -1,10 +1,7 @@
 """The expected error of counts from buckets that were mixed block by block, without drawing any.
 
-As `operators.local` estimates: with f_k, C_k, D_k of the blocks, the residual r has the mean
-Σ_k M_kᵀ(n_k − a_k·D_k) and the covariance of random slots, τ² is what the likelihood finds on
-average, and the error of n₀ + r + (F − E)·P·r is normal. How much of which block satisfies a
-condition is told by the binned counts that the tree grew on; a range that cuts a bin takes it in
-proportion.
+The law is that of `operators.block_law`. How much of which block satisfies a condition is told by
+the binned counts that the tree grew on; a range that cuts a bin takes it in proportion.
 """
 
 from __future__ import annotations
@@ -17,9 +14,9 @@ import numpy.typing as npt
 from sfumato.blocks import Cut
 from sfumato.draws import BoolArray, IntArray
 from sfumato.mechanisms.buckets import LocalPlan
+from sfumato.operators.absolute import expected_absolute
 from sfumato.operators.base import FloatArray
-from sfumato.operators.deviations import BlockTable, likeliest
-from sfumato.outlook.prediction.absolute import expected_absolute
+from sfumato.operators.block_law import BlockLaw
 from sfumato.outlook.prediction.bucket_law import USUAL_DEVIATION
 from sfumato.outlook.prediction.laws import Asked, ErrorLaw
 from sfumato.profile import BinnedCounts, ColumnBins
@@ -33,11 +30,10 @@ class LocalLaw(ErrorLaw):
     def __init__(self, plan: LocalPlan, binned: BinnedCounts) -> None:
         self._plan, self._binned = plan, binned
         self.histogram = plan.histogram.counts.astype(np.float64)
-        self._known: dict[int, tuple[IntArray, FloatArray, FloatArray]] = {}
 
     @cached_property
-    def _table(self) -> BlockTable:
-        return self._plan.table
+    def _law(self) -> BlockLaw:
+        return BlockLaw(self._plan.table)
 
     @cached_property
     def _blocks(self) -> IntArray:
@@ -66,53 +62,19 @@ class LocalLaw(ErrorLaw):
         return found.reshape(blocks, values)
 
     def within(self, question: CountQuestion, counts: FloatArray, asked: Asked) -> FloatArray:
-        table, inside = self._table, self._inside(question)
+        inside = self._inside(question)
         # columns that were not counted cut every block alike; the true counts are known
         whole = inside.sum(axis=0)
         inside *= np.divide(counts, whole, out=np.zeros_like(whole), where=whole > 0)
-        inside = np.minimum(inside, table.counts)
-        share = inside.sum(axis=1) / table.rows
-        free = np.maximum(share * (1 - share), 0.0)
-        hidden, told = self._matrices(free)
-        away = inside - share[:, None] * table.counts
-        pulled, noise = np.zeros(len(counts)), np.zeros_like(hidden)
-        for k in np.flatnonzero(free > 0):
-            present, matrix, own = self._of_block(int(k))
-            pulled[present] += matrix.T @ away[k, present]
-            noise[np.ix_(present, present)] += free[k] * own
-        known, vectors = np.linalg.eigh(told)
-        known = np.maximum(known, 0.0)
-        shown = (vectors.T @ pulled) ** 2 + (vectors * (noise @ vectors)).sum(axis=0)
-        spread = float(likeliest(known[None, :], np.sqrt(np.maximum(shown, 0.0))[None, :])[0])
-        left = (vectors * (spread / (1 + spread * known))) @ vectors.T
-        gain = np.eye(len(counts)) + hidden @ left
-        bias, covariance = gain @ pulled - away.sum(axis=0), gain @ noise @ gain.T
+        inside = np.minimum(inside, self._law.table.counts)
+        bias, covariance = self._law.moments(inside)
         biases = np.array([bias[values].sum() for values in asked])
         variances = np.array([covariance[np.ix_(values, values)].sum() for values in asked])
         return expected_absolute(biases, variances)
 
-    def _of_block(self, number: int) -> tuple[IntArray, FloatArray, FloatArray]:
-        """The values of a block, its M, and the covariance of what all of its people show."""
-        if number not in self._known:
-            held = self._table.listed[number]
-            present = np.flatnonzero(held > 0)
-            whole = self._table.together[[number]].toarray().reshape(len(held), len(held))
-            together, held = whole[np.ix_(present, present)], held[present]
-            matrix = together / held[:, None]
-            self._known[number] = present, matrix, together - matrix.T @ (held[:, None] * matrix)
-        return self._known[number]
-
-    def _matrices(self, free: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """F − E, and G."""
-        from scipy.sparse import csr_array
-
-        weights = csr_array(free[None, :])
-        (listed,), (together,) = self._table.summed(weights)
-        return np.diag(listed) - together, together - self._table.products(weights)[0]
-
     def by_size(self, sizes: FloatArray) -> FloatArray:
         """As if every block let through what usual conditions let of it, on average."""
-        hidden, told = self._matrices(np.array(self._plan.weights))
+        hidden, told = self._law.matrices(np.array(self._plan.weights))
         known, vectors = np.linalg.eigh(told)
         squares, known = (hidden @ vectors) ** 2, np.maximum(known, 0.0)
         held = np.where(self.histogram > 0, self.histogram, np.nan)

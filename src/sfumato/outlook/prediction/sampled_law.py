@@ -10,8 +10,8 @@ import numpy as np
 from sfumato.columns import Value, value_to_json
 from sfumato.draws import IntArray
 from sfumato.mechanisms.sps import SampledPlan
+from sfumato.operators.absolute import expected_absolute
 from sfumato.operators.base import FloatArray
-from sfumato.outlook.prediction.absolute import expected_absolute
 from sfumato.outlook.prediction.laws import Asked, ErrorLaw
 from sfumato.workloads.questions import CountQuestion
 

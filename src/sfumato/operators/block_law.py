@@ -1,0 +1,80 @@
+"""What `operators.local` will be off by, told from the blocks before anything is drawn.
+
+For a condition whose people are n_k in the blocks, the residual r of the estimate has the mean
+Σ_k M_kᵀ(n_k − a_k·D_k) and the covariance of random slots, Σ_k f_k(C_k − C_k·D_k⁻¹·C_k). τ² is what
+the likelihood finds for such residuals on average, and the error of n₀ + r + (F − E)·P·r is normal.
+Nothing is assumed about the deviations: they are those of the blocks as they are, and what a single
+δ for all blocks leaves of them is the bias.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sfumato.operators.base import FloatArray
+from sfumato.operators.deviations import BlockTable, likeliest
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+
+class BlockLaw:
+    """Bias and covariance of estimated counts, for blocks as they are."""
+
+    def __init__(self, table: BlockTable) -> None:
+        self.table = table
+
+    def moments(self, inside: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Of all values, for a condition that so many people satisfy, by (block, value)."""
+        from scipy.sparse import csr_array
+
+        table, values = self.table, inside.shape[1]
+        share = inside.sum(axis=1) / table.rows
+        free = np.maximum(share * (1 - share), 0.0)
+        hidden, told = self.matrices(free)
+        away = inside - share[:, None] * table.counts
+        pulled = self._moved.T @ away.reshape(-1)
+        weights = csr_array(free[None, :])
+        noise = (weights @ self._noise).toarray().reshape(values, values)
+        known, vectors = np.linalg.eigh(told)
+        known = np.maximum(known, 0.0)
+        shown = (vectors.T @ pulled) ** 2 + (vectors * (noise @ vectors)).sum(axis=0)
+        spread = float(likeliest(known[None, :], np.sqrt(np.maximum(shown, 0.0))[None, :])[0])
+        left = (vectors * (spread / (1 + spread * known))) @ vectors.T
+        gain = np.eye(values) + hidden @ left
+        return gain @ pulled - away.sum(axis=0), gain @ noise @ gain.T
+
+    def matrices(self, free: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """F − E, and G, for these f."""
+        from scipy.sparse import csr_array
+
+        weights = csr_array(free[None, :])
+        (listed,), (together,) = self.table.summed(weights)
+        return np.diag(listed) - together, together - self.table.products(weights)[0]
+
+    @cached_property
+    def _moved(self) -> csr_array:
+        """M of all blocks, one below the other."""
+        from scipy.sparse import csr_array, diags_array
+
+        blocks, values = self.table.listed.shape
+        held = self.table.listed.reshape(-1)
+        scale = np.divide(1.0, held, out=np.zeros_like(held), where=held > 0)
+        together = self.table.together.reshape((blocks * values, values))
+        return csr_array(diags_array(scale) @ csr_array(together))
+
+    @cached_property
+    def _noise(self) -> csr_array:
+        """C − C·D⁻¹·C of every block, flat: the covariance of what all of its people show."""
+        from scipy.sparse import csr_array, vstack
+
+        blocks, values = self.table.listed.shape
+        found = []
+        for number in range(blocks):
+            together = csr_array(self.table.together[[number]].reshape((values, values)))
+            moved = self._moved[number * values : (number + 1) * values]
+            found.append(csr_array(together - together @ moved).reshape((1, values * values)))
+        return csr_array(vstack(found))
