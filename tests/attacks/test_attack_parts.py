@@ -120,6 +120,7 @@ def test_command_line(cli: Any, release: tuple[Path, Path]) -> None:
         "linked",
         "naive-bayes",
         "naive-bayes(alpha=0)",
+        "negative-association",
         "own-record",
     ]
     for outcome in ran.json["outcomes"]:

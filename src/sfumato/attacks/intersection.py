@@ -2,7 +2,8 @@
 
 Buckets of releases of the same people are drawn independently of one another, so whoever finds the
 person's bucket gᵢ in each of them believes P(x) ∝ f_x · Πᵢ cₓ(gᵢ) / (|gᵢ| f_x): after a few
-releases only the true value is left in all lists.
+releases only the true value is left in all lists. Of ranges and sets the records that hold the
+person stand for the bucket: the composition attack.
 """
 
 from __future__ import annotations
@@ -12,15 +13,15 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from sfumato.attacks.linkage import linked_shares
+from sfumato.attacks.linkage import matching_shares
 from sfumato.attacks.people import People, pick
 from sfumato.attacks.protocol import Attack, Guesses, Knowledge
-from sfumato.attacks.views import BucketsView
+from sfumato.attacks.views import BucketsView, RangesView
 from sfumato.draws import Draws
 from sfumato.errors import UsageError
 from sfumato.guarantees.words import Known
 from sfumato.operators.base import FloatArray
-from sfumato.release import BucketedRelease, Release
+from sfumato.release import BucketedRelease, GeneralizedRelease, Release
 
 
 @dataclass(frozen=True)
@@ -29,10 +30,11 @@ class Intersection(Attack):
 
     name: ClassVar[str] = "intersection"
     sentence: ClassVar[str] = (
-        "Finds the person's bucket in several releases, and keeps the values that all of them list."
+        "Finds the person's bucket, or the ranges that hold them, in several releases, and keeps "
+        "the values that all of them list."
     )
     knows: ClassVar[Known] = Known.RELEASES
-    kinds: ClassVar[tuple[type[Release], ...]] = (BucketedRelease,)
+    kinds: ClassVar[tuple[type[Release], ...]] = (BucketedRelease, GeneralizedRelease)
 
     @classmethod
     def forms(cls) -> list[Self]:
@@ -44,7 +46,7 @@ class Intersection(Attack):
                 "The attack 'intersection' needs another release of the same people: name it with "
                 "--with."
             )
-        assert isinstance(knowledge.view, BucketsView)
+        assert isinstance(knowledge.view, BucketsView | RangesView)
         prior = knowledge.view.prior
         shares = [_told(view, targets) for view in (knowledge.view, *knowledge.others)]
         chances = intersected(prior, shares)
@@ -54,9 +56,9 @@ class Intersection(Attack):
         )
 
 
-def _told(view: BucketsView, targets: People) -> FloatArray:
+def _told(view: BucketsView | RangesView, targets: People) -> FloatArray:
     """Shares of the values in the targets' buckets; the release's own where nobody looks so."""
-    matches, shares = linked_shares(view, targets)
+    matches, shares = matching_shares(view, targets)
     return np.where(matches[:, None] > 0, shares, view.prior[None, :])
 
 

@@ -35,15 +35,21 @@ class Linkage(Attack):
     def guess(self, knowledge: Knowledge, targets: People, draws: Draws) -> Guesses:
         view = knowledge.view
         assert not isinstance(view, CountsView)  # it has no records to link with
-        if isinstance(view, RangesView):
-            matches, shares = _in_ranges(view, targets)
-        else:
-            matches, shares = linked_shares(view, targets)
+        matches, shares = matching_shares(view, targets)
         prior = view.prior
         shares = np.where(matches[:, None] > 0, shares, prior[None, :])
         values = pick(shares, prior, draws, "linkage ties")
         sure = shares[np.arange(len(shares)), values]
         return Guesses(values, sure, _risks(knowledge, targets, matches))
+
+
+def matching_shares(
+    view: RecordsView | BucketsView | RangesView, targets: People
+) -> tuple[IntArray, FloatArray]:
+    """How many records may be the target's, and the values they make likely."""
+    if isinstance(view, RangesView):
+        return _in_ranges(view, targets)
+    return linked_shares(view, targets)
 
 
 def linked_shares(view: RecordsView | BucketsView, targets: People) -> tuple[IntArray, FloatArray]:

@@ -18,7 +18,7 @@ from sfumato.attacks.calibration import calibrated
 from sfumato.attacks.intervals import Interval, above_constant, paired_difference, wilson
 from sfumato.attacks.people import People
 from sfumato.attacks.reruns import MatchSets
-from sfumato.attacks.views import BucketsView, View
+from sfumato.attacks.views import BucketsView, RangesView, View
 from sfumato.draws import BoolArray, Draws, IntArray
 from sfumato.guarantees.words import Known, Reader, Standing
 from sfumato.operators.base import FloatArray
@@ -46,7 +46,7 @@ class Knowledge:
     numeric: tuple[bool, ...] = ()  # which quasi columns are numeric
     ceilings: FloatArray | None = None  # per value, what the promise allows at most
     reader: Reader | None = None  # whom the promise holds against
-    others: tuple[BucketsView, ...] = ()  # further releases of the same people
+    others: tuple[BucketsView | RangesView, ...] = ()  # further releases of the same people
     matches: MatchSets | None = None  # who matches whom, where that is granted
 
     @property

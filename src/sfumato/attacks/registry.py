@@ -8,6 +8,7 @@ from sfumato.attacks.intersection import Intersection
 from sfumato.attacks.linkage import Linkage
 from sfumato.attacks.linked import Linked
 from sfumato.attacks.naive_bayes import NaiveBayes
+from sfumato.attacks.negative_association import NegativeAssociation
 from sfumato.attacks.own_record import OwnRecord
 from sfumato.attacks.protocol import Attack
 from sfumato.attacks.rerun import Rerun
@@ -17,7 +18,10 @@ from sfumato.textform import split_call
 
 ATTACKS: dict[str, type[Attack]] = {
     cls.name: cls
-    for cls in (OwnRecord, Linked, NaiveBayes, DeFinetti, Corruption, Linkage, Intersection, Rerun)
+    for cls in (
+        *(OwnRecord, Linked, NaiveBayes, DeFinetti, NegativeAssociation, Corruption, Linkage),
+        *(Intersection, Rerun),
+    )
 }
 ALL = "all"
 

@@ -19,7 +19,7 @@ from sfumato.attacks.registry import ALL, attacks_for, parse_attack
 from sfumato.attacks.rerun import Rerun
 from sfumato.attacks.reruns import MatchSets
 from sfumato.attacks.shown import MATCHES, Match, see_shown
-from sfumato.attacks.views import BucketsView, raw_view, view_of
+from sfumato.attacks.views import BucketsView, RangesView, raw_view, view_of
 from sfumato.audits.case import raw_table
 from sfumato.audits.ranges import Trace
 from sfumato.draws import Draws, IntArray
@@ -30,7 +30,7 @@ from sfumato.errors import SfumatoError, UsageError
 from sfumato.guarantees import parse_guarantee
 from sfumato.mechanisms import parse_mechanism
 from sfumato.operators.base import FloatArray
-from sfumato.release import BucketedRelease, Release
+from sfumato.release import Release
 from sfumato.scratch import scratch_space
 from sfumato.table import Table, is_number
 
@@ -64,8 +64,9 @@ def attack(
     (`sfumato.attacks.shown`), or else the raw `Table` itself, as if it had been given out. At most
     `targets` people, drawn at random, are attacked. `fresh` False leaves out the baseline without
     the person, which publishes two tables of the same size. The seed decides targets and ties; it
-    protects nobody and need not. `others` are further bucketed releases of the same people, for the
-    attack `intersection`; `trace` is the private folder of `publish --trace`, for `rerun`.
+    protects nobody and need not. `others` are further releases of the same people, in buckets or
+    ranges, for the attack `intersection`; `trace` is the private folder of `publish --trace`, for
+    `rerun`.
 
     >>> import pyarrow as pa
     >>> from sfumato.table import read
@@ -89,7 +90,7 @@ def attack(
         opened = release if isinstance(release, Release) else Release(release)
         source = merged_table(raw_table(table, opened), opened)
     chosen = _chosen(attacks, Release if opened is None else type(opened))
-    further = [_bucketed(each) for each in others]
+    further = [_listing(each) for each in others]
     if further and not all(isinstance(each, Intersection) for each in chosen):
         raise UsageError("Several releases are attacked with --attack intersection alone.")
     if trace is not None and not any(isinstance(each, Rerun) for each in chosen):
@@ -114,7 +115,7 @@ def attack(
             if fresh and not further and not granted:
                 baseline = FreshReleases.of(people, opened, source, draws)
             views = [view_of(each, people) for each in further]
-            listed = tuple(view for view in views if isinstance(view, BucketsView))
+            listed = tuple(v for v in views if isinstance(v, BucketsView | RangesView))
             knowledge = replace(knowledge, others=listed)
         else:
             people, view, note = see_shown(source, shown, match, people)
@@ -129,10 +130,12 @@ def attack(
     return outcomes
 
 
-def _bucketed(release: Release | str | Path) -> BucketedRelease:
+def _listing(release: Release | str | Path) -> Release:
     opened = release if isinstance(release, Release) else Release(release)
-    if not isinstance(opened, BucketedRelease):
-        raise UsageError(f"{opened.where} does not list values by bucket: nothing to intersect.")
+    if not isinstance(opened, Intersection.kinds):
+        raise UsageError(
+            f"{opened.where} does not list values by bucket or range: nothing to intersect."
+        )
     return opened
 
 

@@ -1,0 +1,107 @@
+"""Negative association: values that a person's quasi values all but rule out are struck off.
+
+The release itself teaches that people with some quasi value z hardly ever have x (F'-privacy paper,
+Section 6): what the buckets of those people list is, on average, a known matrix times their counts,
+so undoing it gives counts with an error. x is ruled out by z where, with 95 % confidence, people
+with z have it at most `threshold` times as often as everybody. Whoever has z has something else of
+their bucket's list. Fakes that resist this are drawn with `--fakes-resist-association`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+
+from sfumato.attacks.linkage import linked_shares
+from sfumato.attacks.people import People, pick
+from sfumato.attacks.protocol import Attack, Guesses, Knowledge
+from sfumato.attacks.views import BucketsView
+from sfumato.draws import BoolArray, Draws, IntArray
+from sfumato.errors import UsageError
+from sfumato.guarantees.words import Known
+from sfumato.operators.base import FloatArray
+from sfumato.release import BucketedRelease, Release
+from sfumato.textform import rational
+
+_CONFIDENCE = 1.645  # standard errors: 95 % on one side
+_LEAST = 5  # people with z that would have x: of fewer nothing is concluded
+
+
+@dataclass(frozen=True)
+class NegativeAssociation(Attack):
+    """Strike off what the person's quasi values rule out, and take the commonest value left."""
+
+    threshold: Fraction = Fraction(1, 10)
+
+    name: ClassVar[str] = "negative-association"
+    sentence: ClassVar[str] = (
+        "Learns which values the person's quasi values all but rule out, and strikes them off the "
+        "list of their bucket."
+    )
+    knows: ClassVar[Known] = Known.LEARNED
+    kinds: ClassVar[tuple[type[Release], ...]] = (BucketedRelease,)
+
+    def __post_init__(self) -> None:
+        threshold = rational(self.threshold, "threshold")
+        if not 0 <= threshold < 1:
+            raise UsageError(
+                f"The 'threshold' parameter of {self.name} must be at least 0 and below 1. "
+                f"Got {threshold} instead."
+            )
+        object.__setattr__(self, "threshold", threshold)
+
+    def guess(self, knowledge: Knowledge, targets: People, draws: Draws) -> Guesses:
+        view = knowledge.view
+        assert isinstance(view, BucketsView)
+        matches, shares = linked_shares(view, targets)
+        shares = np.where(matches[:, None] > 0, shares, view.prior[None, :])
+        struck = ruled_out_of(view, targets, float(self.threshold)) & (shares > 0)
+        left = np.where(struck, 0.0, shares)
+        total = left.sum(axis=1, keepdims=True)
+        # who would have nothing left was ruled out by mistake somewhere: nothing is struck then
+        chances = np.where(total > 0, left / np.maximum(total, 1e-300), shares)
+        values = pick(chances, view.prior, draws, "negative association ties")
+        figures = {"values struck off a list, on average": struck.sum() / max(len(targets), 1)}
+        return Guesses(values, chances[np.arange(len(chances)), values], figures)
+
+
+def ruled_out_of(view: BucketsView, targets: People, threshold: float) -> BoolArray:
+    """Targets by values: what one of their quasi values rules out."""
+    counted = _counted(view)
+    found = np.zeros((len(targets), view.values), np.bool_)
+    for codes, wanted in zip(view.codes, targets.codes, strict=True):
+        width = int(max(codes.max(initial=-1), wanted.max(initial=-1))) + 1
+        found |= ruled_out(view, counted, codes, width, threshold)[wanted]
+    return found
+
+
+def ruled_out(
+    view: BucketsView, counted: FloatArray, codes: IntArray, width: int, threshold: float
+) -> BoolArray:
+    """Quasi values by values: where the estimated count is far below the usual one.
+
+    `counted[g]` is what a record in bucket g adds to the estimated counts. The error is that of a
+    sum of so many of everybody's: of a few records their own spread tells nothing.
+    """
+    from scipy.sparse import csr_array
+
+    ones = np.ones(len(codes))
+    where = csr_array((ones, (codes, view.bucket)), shape=(width, len(counted)))
+    number = np.bincount(codes, minlength=width)[:, None]
+    spread = counted[view.bucket].var(axis=0)
+    error = np.sqrt(number * spread[None, :])
+    usual = number * view.prior[None, :]
+    below = where @ counted + _CONFIDENCE * error <= threshold * usual
+    return np.asarray((usual >= _LEAST) & below)
+
+
+def _counted(view: BucketsView) -> FloatArray:
+    """Buckets by values: shares with the mixing undone, which add up to unbiased counts."""
+    shares = view.shares
+    held = view.shares.multiply(view.listed[:, None]).tocsr()
+    total = np.maximum(np.asarray(held.sum(axis=0)).ravel(), 1e-300)
+    mixed = np.asarray((held.T @ shares).todense()) / total[:, None]
+    return np.asarray(shares @ np.linalg.pinv(mixed))
