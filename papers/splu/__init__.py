@@ -14,6 +14,7 @@ from papers.splu import figures, two_columns
 from papers.splu.claims import CLAIMS
 from papers.splu.figures import Setting
 from papers.splu.intervals import section_6_2_1
+from papers.splu.kinds import section_8
 from papers.splu.methods import Pool
 from papers.steps import Outcome, Step
 from sfumato import datasets
@@ -118,6 +119,7 @@ STEPS = (
     Step(("Figure 11",), Made.figure_11),
     Step(("Figure 12", "Section 6.5, queries"), Made.two_columns),
     Step(("Section 6.5",), lambda made: figures.overhead(made.grown, made.setting)),
+    Step(("Section 8",), lambda made: ([section_8(made.census)], [])),
     Step(
         ("Counts",),
         lambda made: figures.ranges(made.census, made.pool, GROUPS, made.setting),

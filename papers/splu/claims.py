@@ -125,6 +125,14 @@ def _seconds(found: Found) -> tuple[str, Verdict]:
     return text, "better" if worst < 5 else reproduced(worst < 10)
 
 
+def _kinds(found: Found) -> tuple[str, Verdict]:
+    chances = dict(
+        zip(found.column("Section 8", "release"), found.column("Section 8", "chance"), strict=True)
+    )
+    noise, asked = chances["Laplace answers, epsilon = ln 3"], chances["decoys, groups of 5"]
+    return f"chance {noise:.2f}, groups of 5 have {asked:.2f}", reproduced(noise < asked)
+
+
 CLAIMS = (
     Claim("Figure 4", "the bound T_E, tiny for large sums", _printed_bound, "it is false: S1"),
     Claim("Figure 5", "the chance of a large error grows with c", _small_curve),
@@ -168,4 +176,5 @@ CLAIMS = (
         "the paper does not say over which c",
     ),
     Claim("Section 6.5", "below 10 s for 500,000 records", _seconds),
+    Claim("Section 8", "Laplace noise for ln 3 may violate small sum privacy", _kinds),
 )

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.audits import catalogue
+from sfumato.audits.against import check_small_sums, small_sum_of
 from sfumato.audits.agreement import check_agreement
 from sfumato.audits.bucketed import check_buckets
 from sfumato.audits.case import AuditCase, raw_table
@@ -102,6 +103,7 @@ def audit(
     key: str | None = None,
     receipt: str | Path | None = None,
     other: Release | str | Path | None = None,
+    against: str | None = None,
     progress: Progress = no_progress,
 ) -> Verdict:
     """Check a release against the raw table it was made from.
@@ -113,7 +115,8 @@ def audit(
     repeat the draws, the release is made again and compared record by record, which leaves nothing
     for the other checks to find. Where the `key` repeats, it is told what a person's records say
     together. With `other`, a further bucketed release of the same people, what both tell together
-    is held to the promise.
+    is held to the promise. With `against`, such as "small-sum(5)", it is told how far the release
+    keeps that too, which it did not promise.
 
     >>> import tempfile, pyarrow as pa
     >>> from sfumato.engines.publishing import publish
@@ -129,12 +132,13 @@ def audit(
     named = table.key if key is None and isinstance(table, Table) else key
     before = None if previous is None else Before.of(previous, previous_table, named)
     if receipt is not None:
-        if trace is not None or before is not None or other is not None:
+        if any(each is not None for each in (trace, before, other, against)):
             raise UsageError(
-                "With a receipt the release is made again as a whole. Leave --trace, --previous "
-                "and --with out, or audit twice."
+                "With a receipt the release is made again as a whole. Leave --trace, --previous, "
+                "--with and --against out, or audit twice."
             )
         return _replayed(table, opened, Receipt.read(receipt))
+    promise = None if against is None else small_sum_of(against)
     case = AuditCase(raw_table(table, opened), opened, None if trace is None else str(trace))
     looks = [
         look
@@ -150,6 +154,7 @@ def audit(
             progress("auditing", done, len(looks))
             found += look(case)
         found += check_repeated(case, named)
+        found += [] if promise is None else check_small_sums(case, promise)
     if other is not None:
         further = other if isinstance(other, Release) else Release(other)
         with reading_errors(case.table.source):

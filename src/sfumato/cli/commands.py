@@ -269,6 +269,10 @@ def audit(
         Path | None,
         typer.Option("--with", help="Another bucketed release of these people: audit both."),
     ] = None,
+    against: Annotated[
+        str | None,
+        typer.Option(help="Tell how far it keeps this too, unpromised: 'small-sum(5)'."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Check a release against the table it was made from.
@@ -287,6 +291,7 @@ def audit(
             key=key,
             receipt=receipt,
             other=other,
+            against=against,
             progress=line.callback,
         )
     if as_json:

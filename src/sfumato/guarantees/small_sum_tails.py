@@ -32,7 +32,7 @@ def wrong_sum(count: int, groups: int, error: Fraction) -> Fraction:
     >>> round(float(wrong_sum(5, 10, Fraction(3, 10))), 2)  # Example 1
     0.48
     """
-    low, high = _inside(count, error)
+    low, high = right_sums(count, error)
     trials = groups * count
     term = math.comb(trials, low) * (groups - 1) ** (trials - low)
     inside = 0
@@ -42,7 +42,7 @@ def wrong_sum(count: int, groups: int, error: Fraction) -> Fraction:
     return 1 - Fraction(inside, groups**trials)
 
 
-def _inside(count: int, error: Fraction) -> tuple[int, int]:
+def right_sums(count: int, error: Fraction) -> tuple[int, int]:
     """The published counts x with |x − f| < e·f: the first and the last."""
     low = max(0, math.floor((1 - error) * count) + 1)
     return low, math.ceil((1 + error) * count) - 1
@@ -104,7 +104,7 @@ def wrong_sums(counts: npt.ArrayLike, groups: int, error: Fraction) -> FloatArra
     from scipy.special import bdtr, bdtrc
 
     f = np.asarray(counts, np.int64)
-    top, whole = error.numerator, error.denominator  # `_inside` on integers
+    top, whole = error.numerator, error.denominator  # `right_sums` on integers
     low = np.maximum((whole - top) * f // whole + 1, 0)
     high = -(-(whole + top) * f // whole) - 1
     trials, chance = groups * f, 1 / groups

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -75,6 +76,15 @@ class Decoy(Operator):
             raise BundleError(
                 f"A decoy operator over {self.values} values got {len(self.counts)} counts."
             )
+
+    def wrong_sum(self, code: int, counts: IntArray, error: Fraction) -> float:
+        """The published count of a value is Binomial(c·f, 1/c)."""
+        from scipy import stats
+
+        count = int(counts[code])
+        law = stats.binom(self.groups * count, 1 / self.groups)
+        high = math.ceil((1 + error) * count) - 1
+        return float(1 - law.cdf(high) + law.cdf(math.floor((1 - error) * count)))
 
     def observed(self, counts: IntArray) -> Decoy:
         return replace(self, counts=tuple(int(count) for count in counts))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from fractions import Fraction
@@ -55,6 +56,27 @@ class Uniform(RetentionOperator):
         return np.full((self.values, self.values), float(self.off_diagonal)) + float(
             self.retention
         ) * np.eye(self.values)
+
+    def wrong_sum(self, code: int, counts: IntArray, error: Fraction) -> float:
+        """Of f records with x and N − f without: Binomial(f, p + q) + Binomial(N − f, q) show x.
+
+        >>> counts = np.array([3, 40, 40, 17])
+        >>> round(Uniform(4, Fraction(1, 2)).wrong_sum(0, counts, Fraction(3, 10)), 2)
+        0.88
+        """
+        from scipy import stats
+
+        if not self.retention:
+            return 1.0
+        own, others = int(counts[code]), int(counts.sum() - counts[code])
+        middle = (own + others) * self.off_diagonal + own * self.retention
+        far = error * own * self.retention
+        low, high = math.floor(middle - far) + 1, math.ceil(middle + far) - 1
+        kept = np.arange(own + 1)
+        rate = float(self.off_diagonal)
+        right = stats.binom.cdf(high - kept, others, rate)
+        right -= stats.binom.cdf(low - 1 - kept, others, rate)
+        return float(1 - stats.binom.pmf(kept, own, float(self.diagonal)) @ right)
 
     def inverse(self) -> Inverse:
         # methods, section 1: W[y, x] = (1{y=x} − (1−p)/m) / p
