@@ -17,6 +17,7 @@ from sfumato.engines.publishing import publish
 from sfumato.table import Table
 from sfumato.workloads import (
     SizeClass,
+    Workload,
     generate_workload,
     people_of,
     release_answers,
@@ -44,6 +45,47 @@ def median_errors(
     )[0]
 
 
+def synthetic_errors(
+    table: Table,
+    both: Table,
+    shapes: Sequence[tuple[int, float]],
+    *,
+    count: int = 200,
+    seed: int = 1,
+    kind: str = "ranges",
+) -> list[float]:
+    """The same of synthetic records, which answer with their own counts.
+
+    `both` has the records of the table and the synthetic ones, so that no value is missing.
+    """
+    people, together = people_of(table), people_of(both)
+    found = []
+    for asked in _questions(table, shapes, count, seed, kind):
+        truth = true_counts(asked, people)
+        answers = true_counts(asked, together) - truth
+        found.append(float(np.median(np.abs(answers - truth) / truth)))
+    return found
+
+
+def _questions(
+    table: Table, shapes: Sequence[tuple[int, float]], count: int, seed: int, kind: str
+) -> list[Workload]:
+    people = people_of(table)
+    every = (SizeClass("all", 1, max(people.rows, 1)),)
+    return [
+        generate_workload(
+            people,
+            kind,
+            count=count,
+            seed=seed,
+            columns=columns,
+            selectivity=selectivity,
+            classes=every,
+        )
+        for columns, selectivity in shapes
+    ]
+
+
 def median_errors_by_shape(
     table: Table,
     promise: str,
@@ -56,19 +98,7 @@ def median_errors_by_shape(
 ) -> list[dict[str, float]]:
     """The same for several (columns, selectivity): every mechanism publishes once."""
     people = people_of(table)
-    every = (SizeClass("all", 1, max(people.rows, 1)),)
-    asked = [
-        generate_workload(
-            people,
-            kind,
-            count=count,
-            seed=seed,
-            columns=columns,
-            selectivity=selectivity,
-            classes=every,
-        )
-        for columns, selectivity in shapes
-    ]
+    asked = _questions(table, shapes, count, seed, kind)
     truths = [true_counts(workload, people) for workload in asked]
     errors: list[dict[str, float]] = [{} for _ in shapes]
     for way in ways:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from papers.heterogeneous.data import People, Setting
+from papers.heterogeneous.synthetic import privbayes_errors
 from papers.range_counts import median_errors, median_errors_by_shape
 from sfumato.draws import Draws
 from sfumato.engines.counting import take_profile
@@ -175,24 +176,26 @@ def queries(name: str, data: str, people: People, setting: Setting) -> list[Seri
     if setting.questions < 50:
         widths, shares = (widths[0], widths[-1]), (shares[0], shares[-1])
     further = [(width, 0.1) for width in widths] + [(3, share) for share in shares]
-    by_beta: dict[str, list[Point]] = {way: [] for way in ways}
-    by_columns: dict[str, list[Point]] = {way: [] for way in ways}
-    by_share: dict[str, list[Point]] = {way: [] for way in ways}
+    by_beta: dict[str, list[Point]] = {}
+    by_columns: dict[str, list[Point]] = {}
+    by_share: dict[str, list[Point]] = {}
     for beta in setting.likenesses:
+        shapes = [(3, 0.1), *(further if beta == USUAL_BETA else [])]
         found = median_errors_by_shape(
             table,
             f"beta-likeness({beta})",
             list(ways.values()),
-            [(3, 0.1), *(further if beta == USUAL_BETA else [])],
+            shapes,
             count=setting.questions,
         )
         errors = {way: [each[text] for each in found] for way, text in ways.items()}
-        for way in ways:
-            by_beta[way].append((beta, errors[way][0]))
+        errors |= privbayes_errors(people, beta, shapes, setting.questions)
+        for way, own in errors.items():
+            by_beta.setdefault(way, []).append((beta, own[0]))
             if beta == USUAL_BETA:
                 cut = 1 + len(widths)
-                by_columns[way] = list(zip(widths, errors[way][1:cut], strict=True))
-                by_share[way] = list(zip(shares, errors[way][cut:], strict=True))
+                by_columns[way] = list(zip(widths, own[1:cut], strict=True))
+                by_share[way] = list(zip(shares, own[cut:], strict=True))
     title = f"Median relative error, {data}"
     return [
         Series(f"{name}(a)", f"{title}, by beta", "beta", "error", by_beta),
@@ -207,7 +210,7 @@ def wide_likeness(people: People, insured: People, setting: Setting) -> list[Ser
     made = []
     for letter, name, records in (("a", "CENSUS", people), ("b", "COIL", insured)):
         ways = {"HG": LIKENESS["HG"], "BuReL": LIKENESS["BuReL"]}
-        lines: dict[str, list[Point]] = {way: [] for way in ways}
+        lines: dict[str, list[Point]] = {}
         for beta in betas:
             errors = median_errors(
                 records.table(),
@@ -216,8 +219,10 @@ def wide_likeness(people: People, insured: People, setting: Setting) -> list[Ser
                 count=setting.questions,
                 selectivity=0.1,
             )
-            for way, text in ways.items():
-                lines[way].append((beta, errors[text]))
+            shown = {way: [errors[text]] for way, text in ways.items()}
+            shown |= privbayes_errors(records, beta, [(3, 0.1)], setting.questions)
+            for way, (error,) in shown.items():
+                lines.setdefault(way, []).append((beta, error))
         title = f"Median relative error by a wide range of beta, {name}"
         made.append(Series(f"Figure 10({letter})", title, "beta", "error", lines))
     return made
@@ -230,7 +235,7 @@ def prefixes(people: People, setting: Setting) -> list[Series]:
     """Figure 10(c): education up to some level, single values of the other columns."""
     some = People(people.records, PREFIX_COLUMNS, people.sensitive, people.rows)
     ways = {"HG": LIKENESS["HG"], "BuReL": LIKENESS["BuReL"], "optimal buckets": "optimal"}
-    lines: dict[str, list[Point]] = {way: [] for way in ways}
+    lines: dict[str, list[Point]] = {}
     for beta in setting.likenesses:
         errors = median_errors(
             some.table(),
@@ -240,7 +245,9 @@ def prefixes(people: People, setting: Setting) -> list[Series]:
             columns=3,
             kind="prefixes",
         )
-        for way, text in ways.items():
-            lines[way].append((beta, errors[text]))
+        shown = {way: [errors[text]] for way, text in ways.items()}
+        shown |= privbayes_errors(some, beta, [(3, 0.1)], setting.questions, kind="prefixes")
+        for way, (error,) in shown.items():
+            lines.setdefault(way, []).append((beta, error))
     title = "Median relative error of prefix ranges, CENSUS, by beta"
     return [Series("Figure 10(c)", title, "beta", "error", lines)]
