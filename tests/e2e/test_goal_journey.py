@@ -7,6 +7,7 @@ screen, in both themes, axe-core finds nothing serious.
 from __future__ import annotations
 
 import csv
+import json
 import os
 import re
 import subprocess
@@ -205,6 +206,13 @@ def test_from_a_file_to_an_audited_release(tab: Any, address: str) -> None:
     assert re.search(r"Highest ceiling .* wrong by about", headline.inner_text())
     look(tab, "3-promise")
 
+    # words for parameters; the command for this very release
+    tab.get_by_text("In these data:").first.wait_for()
+    tab.get_by_text("By the command line, and what only it can do").click()
+    tab.locator(".command code", has_text="sfumato publish stays.csv").first.wait_for()
+    assert tab.locator(".command").count() >= 10
+    look(tab, "3-commands")
+
     # the sentence stays in sight while the controls are
     for viewport in reversed(SIZES.values()):
         tab.set_viewport_size(viewport)
@@ -220,6 +228,9 @@ def test_from_a_file_to_an_audited_release(tab: Any, address: str) -> None:
     before = number.input_value()
     number.fill("two")
     assert publish.is_disabled()
+    plain = publish.evaluate("one => getComputedStyle(one).color")
+    publish.hover(force=True)
+    assert publish.evaluate("one => getComputedStyle(one).color") == plain, "hover hides its label"
     number.fill(before)
     tab.locator(".headline[data-state=good]").wait_for()
     publish.click()
@@ -266,3 +277,77 @@ def test_from_a_file_to_an_audited_release(tab: Any, address: str) -> None:
     tab.get_by_role("link", name="Jobs").click()
     heading(tab, "Jobs")
     look(tab, "5-jobs")
+
+
+COMPARED = {
+    "id": "feed000000000001",
+    "kind": "compare",
+    "name": "stays.csv, 2 candidates",
+    "created": "2026-11-16T05:00:00+00:00",
+    "state": "done",
+    "stage": "done",
+    "done": 1,
+    "total": 1,
+    "error": None,
+    "profile": "feed000000000009",
+    "candidates": [{"guarantee": "l-diversity(2)"}, {"guarantee": "l-diversity(9)"}],
+    "summary": {
+        "covered_from": 0.93,
+        "candidates": [
+            {
+                "guarantee": "l-diversity(2)", "mechanism": "optimal", "feasible": True,
+                "kept": True, "error": 0.1, "attack": 0.02, "strongest": "linked",
+                "ceiling": 0.5, "covered": 0.91,
+            },
+            {"guarantee": "l-diversity(9)", "feasible": False, "reason": "One value is common."},
+        ],
+    },
+}  # fmt: skip
+RUNNING = COMPARED | {
+    "state": "running", "stage": "l-diversity(2): attacking: linked", "done": 40, "total": 100,
+    "began": "2026-11-16T05:00:00+00:00", "left": 90.0, "summary": {},
+}  # fmt: skip
+FAILED = COMPARED | {"state": "failed", "error": "The table's file is gone.", "summary": {}}
+
+
+@pytest.mark.slow
+def test_other_screens_in_both_themes(tab: Any, address: str) -> None:
+    """Comparison, progress, failure, what is not there, signed out: as a server would tell them."""
+    tab.set_viewport_size(SIZES["1440"])
+    base = address.split("#")[0]
+    told = {"job": COMPARED}
+
+    def answer(route: Any) -> None:
+        if route.request.url.endswith("/events"):
+            body = f"data: {json.dumps(told['job'])}\n\n"
+            route.fulfill(status=200, content_type="text/event-stream", body=body)
+        else:
+            route.fulfill(status=200, json=told["job"])
+
+    tab.route("**/api/jobs/feed*", answer)
+    tab.route("**/api/jobs/feed*/events", answer)
+    for name, job, title in (
+        ("compared", COMPARED, "The candidates, measured"),
+        ("running", RUNNING, "Comparing…"),
+        ("failed", FAILED, "This did not work"),
+    ):
+        told["job"] = job
+        tab.goto(f"{base}#/jobs")
+        tab.goto(f"{base}#/job/{job['id']}")
+        heading(tab, title)
+        if name == "compared":
+            assert tab.locator(".tag.bad", has_text="91 %").count() == 1
+        if name == "running":
+            tab.get_by_text("about 90 s left").wait_for()
+        assert tab.get_by_role("button", name=re.compile("^(Cancel|Remove)")).count() >= 1
+        look(tab, f"6-{name}")
+    tab.unroute_all()
+    tab.goto(f"{base}#/job/0123456789abcdef")
+    heading(tab, "This cannot be shown")
+    look(tab, "7-nothing")
+    tab.get_by_role("button", name="Sign out").click()
+    heading(tab, "Signed out")
+    look(tab, "8-signed-out")
+    tab.reload()
+    tab.get_by_text("This page needs the address").wait_for()
+    look(tab, "9-no-session")

@@ -54,13 +54,28 @@ export function askBox(target, summary, place = "release") {
   }
 
   let asked = 0; // an answer never stands under another question
+  let asking = null;
+
+  function stop() {
+    asked += 1;
+    asking?.abort();
+    put(answer);
+    button.focus();
+  }
 
   async function ask(event) {
     event.preventDefault();
     asked += 1;
     const mine = asked;
     sessionStorage.setItem(name(), sql.value);
-    put(answer, h("p", { class: "quiet" }, "Asking…"));
+    asking?.abort();
+    asking = new AbortController();
+    const { signal } = asking;
+    put(
+      answer,
+      h("p", { class: "quiet" }, "Asking… "),
+      h("button", { type: "button", onclick: stop }, "Cancel"),
+    );
     const question = {
       ...target,
       sql: sql.value,
@@ -70,12 +85,12 @@ export function askBox(target, summary, place = "release") {
       number: mine,
     };
     try {
-      const found = await post("/api/query", question);
+      const found = await post("/api/query", question, { signal });
       // what is drawn is the question that the answer itself carries
       if (found.asked.number === asked)
         draw(found, found.asked.sql, percent(found.asked.confidence));
     } catch (error) {
-      if (mine === asked) put(answer, problem(error));
+      if (mine === asked && error.name !== "AbortError") put(answer, problem(error));
     }
   }
 

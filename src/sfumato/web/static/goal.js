@@ -42,6 +42,14 @@ export function goalBox(profile, use) {
     );
   }
 
+  function stop() {
+    asking?.abort();
+    asking = null;
+    put(found);
+    button.disabled = false;
+    button.focus();
+  }
+
   async function ask(event) {
     event.preventDefault();
     asking?.abort();
@@ -52,6 +60,7 @@ export function goalBox(profile, use) {
       found,
       h("p", { class: "quiet" }, "Looking for promises. Large tables take a while."),
       h("progress", { "aria-label": "Looking for promises" }),
+      h("p", { class: "actions" }, h("button", { type: "button", onclick: stop }, "Cancel")),
     );
     const body = {
       profile: profile.profile,

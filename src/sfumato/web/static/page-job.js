@@ -154,7 +154,7 @@ function measured(job, row) {
     row.strongest ?? "–",
     percent(row.ceiling),
     covered(row.covered, job.summary?.covered_from),
-    h("a", { href: promiseAddress({ ...job, ...row }), "aria-label": `Use ${name}` }, "Use it"),
+    h("a", { href: promiseAddress({ ...job, ...row }), "aria-label": `Use it: ${name}` }, "Use it"),
   ];
 }
 
