@@ -277,8 +277,8 @@ def give_roles(one: Visit, sensitive: str | None = None, drop: tuple[str, ...] =
     named = [(name, "sensitive") for name in (sensitive,) if name]
     for column, role in (*named, *((name, "drop") for name in drop)):
         one.page.get_by_role("group", name=column, exact=True).get_by_text(role).click()
-    if one.page.get_by_label("All others").is_visible():
-        one.page.get_by_label("All others").select_option("quasi")
+    if one.page.get_by_label("All without a role").is_visible():
+        one.page.get_by_label("All without a role").select_option("quasi")
     one.page.get_by_text("Every column has a role.").wait_for()
     one.page.get_by_role("button", name="Continue to the promise").click()
     one.heading("Choose the promise")
