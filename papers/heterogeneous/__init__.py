@@ -82,6 +82,8 @@ BEYOND = ("Dummies",)
 def prepare(*, quick: bool, data_dir: Path | None) -> Made:
     """CENSUS and COIL; `quick` takes fewer records and fewer points."""
     setting = Setting.quick() if quick else Setting.full()
-    people, notes = census(data_dir, setting.rows)
+    people, notes = census(data_dir, setting.rows, max(setting.sizes))
+    if people.records.num_rows < max(setting.sizes):
+        notes.append(f"Figures 4(a) and 5(a) end at {people.records.num_rows:,} records.")
     insured, more = coil(data_dir, setting.rows)
     return Made(people, insured, setting, [*notes, *more])

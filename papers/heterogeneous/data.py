@@ -72,13 +72,13 @@ def _drawn(rows: int, values: int, theta: float) -> np.ndarray:
     return np.minimum(np.searchsorted(edges, draws), values - 1)
 
 
-def census(data_dir: Path | None, rows: int) -> tuple[People, list[str]]:
-    """CENSUS with occupation; its first records, as in the paper."""
+def census(data_dir: Path | None, rows: int, most: int = 100_000) -> tuple[People, list[str]]:
+    """CENSUS with occupation; its first records, as in the paper. `most` are generated at most."""
     quasi = ("age", "gender", "education", "marital", "race", "workclass", "country")
     path = data_dir / "occ100k.parquet" if data_dir else None
     if path is not None and path.is_file():
         return People(datasets.read_census(path), quasi, "occupation", rows), ["CENSUS: real data."]
-    made = datasets.census(max(rows, 100_000), seed=1)
+    made = datasets.census(max(rows, most), seed=1)
     return People(made, quasi, "occupation", rows), ["CENSUS: generated records stand in."]
 
 

@@ -102,11 +102,10 @@ def dimensions(people: People, setting: Setting) -> list[Series]:
 def sizes(people: People, setting: Setting) -> list[Series]:
     """Figures 4(a, b), 5(a, b) and 7(a, b): loss and seconds by records and by block."""
     promise = f"l-diversity({setting.diversities[-1]})"
+    reached = [size for size in setting.sizes if size <= people.records.num_rows]
     blocked = {**DIVERSITY, "GR": "heterogeneous(match=greedy, block=256, sweeps=0, cut=none)"}
-    losses, times = _lines(
-        blocked, setting.sizes, lambda n: people.table(rows=int(n)), lambda _: promise
-    )
-    largest = people.table(rows=max(setting.sizes))
+    losses, times = _lines(blocked, reached, lambda n: people.table(rows=int(n)), lambda _: promise)
+    largest = people.table(rows=max(reached))
     parted: dict[str, list[Point]] = {name: [] for name in MATCHING}
     waited: dict[str, list[Point]] = {name: [] for name in MATCHING}
     for name, match in zip(MATCHING, ("hungarian", "sort-greedy", "greedy"), strict=True):
@@ -116,7 +115,7 @@ def sizes(people: People, setting: Setting) -> list[Series]:
             if found is not None:
                 parted[name].append((part, found[0]))
                 waited[name].append((part, found[1]))
-    some = tuple(size for size in setting.sizes if size <= people.rows)
+    some = tuple(size for size in reached if size <= people.rows)
     likely, likely_times = _lines(
         LIKENESS,
         some,
