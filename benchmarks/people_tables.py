@@ -1,27 +1,87 @@
-"""Random tables of people with one to three rows and one to three sensitive columns, in buckets.
+"""Random tables of people with one to three rows: what any reader may conclude, in fractions.
 
     nice python -m benchmarks.people_tables           # 2,000 tables for every k
     nice python -m benchmarks.people_tables 100
 
-Every table is planned under one of three promises, every fourth jointly where there are several
-columns; columns have four values for every row that a person may have, so that most promises can be
-kept. The largest chance of a value in any row, over its ceiling, is computed in fractions from
-what the release would list; above 1 is a breach. Tables that cannot be planned are not counted.
+Buckets, one to three sensitive columns: every table is planned under one of three promises, every
+fourth jointly where there are several columns; columns have four values for every row that a person
+may have, so that most promises can be kept. The largest chance of a value in any row, over its
+ceiling, is computed in fractions from what the release would list; above 1 is a breach. Tables that
+cannot be planned are not counted.
+
+Draws, one column: two worlds of a person's rows can differ in every row, so the most that all rows
+together can raise odds by is the k-th power of the largest ratio in a column of the operator,
+whatever a reader believes of how rows hang together (for one row: value by value). It is told over
+the limit.
 """
 
 from __future__ import annotations
 
 import sys
+import warnings
 from fractions import Fraction
 
 import numpy as np
 
 from benchmarks.measure import own_cpu
 from sfumato.draws import Draws
-from sfumato.guarantees import CeilingGuarantee, parse_guarantee
-from tests.enumeration.shared import planned, random_kinds, worst_ratio
+from sfumato.errors import InfeasibleGuarantee
+from sfumato.guarantees import CeilingGuarantee, OddsGuarantee, OddsOfPeople, parse_guarantee
+from sfumato.mechanisms import parse_mechanism
+from sfumato.mechanisms.perturbed import PerturbedPlan
+from sfumato.profile import Kinds
+from tests.enumeration.shared import planned, profile_of, random_kinds, worst_ratio
+from tests.enumeration.test_people import exact
 
 PROMISES = ("l-diversity(2)", "beta-likeness(2)", "f-privacy(theta=1.5, floor=0.1)")
+DRAWS = {
+    "uniform": "rho-privacy(1/4, 3/5)",
+    "fine-grain": "fine-rho-privacy(theta=2)",
+    "general": "fine-rho-privacy(theta=3)",
+}
+
+
+def drawn_ratio(kinds: Kinds, way: str, rows: int) -> Fraction | None:
+    """By how much all rows of a person can raise odds, over the limit; None where it cannot be."""
+    promise, profile = parse_guarantee(DRAWS[way]), profile_of(kinds)
+    assert isinstance(promise, OddsGuarantee)
+    (histogram,) = profile.histograms.values()
+    holders = {histogram.column: kinds.holders(histogram)}
+    whole = promise if rows == 1 else OddsOfPeople(promise, holders, rows)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of values that keep little retention
+            plan = parse_mechanism(way).plan(profile, whole, Draws.from_seed(1))
+    except InfeasibleGuarantee:
+        return None
+    assert isinstance(plan, PerturbedPlan)
+    matrix = exact(plan.operators[histogram.column])
+    columns = list(zip(*matrix, strict=True))
+    limits = promise.odds_limits(histogram if rows == 1 else holders[histogram.column])
+    if rows > 1:
+        most = max(max(column) / min(column) for column in columns)
+        limit = min((each for each in limits if each is not None), default=None)
+        return Fraction(0) if limit is None else most**rows / limit
+    gains = [max(column[x] / min(column) for column in columns) for x in range(len(matrix))]
+    pairs = zip(gains, limits, strict=True)
+    return max((gain / limit for gain, limit in pairs if limit is not None), default=Fraction(0))
+
+
+def draws(tables: int) -> None:
+    print("\n| draws | rows of a person | tables planned | could not be | worst ratio | CPU s |")
+    print("| --- | --- | --- | --- | --- | --- |")
+    for way in DRAWS:
+        for rows in (1, 2, 3):
+            began, rng = own_cpu(), np.random.default_rng(rows)
+            worst, looked, refused = Fraction(0), 0, 0
+            while looked < tables:
+                values = int(rng.integers(3, 7))
+                kinds = random_kinds(rng, rows, 1, int(rng.integers(8, 30)), values)
+                found = drawn_ratio(kinds, way, rows)
+                worst = max(worst, Fraction(0) if found is None else found)
+                looked, refused = looked + (found is not None), refused + (found is None)
+            told = f"| {way} | {rows} | {looked:,} | {refused:,} | {float(worst):.6f}"
+            print(f"{told}{' above' if worst > 1 else ''} | {own_cpu() - began:.0f} |", flush=True)
 
 
 def main(tables: int) -> None:
@@ -43,6 +103,7 @@ def main(tables: int) -> None:
             worst = max(worst, worst_ratio(*made))
             looked += 1
         print(f"| {rows} | {looked:,} | {refused:,} | {worst} | {own_cpu() - began:.0f} |")
+    draws(tables)
 
 
 if __name__ == "__main__":
