@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
+from papers.heterogeneous.algorithms import PlainRing
 from papers.heterogeneous.data import People, Setting
 from papers.heterogeneous.synthetic import privbayes_errors
 from papers.range_counts import median_errors, median_errors_by_shape
@@ -15,6 +16,7 @@ from sfumato.errors import InfeasibleGuarantee
 from sfumato.guarantees import parse_guarantee
 from sfumato.mechanisms import parse_mechanism
 from sfumato.mechanisms.generalized import TablePlan, penalty
+from sfumato.mechanisms.protocol import Mechanism
 from sfumato.pages.tables import Series
 from sfumato.table import Table
 
@@ -23,26 +25,32 @@ MATCHING = {
     "SG": "heterogeneous(match=sort-greedy, block=256, sweeps=0, cut=none)",
     "GR": "heterogeneous(match=greedy, sweeps=0, cut=none)",
 }
-DIVERSITY = {**MATCHING, "NH": "ring", "regions": "heterogeneous"}
+DIVERSITY: dict[str, str | Mechanism] = {
+    **MATCHING,
+    "NH": "ring",
+    "NH plain": PlainRing(),
+    "regions": "heterogeneous",
+}
 LIKENESS = {**MATCHING, "BuReL": "burel", "regions": "heterogeneous"}
 LAWS = {"CENSUS": "own", "Uniform": "uniform", "Zipfian": "zipf(0.5)"}
 Point = tuple[float, float]
 USUAL_L, USUAL_BETA = 10, 3
 
 
-def measured(table: Table, promise: str, way: str) -> tuple[float, float] | None:
-    """GCP and seconds; None where the promise cannot be kept."""
+def measured(table: Table, promise: str, way: str | Mechanism) -> tuple[float, float] | None:
+    """GCP and CPU seconds; None where the promise cannot be kept."""
     profile = take_profile(table)
     whole = WholeTable(table, profile, True)
     draws = Draws.from_seed(1)
-    began = time.perf_counter()
+    mechanism = parse_mechanism(way) if isinstance(way, str) else way
+    began = time.process_time()
     try:
-        plan = parse_mechanism(way).plan(profile, parse_guarantee(promise), draws)
+        plan = mechanism.plan(profile, parse_guarantee(promise), draws)
     except InfeasibleGuarantee:
         return None
     assert isinstance(plan, TablePlan)
     made = plan.generalize(whole.axes, whole.codes, draws, _nothing)
-    seconds = time.perf_counter() - began
+    seconds = time.process_time() - began
     return float(penalty(whole.axes, made)), seconds
 
 
@@ -54,7 +62,7 @@ def _nothing(stage: str, done: int, total: int) -> None: ...
 
 
 def _lines(
-    ways: dict[str, str],
+    ways: Mapping[str, str | Mechanism],
     points: Sequence[float],
     table: Callable[[float], Table],
     promise: Callable[[float], str],
@@ -124,11 +132,11 @@ def sizes(people: People, setting: Setting) -> list[Series]:
     )
     return [
         Series("Figure 4(a)", "GCP by records, l-diversity", "records", "GCP", losses),
-        Series("Figure 5(a)", "Seconds by records, l-diversity", "records", "seconds", times),
+        Series("Figure 5(a)", "CPU seconds by records, l-diversity", "records", "seconds", times),
         Series("Figure 4(b)", "GCP by block", "rows matched at once", "GCP", parted),
-        Series("Figure 5(b)", "Seconds by block", "rows matched at once", "s", waited),
+        Series("Figure 5(b)", "CPU seconds by block", "rows matched at once", "s", waited),
         Series("Figure 7(a)", "GCP by records, beta-likeness", "records", "GCP", likely),
-        Series("Figure 7(b)", "Seconds by records, beta", "records", "seconds", likely_times),
+        Series("Figure 7(b)", "CPU seconds by records, beta", "records", "seconds", likely_times),
     ]
 
 
@@ -161,7 +169,7 @@ def skew(people: People, setting: Setting) -> list[Series]:
     )
     return [
         Series("Figure 4(c)", f"GCP by skew, {promise}", "theta", "GCP", losses),
-        Series("Figure 5(c)", f"Seconds by skew, {promise}", "theta", "seconds", times),
+        Series("Figure 5(c)", f"CPU seconds by skew, {promise}", "theta", "seconds", times),
         Series("Figure 7(c)", "GCP by skew, beta-likeness(3)", "theta", "GCP", likely),
     ]
 

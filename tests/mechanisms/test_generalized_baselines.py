@@ -15,7 +15,7 @@ from sfumato.guarantees import BetaLikeness, LDiversity
 from sfumato.mechanisms.burel import Burel, class_sizes, likeness_runs
 from sfumato.mechanisms.heterogeneous.ncp import Axis, NumericAxis, SetAxis
 from sfumato.mechanisms.hilbert import hilbert_order
-from sfumato.mechanisms.ring import Ring, _grid, eligible_partitions, is_eligible, ring_of
+from sfumato.mechanisms.ring import Ring, eligible_partitions, grid_ring, is_eligible, ring_of
 from sfumato.profile import Histogram, Profile
 
 
@@ -47,7 +47,7 @@ def test_rings_keep_equal_values_apart(counts: list[int], number: int, random: o
     random.shuffle(codes)  # type: ignore[attr-defined]
     if not is_eligible(np.array(codes), number):
         return
-    for ring in (ring_of(codes, number), _grid(codes, number)):
+    for ring in (ring_of(codes, number), grid_ring(codes, number)):
         assert sorted(ring) == list(range(len(codes)))
         assert spaced([codes[place] for place in ring], number)
 

@@ -10,8 +10,13 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.columns import Range, Values
+from sfumato.engines.counting import take_profile
+from sfumato.engines.whole import WholeTable
 from sfumato.errors import UsageError
+from sfumato.guarantees import parse_guarantee
+from sfumato.mechanisms.heterogeneous.bound import least_penalty
 from sfumato.release import GeneralizedRelease, Release
+from sfumato.table import Table
 
 
 @dataclass(frozen=True)
@@ -19,6 +24,7 @@ class Penalty:
     """The mean normalized certainty penalty of every quasi column, 0 (exact) to 1 (nothing)."""
 
     columns: dict[str, float]
+    least: float | None = None  # no release with this promise has less, where that was computed
 
     @property
     def whole(self) -> float:
@@ -26,11 +32,22 @@ class Penalty:
         return sum(self.columns.values()) / len(self.columns) if self.columns else 0.0
 
     def to_json(self) -> dict[str, Any]:
-        return {"gcp": self.whole, "ncp": self.columns}
+        return {"gcp": self.whole, "ncp": self.columns, "least": self.least}
 
 
-def release_penalty(release: Release | str | Path) -> Penalty:
-    """NCP per column over the domains that the manifest states."""
+def lower_bound(table: Table, guarantee: str) -> float:
+    """No release of ranges and sets of this table that keeps the promise has a smaller GCP."""
+    profile = take_profile(table)
+    whole = WholeTable(table, profile, True)
+    ceilings = parse_guarantee(guarantee).ceilings(profile.histograms[whole.sensitive])
+    return least_penalty(whole.axes, whole.codes, ceilings)
+
+
+def release_penalty(release: Release | str | Path, raw: Table | None = None) -> Penalty:
+    """NCP per column over the domains that the manifest states; of a `raw` table the bound, too.
+
+    The bound follows from everybody's values: it is for the steward, not for a report.
+    """
     import pyarrow.parquet as pq
 
     opened = release if isinstance(release, Release) else Release(release)
@@ -55,4 +72,5 @@ def release_penalty(release: Release | str | Path) -> Penalty:
             sizes = pa.compute.list_value_length(table.column(column.name)).to_numpy()
             steps = len(column.domain) - 1 if isinstance(column.domain, Values) else 0
             found[column.name] = float((sizes - 1).mean() / steps) if steps and len(sizes) else 0.0
-    return Penalty(found)
+    least = None if raw is None else lower_bound(raw, opened.manifest.guarantee)
+    return Penalty(found, least)

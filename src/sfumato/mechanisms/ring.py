@@ -60,7 +60,7 @@ def ring_of(codes: Sequence[int], number: int) -> list[int]:
     >>> ring_of([0, 0, 1, 1, 2, 3], 3)
     [0, 2, 4, 1, 3, 5]
     """
-    return _along(codes, number) or _grid(codes, number)
+    return _along(codes, number) or grid_ring(codes, number)
 
 
 def _along(codes: Sequence[int], number: int) -> list[int] | None:
@@ -96,7 +96,7 @@ def _along(codes: Sequence[int], number: int) -> list[int] | None:
     return ring
 
 
-def _grid(codes: Sequence[int], number: int) -> list[int]:
+def grid_ring(codes: Sequence[int], number: int) -> list[int]:
     """Values by frequency, dealt over ⌊n/l⌋ rows of at least l places; the rows one after another.
 
     A value with as many records as rows starts in the first row, so equal values are at least a
@@ -124,7 +124,7 @@ class RingPlan(BaselinePlan):
         matches, source = [], []
         window = np.arange(self.number)
         for place, (part, shift) in enumerate(zip(partitions, shifts.tolist(), strict=True)):
-            ring = part[np.array(ring_of(codes[part].tolist(), self.number))]
+            ring = part[np.array(self.arranged(codes[part].tolist()))]
             turns = np.arange(len(ring))
             matches.append(ring[(turns[:, None] + window) % len(ring)])
             source.append(ring[(turns + shift) % len(ring)])
@@ -132,6 +132,10 @@ class RingPlan(BaselinePlan):
         every = np.concatenate(matches)
         covers, units = covers_of(axes, [every])
         return Generalized(np.concatenate(source), covers, units, matches=[every])
+
+    def arranged(self, codes: Sequence[int]) -> list[int]:
+        """The places of a partition around its ring."""
+        return ring_of(codes, self.number)
 
     def public(self) -> dict[str, Any]:
         return {"matches": self.number, "hand": "shift"}

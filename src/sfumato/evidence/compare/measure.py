@@ -147,7 +147,9 @@ def _measured(trial: Trial, progress: Progress) -> dict[str, Any]:
         "attack_problem": problem,
         "sizes": manifest.plan.get("sizes"),
         "penalty": (
-            release_penalty(release).to_json() if isinstance(release, GeneralizedRelease) else None
+            release_penalty(release, trial.table).to_json()
+            if isinstance(release, GeneralizedRelease)
+            else None
         ),
         "predicted": _predicted(trial, manifest.mechanism),
         "seconds": {name: round(value, 3) for name, value in seconds.items()},

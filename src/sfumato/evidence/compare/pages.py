@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from sfumato.evidence.compare.accuracy import held_by_class
 from sfumato.evidence.compare.comparison import COLUMNS, PERCENT, Comparison, Row
@@ -274,11 +275,22 @@ def _candidates(found: Comparison) -> Section:
                 penalty_by_column(
                     penalty["ncp"],
                     penalty["gcp"],
-                    f"{row.name}. NCP of every quasi column: 0 % is exact, 100 % the whole domain.",
+                    f"{row.name}. NCP of every quasi column: 0 % is exact, 100 % the whole domain. "
+                    f"{_least(penalty)}",
                     name=f"penalty-{number}",
                 )
             )
     return Section("The candidates", blocks)
+
+
+def _least(penalty: Mapping[str, Any]) -> str:
+    """GCP beside the bound that no release with the promise can be below."""
+    if penalty.get("least") is None:
+        return ""
+    return (
+        f"GCP is {penalty['gcp']:.4f}; no release of ranges and sets that keeps the promise can "
+        f"be below {penalty['least']:.4f}."
+    )
 
 
 def _method(found: Comparison) -> Section:

@@ -33,7 +33,7 @@ from sfumato.mechanisms.protocol import Mechanism, Standing
 from sfumato.profile import Histogram, Profile
 
 PARTS = 4  # parts of a block: rows exchange misfits within a block, values travel within it
-WHOLE_UP_TO = 512  # larger buckets are matched in parts by default
+LARGE = 50_000  # people: of so many, smaller parts cost next to nothing of GCP
 ASSIGNMENTS = ("shift", "paper")
 CUTS = ("auto", "none")
 
@@ -56,7 +56,7 @@ class HeterogeneousPlan(TablePlan):
             own = draws.child(f"region {place}")
             for number, dealt in enumerate(deal(region.layers, codes[region.records], own)):
                 records = region.records[dealt]
-                most = self.way.rows_at_once(records.shape[1])
+                most = self.way.rows_at_once(records.shape[1], len(codes))
                 blocks = [records] if most is None else split(records, axes, PARTS * most)
                 for turn, block in enumerate(blocks):
                     # no bucket has a place of its own in the order of matching: nothing tells which
@@ -192,10 +192,16 @@ class HeterogeneousGeneralization(Mechanism):
             promise = Likeness(ceilings)
         return HeterogeneousPlan(histogram, ceilings, promise, self)
 
-    def rows_at_once(self, size: int) -> int | None:
-        """Parts of 128 cost a quarter of parts of 256, and a few percent of GCP."""
+    def rows_at_once(self, size: int, people: int) -> int | None:
+        """For buckets of `size` of that many people.
+
+        Parts of 128 cost a quarter of parts of 256; of few people that is a few percent of GCP,
+        of many next to nothing.
+        """
         if self.block == "none":
             return None
+        if self.block == "auto" and people < LARGE:
+            return None if size <= 512 else 128 if size > 4096 else 256
         if self.block == "auto":
-            return None if size <= WHOLE_UP_TO else 128 if size > 8 * WHOLE_UP_TO else 256
+            return None if size <= 192 else 128
         return int(self.block)

@@ -85,6 +85,11 @@ class NumericAxis(Axis):
     def values(self) -> int:
         return len(self.positions)
 
+    def localize(self, codes: IntArray) -> tuple[Axis, IntArray]:
+        used, local = np.unique(codes, return_inverse=True)
+        axis = NumericAxis(self.name, local, self.positions[used], self.denominator)
+        return axis, local.reshape(codes.shape)
+
     def single(self, codes: IntArray) -> Cover:
         place = self.positions[codes].astype(np.int32)
         return np.stack([place, place], axis=-1)

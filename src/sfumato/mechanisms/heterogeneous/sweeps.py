@@ -23,6 +23,7 @@ from sfumato.draws import IntArray
 from sfumato.mechanisms.heterogeneous.blocks import split
 from sfumato.mechanisms.heterogeneous.match import Matcher, sort_greedy
 from sfumato.mechanisms.heterogeneous.ncp import Axis, Cover, Floats, Scale
+from sfumato.mechanisms.heterogeneous.pairs import growth, together
 
 PAIRS = 1 << 18  # pairs of rows and records whose costs are made at once: they stay in the cache
 
@@ -46,12 +47,15 @@ class Matching:
         O(μ² p³) for a block of p places and the Hungarian matcher.
         """
         number, size = records.shape
+        if size == 1:  # one way to match, and every row has everybody
+            return np.tile(records[:, 0], (number, 1, 1))
         rows = _Rows(self, records)
         for part in self._parts(records, most):
             rows.grow(part)
         for turn in range(self.sweeps if number > 1 else 0):
             if most is None or size <= most:
-                rows.sweep(rows.everybody)
+                # the first sweep is for everybody, further ones for whom their record costs most
+                rows.sweep(rows.everybody if turn == 0 else partial(rows.misfits, -(-size // 2)))
             elif turn % 2 == 0:
                 rows.sweep(partial(rows.misfits, most))
             else:
@@ -83,6 +87,10 @@ class _Rows:
         local = [axis.localize(axis.codes[records]) for axis in matching.axes]
         self.axes, self.codes = [axis for axis, _ in local], [codes for _, codes in local]
         self.number, self.size = records.shape
+        self.together = together(self.codes, self.units, self.size)
+        self.singles = [
+            axis.single(codes) for axis, codes in zip(self.axes, self.codes, strict=True)
+        ]
         self.classes = np.arange(self.number)
         self.places = np.empty((self.number, self.size, self.number), np.int64)
 
@@ -166,11 +174,15 @@ class _Rows:
         for start in range(0, len(places), step):
             part = slice(start, start + step)
             cost = self._pairs([cover[part] for cover in covers], buckets[part], places[part])
-            for number, own in enumerate(cost, start):
+            now = cost[:, order, order].sum(axis=1) if better else None
+            for number, own in enumerate(cost):
+                if now is not None and now[number] == 0:
+                    matched[start + number] = places[start + number]
+                    continue
                 found = self.matcher(own)
-                if better and own[found, order].sum() >= own[order, order].sum():
+                if now is not None and own[found, order].sum() >= now[number]:
                     found = order  # greedy matchers may do worse
-                matched[number] = places[number][found]
+                matched[start + number] = places[start + number][found]
         return matched
 
     # -- columns -----------------------------------------------------------------------------
@@ -178,25 +190,18 @@ class _Rows:
     def _pairs(self, covers: Covers, buckets: IntArray, places: IntArray) -> Floats:
         """`cost[k, v, r]` of row r of class k with the record at `places[k, v]`: the penalty of the
         whole row, by which the sort-greedy matcher goes; the others see the growth alone."""
-        cost = np.zeros((*places.shape, places.shape[1]))
-        for axis, codes, unit, cover in zip(self.axes, self.codes, self.units, covers, strict=True):
-            if unit:
-                cost += np.multiply(
-                    axis.growth(cover, codes[buckets[:, None], places]), float(unit)
-                )
-                if self.matcher is sort_greedy:  # a constant of a row makes the others slow
-                    cost += (unit * axis.size(cover)).astype(np.float64)[:, None, :]
+        cost = growth(self.together, self.axes, self.units, covers, buckets, places)
+        if self.matcher is sort_greedy:  # a constant of a row makes the others slow
+            for axis, unit, cover in zip(self.axes, self.units, covers, strict=True):
+                cost += (unit * axis.size(cover)).astype(np.float64)[:, None, :]
         return cost
 
     def _single(self, buckets: IntArray, places: IntArray) -> Covers:
-        return [
-            axis.single(codes[buckets[:, None], places])
-            for axis, codes in zip(self.axes, self.codes, strict=True)
-        ]
+        return [single[buckets[:, None], places] for single in self.singles]
 
     def _held(self, bucket: int) -> Covers:
         """What the records of one bucket cover, row by row of every class."""
-        return self._single(np.full(self.number, bucket), self.places[:, :, bucket])
+        return [single[bucket][self.places[:, :, bucket]] for single in self.singles]
 
     def _join(self, one: Covers, other: Covers) -> Covers:
         if not one or not other:
