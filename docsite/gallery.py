@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import sfumato as sf
 from sfumato.datasets import GENERATORS, write_dataset
@@ -67,7 +68,8 @@ def make_gallery() -> dict[str, bytes | str]:
             sensitive=roles.sensitive,
             drop=[name for name in roles.quasi if name not in ("age", "gender", "education")],
         )
-        found = sf.compare(table, CANDIDATES, out=room / "comparison", questions=200)
+        few: dict[str, Any] = {"questions": 200, "targets": 1000}
+        found = sf.compare(table, CANDIDATES, out=room / "comparison", fresh=False, **few)
         made["gallery/comparison.html"] = found.page.read_bytes()
         parts += _section(
             "Promises side by side",
@@ -80,7 +82,7 @@ def make_gallery() -> dict[str, bytes | str]:
             release = room / each.name
             sf.publish(table, each.guarantee, mechanism=each.mechanism, to=release)
             report = sf.report(
-                release, table=room / "people.parquet", out=room / f"{each.name}-report"
+                release, table=room / "people.parquet", out=room / f"{each.name}-report", **few
             )
             made[f"gallery/{each.name}.html"] = report.page.read_bytes()
             parts += _section(

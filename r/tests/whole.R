@@ -1,6 +1,26 @@
-# Rscript whole.R RELEASE_PERTURBED RELEASE_BUCKETED: fails where anything is not as it must be.
+# Rscript whole.R [RELEASE_PERTURBED RELEASE_BUCKETED]: fails where anything is not as it must be.
 library(sfumato)
 given <- commandArgs(trailingOnly = TRUE)
+if (length(given) < 2) { # as R CMD check starts it: the program makes the releases
+  if (!nzchar(Sys.getenv("SFUMATO", unset = Sys.which("sfumato")))) {
+    cat("There is no program 'sfumato': nothing was compared.\n")
+    quit(status = 0)
+  }
+  room <- tempfile("people")
+  dir.create(room)
+  table <- file.path(room, "people.csv")
+  sick <- rep(c("angina", "asthma", "flu", "gout", "ulcer"), each = 300)
+  people <- data.frame(age = rep(20:69, 30), sex = rep(c("F", "M"), 750), disease = sick)
+  write.csv(people, table, row.names = FALSE)
+  publish <- function(promise, mechanism) {
+    to <- file.path(room, mechanism)
+    roles <- c("--quasi", "age,sex", "--sensitive", "disease")
+    promised <- c("--guarantee", promise, "--mechanism", mechanism)
+    sfumato:::run_program("publish", table, roles, promised, "--out", to)
+    to
+  }
+  given <- c(publish("rho-privacy(0.3, 0.6)", "uniform"), publish("l-diversity(3)", "optimal"))
+}
 near <- function(a, b) stopifnot(length(a) == length(b), all(abs(a - b) < 1e-6 * pmax(1, abs(b))))
 fails <- function(code, words) {
   said <- tryCatch({ code; "" }, error = conditionMessage)

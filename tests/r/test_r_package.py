@@ -58,6 +58,17 @@ def test_it_counts_as_the_program_does(library: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_r_cmd_check_finds_nothing(library: str, tmp_path: Path) -> None:
+    """Its manual needs LaTeX, which few have."""
+    run("R", "CMD", "build", str(Path(library) / "source"), folder=tmp_path)
+    (packed,) = tmp_path.glob("*.tar.gz")
+    printed = run("R", "CMD", "check", "--no-manual", packed.name, folder=tmp_path)
+    assert "Status: OK" in printed, printed
+    (log,) = tmp_path.glob("*.Rcheck/tests/whole.Rout")
+    assert "R agrees" in log.read_text("utf-8")
+
+
+@pytest.mark.slow
 def test_the_page_s_examples_run(library: str, tmp_path: Path) -> None:
     page = (ROOT / "docs" / "r.md").read_text("utf-8")
     for language, block in re.findall(r"^```(sh|r)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL):
