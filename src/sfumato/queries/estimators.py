@@ -20,8 +20,8 @@ WORDS = {
     ),
     "model": (
         "between the unbiased estimate and a model of the whole release",
-        "for counts of some tens or hundreds; a group unlike all others is drawn to the rest, which "
-        "the interval allows for",
+        "for counts of some tens or hundreds; a group unlike all others is drawn to the rest, "
+        "which the interval allows for",
     ),
     "uniform": (
         "the papers': everybody in a bucket, or a range, has each of its values alike",
