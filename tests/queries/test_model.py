@@ -35,7 +35,7 @@ def people(rows: int, seed: int) -> pa.Table:
 
 
 MADE = {
-    "buckets": ("l-diversity(3)", None),
+    "buckets": ("l-diversity(3)", "optimal"),
     "uniform": ("rho-privacy(0.3, 0.6)", "uniform"),
     "fine-grain": ("rho-privacy(0.3, 0.6)", "fine-grain"),
     "partitioned": ("rho-privacy(0.3, 0.6)", "partitioned"),
@@ -101,7 +101,15 @@ def test_it_is_kept_outside_the_release_and_used_again(release, monkeypatch):
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory):
     place = tmp_path_factory.mktemp("kept") / "release"
-    sf.publish(people(1_000, 6), "l-diversity(3)", to=place, quasi=QUASI, sensitive="ill", seed=7)
+    sf.publish(
+        people(1_000, 6),
+        "l-diversity(3)",
+        to=place,
+        mechanism="optimal",
+        quasi=QUASI,
+        sensitive="ill",
+        seed=7,
+    )
     release = sf.open(place)
     release.sql(COUNT, estimator="model")
     return release, place_of(release, "ill")
@@ -148,7 +156,13 @@ def test_what_others_could_have_written_is_not_read(kept):
 
 def test_a_place_that_cannot_be_written_is_no_error(tmp_path, monkeypatch):
     sf.publish(
-        people(400, 8), "l-diversity(3)", to=tmp_path / "r", quasi=QUASI, sensitive="ill", seed=7
+        people(400, 8),
+        "l-diversity(3)",
+        to=tmp_path / "r",
+        mechanism="optimal",
+        quasi=QUASI,
+        sensitive="ill",
+        seed=7,
     )
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("SFUMATO_CACHE", str(tmp_path / "file" / "below"))
@@ -180,7 +194,13 @@ def test_where_a_model_cannot_help_it_says_so(tmp_path):
 
 def test_few_records_fall_back(tmp_path):
     sf.publish(
-        people(60, 9), "l-diversity(2)", to=tmp_path / "r", quasi=QUASI, sensitive="ill", seed=7
+        people(60, 9),
+        "l-diversity(2)",
+        to=tmp_path / "r",
+        mechanism="optimal",
+        quasi=QUASI,
+        sensitive="ill",
+        seed=7,
     )
     with pytest.warns(WeakPromiseWarning, match="too few to learn from"):
         found = sf.open(tmp_path / "r").sql(COUNT, estimator="model")
@@ -234,7 +254,13 @@ def test_a_release_lists_its_estimators(cli, kept, tmp_path):
     assert "shrunk (default)" in shown
     assert "model" in shown
     sf.publish(
-        people(60, 9), "l-diversity(2)", to=tmp_path / "r", quasi=QUASI, sensitive="ill", seed=7
+        people(60, 9),
+        "l-diversity(2)",
+        to=tmp_path / "r",
+        mechanism="optimal",
+        quasi=QUASI,
+        sensitive="ill",
+        seed=7,
     )
     assert not any(name == "model" for name, *_ in estimators_of(sf.open(tmp_path / "r")))
 
