@@ -1,0 +1,93 @@
+"""A Spark driver in a process of its own: publishes a table, and may lose a machine meanwhile.
+
+python spark_driver.py MASTER TABLE RELEASE MECHANISM GUARANTEE [WORKER]: WORKER is the process id
+of a worker of a standalone cluster that is killed, with its executors, while tasks run. `connect`
+as the master is a Spark Connect server on this machine. Prints one line of JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+
+def session_of(master: str) -> Any:
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.appName("sfumato cluster tests")
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.shuffle.partitions": "4",
+        "spark.driver.memory": "512m",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    }
+    if master == "connect":
+        builder = builder.remote("local[2]")
+    else:
+        builder = builder.master(master)
+        settings |= {
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.driver.host": "127.0.0.1",
+            "spark.executor.memory": "512m",
+            "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+            # nearly every task is run twice: as soon as one in ten is done
+            "spark.speculation": "true",
+            "spark.speculation.interval": "20ms",
+            "spark.speculation.multiplier": "1.01",
+            "spark.speculation.quantile": "0.1",
+            "spark.speculation.minTaskRuntime": "0ms",
+        }
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def kill_during_a_stage(session: Any, worker: int, told: dict[str, Any]) -> None:
+    """Wait for the second job, which publishes: the first one counts."""
+    import psutil
+
+    tracker = session.sparkContext.statusTracker()
+    began = time.monotonic()
+    seen: set[int] = set()
+    while time.monotonic() - began < 120:
+        seen |= set(tracker.getActiveJobsIds())
+        running = [
+            stage
+            for stage in tracker.getActiveStageIds()
+            if (known := tracker.getStageInfo(stage)) and known.numActiveTasks
+        ]
+        if len(seen) > 1 and running:
+            machine = psutil.Process(worker)
+            for process in (machine, *machine.children(recursive=True)):
+                process.kill()
+            told["killed_during"] = running
+            return
+        time.sleep(0.005)
+
+
+def main() -> None:
+    import sfumato as sf
+    from sfumato.engines.spark import engine
+
+    master, table, release, mechanism, guarantee, *worker = sys.argv[1:]
+    engine.pile_count = lambda rows: 3
+    session = session_of(master)
+    session.conf.set("spark.sql.files.maxPartitionBytes", str(Path(table).stat().st_size // 8))
+    frame = session.read.parquet(table)
+    told: dict[str, Any] = {}
+    if worker:
+        given = (session, int(worker[0]), told)
+        threading.Thread(target=kill_during_a_stage, args=given, daemon=True).start()
+    roles = {"quasi": "person,age,town", "sensitive": "ill", "drop": "name"}
+    sf.publish(frame, guarantee, to=release, mechanism=mechanism, seed=5, **roles)
+    sys.stdout.write(json.dumps(told) + "\n")
+    session.stop()
+
+
+if __name__ == "__main__":
+    main()
