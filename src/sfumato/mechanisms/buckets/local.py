@@ -51,7 +51,7 @@ from sfumato.profile import BinnedCounts, Histogram, Profile
 from sfumato.textform import rational
 
 USUAL_LEAST = 200
-SLACKS = (Fraction(1), Fraction(17, 20), Fraction(7, 10))  # that are tried
+SLACKS = (Fraction(1), Fraction(7, 10))  # that are tried
 MOST_BLOCKS = 1000
 _FEW_BLOCKS = 64  # so few are filled by finer ladders: it takes no longer than cutting them
 _TRIED = 4  # settings of a block, until one can be filled

@@ -97,12 +97,13 @@ def _drawn(
     """The cells that satisfy a condition, and how much of each does."""
     most = min(_COLUMNS, len(columns))
     many = most if ranges else 1 + int(draws.below("columns", Positions(0, 1), most)[0])
-    inside = np.ones(len(codes[0]))
+    cells, part = np.arange(len(codes[0])), np.ones(len(codes[0]))
     for place in draws.choose("which", len(columns), many).tolist():
         asked = _asked(columns[place], ranges, many, draws.child(str(place)))
-        inside *= asked[codes[place]]
-    cells = np.flatnonzero(inside)
-    return cells, inside[cells]
+        taken = asked[codes[place][cells]]
+        kept = taken > 0
+        cells, part = cells[kept], part[kept] * taken[kept]
+    return cells, part
 
 
 def stretch(domain: int, columns: int) -> int:
