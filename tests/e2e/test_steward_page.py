@@ -268,7 +268,7 @@ def test_scripts_never_read_markup_or_leave_the_server() -> None:
 
 def choose(one: Visit, name: str) -> None:
     one.go("#/")
-    one.page.get_by_role("button", name=name).click()
+    one.page.locator("button.file", has_text=name).click()
     one.heading("Say what each column is")
 
 
@@ -320,10 +320,10 @@ def test_the_whole_journey(visit: Callable[[], Visit], tmp_path: Path) -> None:
     page = one.page
     one.go("")
     one.heading("Choose a table of people")
-    page.get_by_role("button", name="census.parquet").wait_for()
+    page.locator("button.file", has_text="census.parquet").wait_for()
     one.shot("1-table")
 
-    page.get_by_role("button", name="census.parquet").click()
+    page.locator("button.file", has_text="census.parquet").click()
     one.heading("Say what each column is")
     assert page.locator(".segments input:checked").count() == 0, "a role was guessed"
     one.shot("2-columns")
@@ -402,7 +402,7 @@ def test_the_whole_journey(visit: Callable[[], Visit], tmp_path: Path) -> None:
 def test_a_wrong_file_is_named_and_nothing_else_happens(visit: Callable[[], Visit]) -> None:
     one = visit()
     one.go("#/")
-    one.page.get_by_role("button", name="wrong.parquet").click()
+    one.page.locator("button.file", has_text="wrong.parquet").click()
     alert = one.page.get_by_role("alert")
     alert.wait_for()
     assert "wrong.parquet" in alert.inner_text()
@@ -500,7 +500,7 @@ def test_markup_in_names_and_values_is_text(visit: Callable[[], Visit]) -> None:
     page = one.page
     one.go("#/")
     page.get_by_role("button", name="inner").click()
-    page.get_by_role("button", name="hostile.parquet").click()
+    page.locator("button.file", has_text="hostile.parquet").click()
     one.heading("Say what each column is")
     page.get_by_role("heading", name=HOSTILE_COLUMN).wait_for()
     one.shot("hostile-columns")
@@ -530,7 +530,7 @@ def test_keyboard_alone(visit: Callable[[], Visit]) -> None:
     one = visit()
     page = one.page
     one.go("#/")
-    page.get_by_role("button", name="census.parquet").wait_for()
+    page.locator("button.file", has_text="census.parquet").wait_for()
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
     page.keyboard.press("Enter")
