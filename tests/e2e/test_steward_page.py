@@ -336,12 +336,12 @@ def test_the_whole_journey(visit: Callable[[], Visit], tmp_path: Path) -> None:
     page.locator("blockquote", has_text="1 in 4").wait_for()
     one.shot("3-promise")
     slider = page.get_by_role("slider").first
-    before = page.locator(".prediction .figures").nth(1).text_content()
+    before = page.locator(".headline").text_content()
     slider.focus()
     for _ in range(3):
         page.keyboard.press("ArrowRight")
     page.locator("blockquote", has_text="1 in 7").wait_for()
-    assert page.locator(".prediction .figures").nth(1).text_content() != before
+    assert page.locator(".headline").text_content() != before
 
     page.get_by_role("button", name="Keep this promise as a candidate").click()
     promise(one, "beta-likeness(3)")
