@@ -21,7 +21,7 @@ import sfumato as sf
 from sfumato.draws import Draws
 from sfumato.engines.choosing import choose_plan, profile_for
 from sfumato.engines.counting import take_profile
-from sfumato.errors import SfumatoError
+from sfumato.errors import BundleError, SfumatoError
 from sfumato.guarantees import GUARANTEES, parse_guarantee
 from sfumato.mechanisms import MECHANISMS, mechanisms_for, parse_mechanism
 from sfumato.release import Release, manifest_schema
@@ -168,7 +168,7 @@ def shuffled_values(table: pa.Table) -> pa.Table:
 
 @pytest.mark.parametrize(("way", "text"), pairs())
 def test_audits_reject_a_mutated_release(tmp_path: Path, mutate: Any, way: str, text: str) -> None:
-    """Quasi values that were moved to other people: every audit finds them."""
+    """Quasi values that were moved to other people: every audit finds them, or it never opens."""
     table = declared()
     sf.publish(table, text, to=tmp_path / "release", mechanism=way)
     if Release(tmp_path / "release").kind == "generalized":
@@ -177,7 +177,11 @@ def test_audits_reject_a_mutated_release(tmp_path: Path, mutate: Any, way: str, 
     if all(len(records.column(name).unique()) == 1 for name in ("age", "sex")):
         pytest.skip("every quasi value was merged; sampled releases have their own mutants")
     bad = mutate(tmp_path / "release", tmp_path / "bad", records=shuffled_values)
-    assert not sf.audit(table, bad).holds
+    try:
+        found = sf.audit(table, bad).holds
+    except BundleError:
+        found = False
+    assert found is False
 
 
 @pytest.mark.parametrize("name", sorted(GUARANTEES))
