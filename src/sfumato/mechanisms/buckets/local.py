@@ -146,8 +146,10 @@ class LocalPlan(BucketedPlan):
         return {**described, "blocks": self.cuts.to_json(told)}
 
     def statement(self, guarantee: Guarantee, histogram: Histogram) -> str:
+        # the sensitive table shows the histogram, so the manifest may
+        said = f"{guarantee.left_out_text(histogram)} {guarantee.statement(histogram)}".lstrip()
         return (
-            f"{guarantee.statement(histogram)} People are mixed inside {len(self.blocks)} blocks "
+            f"{said} People are mixed inside {len(self.blocks)} blocks "
             f"only, which are cut by {list_some(self.cuts.columns)}: the ceiling holds for whoever "
             "knows links that do not go beyond the blocks, too."
         )
