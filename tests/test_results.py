@@ -39,7 +39,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Any, st
         "Publication": (made, "Published 600 of 600 rows"),
         "OpenedRelease": (opened, "l-diversity(2)"),
         "Answer": (
-            opened.sql("SELECT ill, COUNT(*) FROM release WHERE sex = 'F' GROUP BY ill"),
+            opened.sql("SELECT ill, COUNT(*) FROM release WHERE age % 2 = 1 GROUP BY ill"),
             "±",
         ),
         "Verdict": (sf.audit(table, opened), "The release keeps its promise"),
