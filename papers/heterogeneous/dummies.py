@@ -17,7 +17,7 @@ def bucket_size(counts: IntArray, beta: int) -> int:
     """The largest bucket that Algorithm 3 allows: Equation 7, values by rising support (H12).
 
     >>> bucket_size(np.array([6, 7, 12]), 1)
-    12
+    7
     """
     ordered = np.sort(counts[counts > 0])
     sizes = range(1, int(counts.sum()) // 2 + 1)

@@ -32,6 +32,7 @@ def release(request, tmp_path):
         read(TABLE, quasi=["zip", "sex"], sensitive="disease"),
         "l-diversity(4)",
         to=tmp_path / "r",
+        mechanism="optimal",
         order=request.param,
     )
     return tmp_path / "r"

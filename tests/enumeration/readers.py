@@ -44,6 +44,7 @@ GUARANTEES = (
     "l-diversity(3)",
     "beta-likeness(1)",
     "beta-likeness(2)",
+    "enhanced-beta-likeness(2)",
     "f-privacy(theta=1.5)",
     "f-privacy(theta=1, floor=0.2)",
 )

@@ -91,17 +91,17 @@ def test_every_guarantee_has_a_line(advice: Advice) -> None:
 def test_what_is_advised_is_as_accurate_when_published(
     advice: Advice, table: sf.Table, tmp_path: Path
 ) -> None:
-    """Every promise that is said to reach 10 % does, within 25 % of that.
+    """Every promise that is said to reach 10 % does, at most 25 % beyond what is foretold.
 
     A release's mean error on these questions scatters by 6 % or less (one standard deviation), the
-    prediction is good to about 5 %.
+    prediction is good to about 5 %; local buckets may turn out up to a third better.
     """
     reached = [option for option in advice.options if option.reached]
     assert len(reached) >= 4
     for number, option in enumerate(reached):
         found = measured(table, advice, option, tmp_path / str(number), seed=number)
         assert found <= 0.1 * 1.25, option.guarantee
-        assert found == pytest.approx(option.error, rel=0.25), option.guarantee
+        assert 0.65 * option.error < found < 1.25 * option.error, (option.guarantee, found)
 
 
 def test_no_stronger_promise_of_the_family_would_do(advice: Advice, table: sf.Table) -> None:
