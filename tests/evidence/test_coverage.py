@@ -5,10 +5,26 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchmarks.coverage import MECHANISMS, Cell, Source, held, lines_of
+from benchmarks.coverage import MECHANISMS, Cell, Held, Source, held, lines_of
 from sfumato.datasets import census
 
 CENSUS = Source(lambda: census(6_000, seed=5), "occupation", "age", ("age",))
+
+
+def counts_of_one_release(name: str, estimator: str | None = None) -> Held:
+    people = CENSUS.read().select(["age", "gender", "education", "marital", "occupation"])
+    mechanism, guarantee = MECHANISMS[name]
+    return held(
+        people,
+        CENSUS,
+        guarantee,
+        mechanism,
+        publications=1,
+        conditions=14,
+        seed=21,
+        aggregates=("COUNT",),
+        estimator=estimator,
+    )
 
 
 @pytest.mark.filterwarnings("ignore::sfumato.errors.WeakPromiseWarning")
@@ -21,18 +37,7 @@ def test_default_intervals_hold(name: str) -> None:
 
     An interval too narrow by a third would hold 81 %; one of half the width 67 %.
     """
-    people = CENSUS.read().select(["age", "gender", "education", "marital", "occupation"])
-    mechanism, guarantee = MECHANISMS[name]
-    found = held(
-        people,
-        CENSUS,
-        guarantee,
-        mechanism,
-        publications=1,
-        conditions=14,
-        seed=21,
-        aggregates=("COUNT",),
-    )
+    found = counts_of_one_release(name)
     assert len(found.count) > 300
     assert 0.91 < float(np.nanmean(found.inside[0])) < 0.995
 
@@ -41,19 +46,7 @@ def test_default_intervals_hold(name: str) -> None:
 @pytest.mark.parametrize("name", ["uniform", "optimal, l-diversity"])
 def test_intervals_of_the_model_hold(name: str) -> None:
     """As above; as many errors as the model claims would hold far from independence 70 %."""
-    people = CENSUS.read().select(["age", "gender", "education", "marital", "occupation"])
-    mechanism, guarantee = MECHANISMS[name]
-    found = held(
-        people,
-        CENSUS,
-        guarantee,
-        mechanism,
-        publications=1,
-        conditions=14,
-        seed=21,
-        aggregates=("COUNT",),
-        estimator="model",
-    )
+    found = counts_of_one_release(name, estimator="model")
     assert 0.91 < float(np.nanmean(found.inside[0])) < 0.995
 
 

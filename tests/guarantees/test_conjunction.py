@@ -155,6 +155,13 @@ def test_a_release_keeps_both_and_says_both(
     assert report.holds, report
 
 
+def test_the_statement_says_both_with_the_groups_that_keep_both() -> None:
+    histogram = Histogram("s", tuple(range(9)), np.full(9, 100))
+    said = parse_guarantee("small-sum(groups=3) and l-diversity(4)").statement(histogram)
+    assert "drawn from 4 different values" in said
+    assert said.endswith(parse_guarantee("l-diversity(4)").statement(histogram))
+
+
 def test_groups_too_small_for_the_ceiling_fail_the_audit(people: pa.Table, tmp_path: Path) -> None:
     """A release of groups of 3 that claims l-diversity(4) besides."""
     roles: dict[str, Any] = {"quasi": ["age", "group"], "sensitive": "value", "drop": ["city"]}

@@ -10,9 +10,8 @@ import sfumato as sf
 from sfumato.errors import WeakPromiseWarning
 from sfumato.queries import modelled
 from sfumato.queries.estimators import WORDS, estimators_of
+from sfumato.queries.evaluate import SOURCES
 from sfumato.queries.model_store import kept_model, place_of
-from sfumato.queries.ranges import GeneralizedSource
-from sfumato.queries.sources import SOURCES
 
 QUASI = ["age", "region"]
 COUNT = "SELECT ill, COUNT(*) AS n FROM release WHERE age < 40 GROUP BY ill"
@@ -34,6 +33,14 @@ def people(rows: int, seed: int) -> pa.Table:
     )
 
 
+def published(folder, table, promise, mechanism, *, quasi=QUASI, sensitive="ill"):
+    """A release of the table at `folder / "r"`, opened; always drawn alike."""
+    place = folder / "r"
+    roles = {"quasi": quasi, "sensitive": sensitive}
+    sf.publish(table, promise, to=place, mechanism=mechanism, seed=7, **roles)
+    return sf.open(place)
+
+
 MADE = {
     "buckets": ("l-diversity(3)", "optimal"),
     "uniform": ("rho-privacy(0.3, 0.6)", "uniform"),
@@ -46,17 +53,7 @@ MADE = {
 @pytest.fixture(scope="module", params=MADE)
 def release(request, tmp_path_factory):
     guarantee, mechanism = MADE[request.param]
-    place = tmp_path_factory.mktemp("model") / "release"
-    sf.publish(
-        people(3_000, 5),
-        guarantee,
-        to=place,
-        mechanism=mechanism,
-        quasi=QUASI,
-        sensitive="ill",
-        seed=7,
-    )
-    return sf.open(place)
+    return published(tmp_path_factory.mktemp("model"), people(3_000, 5), guarantee, mechanism)
 
 
 def test_every_kind_answers_with_a_model(release):
@@ -100,17 +97,8 @@ def test_it_is_kept_outside_the_release_and_used_again(release, monkeypatch):
 
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory):
-    place = tmp_path_factory.mktemp("kept") / "release"
-    sf.publish(
-        people(1_000, 6),
-        "l-diversity(3)",
-        to=place,
-        mechanism="optimal",
-        quasi=QUASI,
-        sensitive="ill",
-        seed=7,
-    )
-    release = sf.open(place)
+    folder = tmp_path_factory.mktemp("kept")
+    release = published(folder, people(1_000, 6), "l-diversity(3)", "optimal")
     release.sql(COUNT, estimator="model")
     return release, place_of(release, "ill")
 
@@ -155,15 +143,7 @@ def test_what_others_could_have_written_is_not_read(kept):
 
 
 def test_a_place_that_cannot_be_written_is_no_error(tmp_path, monkeypatch):
-    sf.publish(
-        people(400, 8),
-        "l-diversity(3)",
-        to=tmp_path / "r",
-        mechanism="optimal",
-        quasi=QUASI,
-        sensitive="ill",
-        seed=7,
-    )
+    published(tmp_path, people(400, 8), "l-diversity(3)", "optimal")
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("SFUMATO_CACHE", str(tmp_path / "file" / "below"))
     told = []
@@ -174,15 +154,7 @@ def test_a_place_that_cannot_be_written_is_no_error(tmp_path, monkeypatch):
 
 def test_where_a_model_cannot_help_it_says_so(tmp_path):
     table = people(300, 9).append_column("flag", pa.array(["y", "n", "n"] * 100))
-    sf.publish(
-        table,
-        "rho-privacy(0.4, 0.7)",
-        to=tmp_path / "r",
-        mechanism="uniform",
-        quasi=QUASI,
-        sensitive=["ill", "flag"],
-        seed=7,
-    )
+    published(tmp_path, table, "rho-privacy(0.4, 0.7)", "uniform", sensitive=["ill", "flag"])
     release = sf.open(tmp_path / "r")
     sql = "SELECT COUNT(*) FROM release WHERE ill = 'v2' AND flag = 'y'"
     with pytest.warns(WeakPromiseWarning, match="one sensitive column at a time"):
@@ -193,15 +165,7 @@ def test_where_a_model_cannot_help_it_says_so(tmp_path):
 
 
 def test_few_records_fall_back(tmp_path):
-    sf.publish(
-        people(60, 9),
-        "l-diversity(2)",
-        to=tmp_path / "r",
-        mechanism="optimal",
-        quasi=QUASI,
-        sensitive="ill",
-        seed=7,
-    )
+    published(tmp_path, people(60, 9), "l-diversity(2)", "optimal")
     with pytest.warns(WeakPromiseWarning, match="too few to learn from"):
         found = sf.open(tmp_path / "r").sql(COUNT, estimator="model")
     assert found.estimator == "shrunk"
@@ -217,14 +181,8 @@ def test_missing_values_dates_and_flags_are_coded(tmp_path):
             "ill": [f"v{each}" for each in draw.integers(0, 5, 600)],
         }
     )
-    sf.publish(
-        table,
-        "rho-privacy(0.4, 0.7)",
-        to=tmp_path / "r",
-        mechanism="uniform",
-        quasi=["born", "weight", "smokes"],
-        sensitive="ill",
-        seed=7,
+    published(
+        tmp_path, table, "rho-privacy(0.4, 0.7)", "uniform", quasi=["born", "weight", "smokes"]
     )
     found = sf.open(tmp_path / "r").sql(
         "SELECT COUNT(*) FROM release WHERE smokes AND ill = 'v1'", estimator="model"
@@ -253,29 +211,12 @@ def test_a_release_lists_its_estimators(cli, kept, tmp_path):
     shown = cli("describe", release.path).out
     assert "shrunk (default)" in shown
     assert "model" in shown
-    sf.publish(
-        people(60, 9),
-        "l-diversity(2)",
-        to=tmp_path / "r",
-        mechanism="optimal",
-        quasi=QUASI,
-        sensitive="ill",
-        seed=7,
-    )
+    published(tmp_path, people(60, 9), "l-diversity(2)", "optimal")
     assert not any(name == "model" for name, *_ in estimators_of(sf.open(tmp_path / "r")))
 
 
 def test_every_estimator_is_explained(cli, tmp_path):
-    made = [*SOURCES.values(), GeneralizedSource]
-    assert {name for each in made for name in each.estimators} == set(WORDS)
-    sf.publish(
-        people(90, 9),
-        "l-diversity(2)",
-        to=tmp_path / "r",
-        mechanism="heterogeneous",
-        quasi=QUASI,
-        sensitive="ill",
-        seed=7,
-    )
+    assert {name for each in SOURCES.values() for name in each.estimators} == set(WORDS)
+    published(tmp_path, people(90, 9), "l-diversity(2)", "heterogeneous")
     assert "(default)" in cli("describe", tmp_path / "r").out
     assert "Estimated by" in cli("query", tmp_path / "r", COUNT).out

@@ -35,8 +35,42 @@ from sfumato.profile import Histogram
 AND = " and "
 
 
+class All(Guarantee):
+    """What is said of several promises at once. A mixin: `promises` is a field beside it."""
+
+    promises: tuple[Guarantee, ...]
+
+    @property
+    def named(self) -> tuple[Guarantee, ...]:
+        """All that a manifest names."""
+        return self.promises
+
+    def __str__(self) -> str:
+        return AND.join(map(str, self.named))
+
+    def ceilings(self, histogram: Histogram) -> list[Fraction]:
+        return _smallest([promise.ceilings(histogram) for promise in self.promises])
+
+    def require_feasible(self, histogram: Histogram) -> None:
+        for promise in self.promises:
+            promise.require_feasible(histogram)
+
+    def statement(self, histogram: Histogram) -> str:
+        return " ".join(promise.statement(histogram) for promise in self.promises)
+
+    def formula(self) -> str:
+        return "\nand\n".join(promise.formula() for promise in self.promises)
+
+    def against(self) -> Reader:
+        found = (promise.against() for promise in self.promises)
+        return min(found, key=lambda reader: reader.strength)
+
+    def unprotected(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(each for one in self.named for each in one.unprotected()))
+
+
 @dataclass(frozen=True)
-class AllCeilings(CeilingGuarantee):
+class AllCeilings(All, CeilingGuarantee):
     """Promises about ceilings, all of them: each value has its smallest.
 
     >>> import numpy as np
@@ -52,9 +86,6 @@ class AllCeilings(CeilingGuarantee):
 
     name: ClassVar[str] = "all-ceilings"
 
-    def __str__(self) -> str:
-        return AND.join(map(str, self.promises))
-
     @property
     def names_values(self) -> bool:
         return any(promise.names_values for promise in self.promises)
@@ -62,31 +93,12 @@ class AllCeilings(CeilingGuarantee):
     def own_ceilings(self, histogram: Histogram) -> list[Fraction]:
         return _smallest([promise.own_ceilings(histogram) for promise in self.promises])
 
-    def ceilings(self, histogram: Histogram) -> list[Fraction]:
-        return _smallest([promise.ceilings(histogram) for promise in self.promises])
-
     def open_codes(self, histogram: Histogram) -> list[int]:
         return sorted(set.intersection(*(set(p.open_codes(histogram)) for p in self.promises)))
 
-    def require_feasible(self, histogram: Histogram) -> None:
-        for promise in self.promises:
-            promise.require_feasible(histogram)
-
-    def statement(self, histogram: Histogram) -> str:
-        return _statements(self.promises, histogram)
-
-    def formula(self) -> str:
-        return _formulas(self.promises)
-
-    def against(self) -> Reader:
-        return _weakest(self.promises)
-
-    def unprotected(self) -> tuple[str, ...]:
-        return _all_unprotected(self.promises)
-
 
 @dataclass(frozen=True)
-class AllOdds(OddsGuarantee):
+class AllOdds(All, OddsGuarantee):
     """Promises about odds, all of them: each value has its smallest limit.
 
     >>> from sfumato.guarantees import RhoPrivacy
@@ -98,9 +110,6 @@ class AllOdds(OddsGuarantee):
     promises: tuple[OddsGuarantee, ...]
 
     name: ClassVar[str] = "all-odds"
-
-    def __str__(self) -> str:
-        return AND.join(map(str, self.promises))
 
     def odds_limits(self, histogram: Histogram) -> list[Fraction | None]:
         return _smallest_stated([promise.odds_limits(histogram) for promise in self.promises])
@@ -125,31 +134,12 @@ class AllOdds(OddsGuarantee):
             next((w for w in each if w is not None), None) for each in zip(*stated, strict=True)
         ]
 
-    def ceilings(self, histogram: Histogram) -> list[Fraction]:
-        return _smallest([promise.ceilings(histogram) for promise in self.promises])
-
-    def require_feasible(self, histogram: Histogram) -> None:
-        for promise in self.promises:
-            promise.require_feasible(histogram)
-
-    def statement(self, histogram: Histogram) -> str:
-        return _statements(self.promises, histogram)
-
-    def formula(self) -> str:
-        return _formulas(self.promises)
-
-    def against(self) -> Reader:
-        return _weakest(self.promises)
-
     def kept_against(self, reader: Reader | None) -> Self:
         return replace(self, promises=tuple(p.kept_against(reader) for p in self.promises))
 
-    def unprotected(self) -> tuple[str, ...]:
-        return _all_unprotected(self.promises)
-
 
 @dataclass(frozen=True)
-class SumsUnderCeilings(SmallSum):
+class SumsUnderCeilings(All, SmallSum):
     """Small sums hidden, and beliefs limited by promises whose ceilings no count lowers.
 
     >>> from sfumato.guarantees import LDiversity
@@ -172,32 +162,24 @@ class SumsUnderCeilings(SmallSum):
     def sums(self) -> SmallSum:
         return SmallSum(self.groups, self.error, self.probability, self.up_to)
 
-    def __str__(self) -> str:
-        return AND.join(map(str, (self.sums, *self.promises)))
+    @property
+    def named(self) -> tuple[Guarantee, ...]:
+        return (self.sums, *self.promises)
 
     @property
     def size(self) -> int:
         lowest = [promise.least_ceiling for promise in self.promises]
         return max([self.sums.size, *(math.ceil(1 / each) for each in lowest if each is not None)])
 
-    def ceilings(self, histogram: Histogram) -> list[Fraction]:
-        return _smallest([promise.ceilings(histogram) for promise in self.promises])
-
     def require_feasible(self, histogram: Histogram) -> None:
-        for promise in (self.sums, *self.promises, SmallSum(self.size)):
+        for promise in (*self.named, SmallSum(self.size)):
             promise.require_feasible(histogram)
 
     def statement(self, histogram: Histogram) -> str:
-        return " ".join((super().statement(histogram), _statements(self.promises, histogram)))
+        return f"{SmallSum.statement(self, histogram)} {All.statement(self, histogram)}"
 
     def formula(self) -> str:
-        return _formulas((SmallSum(self.size), *self.promises))
-
-    def against(self) -> Reader:
-        return _weakest(self.promises)
-
-    def unprotected(self) -> tuple[str, ...]:
-        return _all_unprotected((self.sums, *self.promises))
+        return f"{SmallSum.formula(self)}\nand\n{All.formula(self)}"
 
 
 def conjunction(promises: Sequence[Guarantee]) -> Guarantee:
@@ -292,19 +274,3 @@ def _smallest(ceilings: Sequence[Sequence[Fraction]]) -> list[Fraction]:
 def _smallest_stated(limits: Sequence[Sequence[Fraction | None]]) -> list[Fraction | None]:
     stated = ([one for one in each if one is not None] for each in zip(*limits, strict=True))
     return [min(each) if each else None for each in stated]
-
-
-def _statements(promises: Sequence[Guarantee], histogram: Histogram) -> str:
-    return " ".join(promise.statement(histogram) for promise in promises)
-
-
-def _formulas(promises: Sequence[Guarantee]) -> str:
-    return "\nand\n".join(promise.formula() for promise in promises)
-
-
-def _weakest(promises: Sequence[Guarantee]) -> Reader:
-    return min((promise.against() for promise in promises), key=lambda reader: reader.strength)
-
-
-def _all_unprotected(promises: Sequence[Guarantee]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(each for promise in promises for each in promise.unprotected()))

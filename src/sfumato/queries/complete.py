@@ -30,12 +30,13 @@ from sfumato.operators.links import Links
 from sfumato.operators.links import Shown as ShownRecords
 from sfumato.operators.rules import Normal, RuleShape, Sample, with_pairs
 from sfumato.queries.bucket_table import bucket_table_of
+from sfumato.queries.bucketed import BucketedSource
 from sfumato.queries.evaluate import source_of
 from sfumato.queries.model_sample import drawn_sample, listed_sample
 from sfumato.queries.modelled import hindrance
 from sfumato.queries.quasi_codes import QuasiCode, codes_of_columns
 from sfumato.queries.session import Session, session_of
-from sfumato.queries.sources import BucketedSource, PerturbedSource, Source
+from sfumato.queries.sources import PerturbedSource, Source
 from sfumato.queries.statements import in_order
 from sfumato.release import BucketedRelease, Release
 

@@ -17,6 +17,7 @@ from sfumato.operators.bucketed import summed
 from sfumato.operators.estimator import Forms, Moments, Totals
 from sfumato.queries.aggregates import Aggregate, Count
 from sfumato.queries.answer import Answer
+from sfumato.queries.bucketed import BucketedSource
 from sfumato.queries.classes import ByValue, Classes, different
 from sfumato.queries.duals import variables
 from sfumato.queries.grid import grid
@@ -30,21 +31,32 @@ from sfumato.queries.reconstructed import check_adding_up, check_separable, reco
 from sfumato.queries.session import Session, session_of
 from sfumato.queries.sources import (
     ERROR_BARS,
-    SOURCES,
-    BucketedSource,
+    PerturbedSource,
     Request,
     Source,
+    SyntheticSource,
 )
 from sfumato.queries.statements import answer as answer_statement
 from sfumato.queries.statements import answer_columns
 from sfumato.queries.statements import grid as grid_statement
 from sfumato.queries.totals import totals_of
-from sfumato.release import GeneralizedRelease, Release
+from sfumato.release import (
+    BucketedRelease,
+    GeneralizedRelease,
+    PerturbedRelease,
+    Release,
+    SyntheticRelease,
+)
 
 MODEL = "model"
 RECONSTRUCTIONS = ("em", "consistent", "paper")
 _NUMBERS = re.compile(r"BOOLEAN|U?(TINY|SMALL|BIG|HUGE)INT|U?INTEGER|FLOAT|DOUBLE|DECIMAL\(.*\)")
-_SOURCES: dict[type[Release], type[Source]] = {**SOURCES, GeneralizedRelease: GeneralizedSource}
+SOURCES: dict[type[Release], type[Source]] = {
+    PerturbedRelease: PerturbedSource,
+    BucketedRelease: BucketedSource,
+    SyntheticRelease: SyntheticSource,
+    GeneralizedRelease: GeneralizedSource,
+}
 
 
 def answer(release: Release, question: Question, request: Request) -> Answer:
@@ -137,7 +149,7 @@ def _without_groupings(
 
 def source_of(release: Release, session: Session) -> Source:
     """A release as the evaluator sees it, by the class of its kind."""
-    for kind, made in _SOURCES.items():
+    for kind, made in SOURCES.items():
         if isinstance(release, kind):
             return made(release, session)
     raise QueryError(f"Releases of the class {type(release).__name__} cannot be asked.")

@@ -18,10 +18,11 @@ from sfumato.operators.estimator import Estimator
 from sfumato.operators.foreseen import Foreseen
 from sfumato.operators.model import Model, fit_model
 from sfumato.queries.bucket_table import bucket_table_of
+from sfumato.queries.bucketed import BucketedSource
 from sfumato.queries.model_sample import drawn_sample, listed_sample
 from sfumato.queries.model_store import keep_model, kept_model, place_of
 from sfumato.queries.quasi_codes import QuasiCode, codes_of_columns
-from sfumato.queries.sources import BucketedSource, PerturbedSource, Request, Shown, Source
+from sfumato.queries.sources import PerturbedSource, Request, Shown, Source
 
 if TYPE_CHECKING:
     from sfumato.queries.question import Question

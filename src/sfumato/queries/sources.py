@@ -23,16 +23,14 @@ from sfumato.errors import (
 )
 from sfumato.operators import Decoy, Operator, Parts
 from sfumato.operators.base import FloatArray
-from sfumato.operators.bucket_estimates import FITS
 from sfumato.operators.decoy_estimates import DecoyEstimator
 from sfumato.operators.estimator import Estimator, Exact, Forms, Moments, Totals
 from sfumato.operators.inverse import DenseInverse, Inverse
 from sfumato.operators.joint import JointEstimator
 from sfumato.operators.redrawn import RedrawnEstimator
 from sfumato.operators.structured import DrawnEstimator
-from sfumato.queries.bucket_table import BucketTable, bucket_table_of
 from sfumato.queries.statements import RecordSums, count, named
-from sfumato.release import BucketedRelease, PerturbedRelease, Release, SyntheticRelease
+from sfumato.release import PerturbedRelease, Release
 
 if TYPE_CHECKING:
     from sfumato.queries.question import Question
@@ -229,7 +227,7 @@ class PerturbedSource(ColumnSource):
         found = super().read(columns, shown)
         if self.release.scales is None:
             return found
-        part = _integers(shown["part"])
+        part = integers(shown["part"])
         return Shown(found.symbols, found.kept, np.array(self.release.scales)[part], part > 0)
 
     def _codes(self, name: str, shown: Mapping[str, pa.ChunkedArray]) -> IntArray:
@@ -237,7 +235,7 @@ class PerturbedSource(ColumnSource):
         operator, part = self.release.operators.get(name), self.release.part_column(name)
         if not isinstance(operator, Parts) or part is None:
             return codes
-        return np.where(codes < 0, -1, operator.lookup[_integers(shown[part]), codes])
+        return np.where(codes < 0, -1, operator.lookup[integers(shown[part]), codes])
 
     def operator(self, column: str) -> Operator:
         """The operator, completed with the release's published counts where it needs them."""
@@ -299,75 +297,6 @@ class PerturbedSource(ColumnSource):
         return answer
 
 
-class BucketedSource(Source):
-    """A record shows its bucket, and a bucket lists values."""
-
-    title = "A bucketed release"
-    estimators = (*FITS, "model")
-    release: BucketedRelease
-
-    def shown(self, columns: Sequence[str]) -> list[str]:
-        return ["bucket"] if columns else []
-
-    def read(self, columns: Sequence[str], shown: Mapping[str, pa.ChunkedArray]) -> Shown:
-        buckets = _integers(shown["bucket"])
-        listed = self._listed(columns).shares.shape[0]
-        return Shown((buckets,), (buckets >= 0) & (buckets < listed))
-
-    def estimator(self, columns: Sequence[str], name: str) -> Estimator:
-        return self._listed(columns).estimator(name, columns)
-
-    def _listed(self, columns: Sequence[str]) -> BucketTable:
-        """Of all columns together: people were dealt by what they hold in all of them. Where a
-        person has several rows, what the columns hold together would be too much to tell apart."""
-        if self.release.tells_people_apart:
-            return bucket_table_of(self.release, columns)
-        return bucket_table_of(self.release, [column.name for column in self.release.sensitive])
-
-    def uncompletable(self) -> str | None:
-        return None
-
-    def untestable(self) -> str | None:
-        if self.release.fakes:
-            return "its buckets list fakes, which may have been chosen to fit the people in them"
-        return None
-
-    def scores(self, column: str, asked: FloatArray) -> Any:
-        from scipy.sparse import csr_array
-
-        return bucket_table_of(self.release).shares @ csr_array(asked.T)
-
-    def mixed_within(self, symbols: IntArray) -> IntArray | None:
-        if self.release.tree is None:
-            return None
-        return np.searchsorted(self.release.first_buckets, symbols, side="right") - 1
-
-    def finish(self, question: Question, answer: pa.Table, aggregates: Sequence[str]) -> pa.Table:
-        """What values that always stand together would have by themselves is left open."""
-        known = {name: pc.is_nan(answer.column(name)) for name in aggregates}
-        if not question.sensitive or not any(pc.any(each).as_py() for each in known.values()):
-            return answer
-        table = self._listed(question.sensitive)
-        values = [table.names[code] for code in table.operator.confused()]
-        named = " and ".join(repr(column) for column in table.columns)
-        found = (
-            f"The buckets cannot tell some values of {named} apart, because they "
-            f"nearly always stand together: {list_some(values, 50)}. They have no unbiased "
-            "estimate one by one: ask for those that stand together by IN, or use the estimator "
-            "'shrunk'."
-        )
-        if all(pc.all(each).as_py() for each in known.values()):
-            raise SingularOperator(found)
-        warnings.warn(found, WeakPromiseWarning, stacklevel=5)
-        for name, unknown in known.items():
-            for column in (name, f"{name}_stderr", f"{name}_low", f"{name}_high"):
-                place = answer.column_names.index(column)
-                empty = pa.nulls(len(answer), answer.column(column).type)
-                kept = pc.if_else(pc.fill_null(unknown, False), empty, answer.column(column))
-                answer = answer.set_column(place, column, kept)
-        return answer
-
-
 def estimator_of(inverses: Sequence[Inverse | DenseInverse]) -> Estimator:
     """One column with structure by itself, anything else jointly."""
     if len(inverses) == 1 and isinstance(inverses[0], Inverse):
@@ -383,7 +312,7 @@ def codes_of(values: pa.ChunkedArray, domain: pa.Array) -> IntArray:
     return np.asarray(pc.fill_null(found, -1).to_numpy(), np.int64)
 
 
-def _integers(values: pa.ChunkedArray) -> IntArray:
+def integers(values: pa.ChunkedArray) -> IntArray:
     return np.asarray(values.to_numpy(), np.int64)
 
 
@@ -402,10 +331,3 @@ def warn_near_the_limit(operator: Decoy, domain: pa.Array, column: str) -> None:
             WeakPromiseWarning,
             stacklevel=2,
         )
-
-
-SOURCES: dict[type[Release], type[Source]] = {
-    PerturbedRelease: PerturbedSource,
-    BucketedRelease: BucketedSource,
-    SyntheticRelease: SyntheticSource,
-}

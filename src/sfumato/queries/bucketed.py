@@ -1,0 +1,93 @@
+"""Bucketed releases as the evaluator sees them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sfumato.columns import list_some
+from sfumato.draws import IntArray
+from sfumato.errors import SingularOperator, WeakPromiseWarning
+from sfumato.operators.base import FloatArray
+from sfumato.operators.bucket_estimates import FITS
+from sfumato.operators.estimator import Estimator
+from sfumato.queries.bucket_table import BucketTable, bucket_table_of
+from sfumato.queries.sources import Shown, Source, integers
+from sfumato.release import BucketedRelease
+
+if TYPE_CHECKING:
+    from sfumato.queries.question import Question
+
+
+class BucketedSource(Source):
+    """A record shows its bucket, and a bucket lists values."""
+
+    title = "A bucketed release"
+    estimators = (*FITS, "model")
+    release: BucketedRelease
+
+    def shown(self, columns: Sequence[str]) -> list[str]:
+        return ["bucket"] if columns else []
+
+    def read(self, columns: Sequence[str], shown: Mapping[str, pa.ChunkedArray]) -> Shown:
+        buckets = integers(shown["bucket"])
+        listed = self._listed(columns).shares.shape[0]
+        return Shown((buckets,), (buckets >= 0) & (buckets < listed))
+
+    def estimator(self, columns: Sequence[str], name: str) -> Estimator:
+        return self._listed(columns).estimator(name, columns)
+
+    def _listed(self, columns: Sequence[str]) -> BucketTable:
+        """Of all columns together: people were dealt by what they hold in all of them. Where a
+        person has several rows, what the columns hold together would be too much to tell apart."""
+        if self.release.tells_people_apart:
+            return bucket_table_of(self.release, columns)
+        return bucket_table_of(self.release, [column.name for column in self.release.sensitive])
+
+    def uncompletable(self) -> str | None:
+        return None
+
+    def untestable(self) -> str | None:
+        if self.release.fakes:
+            return "its buckets list fakes, which may have been chosen to fit the people in them"
+        return None
+
+    def scores(self, column: str, asked: FloatArray) -> Any:
+        from scipy.sparse import csr_array
+
+        return bucket_table_of(self.release).shares @ csr_array(asked.T)
+
+    def mixed_within(self, symbols: IntArray) -> IntArray | None:
+        if self.release.tree is None:
+            return None
+        return np.searchsorted(self.release.first_buckets, symbols, side="right") - 1
+
+    def finish(self, question: Question, answer: pa.Table, aggregates: Sequence[str]) -> pa.Table:
+        """What values that always stand together would have by themselves is left open."""
+        known = {name: pc.is_nan(answer.column(name)) for name in aggregates}
+        if not question.sensitive or not any(pc.any(each).as_py() for each in known.values()):
+            return answer
+        table = self._listed(question.sensitive)
+        values = [table.names[code] for code in table.operator.confused()]
+        named = " and ".join(repr(column) for column in table.columns)
+        found = (
+            f"The buckets cannot tell some values of {named} apart, because they "
+            f"nearly always stand together: {list_some(values, 50)}. They have no unbiased "
+            "estimate one by one: ask for those that stand together by IN, or use the estimator "
+            "'shrunk'."
+        )
+        if all(pc.all(each).as_py() for each in known.values()):
+            raise SingularOperator(found)
+        warnings.warn(found, WeakPromiseWarning, stacklevel=5)
+        for name, unknown in known.items():
+            for column in (name, f"{name}_stderr", f"{name}_low", f"{name}_high"):
+                place = answer.column_names.index(column)
+                empty = pa.nulls(len(answer), answer.column(column).type)
+                kept = pc.if_else(pc.fill_null(unknown, False), empty, answer.column(column))
+                answer = answer.set_column(place, column, kept)
+        return answer
