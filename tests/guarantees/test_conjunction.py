@@ -69,6 +69,15 @@ def test_a_text_form_reads_itself(text: str) -> None:
     assert mechanisms_for(promise)
 
 
+def test_what_follows_and_is_read_as_a_promise_unless_it_is_quoted() -> None:
+    named = parse_guarantee("l-diversity(5, open='(mild) and other;b') and beta-likeness(2)")
+    assert str(named) == "l-diversity(5, open='(mild) and other;b') and beta-likeness(2)"
+    with pytest.raises(UsageError, match="k-anonymity"):
+        parse_guarantee("small-sum(groups=3) and k-anonymity(5)")
+    with pytest.raises(UsageError, match="of enhanced-beta-likeness must be above 0"):
+        parse_guarantee("l-diversity(5) and enhanced-beta-likeness(0)")
+
+
 def test_small_sums_are_promised_first_whatever_the_order() -> None:
     swapped = parse_guarantee("l-diversity(5) and small-sum(groups=3)")
     assert swapped == parse_guarantee("small-sum(groups=3) and l-diversity(5)")

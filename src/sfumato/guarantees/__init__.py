@@ -41,8 +41,8 @@ GUARANTEES: dict[str, type[Guarantee]] = {
 }
 
 
-# where one promise ends and the next begins
-_AND = re.compile(rf"(?<=\))\s+and\s+(?=(?:{'|'.join(GUARANTEES)})\b)")
+# where one promise ends and the next begins; what stands in quotation marks is passed over
+_AND = re.compile(r"""'[^']*'|"[^"]*"|(?<=\))(\s+and\s+)(?=[a-z])""")
 
 
 def parse_guarantee(text: str | Guarantee) -> Guarantee:
@@ -54,7 +54,10 @@ def parse_guarantee(text: str | Guarantee) -> Guarantee:
     """
     if isinstance(text, Guarantee):
         return text
-    return conjunction([_read(each) for each in _AND.split(text)])
+    ends = [found.span(1) for found in _AND.finditer(text) if found.group(1)]
+    starts = [0, *(end for _, end in ends)]
+    stops = [*(start for start, _ in ends), len(text)]
+    return conjunction([_read(text[a:b]) for a, b in zip(starts, stops, strict=True)])
 
 
 def _read(text: str) -> Guarantee:

@@ -49,13 +49,7 @@ class BetaLikeness(CeilingGuarantee):
     )
 
     def __post_init__(self) -> None:
-        beta = rational(self.beta, "beta")
-        if beta <= 0:
-            raise UsageError(
-                f"The 'beta' parameter of {self.name} must be above 0. "
-                f"Got {decimal_text(beta)} instead."
-            )
-        object.__setattr__(self, "beta", beta)
+        object.__setattr__(self, "beta", exact_beta(self.beta, self.name))
         object.__setattr__(self, "open", OpenValues.of(self.open))
 
     def own_ceilings(self, histogram: Histogram) -> list[Fraction]:
@@ -82,3 +76,13 @@ class BetaLikeness(CeilingGuarantee):
     def ladder(cls, histogram: Histogram, ceilings: Ceilings) -> list[Self]:
         most, free = float(1 / rarest_share(histogram)), unlimited(ceilings)
         return [cls(factor - 1, free) for factor in factors(most, COARSE)]
+
+
+def exact_beta(given: object, promise: str) -> Fraction:
+    """The beta of a promise as a fraction above 0."""
+    beta = rational(given, "beta")
+    if beta <= 0:
+        raise UsageError(
+            f"The 'beta' parameter of {promise} must be above 0. Got {decimal_text(beta)} instead."
+        )
+    return beta

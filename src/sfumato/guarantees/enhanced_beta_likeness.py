@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import ClassVar, Self
 
 from sfumato.guarantees.base import Ceilings
-from sfumato.guarantees.beta_likeness import BetaLikeness
+from sfumato.guarantees.beta_likeness import BetaLikeness, exact_beta
 from sfumato.guarantees.ceilings import BUCKETS, CeilingGuarantee
 from sfumato.guarantees.ladders import COARSE, factors, unlimited
 from sfumato.guarantees.open_values import OpenValues
@@ -47,9 +47,8 @@ class EnhancedBetaLikeness(CeilingGuarantee):
     parameters: ClassVar[tuple[Parameter, ...]] = BetaLikeness.parameters
 
     def __post_init__(self) -> None:
-        exact = BetaLikeness(self.beta, self.open)
-        object.__setattr__(self, "beta", exact.beta)
-        object.__setattr__(self, "open", exact.open)
+        object.__setattr__(self, "beta", exact_beta(self.beta, self.name))
+        object.__setattr__(self, "open", OpenValues.of(self.open))
 
     def own_ceilings(self, histogram: Histogram) -> list[Fraction]:
         return [share * (1 + min(self.beta, _log(share))) for share in histogram.shares]
