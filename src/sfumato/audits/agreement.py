@@ -16,7 +16,7 @@ import numpy as np
 from sfumato.audits import catalogue
 from sfumato.audits.case import AuditCase
 from sfumato.audits.classes import QuasiGroups
-from sfumato.audits.findings import Direction, Finding, number_text
+from sfumato.audits.findings import Direction, Finding
 from sfumato.audits.following import (
     SURE,
     Chances,
@@ -121,8 +121,8 @@ def _findings(case: AuditCase, column: str, pairs: Pairs, alarm: float) -> Itera
         Direction.AT_LEAST,
         alarm,
         column=column,
-        witness=f"{number_text(agreed)} agree of {pairs.people:,} people followed, the operator "
-        f"lets expect {number_text(mean)}",
+        witness=f"{agreed:,.0f} agree of {pairs.people:,} people followed, the operator "
+        f"lets expect {mean:,.1f}",
     )
     tests = sum(len(each.keys) for each in groups)
     least = float(np.log(2 * tests / alarm)) if tests else 0.0
@@ -234,6 +234,6 @@ def _coins(case: AuditCase, drawn: dict[str, Chances]) -> Iterator[Finding]:
             COIN_ALARM,
             column=first,
             about=second,
-            witness=f"{number_text(float(everybody.agreed[0]))} people agree in both, "
-            f"{number_text(float(everybody.mean[0]))} expected of independent draws",
+            witness=f"{everybody.agreed[0]:,.0f} people agree in both, "
+            f"{everybody.mean[0]:,.1f} expected of independent draws",
         )
