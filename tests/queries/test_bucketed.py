@@ -16,7 +16,7 @@ from sfumato.engines.publishing import publish
 from sfumato.errors import QueryError, SingularOperator, WeakPromiseWarning
 from sfumato.operators.bucket_estimates import FITS
 from sfumato.operators.buckets import BucketKinds, BucketOperator
-from sfumato.queries import ask, sources
+from sfumato.queries import ask, bucketed
 from sfumato.queries.bucket_table import BucketTable, read_bucket_table
 from sfumato.release import Release
 from sfumato.table import read
@@ -266,7 +266,7 @@ def travelling(release, monkeypatch):
     shares = csr_array((ones / 3, (kinds, rows.reshape(-1))), shape=(many, 8))
     names = tuple(repr(f"d{place}") for place in range(8))
     made = BucketTable(("disease",), names, shares, operator, operator.counts)
-    monkeypatch.setattr(sources, "bucket_table_of", lambda *_: made)
+    monkeypatch.setattr(bucketed, "bucket_table_of", lambda *_: made)
     return release
 
 
