@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+TESTS := $(BIN)/pytest -n 2 --dist loadgroup --no-loadscope-reorder
 
 .PHONY: demo test test-all test-oldest test-newest tools lint docs dist bench papers clean
 
@@ -10,11 +11,11 @@ demo: $(STAMP)
 	$(BIN)/sfumato demo
 
 test: $(STAMP) tools lint
-	$(BIN)/pytest -n 2 --dist loadgroup -m "not slow"
+	$(TESTS) -m "not slow"
 
 # What CI runs: everything, the dear tests too, in one go so that both processes are busy to the end
 test-all: $(STAMP) tools lint
-	$(BIN)/pytest -n 2 --dist loadgroup
+	$(TESTS)
 
 # What some tests need beyond Python; a test whose program is missing is skipped by name
 tools:

@@ -110,7 +110,8 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What tests share is made once: `--dist loadgroup` keeps its users in one process.
 
-    Spark and PostgreSQL are dear: whoever needs them is slow.
+    Spark and PostgreSQL are dear: whoever needs them is slow. What is slow comes first, so that
+    no process is left with a long journey when the others are through.
     """
     for item in items:
         shared = getattr(getattr(item, "_fixtureinfo", None), "name2fixturedefs", {})
@@ -122,6 +123,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.slow)
         elif "module" in scopes:
             item.add_marker(pytest.mark.xdist_group(str(item.path)))
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,7 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
-import sys
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +14,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.errors import SfumatoError
-
-CHROMIUM = "/usr/bin/chromium"
-AXE = Path(__file__).parent / "vendor" / "axe.min.js"
-PROGRAM = [sys.executable, "-c", "from sfumato.cli import main; main()"]
+from tests.e2e.browsing import PROGRAM, chromium, expect, serious, served
 
 
 @pytest.fixture(scope="module")
@@ -50,32 +44,16 @@ def test_what_is_no_release_is_refused_before_anything_opens(tmp_path: Path, cli
 @pytest.mark.slow
 @pytest.mark.parametrize("width", [1440, 390])
 def test_a_question_by_clicking(release: Path, tmp_path: Path, width: int) -> None:
-    pytest.importorskip("starlette", reason="the extra [web] is not installed")
-    if not Path(CHROMIUM).exists():
-        pytest.skip("needs Chromium (tests/tools.sh installs it)")
-    sync_api = pytest.importorskip("playwright.sync_api", reason="needs Playwright for Python")
-    flags = [str(release), "--port", "0", "--state", str(tmp_path / "state"), "--no-browser"]
-    server = subprocess.Popen([*PROGRAM, "serve", *flags], stdout=subprocess.PIPE, text=True)
-    assert server.stdout is not None
-    try:
-        found = re.search(r"http://\S+", server.stdout.readline())
-        assert found
-        threading.Thread(target=server.stdout.read, daemon=True).start()
-        with sync_api.sync_playwright() as playwright:
-            chromium = playwright.chromium.launch(
-                executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
-            )
-            page = chromium.new_context(
-                bypass_csp=True, viewport={"width": width, "height": 900}
-            ).new_page()
-            page.set_default_timeout(60_000)
-            page.goto(found.group())
-            explore(page, release)
-            chromium.close()
-    finally:
-        server.terminate()
-        server.wait(20)
-        server.stdout.close()
+    with (
+        served(str(release), "--state", str(tmp_path / "state")) as address,
+        chromium() as browser,
+    ):
+        page = browser.new_context(
+            bypass_csp=True, viewport={"width": width, "height": 900}
+        ).new_page()
+        page.set_default_timeout(60_000)
+        page.goto(address)
+        explore(page, release)
 
 
 def explore(page: Any, release: Path) -> None:
@@ -85,8 +63,8 @@ def explore(page: Any, release: Path) -> None:
     page.get_by_role("button", name="Add a condition").click()
     page.get_by_label("Column of condition 1").select_option("sex")
     page.get_by_label("Value of condition 1").select_option("f")
-    sql = page.locator("#sql").input_value()
-    assert sql == "SELECT ill, COUNT(*) FROM release WHERE sex = 'f' GROUP BY ill"
+    sql = "SELECT ill, COUNT(*) FROM release WHERE sex = 'f' GROUP BY ill"
+    expect(page.locator("#sql")).to_have_value(sql)
     page.get_by_role("button", name="Ask", exact=True).click()
     page.locator(".answer svg").wait_for()
     page.get_by_text("Estimates with their 95 % intervals").wait_for()
@@ -95,9 +73,10 @@ def explore(page: Any, release: Path) -> None:
     done = subprocess.run(
         [*PROGRAM, "query", str(release), sql, "--json"], capture_output=True, text=True, check=True
     )
-    shown = page.locator(".answer tbody tr").all_inner_texts()
     rows = json.loads(done.stdout)["rows"]
-    assert len(shown) == len(rows) == 4
+    assert len(rows) == 4
+    expect(page.locator(".answer tbody tr")).to_have_count(4)
+    shown = page.locator(".answer tbody tr").all_inner_texts()
     for row in rows:
         name = next(name for name in row if name.endswith("_low"))[: -len("_low")]
         (line,) = [line for line in shown if row["ill"] in line]
@@ -106,13 +85,12 @@ def explore(page: Any, release: Path) -> None:
         assert all(part in line for part in parts), (parts, line)
 
     page.get_by_text("Take it along").click()
-    assert "sfumato query release" in page.locator(".along").inner_text()
+    expect(page.locator(".along")).to_contain_text("sfumato query release")
     with page.expect_download() as coming:
         page.get_by_role("button", name="Save the answer as CSV").click()
     assert Path(coming.value.path()).read_text().startswith("ill,")
     page.get_by_role("button", name="Show the counts of sex").click()
     page.locator(".card .histogram").first.wait_for()
-    page.add_script_tag(path=str(AXE))
     for theme in ("light", "dark"):
         page.emulate_media(color_scheme=theme)
         page.wait_for_timeout(300)
@@ -121,10 +99,4 @@ def explore(page: Any, release: Path) -> None:
         if os.environ.get("SFUMATO_SCREENSHOTS"):
             kept = Path(os.environ["SFUMATO_SCREENSHOTS"]) / f"explore-{width}-{theme}.png"
             page.screenshot(path=kept, full_page=True)
-        told = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
-        serious = [
-            (each["id"], [node["html"][:120] for node in each["nodes"][:3]])
-            for each in told["violations"]
-            if each["impact"] in ("serious", "critical")
-        ]
-        assert serious == [], theme
+        assert serious(page) == [], theme

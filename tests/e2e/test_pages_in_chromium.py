@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import socket
 import zlib
 from collections.abc import Iterator
@@ -15,19 +14,12 @@ import pyarrow as pa
 import pytest
 
 import sfumato as sf
+from tests.e2e.browsing import chromium
 
 pytestmark = pytest.mark.slow
 
 EVIL = "</script><script>alert(1)</script>"
 DISEASES = ("angina", "asthma", "flu", "gastritis", "ulcer", EVIL, "<img src=x onerror=alert(1)>")
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-]
 CHARTS = {  # what the charts of a comparison and of reports are called
     "compare": {"risk", "count", "truth", "value", "attacks", "buckets", "penalty"},
     "partitioned": {"parts", "attacks", "count", "value"},
@@ -70,13 +62,8 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    playwright = pytest.importorskip("playwright.sync_api")
-    if shutil.which("chromium") is None:
-        pytest.skip("Chromium is not here (tests/tools.sh installs it)")
-    with playwright.sync_playwright() as driver:
-        chromium = driver.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
-        yield chromium
-        chromium.close()
+    with chromium() as found:
+        yield found
 
 
 class Opened:

@@ -9,9 +9,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
-import sys
-import threading
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -23,26 +20,17 @@ import pyarrow.parquet as pq
 import pytest
 
 import sfumato
+from tests.e2e.browsing import MOMENT, PATIENCE, chromium, expect, served
 
 pytestmark = pytest.mark.slow
 
 DATA = Path(os.environ.get("SFUMATO_DATA", Path(__file__).parents[3] / "shared" / "data"))
 CENSUS_ROWS = int(os.environ.get("SFUMATO_CENSUS_ROWS", "2000"))  # attacks on all 100,000: minutes
-CHROMIUM = "/usr/bin/chromium"
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-]
 WIDE, NARROW = {"width": 1280, "height": 800}, {"width": 400, "height": 800}
 ZOOMED = {"width": 640, "height": 400}  # what is left of 1280 × 800 at 200 %
 GROUNDS = ("paper", "sheet", "wash")
 HOSTILE_COLUMN = "<img src=x onerror=alert(1)>"
 HOSTILE_VALUES = ("<script>alert(2)</script>", "=HYPERLINK(1)", '"><b>bold</b>', "plain")
-JOB_PATIENCE = 300_000  # milliseconds: what a busy machine may take for a job
 
 
 class Visit:
@@ -52,7 +40,7 @@ class Visit:
         self.page, self.base, self.shots = page, base, shots
         self.wrong: list[str] = []
         self.refused = 0  # answers of 400 and above, which the browser logs as errors
-        page.set_default_timeout(20_000)
+        page.set_default_timeout(MOMENT)
         page.on("console", self._console)
         page.on("pageerror", lambda error: self.wrong.append(f"error: {error}"))
         page.on("dialog", lambda dialog: self.wrong.append(f"dialog: {dialog.message}"))
@@ -74,7 +62,7 @@ class Visit:
         self.page.goto(f"{self.base}{address}")
 
     def heading(self, text: str) -> None:
-        self.page.get_by_role("heading", level=1, name=text).wait_for(timeout=JOB_PATIENCE)
+        self.page.get_by_role("heading", level=1, name=text).wait_for(timeout=PATIENCE)
 
     def shot(self, name: str) -> None:
         """Check that the page fits at every size, that all has a name, and that what is not
@@ -141,48 +129,15 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def address(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Start the server and read the address that it prints."""
-    pytest.importorskip("starlette", reason="the extra [web] is not installed")
     state = tmp_path_factory.mktemp("state")
-    program = [sys.executable, "-c", "from sfumato.cli import main; main()"]
-    flags = ["--data", str(data), "--port", "0", "--state", str(state), "--no-browser"]
-    server = subprocess.Popen(
-        [*program, "serve", *flags],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert server.stdout is not None
-    assert server.stderr is not None
-    # a pipe that nobody reads would stop the server one day
-    threading.Thread(target=server.stderr.read, daemon=True).start()
-    found = None
-    for line in server.stdout:
-        found = re.search(r"http://\S+", line)
-        if found:
-            break
-    assert found, "sfumato serve printed no address"
-    threading.Thread(target=server.stdout.read, daemon=True).start()
-    yield found.group()
-    server.terminate()
-    try:
-        server.wait(20)
-    except subprocess.TimeoutExpired:
-        server.kill()
-        server.wait()
-    server.stdout.close()
-    server.stderr.close()
+    with served("--data", str(data), "--state", str(state)) as found:
+        yield found
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    if not Path(CHROMIUM).exists():
-        pytest.skip("needs Chromium (tests/tools.sh installs it)")
-    sync_api = pytest.importorskip("playwright.sync_api", reason="needs Playwright for Python")
-    with sync_api.sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield chromium
-        chromium.close()
+    with chromium() as found:
+        yield found
 
 
 @pytest.fixture(scope="module")
@@ -325,7 +280,7 @@ def test_the_whole_journey(visit: Callable[[], Visit], tmp_path: Path) -> None:
 
     page.locator("button.file", has_text="census.parquet").click()
     one.heading("Say what each column is")
-    assert page.locator(".segments input:checked").count() == 0, "a role was guessed"
+    expect(page.locator(".segments input:checked")).to_have_count(0)  # no role was guessed
     one.shot("2-columns")
     page.get_by_role("button", name="Continue to the promise").click()
     page.get_by_text("Every column needs a role").wait_for()
@@ -341,7 +296,7 @@ def test_the_whole_journey(visit: Callable[[], Visit], tmp_path: Path) -> None:
     for _ in range(3):
         page.keyboard.press("ArrowRight")
     page.locator("blockquote", has_text="1 in 7").wait_for()
-    assert page.locator(".headline").text_content() != before
+    expect(page.locator(".headline")).not_to_have_text(before)
 
     page.get_by_role("button", name="Keep this promise as a candidate").click()
     promise(one, "beta-likeness(3)")
@@ -351,17 +306,17 @@ def test_the_whole_journey(visit: Callable[[], Visit], tmp_path: Path) -> None:
     one.shot("4-candidates")
     page.get_by_role("button", name="Compare them in full").click()
     one.heading("The candidates, measured")
-    assert page.locator("main tbody tr").count() == 2
+    expect(page.locator("main tbody tr")).to_have_count(2)
     one.shot("5-compared")
     page.go_back()
     one.heading("Choose the promise")
-    assert page.locator(".candidates li").count() == 2, "the candidates are gone"
+    expect(page.locator(".candidates li")).to_have_count(2)  # they are kept
 
     publish(one, "Census for analysts")
     one.heading("Census for analysts")
     one.shot("6-release")
     page.get_by_role("button", name="Audit and attack it").click()
-    page.get_by_text("The audit holds").wait_for(timeout=JOB_PATIENCE)
+    page.get_by_text("The audit holds").wait_for(timeout=PATIENCE)
     page.locator(".attacks svg").wait_for()
     one.shot("7-evidence")
     with page.context.expect_page() as opened:
@@ -405,7 +360,7 @@ def test_a_wrong_file_is_named_and_nothing_else_happens(visit: Callable[[], Visi
     one.page.locator("button.file", has_text="wrong.parquet").click()
     alert = one.page.get_by_role("alert")
     alert.wait_for()
-    assert "wrong.parquet" in alert.inner_text()
+    expect(alert).to_contain_text("wrong.parquet")
     one.heading("Choose a table of people")
     one.shot("wrong-file")
 
@@ -417,7 +372,7 @@ def test_an_upload_becomes_a_table(visit: Callable[[], Visit], tmp_path: Path) -
     one.go("#/")
     one.page.get_by_label("Choose a file").set_input_files(file)
     one.heading("Say what each column is")
-    assert one.page.get_by_text("500 rows").is_visible()
+    expect(one.page.get_by_text("500 rows")).to_be_visible()
     assert one.refused == 0
 
 
@@ -430,13 +385,12 @@ def test_an_infeasible_promise_names_the_witness_and_the_nearest(
     promise(one, "l-diversity(50)")
     alert = one.page.get_by_role("alert")
     alert.wait_for()
-    assert one.page.get_by_role("button", name="Publish under this promise").is_disabled()
+    expect(one.page.get_by_role("button", name="Publish under this promise")).to_be_disabled()
     one.shot("infeasible")
-    nearest = alert.locator("code").inner_text()
-    assert nearest.startswith("l-diversity(")
+    expect(alert.locator("code")).to_contain_text("l-diversity(")
     one.page.get_by_role("button", name="Use the nearest").click()
     one.page.locator(".prediction blockquote").first.wait_for()
-    assert one.page.get_by_role("button", name="Publish under this promise").is_enabled()
+    expect(one.page.get_by_role("button", name="Publish under this promise")).to_be_enabled()
     promise(one, "l-diversity(")
     one.page.get_by_role("alert").wait_for()
 
@@ -449,7 +403,7 @@ def test_cancel_and_reload(visit: Callable[[], Visit]) -> None:
     one.page.reload()
     one.heading("Say what each column is")
     kept = one.page.get_by_role("group", name="age", exact=True).get_by_label("quasi")
-    assert kept.is_checked(), "the reload lost a role"
+    expect(kept).to_be_checked()
     give_roles(one, "disease")
     promise(one, "l-diversity(12)")
     one.page.locator("blockquote", has_text="1 in 12").wait_for()
@@ -492,7 +446,7 @@ def test_two_jobs_at_once_and_one_removed(visit: Callable[[], Visit]) -> None:
     second.page.get_by_role("button", name="Remove", exact=True).click()
     second.heading("Jobs")
     second.page.get_by_role("link", name="Three", exact=True).wait_for()
-    assert second.page.get_by_role("link", name="Five", exact=True).count() == 0
+    expect(second.page.get_by_role("link", name="Five", exact=True)).to_have_count(0)
 
 
 def test_markup_in_names_and_values_is_text(visit: Callable[[], Visit]) -> None:
@@ -504,16 +458,15 @@ def test_markup_in_names_and_values_is_text(visit: Callable[[], Visit]) -> None:
     one.heading("Say what each column is")
     page.get_by_role("heading", name=HOSTILE_COLUMN).wait_for()
     one.shot("hostile-columns")
-    assert page.locator(".segments input:checked").count() == 0, (
-        "a suggestion was taken for granted"
-    )
+    checked = page.locator(".segments input:checked")
+    expect(checked).to_have_count(0)  # no suggestion is taken for granted
     page.get_by_role("button", name=f"Accept the suggestion sensitive for {HOSTILE_COLUMN}").click()
-    assert page.locator(".segments input:checked").count() == 1
+    expect(checked).to_have_count(1)
     give_roles(one)
     page.locator(".chart svg").first.wait_for()
     page.get_by_text("All ceilings as a table").click()
     for value in HOSTILE_VALUES:
-        assert page.get_by_role("rowheader", name=value, exact=True).is_visible()
+        expect(page.get_by_role("rowheader", name=value, exact=True)).to_be_visible()
     promise(one, "l-diversity(2)")
     page.locator("blockquote", has_text="1 in 2").wait_for()
     publish(one, "<b>bold</b>")
@@ -545,7 +498,7 @@ def test_keyboard_alone(visit: Callable[[], Visit]) -> None:
     page.locator(".segments input").first.focus()
     page.keyboard.press("Space")
     page.keyboard.press("ArrowRight")
-    assert page.locator(".segments input").nth(1).is_checked()
+    expect(page.locator(".segments input").nth(1)).to_be_checked()
     assert page.evaluate("getComputedStyle(document.querySelector('.segments')).outlineStyle") != (
         "none"
     )
@@ -558,7 +511,7 @@ def test_sql_that_reads_files_is_refused(visit: Callable[[], Visit], published: 
     one.page.locator("#sql").fill("SELECT * FROM read_csv('/etc/passwd')")
     one.page.get_by_role("button", name="Ask", exact=True).click()
     one.page.locator(".answer").get_by_role("alert").wait_for()
-    assert "root:" not in one.page.locator("main").inner_text()
+    expect(one.page.locator("main")).not_to_contain_text("root:")
 
 
 def test_the_page_is_small(visit: Callable[[], Visit], published: str) -> None:
