@@ -156,6 +156,20 @@ def row(release, sql):
             "SELECT SUM(age) AS x FROM release WHERE age < 50 AND ill = 'v0'",
         ),
         (
+            "SELECT SUM(CASE WHEN ill = 'v0' AND age < 50 THEN age ELSE 0 END) AS x FROM release",
+            "SELECT SUM(age) AS x FROM release WHERE age < 50 AND ill = 'v0'",
+        ),
+        (
+            "SELECT SUM(IF(ill = 'v0' AND age < 50, age, 0)) AS x FROM release",
+            "SELECT SUM(age) AS x FROM release WHERE age < 50 AND ill = 'v0'",
+        ),
+        (
+            # a 0 that is a value counts as one: people of 20 are looked at
+            "SELECT SUM(CASE WHEN ill = 'v0' AND age < 50 THEN age - 20 ELSE 0 END) AS x "
+            "FROM release",
+            "SELECT SUM(age - 20) AS x FROM release WHERE age < 50 AND ill = 'v0'",
+        ),
+        (
             "SELECT AVG(CASE WHEN ill = 'v0' THEN age END) AS x FROM release WHERE age < 50",
             "SELECT AVG(age) AS x FROM release WHERE age < 50 AND ill = 'v0'",
         ),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
 
@@ -28,11 +28,15 @@ Variances = Callable[[Sequence[FloatArray | float]], FloatArray]  # of a gradien
 
 @dataclass(frozen=True, eq=False)
 class LinearSum:
-    """Σ of the product of `factors` over the records that satisfy `filter` and know `known`."""
+    """Σ of the product of `factors` over the records that satisfy `filter` and know `known`.
+
+    A record for which one of `adding` is not known adds nothing, by what the question says.
+    """
 
     factors: tuple[Term, ...]
     known: tuple[Term, ...]
     filter: tuple[Term, ...]
+    adding: tuple[Term, ...] = ()
 
     def terms(self) -> Iterator[Term]:
         yield from self.factors
@@ -187,10 +191,28 @@ class Sum(Call, node=exp.Sum):
     of_nobody = 0.0
 
     def sums(self) -> tuple[LinearSum, ...]:
-        return (self.sum_of(*self.arguments),)
+        adding = tuple(_without_zero(term) for term in self.arguments)
+        return (replace(self.sum_of(*self.arguments), adding=adding),)
 
     def combine(self, *totals: Dual) -> Dual:
         return totals[0]
+
+
+def _without_zero(term: Term) -> Term:
+    """The expression without a written `ELSE 0`: NULL where only that 0 would be added.
+
+    A 0 that is a value, such as the age of a baby, stays.
+    """
+    tree = term.tree.copy().unnest()
+    for kind, otherwise in ((exp.Case, "default"), (exp.If, "false")):
+        if isinstance(tree, kind) and _is_zero(tree.args.get(otherwise)):
+            tree.set(otherwise, None)
+            return replace(term, tree=tree)
+    return term
+
+
+def _is_zero(node: Node | None) -> bool:
+    return isinstance(node, exp.Literal) and node.is_number and float(node.this) == 0
 
 
 class Average(Call, node=exp.Avg):

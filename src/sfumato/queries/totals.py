@@ -8,7 +8,7 @@ import numpy as np
 
 from sfumato.draws import BoolArray
 from sfumato.operators.base import FloatArray
-from sfumato.operators.estimator import Estimated, Estimator, Forms, Moments, Statistic, Totals
+from sfumato.operators.estimator import Estimated, Estimator, Forms, Moments, Totals
 from sfumato.queries.classes import ByValue
 from sfumato.queries.question_plan import Planned
 from sfumato.queries.sources import Source
@@ -70,26 +70,24 @@ def totals_of(
     assert cells is not None
     assert estimator is not None
     assert estimated is not None
-    statistics = [cells.statistic(each) for each in planned if not each.is_exact]
-    adding = _adding(moments, forms, statistics)
+    asked = [each for each in planned if not each.is_exact]
+    adding = _adding(moments, forms, [cells.adding(each) for each in asked])
     if adding is not None:
         estimated = estimator.estimate(moments.only(adding))
-    found = estimated.read(forms, statistics)
+    found = estimated.read(forms, [cells.statistic(each) for each in asked])
     if counted is None:
         return found
     return PartlyExact(counted, found, [each.is_exact for each in planned])
 
 
-def _adding(moments: Moments, forms: Forms, statistics: Sequence[Statistic]) -> BoolArray | None:
+def _adding(moments: Moments, forms: Forms, asked: Sequence[BoolArray]) -> BoolArray | None:
     """The lines of classes that can add to a statistic; None where all can.
 
     `SUM(CASE WHEN ill = 'flu' AND age < 50 THEN 1 ELSE 0 END)` asks about people below 50: others
-    would not be looked at if the question had a WHERE, and so they are not here. Where h has
-    several values, a 0 may be one of them, such as the age of a baby, and does not count as none.
+    would not be looked at if the question had a WHERE, and so they are not here.
     """
     adds = np.zeros(len(forms.cells), np.bool_)
-    for each in statistics:
-        one = each.counted if len(np.unique(each.values[each.counted])) == 1 else each.there
+    for one in asked:
         adds |= one.any(axis=tuple(range(1, one.ndim)))
     active = adds[forms.profile]
     pool = np.arange(moments.classes) if moments.pool is None else moments.pool
