@@ -293,4 +293,4 @@ def _answered(table: Table, kept: str, way: str) -> list[float]:
 
 if __name__ == "__main__":
     every = [slices, first, promise, attained, large, edges, queries]
-    {command.__name__: command for command in every}[sys.argv[1]]()
+    {command.__name__: command for command in every}[(sys.argv[1:] or ["slices"])[0]]()

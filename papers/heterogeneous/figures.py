@@ -31,7 +31,7 @@ DIVERSITY: dict[str, str | Mechanism] = {
     "NH plain": PlainRing(),
     "regions": "heterogeneous",
 }
-LIKENESS = {**MATCHING, "BuReL": "burel", "regions": "heterogeneous"}
+LIKENESS = {**MATCHING, "BuReL": "burel(classes=curve)", "regions": "heterogeneous"}
 LAWS = {"CENSUS": "own", "Uniform": "uniform", "Zipfian": "zipf(0.5)"}
 Point = tuple[float, float]
 USUAL_L, USUAL_BETA = 10, 3

@@ -12,7 +12,10 @@ from hypothesis import strategies as st
 from sfumato.draws import Draws
 from sfumato.errors import InfeasibleGuarantee
 from sfumato.guarantees import BetaLikeness, LDiversity
-from sfumato.mechanisms.burel import Burel, class_sizes, likeness_runs
+from sfumato.mechanisms.burel import CLASSES, Burel, likeness_runs
+from sfumato.mechanisms.curve import class_sizes, nearest_classes
+from sfumato.mechanisms.generalized import penalty
+from sfumato.mechanisms.halving import Limits
 from sfumato.mechanisms.heterogeneous.ncp import Axis, NumericAxis, SetAxis
 from sfumato.mechanisms.hilbert import hilbert_order
 from sfumato.mechanisms.ring import Ring, eligible_partitions, grid_ring, is_eligible, ring_of
@@ -82,19 +85,53 @@ def test_ring_refuses_what_is_not_eligible() -> None:
         Ring().plan(profile, LDiversity(50), Draws.from_seed(1))
 
 
-def test_burel_classes_keep_beta() -> None:
+@pytest.mark.parametrize("way", CLASSES)
+def test_burel_classes_keep_beta(way: str) -> None:
     axes, codes, profile = make_table(2000)
     shares = profile.histograms["s"].shares
-    for beta in (Fraction(1, 2), Fraction(1), Fraction(3)):
-        plan = Burel().plan(profile, BetaLikeness(beta), Draws.from_seed(1))
+    for beta in (Fraction(1, 2), Fraction(1), Fraction(314159, 100000)):
+        plan = Burel(way).plan(profile, BetaLikeness(beta), Draws.from_seed(1))
         plan.check()
         made = plan.generalize(axes, codes, Draws.from_seed(1), quiet)
         assert made.group is not None
         assert sorted(made.source.tolist()) == list(range(2000))
-        for group in range(len(plan.classes)):
+        described = made.described()
+        assert described["matches"] == np.bincount(made.group).min()
+        for group in range(described["groups"]):
             held = np.bincount(codes[made.source[made.group == group]], minlength=12)
             for count, share in zip(held.tolist(), shares, strict=True):
                 assert Fraction(count, int(held.sum())) <= (1 + beta) * share
+
+
+def test_burel_shows_less_than_the_curve_where_columns_can_be_cut() -> None:
+    axes, codes, profile = make_table(2000)
+    found = []
+    for way in CLASSES:
+        plan = Burel(way).plan(profile, BetaLikeness(3), Draws.from_seed(1))
+        found.append(penalty(axes, plan.generalize(axes, codes, Draws.from_seed(1), quiet)))
+    halves, curve = found
+    assert halves < curve
+
+
+def test_limits_are_exact_however_large_the_numbers() -> None:
+    for large in (1, 10**12):
+        third = Fraction(10**6 * large, 3 * 10**6 * large + 1)  # a little below 1/3
+        limits = Limits([third, Fraction(1)])
+        assert limits.kept(np.array([1, 3]))
+        assert not limits.kept(np.array([1, 2]))
+        assert not limits.kept(np.array([0, 0]))
+
+
+def test_nearest_classes_take_their_sizes() -> None:
+    curve = np.random.default_rng(1).permutation(12)
+    run = np.arange(12) % 2
+    classes = nearest_classes(curve, run, [[2, 1], [0, 3], [4, 2]], Draws.from_seed(1))
+    assert [np.bincount(run[own], minlength=2).tolist() for own in classes] == [
+        [2, 1],
+        [0, 3],
+        [4, 2],
+    ]
+    assert sorted(np.concatenate(classes).tolist()) == list(range(12))
 
 
 def test_burel_runs_are_as_few_as_possible() -> None:

@@ -178,7 +178,7 @@ def write_generalized(
     writer.close()
     if trace is not None:
         _write_trace(trace, made, place)
-    return Written(whole.columns(made), made.rows, {"spans": made.spans})
+    return Written(whole.columns(made), made.rows, made.described())
 
 
 def _check_names(table: Table) -> None:

@@ -1,7 +1,13 @@
 """BuReL: homogeneous beta-likeness (Cao and Karras 2012, [11] of the heterogeneous paper).
 
-Bucketize values by likeness, reallocate records to class sizes by halving, and retrieve the
-records of each class along a Hilbert order. The baseline that heterogeneous generalization beats.
+Bucketize values by likeness, reallocate records to classes by halving, and retrieve the records of
+each class near to each other. The baseline that heterogeneous generalization is measured against.
+
+The authors' program decides the sizes of classes on runs of values, fills them along a Hilbert
+curve and halves each further as long as its true values allow it (`classes=curve`). By default
+classes are halved from the whole table on, by true values from the first cut, along columns
+(`halving`): that leaves more choice, and much smaller ranges and sets. Their program also limits
+common values further, to 1 + min(beta, -ln f) times their share f; here a promise is what it says.
 """
 
 from __future__ import annotations
@@ -9,13 +15,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import ceil
 from typing import Any, ClassVar
 
 import numpy as np
 
 from sfumato.draws import Draws, IntArray
+from sfumato.errors import UsageError
 from sfumato.guarantees.base import Guarantee
 from sfumato.guarantees.beta_likeness import BetaLikeness
+from sfumato.mechanisms.curve import class_sizes, nearest_classes
 from sfumato.mechanisms.generalized import (
     BaselinePlan,
     Generalized,
@@ -27,20 +36,20 @@ from sfumato.mechanisms.generalized import (
     one_column,
     set_cover,
 )
+from sfumato.mechanisms.halving import Halving, along_columns, ranked, run_by_run, together
 from sfumato.mechanisms.heterogeneous.ncp import Axis
 from sfumato.mechanisms.hilbert import hilbert_order
 from sfumato.mechanisms.protocol import Mechanism, Standing
 from sfumato.profile import Histogram, Profile
 
+CLASSES = ("halves", "curve")
 
-def likeness_runs(
-    histogram: Histogram, beta: Fraction, fill: Fraction = Fraction(1)
-) -> list[list[int]]:
+
+def likeness_runs(histogram: Histogram, beta: Fraction) -> list[list[int]]:
     """The fewest runs of values, by frequency, whose total is at most (1+β) times their rarest.
 
     Even if all that a class takes from a run has one value, its share stays within the bound.
-    `fill` below 1 leaves room for rounding when classes are halved. Dynamic programming over the
-    sorted values, O(m²).
+    Dynamic programming over the sorted values, O(m²).
 
     >>> likeness_runs(Histogram("s", tuple("abc"), np.array([6, 7, 12])), Fraction(3))
     [[0], [1, 2]]
@@ -53,7 +62,7 @@ def likeness_runs(
         total = 0
         for last in range(first, len(order)):
             total += counts[last]
-            if last > first and total > fill * (1 + beta) * counts[first]:
+            if last > first and total > (1 + beta) * counts[first]:
                 break
             if fewest[first] + 1 < fewest[last + 1]:
                 fewest[last + 1], start[last + 1] = fewest[first] + 1, first
@@ -65,76 +74,66 @@ def likeness_runs(
     return runs
 
 
-def class_sizes(totals: Sequence[int], shares: Sequence[Fraction]) -> list[list[int]]:
-    """How many records each class takes from each run: halves as long as no run exceeds its share.
-
-    >>> class_sizes([4, 4], [Fraction(1, 2), Fraction(1, 2)])
-    [[1, 1], [1, 1], [1, 1], [1, 1]]
-    """
-    waiting, classes = [list(totals)], []
-    while waiting:
-        taken = waiting.pop()
-        left, up = [], True
-        for number in taken:  # odd ones are rounded up and down in turn
-            half, odd = divmod(number, 2)
-            left.append(half + (1 if odd and up else 0))
-            up = up != bool(odd)
-        right = [number - part for number, part in zip(taken, left, strict=True)]
-        if _keeps(left, shares) and _keeps(right, shares):
-            waiting += [right, left]
-        else:
-            classes.append(taken)
-    return classes
-
-
-def _keeps(taken: Sequence[int], shares: Sequence[Fraction]) -> bool:
-    size = sum(taken)
-    return size > 0 and all(n <= share * size for n, share in zip(taken, shares, strict=True))
-
-
 @dataclass(frozen=True, eq=False)
 class BurelPlan(BaselinePlan):
-    """Runs of values and the classes that take from them, from counts alone."""
+    """Runs of values and what a class may have of each value, from counts alone."""
 
     histogram: Histogram
     beta: Fraction
+    ceilings: tuple[Fraction, ...]
     runs: list[list[int]]
-    classes: list[list[int]]
+    way: str  # of CLASSES
 
     def generalize(
         self, axes: Sequence[Axis], codes: IntArray, draws: Draws, progress: Stage
     ) -> Generalized:
-        run_of = np.zeros(len(self.histogram.counts), np.int64)
-        for number, run in enumerate(self.runs):
-            run_of[run] = number
         # the curve's ties are broken at random, not by the order of the table
         by_steps = sorted(axes, key=lambda axis: -axis.denominator)
-        order = hilbert_order(by_steps, draws.order("hilbert ties", len(codes)))
-        queues = [order[run_of[codes[order]] == number] for number in range(len(self.runs))]
-        taken = [0] * len(queues)
-        source, group, covers, units = [], [], [], [0] * len(axes)
-        for number, sizes in enumerate(self.classes):
-            parts = []
-            for place, size in enumerate(sizes):
-                parts.append(queues[place][taken[place] : taken[place] + size])
-                taken[place] += size
-            members = np.concatenate(parts)
+        curve = hilbert_order(by_steps, draws.order("hilbert ties", len(codes)))
+        source, covers, units = [], [], [0] * len(axes)
+        classes = self.classes(axes, codes, curve, draws)
+        for number, members in enumerate(classes):
             shown, unit = covers_of(axes, [members[None, :]])
             covers.append(shown)
             units = [a + b * len(members) for a, b in zip(units, unit, strict=True)]
             source.append(members[draws.order(f"class {number}", len(members))])
-            group.append(np.full(len(members), number))
-            progress("grouping", number + 1, len(self.classes))
-        sizes_of = np.array([len(part) for part in source])
+            progress("grouping", number + 1, len(classes))
+        sizes = np.array([len(part) for part in source])
         return Generalized(
             np.concatenate(source),
-            [_repeated([row[k] for row in covers], sizes_of) for k in range(len(axes))],
+            [_repeated([row[k] for row in covers], sizes) for k in range(len(axes))],
             units,
-            group=np.concatenate(group),
+            group=np.repeat(np.arange(len(classes)), sizes),
         )
 
+    def classes(
+        self, axes: Sequence[Axis], codes: IntArray, curve: IntArray, draws: Draws
+    ) -> list[IntArray]:
+        """The people of each class; `curve` are all of them along a Hilbert curve."""
+        run_of = self.run_of()
+        if self.way == "halves":
+            places, ways = along_columns(axes, curve), (run_by_run, together)
+            return Halving(axes, codes, run_of, self.ceilings, places, ways).classes(curve)
+        halving = Halving(axes, codes, run_of, self.ceilings, [ranked(curve)], (run_by_run,))
+        near = nearest_classes(curve, run_of[codes], self._sizes(), draws)
+        return [part for each in near for part in halving.classes(each)]
+
+    def _sizes(self) -> list[list[int]]:
+        """What classes take from each run, were all of a run the rarest of its values."""
+        counts, shares = self.histogram.counts, self.histogram.shares
+        totals = [int(counts[run].sum()) for run in self.runs]
+        limits = [(1 + self.beta) * min(shares[code] for code in run) for run in self.runs]
+        return class_sizes(totals, limits)
+
+    def run_of(self) -> IntArray:
+        """The run of every value."""
+        run_of = np.zeros(len(self.histogram.counts), np.int64)
+        for number, run in enumerate(self.runs):
+            run_of[run] = number
+        return run_of
+
     def public(self) -> dict[str, Any]:
-        return {"matches": min(sum(sizes) for sizes in self.classes), "groups": len(self.classes)}
+        return {"matches": ceil(1 / max(self.ceilings))}
 
     def caveats(self) -> list[str]:
         return [
@@ -144,11 +143,10 @@ class BurelPlan(BaselinePlan):
         ]
 
     def check(self) -> None:
+        codes = sorted(code for run in self.runs for code in run)
+        assert codes == np.flatnonzero(self.histogram.counts).tolist(), self.runs
         shares = self.histogram.shares
-        for sizes in self.classes:
-            for run, size in zip(self.runs, sizes, strict=True):
-                rarest = min(shares[code] for code in run)
-                assert size <= (1 + self.beta) * rarest * sum(sizes), (run, sizes)
+        assert all(s <= c for s, c in zip(shares, self.ceilings, strict=True)), shares
 
 
 def _repeated(shown: Sequence[Shown], sizes: IntArray) -> Shown:
@@ -168,27 +166,30 @@ def _repeated(shown: Sequence[Shown], sizes: IntArray) -> Shown:
 class Burel(Mechanism):
     """Homogeneous groups that keep beta-likeness.
 
-    >>> Burel().keeps(BetaLikeness(3))
-    True
+    `classes` is halves, or curve for those of the authors' program, for comparison.
+
+    >>> Burel().keeps(BetaLikeness(3)), str(Burel("curve"))
+    (True, 'burel(classes=curve)')
     """
+
+    classes: str = "halves"
 
     name: ClassVar[str] = "burel"
     guarantees: ClassVar[tuple[type[Guarantee], ...]] = (BetaLikeness,)
     sentence: ClassVar[str] = "Shows ranges and sets for groups of like people."
     standing: ClassVar[Standing] = "baseline"
 
+    def __post_init__(self) -> None:
+        if self.classes not in CLASSES:
+            raise UsageError(
+                f"The 'classes' parameter of {self.name} must be one of {', '.join(CLASSES)}. "
+                f"Got {self.classes!r} instead."
+            )
+
     def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> BurelPlan:
         assert isinstance(guarantee, BetaLikeness)
         histogram = one_column(profile, self.name)
         guarantee.require_feasible(histogram)
-        plans = [self._filled(histogram, guarantee.beta, Fraction(k, 10)) for k in range(10, 2, -1)]
-        # many classes are small ones; few runs leave each class near records to choose from
-        return max(plans, key=lambda plan: Fraction(len(plan.classes) ** 2, len(plan.runs)))
-
-    def _filled(self, histogram: Histogram, beta: Fraction, fill: Fraction) -> BurelPlan:
-        """A run without slack stops the halving early, so several fills are tried."""
-        runs = likeness_runs(histogram, beta, fill)
-        totals = [int(histogram.counts[run].sum()) for run in runs]
-        shares = histogram.shares
-        limits = [(1 + beta) * min(shares[code] for code in run) for run in runs]
-        return BurelPlan(histogram, beta, runs, class_sizes(totals, limits))
+        ceilings = tuple(guarantee.ceilings(histogram))
+        runs = likeness_runs(histogram, guarantee.beta)
+        return BurelPlan(histogram, guarantee.beta, ceilings, runs, self.classes)

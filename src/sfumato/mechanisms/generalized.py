@@ -74,6 +74,13 @@ class Generalized:
             people = int((np.bincount(self.group) ** 2).sum())
         return (2 * people + self.rows) // (2 * self.rows) if self.rows else 0
 
+    def described(self) -> dict[str, int]:
+        """What the manifest says of the rows beside the plan."""
+        if self.group is None:
+            return {"spans": self.spans}
+        sizes = np.bincount(self.group)
+        return {"spans": self.spans, "groups": len(sizes), "matches": int(sizes.min())}
+
 
 class TablePlan(Plan):
     """A plan that looks at all records at once, and publishes ranges and sets."""

@@ -9,6 +9,7 @@ classes of rows at once: leading axes belong to classes and rows.
 
 from __future__ import annotations
 
+import functools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -73,6 +74,10 @@ class Axis(ABC):
     def size(self, cover: Cover) -> IntArray:
         """NCP of each cover, in units of 1/denominator."""
 
+    @abstractmethod
+    def spread(self, codes: IntArray) -> int:
+        """NCP of the smallest cover of all these values, in units of 1/denominator."""
+
 
 class NumericAxis(Axis):
     """A numeric column: code v stands at `positions[v]`, ascending; a cover is (low, high)."""
@@ -111,6 +116,9 @@ class NumericAxis(Axis):
 
     def size(self, cover: Cover) -> IntArray:
         return np.asarray(cover[..., 1] - cover[..., 0], np.int64)
+
+    def spread(self, codes: IntArray) -> int:
+        return int(self.positions[codes.max()] - self.positions[codes.min()])
 
 
 class SetAxis(Axis):
@@ -155,6 +163,9 @@ class SetAxis(Axis):
     def size(self, cover: Cover) -> IntArray:
         return np.asarray(np.bitwise_count(cover).sum(axis=-1, dtype=np.int64) - 1)
 
+    def spread(self, codes: IntArray) -> int:
+        return int(np.count_nonzero(np.bincount(codes))) - 1
+
 
 class TreeAxis(Axis):
     """A categorical column with a hierarchy: a cover is a node, its size its leaves less one.
@@ -194,6 +205,11 @@ class TreeAxis(Axis):
 
     def size(self, cover: Cover) -> IntArray:
         return np.asarray(self.below[cover] - 1)
+
+    def spread(self, codes: IntArray) -> int:
+        used = np.flatnonzero(np.bincount(codes)).tolist()
+        node = functools.reduce(lambda one, other: int(self.lowest[one, other]), used)
+        return int(self.below[node]) - 1
 
 
 def path_to_root(parents: IntArray, node: int) -> list[int]:

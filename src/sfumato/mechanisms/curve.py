@@ -1,0 +1,82 @@
+"""Classes along a Hilbert curve, as BuReL's authors make them.
+
+How many records a class takes from each run of values follows from counts: all records are halved,
+on paper, as long as no run has more than its share. Then class by class: a record is drawn, and
+every run gives the records that are nearest to it on the curve. What a class really holds is more
+even than its runs had to allow for, so it is halved further (`halving`), along the curve.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from sfumato.draws import Draws, IntArray, Positions
+from sfumato.mechanisms.halving import ranked
+
+
+def class_sizes(totals: Sequence[int], shares: Sequence[Fraction]) -> list[list[int]]:
+    """How many records each class takes from each run: halves as long as no run exceeds its share.
+
+    >>> class_sizes([4, 4], [Fraction(1, 2), Fraction(1, 2)])
+    [[1, 1], [1, 1], [1, 1], [1, 1]]
+    """
+    waiting, classes = [list(totals)], []
+    while waiting:
+        taken = waiting.pop()
+        left, up = [], True
+        for number in taken:  # odd ones are rounded up and down in turn
+            half, odd = divmod(number, 2)
+            left.append(half + (1 if odd and up else 0))
+            up = up != bool(odd)
+        right = [number - part for number, part in zip(taken, left, strict=True)]
+        if _keeps(left, shares) and _keeps(right, shares):
+            waiting += [right, left]
+        else:
+            classes.append(taken)
+    return classes
+
+
+def _keeps(taken: Sequence[int], shares: Sequence[Fraction]) -> bool:
+    size = sum(taken)
+    return size > 0 and all(n <= share * size for n, share in zip(taken, shares, strict=True))
+
+
+def nearest_classes(
+    curve: IntArray, run: IntArray, sizes: Sequence[Sequence[int]], draws: Draws
+) -> list[IntArray]:
+    """Classes of these sizes: a record that is drawn, and of every run those nearest to it.
+
+    `curve` are all records in order, `run[record]` is the run of its value.
+    """
+    place = ranked(curve)
+    left = [curve[run[curve] == number] for number in range(len(sizes[0]))]
+    seeds = draws.words("seeds", Positions(0, len(sizes)))
+    classes = []
+    for own, seed in zip(sizes, seeds.tolist(), strict=True):
+        first = next(number for number, size in enumerate(own) if size)
+        centre = int(place[left[first][int(seed) % len(left[first])]])
+        parts = []
+        for number, size in enumerate(own):
+            start = _nearest(place[left[number]], centre, size)
+            parts.append(left[number][start : start + size])
+            left[number] = np.delete(left[number], slice(start, start + size))
+        classes.append(np.concatenate(parts))
+    return classes
+
+
+def _nearest(places: IntArray, centre: int, size: int) -> int:
+    """Where the `size` places nearest to the centre begin, of some in ascending order.
+
+    >>> _nearest(np.array([0, 3, 4, 9]), 5, 2)
+    1
+    """
+    if not size:
+        return 0
+    middle = int(np.searchsorted(places, centre))
+    low, high = max(middle - size, 0), min(middle, len(places) - size)
+    starts = np.arange(low, high + 1)
+    ends = np.maximum(centre - places[starts], places[starts + size - 1] - centre)
+    return low + int(np.argmin(ends))
