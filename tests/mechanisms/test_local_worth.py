@@ -16,7 +16,7 @@ from sfumato.guarantees import parse_guarantee
 from sfumato.mechanisms import parse_mechanism
 from sfumato.mechanisms.buckets import LocalPlan
 from sfumato.mechanisms.buckets.branches import Branches
-from sfumato.mechanisms.buckets.foresight import CutTable, best_cut
+from sfumato.mechanisms.buckets.foresight import CutTable, best_cut, best_of
 from sfumato.mechanisms.buckets.settings import Limits
 from sfumato.mechanisms.buckets.tree import Node, Room, grow, grow_all
 from sfumato.mechanisms.buckets.usual import UsualConditions
@@ -60,28 +60,40 @@ def branches_of(profile: Profile, promise: str) -> Branches:
     return Branches(histogram, limits, lambda part, _: part.rows, 8)
 
 
-def rooms_of(branches: Branches, *slacks: str) -> list[Room]:
-    return [Room(Limits(branches.limits.ceilings), Fraction(slack), 200) for slack in slacks]
+def room_of(branches: Branches, slack: str = "1") -> Room:
+    return Room(Limits(branches.limits.ceilings), Fraction(slack), 200)
 
 
 @pytest.mark.parametrize("promise", PROMISES)
 def test_trees_grown_together_are_those_grown_alone(counted: Profile, promise: str) -> None:
     branches = branches_of(counted, promise)
-    rooms = rooms_of(branches, "1", "0.9", "0.8")
+    room, cares = room_of(branches), (0.0, 0.3, 3.0)
     assert counted.binned is not None
-    together = grow_all(counted.binned, VALUES, rooms)
-    alone = [grow(counted.binned, VALUES, room) for room in rooms]
+    together = grow_all(counted.binned, VALUES, room, cares)
+    alone = [grow_all(counted.binned, VALUES, room, (care,))[0] for care in cares]
     assert [root.tree() for root in together] == [root.tree() for root in alone]
     assert len({root.tree() for root in together}) > 1
-    for root, room in zip(together, rooms, strict=True):
+    for root in together:
         assert room.left(np.stack([node.counts for node in root.blocks()])).all()
+
+
+@pytest.mark.parametrize("promise", PROMISES)
+def test_care_leaves_room(counted: Profile, promise: str) -> None:
+    """The first cut takes less of it; nothing is known of those below, which have less to take."""
+    room = room_of(branches_of(counted, promise))
+    assert counted.binned is not None
+    taken = []
+    for root in grow_all(counted.binned, VALUES, room, (0.0, 3.0)):
+        assert root.sides is not None
+        taken.append(room.taken(np.stack([side.counts for side in root.sides])).sum())
+    assert taken[1] < taken[0]
 
 
 @pytest.mark.parametrize("promise", PROMISES)
 def test_pruning_leaves_the_error_that_it_says(counted: Profile, promise: str) -> None:
     branches = branches_of(counted, promise)
     assert counted.binned is not None
-    root = grow(counted.binned, VALUES, rooms_of(branches, "0.85")[0])
+    root = grow(counted.binned, VALUES, room_of(branches, "0.85"))
     grown = CutTable(root, UsualConditions.of(counted.binned))
     worth = Worth(branches, grown.inside().sum(axis=0))
     before, _ = worth.of_blocks(grown.counts(), grown.inside())
@@ -104,8 +116,9 @@ def test_a_single_ceiling_tells_as_its_ladder_does(counted: Profile) -> None:
 def test_cuts_follow_what_goes_with_the_value(counted: Profile) -> None:
     branches = branches_of(counted, "l-diversity(4)")
     assert counted.binned is not None
-    grown = grow_all(counted.binned, VALUES, rooms_of(branches, "1", "0.85"))
-    best = best_cut(grown, UsualConditions.of(counted.binned), branches)
+    usual = UsualConditions.of(counted.binned)
+    grown = grow_all(counted.binned, VALUES, room_of(branches), (0.0, 3.0))
+    best = best_cut(grown[best_of(grown, usual, branches)], usual, branches)
     first = best.root.cut
     assert first is not None
     assert first.column == "age"
@@ -140,7 +153,7 @@ def test_a_plan_travels(counted: Profile) -> None:
 
 def test_a_slack_that_is_named_is_kept(counted: Profile) -> None:
     guarantee, branches = parse_guarantee("l-diversity(3)"), branches_of(counted, "l-diversity(3)")
-    (room,) = rooms_of(branches, "0.7")
+    room = room_of(branches, "0.7")
     named, free = (
         parse_mechanism(way).plan(counted, guarantee, Draws.from_seed(1))
         for way in ("local(slack=0.7)", "local")

@@ -48,23 +48,26 @@ class CutTable:
         return self.usual.inside(block, self.counts())
 
 
-def best_cut(grown: Sequence[Node], usual: UsualConditions, branches: Branches) -> CutTable:
-    """The tree of least error, pruned; one block where no tree is better than none."""
-    whole = CutTable(Node(grown[0].cells, grown[0].counts), usual)
-    cut = [CutTable(root, usual) for root in grown if root.sides is not None]
-    if not cut or not usual.met:
+def best_of(grown: Sequence[Node], usual: UsualConditions, branches: Branches) -> int:
+    """Which tree makes counts best, before cuts are taken back."""
+    if not usual.met:
+        return 0
+    errors = []
+    for root in grown:
+        cut = CutTable(root, usual)
+        inside = cut.inside()
+        errors.append(Worth(branches, inside.sum(axis=0)).of_blocks(cut.counts(), inside)[0])
+    return int(np.argmin(errors))
+
+
+def best_cut(root: Node, usual: UsualConditions, branches: Branches) -> CutTable:
+    """The tree without the cuts that do not help; one block where none does."""
+    cut, whole = CutTable(root, usual), CutTable(Node(root.cells, root.counts), usual)
+    if root.sides is None or not usual.met:
         return whole
-    best: tuple[float, CutTable, FloatArray, Worth] | None = None
-    for each in cut:
-        inside = each.inside()
-        worth = Worth(branches, inside.sum(axis=0))
-        error, _ = worth.of_blocks(each.counts(), inside)
-        if best is None or error < best[0]:
-            best = error, each, inside, worth
-    assert best is not None
-    _, chosen, inside, worth = best
-    root, error = pruned(chosen.root, inside, worth)
-    return CutTable(root, usual, error) if error < 1 else whole
+    inside = cut.inside()
+    left, error = pruned(root, inside, Worth(branches, inside.sum(axis=0)))
+    return CutTable(left, usual, error) if error < 1 else whole
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,7 +31,7 @@ from sfumato.mechanisms.buckets.branches import (
     Branches,
 )
 from sfumato.mechanisms.buckets.feasible import only_histogram
-from sfumato.mechanisms.buckets.foresight import CutTable, Foresight, best_cut
+from sfumato.mechanisms.buckets.foresight import CutTable, Foresight, best_cut, best_of
 from sfumato.mechanisms.buckets.plan import BucketedPlan
 from sfumato.mechanisms.buckets.settings import Limits, Setting, setting_of
 from sfumato.mechanisms.buckets.spread import spread_evenly
@@ -51,8 +51,10 @@ from sfumato.profile import BinnedCounts, Histogram, Profile
 from sfumato.textform import rational
 
 USUAL_LEAST = 200
-SLACKS = (Fraction(1), Fraction(7, 10))  # that are tried
+CARES = (0.0, 0.3, 3.0)  # that are tried: what room weighs when cuts are chosen (`tree`)
 MOST_BLOCKS = 1000
+_COARSER = 4  # times: blocks of trees that are compared, the best of which is grown on
+_COMPARED = 32  # blocks at least, for trees to be compared by
 _FEW_BLOCKS = 64  # so few are filled by finer ladders: it takes no longer than cutting them
 _TRIED = 4  # settings of a block, until one can be filled
 
@@ -201,15 +203,15 @@ class LocalPlan(BucketedPlan):
 class LocalBuckets(BucketMechanism):
     """Blocks of at least `min` people, or a thousandth of the table, cut by `columns` or by all.
 
-    Of every value a block has at most `slack` times what its ceiling allows; where it is not said,
-    that of `SLACKS` is taken which makes counts best. `columns` are divided by semicolons.
+    Of every value a block has at most `slack` times what its ceiling allows. How much cuts care for
+    room is chosen among `CARES` by what makes counts best. `columns` are divided by semicolons.
 
     >>> str(LocalBuckets(min="800", columns="age;sex"))
     'local(min=800, columns=age;sex)'
     """
 
     min: int = USUAL_LEAST
-    slack: Fraction | None = None
+    slack: Fraction = Fraction(1)
     columns: str = ""
 
     name: ClassVar[str] = "local"
@@ -234,14 +236,13 @@ class LocalBuckets(BucketMechanism):
                 f"Got {text!r} instead."
             )
         object.__setattr__(self, "min", int(text))
-        if self.slack is not None:
-            slack = rational(self.slack, "slack")
-            if not 0 < slack <= 1:
-                raise UsageError(
-                    f"The 'slack' parameter of {self.name} must be above 0 and at most 1. "
-                    f"Got {str(self.slack)!r} instead."
-                )
-            object.__setattr__(self, "slack", slack)
+        slack = rational(self.slack, "slack")
+        if not 0 < slack <= 1:
+            raise UsageError(
+                f"The 'slack' parameter of {self.name} must be above 0 and at most 1. "
+                f"Got {str(self.slack)!r} instead."
+            )
+        object.__setattr__(self, "slack", slack)
         if self.association is not None:
             raise UsageError(
                 f"The mechanism {self.name} has fakes, but none that resist association: inside a "
@@ -291,10 +292,17 @@ class LocalBuckets(BucketMechanism):
             )
         histogram, ceilings = branches.histogram, branches.limits.ceilings
         least = max(self.min, histogram.rows // MOST_BLOCKS)
-        slacks = SLACKS if self.slack is None else (self.slack,)
-        rooms = [Room(Limits(ceilings), slack, least) for slack in slacks]
-        grown = grow_all(binned, len(histogram.values), rooms, named)
-        return best_cut(grown, UsualConditions.of(binned), branches)
+        coarse = max(least, min(_COARSER * least, histogram.rows // _COMPARED))
+        usual = UsualConditions.of(binned)
+
+        def grown(least: int, cares: Sequence[float]) -> list[Node]:
+            room = Room(Limits(ceilings), self.slack, least)
+            return grow_all(binned, len(histogram.values), room, cares, named)
+
+        compared = grown(coarse, CARES)
+        best = best_of(compared, usual, branches)
+        (root,) = grown(least, CARES[best : best + 1]) if coarse > least else [compared[best]]
+        return best_cut(root, usual, branches)
 
     def _block_largest(self, histogram: Histogram, limits: Limits) -> int:
         some = self.max_size or self.fakes

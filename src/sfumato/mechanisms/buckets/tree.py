@@ -3,7 +3,9 @@
 A node is cut where the cut tells most about the sensitive column (n times the mutual information of
 side and value), as long as both sides have `least` people and room: of every value at most `slack`
 times what the table's ceiling allows. At the ceiling itself a value would stand in every bucket of
-the block, and values that always stand together cannot be told apart (methods, section 7).
+the block, and values that always stand together cannot be told apart (methods, section 7). So what
+a cut takes of the room counts against it, by `care`: with none the few cuts that tell most use the
+room up, with much of it people are cut by what hardly goes with the value, which keeps answers.
 
 Room is judged on counts rounded to tens, so that near the limit nine people in ten cannot decide a
 cut by being in the table or not; that the ceiling itself holds is judged on the counts as they are.
@@ -12,7 +14,7 @@ All of it is in integers; only which of the possible cuts tells most is decided 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -26,6 +28,7 @@ from sfumato.operators.base import FloatArray
 from sfumato.profile import BinnedCounts, ColumnBins
 
 ROUNDED = 10  # people: counts are rounded to multiples before room is judged
+_LEAST_LEFT = 1e-3  # of a value's room: with less, there is none
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,8 +41,18 @@ class Room:
     to: int = ROUNDED  # what counts are rounded to
 
     @cached_property
-    def _tight(self) -> Limits:
-        return Limits(tuple(min(self.slack * c, Fraction(1)) for c in self.limits.ceilings))
+    def _bounds(self) -> tuple[Limits, Limits]:
+        """Of rounded counts, and of counts; a single one of each where all ceilings are alike."""
+        ceilings = self.limits.ceilings[:1] if self._alike else self.limits.ceilings
+        return Limits(tuple(min(self.slack * c, Fraction(1)) for c in ceilings)), Limits(ceilings)
+
+    @cached_property
+    def _alike(self) -> bool:
+        return len(set(self.limits.ceilings)) == 1
+
+    @cached_property
+    def _allowed(self) -> FloatArray:
+        return np.minimum([float(each) for each in self.limits.ceilings], 1.0)
 
     def left(self, counts: IntArray) -> BoolArray:
         """By row of counts.
@@ -49,13 +62,26 @@ class Room:
         [True, False, False]
         """
         people = counts.sum(axis=1)
-        rounded = self._rounded(counts)
-        tight = self._tight.table(self._rounded(people))
+        if self._alike:  # the commonest value decides
+            counts = counts.max(axis=1, keepdims=True)
+        tight, loose = self._bounds
         return np.asarray(
             (people >= self.least)
-            & (rounded <= tight).all(axis=1)
-            & (counts <= self.limits.table(people)).all(axis=1)
+            & (self._rounded(counts) <= tight.table(self._rounded(people))).all(axis=1)
+            & (counts <= loose.table(people)).all(axis=1)
         )
+
+    def taken(self, counts: IntArray) -> FloatArray:
+        """By row: −log of the share of a value's room that is left, summed over people.
+
+        >>> room = Room(Limits((Fraction(1, 2),) * 3), Fraction(1), 1)
+        >>> room.taken(np.array([[30, 40, 50]])).round(1).tolist()
+        [153.4]
+        """
+        held = counts.astype(np.float64)
+        most = self._allowed * np.maximum(held.sum(axis=1), 1.0)[:, None]
+        left = np.maximum(1 - held / most, _LEAST_LEFT)
+        return -np.asarray((held * np.log(left)).sum(axis=1))
 
     def _rounded(self, counts: IntArray) -> IntArray:
         return np.asarray((counts + self.to // 2) // self.to * self.to)
@@ -85,14 +111,18 @@ class Node:
 
 def grow(binned: BinnedCounts, values: int, room: Room, columns: tuple[str, ...] = ()) -> Node:
     """The tree of all people, cut as far as there is room; `columns` are those to cut, or all."""
-    (root,) = grow_all(binned, values, (room,), columns)
+    (root,) = grow_all(binned, values, room, (0.0,), columns)
     return root
 
 
 def grow_all(
-    binned: BinnedCounts, values: int, rooms: Sequence[Room], columns: tuple[str, ...] = ()
+    binned: BinnedCounts,
+    values: int,
+    room: Room,
+    cares: Sequence[float],
+    columns: tuple[str, ...] = (),
 ) -> list[Node]:
-    """A tree for every room. People are counted once for all rooms that cut them alike so far.
+    """A tree for every care. People are counted once for all that cut them alike so far.
 
     O(cells · columns · depth), and O(bins · values) per node and column.
     """
@@ -106,8 +136,8 @@ def grow_all(
         binned.counts.astype(np.float64),
     )
     counts = np.bincount(binned.values, people.counts, minlength=values).astype(np.int64)
-    found = _grown(bins, people, counts, dict(enumerate(rooms)))
-    return [found[number] for number in range(len(rooms))]
+    found = _grown(bins, people, counts, room, dict(enumerate(cares)))
+    return [found[number] for number in range(len(cares))]
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,19 +154,23 @@ class _People:
 
 
 def _grown(
-    columns: list[ColumnBins], people: _People, counts: IntArray, rooms: dict[int, Room]
+    columns: list[ColumnBins],
+    people: _People,
+    counts: IntArray,
+    room: Room,
+    cares: Mapping[int, float],
 ) -> dict[int, Node]:
-    """The branch of these people for every room, by its number."""
+    """The branch of these people for every care, by its number."""
     cells, values = people.cells.astype(np.int64), len(counts)
-    found = {number: Node(cells, counts) for number in rooms}
-    large = {n: room for n, room in rooms.items() if int(counts.sum()) >= 2 * room.least}
+    found = {number: Node(cells, counts) for number in cares}
+    large = int(counts.sum()) >= 2 * room.least
     best: dict[int, tuple[float, int, BoolArray]] = {}
     for place, (bins, key) in enumerate(zip(columns, people.keys, strict=True) if large else ()):
         joint = np.bincount(key, people.counts, minlength=bins.number * values)
         whole = joint.astype(np.int64).reshape(bins.number, values)  # exact: sums below 2⁵³
-        for number, (told, first) in _best_cuts(bins, whole, large).items():
-            if told > best.get(number, (0.0,))[0]:
-                best[number] = told, place, first
+        for number, (worth, first) in _best_cuts(bins, whole, room, cares).items():
+            if number not in best or worth > best[number][0]:
+                best[number] = worth, place, first
     alike: dict[tuple[int, bytes], list[int]] = {}
     for number, (_, place, first) in best.items():
         alike.setdefault((place, first.tobytes()), []).append(number)
@@ -145,34 +179,50 @@ def _grown(
         inside = np.repeat(first, values)[people.keys[place]]
         own = people.part(inside)
         held = np.bincount(own.keys[place] % values, own.counts, minlength=values).astype(np.int64)
-        some = {number: rooms[number] for number in numbers}
-        one = _grown(columns, own, held, some)
-        other = _grown(columns, people.part(~inside), counts - held, some)
+        some = {number: cares[number] for number in numbers}
+        one = _grown(columns, own, held, room, some)
+        other = _grown(columns, people.part(~inside), counts - held, room, some)
         cut = _cut(columns[place], first)
         found |= {n: Node(cells, counts, cut, (one[n], other[n])) for n in numbers}
     return found
 
 
 def _best_cuts(
-    bins: ColumnBins, joint: IntArray, rooms: dict[int, Room]
+    bins: ColumnBins, joint: IntArray, room: Room, cares: Mapping[int, float]
 ) -> dict[int, tuple[float, BoolArray]]:
-    """For every room: what the best possible cut of a column tells, and the bins of its first
+    """For every care: what the best possible cut of a column is worth, and the bins of its first
     side; nothing where there is no room."""
     order = np.arange(len(joint)) if bins.values is None else _line(joint)
     below = np.cumsum(joint[order], axis=0)[:-1]
-    above = joint.sum(axis=0) - below
-    told = _entropy(joint.sum(axis=0)[None, :]) - _entropy(below) - _entropy(above)
+    whole = joint.sum(axis=0)
+    people, size = int(whole.sum()), below.sum(axis=1)
+    # only these leave both sides large enough; sizes rise
+    start = int(np.searchsorted(size, room.least))
+    below = below[start : int(np.searchsorted(size, people - room.least, side="right"))]
+    sides = np.stack([below, whole - below])
+    possible = room.left(sides.reshape(-1, len(whole))).reshape(2, -1).all(axis=0)
+    places = start + np.flatnonzero(possible)
+    if not len(places):
+        return {}
+
+    def added(measure: Callable[[IntArray], FloatArray]) -> FloatArray:
+        """What the sides have together, over what all have."""
+        both = np.concatenate([sides[:, possible].reshape(-1, len(whole)), whole[None, :]])
+        measured = measure(both)
+        return np.asarray(measured[:-1].reshape(2, -1).sum(axis=0) - measured[-1])
+
+    told = -added(_entropy)
+    taken = added(room.taken) if any(cares.values()) else np.zeros(len(places))
     found = {}
-    for number, room in rooms.items():
-        possible = room.left(below) & room.left(above)
-        if possible.any():
-            place = int(np.argmax(np.where(possible, told, -np.inf)))
-            first = np.zeros(len(joint), np.bool_)
-            first[order[: place + 1]] = True
-            # what the bins do not name goes to the second side
-            if bins.values is not None and first[-1]:
-                first = ~first
-            found[number] = float(told[place]), first
+    for number, care in cares.items():
+        worth = told - care * taken
+        best = int(np.argmax(worth))
+        first = np.zeros(len(joint), np.bool_)
+        first[order[: places[best] + 1]] = True
+        # what the bins do not name goes to the second side
+        if bins.values is not None and first[-1]:
+            first = ~first
+        found[number] = float(worth[best]), first
     return found
 
 
@@ -193,13 +243,17 @@ def _line(joint: IntArray) -> IntArray:
     nearly (Coppersmith, Hong and Hosking 1999).
     """
     people = joint.sum(axis=1)
-    shares = joint / np.maximum(people, 1)[:, None]
-    away = (shares - joint.sum(axis=0) / max(int(people.sum()), 1)) * np.sqrt(people)[:, None]
-    _, vectors = np.linalg.eigh(away @ away.T)
-    along = vectors[:, -1] / np.sqrt(np.maximum(people, 1))
-    if along[int(np.argmax(np.abs(along)))] < 0:
-        along = -along
-    return np.argsort(np.where(people > 0, along, np.inf), kind="stable")
+    present = np.flatnonzero(people)
+    if len(present) > 2:
+        held, size = joint[present], people[present]
+        away = held / size[:, None] - held.sum(axis=0) / size.sum()
+        away *= np.sqrt(size)[:, None]
+        _, vectors = np.linalg.eigh(away @ away.T)
+        along = vectors[:, -1] / np.sqrt(size)
+        if along[int(np.argmax(np.abs(along)))] < 0:
+            along = -along
+        present = present[np.argsort(along, kind="stable")]
+    return np.concatenate([present, np.flatnonzero(people == 0)])
 
 
 def _cut(bins: ColumnBins, first: BoolArray) -> Cut:
