@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import resource
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 DATA = Path(__file__).parent / "data"
+RESULTS = Path(__file__).parent / "RESULTS.md"
 
 
 @dataclass(frozen=True)
@@ -60,11 +62,28 @@ def own_cpu() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+def table_text(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """A table in Markdown, as `RESULTS.md` holds it."""
-    print(f"\n### {title}\n")
-    print("| " + " | ".join(columns) + " |")
-    print("|" + " --- |" * len(columns))
-    for row in rows:
-        cells = [f"{cell:.2f}" if isinstance(cell, float) else str(cell) for cell in row]
-        print("| " + " | ".join(cells) + " |", flush=True)
+    lines = [f"### {title}", "", _line(columns), "|" + " --- |" * len(columns)]
+    return "\n".join([*lines, *map(_line, rows)]) + "\n"
+
+
+def _line(cells: Sequence[object]) -> str:
+    texts = [f"{cell:.2f}" if isinstance(cell, float) else str(cell) for cell in cells]
+    return "| " + " | ".join(texts) + " |"
+
+
+def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    print("\n" + table_text(title, columns, rows), flush=True)
+
+
+def write_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """Put a table into `RESULTS.md`, in the place of the one with its title, or at the end."""
+    held, text = RESULTS.read_text(), table_text(title, columns, rows)
+    parts = re.split(r"^(?=##)", held, flags=re.MULTILINE)
+    places = [place for place, part in enumerate(parts) if part.startswith(f"### {title}\n")]
+    if places:
+        parts[places[0]] = f"{text}\n"
+    else:
+        parts.append(f"\n{text}")
+    RESULTS.write_text("".join(parts).rstrip("\n") + "\n")

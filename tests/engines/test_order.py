@@ -116,6 +116,33 @@ def test_take_equals_arrow(data: Any) -> None:
     assert take(table, order).equals(table.take(pa.array(order)))
 
 
+@pytest.mark.parametrize("order", ["shuffle", "keep"])
+def test_codes_that_need_more_bytes_on_the_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, order: str
+) -> None:
+    """A text column shows 3 values at first, then 300, then 70,000: every row is still itself."""
+    monkeypatch.setattr(order_module, "_PILE", 30_000)
+    monkeypatch.setattr(order_module, "_SCATTER", 6000)
+    monkeypatch.setattr(order_module, "ROW_GROUP", 20_000)
+    rows = 80_000
+    which = np.arange(rows)
+    which[:5000] %= 3
+    which[5000:9000] %= 300
+    names = pa.array([None if n == 2 else f"p{n:05d}" for n in which.tolist()])
+    sensitive = pa.array(np.random.default_rng(1).integers(0, 9, rows).astype(str))
+    data = pa.table({"place": names.dictionary_encode(), "number": which, "s": sensitive})
+    sf.publish(
+        data, "rho-privacy(0.15, 0.4)", to=tmp_path / "release", mechanism="uniform",
+        quasi=["place", "number"], sensitive="s", order=order, seed=4, batch_rows=4000,
+    )  # fmt: skip
+    shown = pq.read_table(tmp_path / "release" / "records.parquet")
+    numbers = shown.column("number").to_numpy()
+    assert sorted(numbers.tolist()) == sorted(which.tolist())
+    assert np.array_equal(numbers, which) == (order == "keep")
+    texts = [None if n == 2 else f"p{n:05d}" for n in numbers.tolist()]
+    assert shown.column("place").to_pylist() == texts
+
+
 def test_dictionaries_tell_nothing_of_the_order(tmp_path: Path) -> None:
     """A table sorted by date: the published dictionary is in order of value, not of arrival."""
     names = [f"place {(7 * i) % 50:02d}" for i in range(2000)]

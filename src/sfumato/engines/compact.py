@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from sfumato.columns import Column, Values
-from sfumato.engines.quasi import QuasiColumn
+from sfumato.engines.quasi import QuasiColumn, code_type
 from sfumato.mechanisms import Published
 from sfumato.profile import Profile
 from sfumato.table import Table
@@ -30,15 +31,19 @@ class CompactRows:
     def add(self, batch: pa.RecordBatch, outcome: Published) -> pa.RecordBatch:
         """The published rows of a batch in compact form; domains are noted on the way."""
         self.sensitive, self.extra = tuple(outcome.codes), tuple(outcome.extra)
-        made = [*outcome.codes.values(), *outcome.extra.values()]
+        made = [array.astype(self._code_type(name)) for name, array in outcome.codes.items()]
+        made += [array.astype(np.int32) for array in outcome.extra.values()]
         kept = outcome.keep
         if kept is not None and not kept.all():
             batch = batch.filter(pa.array(kept))
             made = [array[kept] for array in made]
         arrays = [column.add(batch.column(column.name)) for column in self.quasi]
-        arrays += [pa.array(array.astype(np.int32)) for array in made]
+        arrays += [pa.array(array) for array in made]
         names = [*self.table.quasi, *self.sensitive, *self.extra]
         return pa.RecordBatch.from_arrays(arrays, names=names)
+
+    def _code_type(self, name: str) -> np.dtype[Any]:
+        return np.dtype(code_type(len(self.profile.histograms[name].values)).to_pandas_dtype())
 
     def restore(self, compact: pa.Table, *, ordered: bool) -> pa.Table:
         """Compact columns back to values."""
@@ -67,7 +72,7 @@ class CompactRows:
         missing = values.null_count  # null, where it is a value, is the last one
         if missing:
             codes = pa.compute.if_else(
-                pa.compute.equal(codes, len(values) - 1), pa.scalar(None, pa.int32()), codes
+                pa.compute.equal(codes, len(values) - 1), pa.scalar(None, codes.type), codes
             )
         return pa.DictionaryArray.from_arrays(codes, values.slice(0, len(values) - missing))
 

@@ -6,15 +6,16 @@ fixed size, so that the file does not depend on how the stream was cut.
 
 from __future__ import annotations
 
-import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
 from sfumato.draws import Draws, Positions
+from sfumato.sorting import counted_order
 
 ROW_GROUP = 1 << 20
 _SCATTER = 1 << 19  # rows dealt to the piles at once
@@ -56,7 +57,7 @@ class Regroup:
 
     def finish(self) -> None:
         if self._held:
-            self._sink(pa.concat_tables(self._parts).combine_chunks())
+            self._sink(joined(self._parts))
             self._parts, self._held = [], 0
 
 
@@ -91,6 +92,7 @@ class ShuffledOrder(Order):
         self._scatter = Regroup(_SCATTER, self._deal)
         self._dealt = 0
         self._memory: list[pa.Table] = []
+        self._schemas: list[pa.Schema] = []  # codes grow wider; each time other files are begun
         self._writers: list[pa.ipc.RecordBatchStreamWriter] = []
         self._files: list[pa.NativeFile] = []
 
@@ -101,14 +103,12 @@ class ShuffledOrder(Order):
         if self._piles == 1:
             self._memory.append(table)
             return
-        if not self._writers:
-            self._folder.mkdir()
-            self._files = [pa.OSFile(str(self._pile(i)), "wb") for i in range(self._piles)]
-            self._writers = [pa.ipc.new_stream(file, table.schema) for file in self._files]
+        if table.schema not in self._schemas[-1:]:
+            self._begin(table.schema)
         address = Positions(self._dealt, table.num_rows)
         self._dealt += table.num_rows
-        pile = self._draws.below("shuffle pile", address, self._piles).astype(np.uint16)
-        dealt = take(table, np.argsort(pile, kind="stable"))
+        pile = self._draws.below("shuffle pile", address, self._piles)
+        dealt = take(table, counted_order(pile, self._piles))
         ends = np.cumsum(np.bincount(pile, minlength=self._piles)).tolist()
         start = 0
         for writer, end in zip(self._writers, ends, strict=True):
@@ -116,20 +116,32 @@ class ShuffledOrder(Order):
                 writer.write_table(dealt.slice(start, end - start))
             start = end
 
+    def _begin(self, schema: pa.Schema) -> None:
+        self._end()
+        self._folder.mkdir(exist_ok=True)
+        paths = [self._pile(number, len(self._schemas)) for number in range(self._piles)]
+        self._schemas.append(schema)
+        self._files = [pa.OSFile(str(path), "wb") for path in paths]
+        self._writers = [pa.ipc.new_stream(file, schema) for file in self._files]
+
+    def _end(self) -> None:
+        for opened in (self._writers, self._files):
+            while opened:
+                opened.pop().close()
+
     def finish(self) -> None:
         self._scatter.finish()
-        spilled = bool(self._writers)
-        while self._writers:
-            self._writers.pop().close()
-        while self._files:
-            self._files.pop().close()
+        self._end()
         if self._memory:
-            self._release(0, pa.concat_tables(self._memory).combine_chunks())
-        for number in range(self._piles if spilled else 0):
-            with pa.memory_map(str(self._pile(number))) as file:
-                self._release(number, pa.ipc.open_stream(file).read_all().combine_chunks())
-            self._pile(number).unlink()
-        if spilled:
+            self._release(0, joined(self._memory))
+        for number in range(self._piles if self._schemas else 0):
+            paths = [self._pile(number, time) for time in range(len(self._schemas))]
+            with ExitStack() as held:
+                files = [held.enter_context(pa.memory_map(str(path))) for path in paths]
+                self._release(number, joined([pa.ipc.open_stream(f).read_all() for f in files]))
+            for path in paths:
+                path.unlink()
+        if self._schemas:
             self._folder.rmdir()
         self._groups.finish()
 
@@ -139,16 +151,21 @@ class ShuffledOrder(Order):
 
     def close(self) -> None:
         for opened in (*self._writers, *self._files):
-            with contextlib.suppress(OSError, pa.ArrowException):
+            with suppress(OSError, pa.ArrowException):
                 opened.close()
 
-    def _pile(self, number: int) -> Path:
-        return self._folder / f"{number}.arrow"
+    def _pile(self, number: int, time: int) -> Path:
+        return self._folder / f"{number}-{time}.arrow"
 
 
 def pile_count(rows: int) -> int:
     """How many piles so many rows are dealt to, such that each fits into memory."""
     return max(1, -(-rows // _PILE))
+
+
+def joined(tables: Sequence[pa.Table]) -> pa.Table:
+    """Rows one after the other, in one piece; codes as wide as the widest."""
+    return pa.concat_tables(tables, promote_options="permissive").combine_chunks()
 
 
 def take(table: pa.Table, order: np.ndarray) -> pa.Table:
@@ -162,7 +179,8 @@ def take(table: pa.Table, order: np.ndarray) -> pa.Table:
             and pa.types.is_primitive(chunk.type)
             and (pa.types.is_integer(chunk.type) or pa.types.is_floating(chunk.type))
         ):
-            arrays.append(pa.array(chunk.to_numpy()[order]))
+            # `clip` spares numpy a look at places that are all inside
+            arrays.append(pa.array(chunk.to_numpy().take(order, mode="clip")))
         else:
             arrays.append(chunk.take(indices))
     return pa.Table.from_arrays(arrays, schema=table.schema)

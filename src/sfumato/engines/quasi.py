@@ -1,6 +1,7 @@
 """Quasi columns on their way out: unchanged, in compact form, their domains noted on the way.
 
-Dictionary columns travel as int32 codes into one growing dictionary. A value enters it when a
+Dictionary columns travel as codes into one growing dictionary, in as few bytes as it needs so far:
+a row is copied several times before it is written. A value enters it when a
 published record first shows it, in stream order, so the result does not depend on how the stream
 was cut into batches, and a withheld record leaves no trace in it.
 """
@@ -164,11 +165,15 @@ class DictionaryColumn(QuasiColumn):
         self.missing |= array.null_count > 0
         if self._seen is None or not self._seen.equals(array.dictionary):
             self._seen = array.dictionary
-            self._mapping = pc.index_in(self._seen, value_set=self._values, skip_nulls=True)
+            self._mapping = self._codes_of(self._seen)
         assert self._mapping is not None
         if self._mapping.null_count and self._admit(array.indices):
-            self._mapping = pc.index_in(self._seen, value_set=self._values, skip_nulls=True)
-        return pc.take(self._mapping, array.indices)
+            self._mapping = self._codes_of(self._seen)
+        return pc.take(self._mapping, array.indices, boundscheck=False)
+
+    def _codes_of(self, texts: pa.Array) -> pa.Array:
+        found = pc.index_in(texts, value_set=self._values, skip_nulls=True)
+        return found.cast(code_type(len(self._values)))
 
     def _admit(self, indices: pa.Array) -> bool:
         """Add the values that these records use and the dictionary lacks, in order of first use."""
@@ -186,10 +191,12 @@ class DictionaryColumn(QuasiColumn):
             order = pc.sort_indices(values)
             place = np.empty(len(values), np.int32)
             place[order.to_numpy()] = np.arange(len(values), dtype=np.int32)
-            compact, values = pc.take(pa.array(place), compact), values.take(order)
+            places = pa.array(place).cast(code_type(len(values)))
+            compact, values = pc.take(places, compact, boundscheck=False), values.take(order)
         else:  # only what records up to here have shown, however far the stream has been read
             last = pc.max(compact).as_py()
             values = values.slice(0, 0 if last is None else last + 1)
+            compact = compact.cast(pa.int32())  # all row groups alike, while the dictionary grows
         return pa.DictionaryArray.from_arrays(compact, values)
 
     def observed(self) -> Values | Range | None:
@@ -204,6 +211,17 @@ class DictionaryColumn(QuasiColumn):
     def _with_null(self) -> pa.Array:
         nulls = pa.nulls(1 if self.missing else 0, self.type)
         return pa.concat_arrays([self._values, nulls])
+
+
+def code_type(values: int) -> pa.DataType:
+    """The smallest type for codes of so many values.
+
+    >>> code_type(3), code_type(70_000)
+    (DataType(uint8), DataType(int32))
+    """
+    if values <= 1 << 8:
+        return pa.uint8()
+    return pa.uint16() if values <= 1 << 16 else pa.int32()
 
 
 def quasi_column(table: Table, name: str, first: pa.DataType) -> QuasiColumn:

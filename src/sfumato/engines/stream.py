@@ -19,6 +19,7 @@ from sfumato.engines.tracing import TraceWriter
 from sfumato.errors import DataError
 from sfumato.mechanisms import Batch, Plan, RecordPlan
 from sfumato.profile import Profile
+from sfumato.sorting import counted_order
 from sfumato.table import Table
 
 
@@ -172,8 +173,7 @@ def ranks_in_value(codes: IntArray, seen: IntArray) -> IntArray:
     >>> ranks_in_value(np.array([1, 0, 1, 1]), np.array([5, 7])).tolist()
     [7, 5, 8, 9]
     """
-    narrow = codes.astype(np.uint16) if len(seen) <= 1 << 16 else codes
-    order = np.argsort(narrow, kind="stable")
+    order = counted_order(codes, len(seen))
     counts = np.bincount(codes, minlength=len(seen))
     starts = np.cumsum(counts) - counts
     ranks = np.empty(len(codes), np.int64)

@@ -27,13 +27,15 @@ import pyarrow as pa
 from sfumato.draws import Draws, Positions
 from sfumato.engines.compact import CompactRows, single_chunk
 from sfumato.engines.counting import no_progress
-from sfumato.engines.order import Regroup, take
+from sfumato.engines.order import Regroup, joined, take
 from sfumato.engines.quasi import Seen, quasi_column
 from sfumato.engines.spark.counting import Sections
 from sfumato.engines.spark.sealing import Sealed
 from sfumato.engines.stream import RecordStream
+from sfumato.engines.writing import record_file
 from sfumato.mechanisms import Batch, RecordPlan
 from sfumato.profile import Profile
+from sfumato.sorting import counted_order
 from sfumato.table import Table
 from sfumato.table.plain import normalize
 from sfumato.table.sources import Source
@@ -145,8 +147,7 @@ def _piles(work: Work, known: CompactRows, rows: pa.Table, dealt: int) -> list[t
     """The rows of a chunk by pile, as they travel. `dealt` is the address of the first one."""
     address = Positions(dealt, rows.num_rows)
     pile = work.order_draws.below("shuffle pile", address, work.piles)
-    narrow = pile.astype(np.uint16) if work.piles <= 1 << 16 else pile
-    sorted_rows = take(rows, np.argsort(narrow, kind="stable"))
+    sorted_rows = take(rows, counted_order(pile, work.piles))
     arrays = [
         column.restore(single_chunk(sorted_rows, column.name), ordered=False)
         for column in known.quasi
@@ -220,8 +221,6 @@ def make_file(
     work: Work, pile: int, batches: Sequence[pa.RecordBatch]
 ) -> tuple[bytes, int, dict[str, Seen]]:
     """A pile in random order as a Parquet file; how many records; what its quasi columns show."""
-    import pyarrow.parquet as pq
-
     table, known = work.table, CompactRows(work.table, work.profile)
     names = batches[0].schema.names
     known.quasi = [quasi_column(table, name, batches[0].column(name).type) for name in table.quasi]
@@ -232,13 +231,12 @@ def make_file(
     for batch in batches:
         arrays = [column.add(batch.column(column.name)) for column in known.quasi]
         arrays += [batch.column(name) for name in made]
-        pieces.append(pa.RecordBatch.from_arrays(arrays, names=[*table.quasi, *made]))
-    rows = pa.Table.from_batches(pieces).combine_chunks()
+        pieces.append(pa.Table.from_arrays(arrays, names=[*table.quasi, *made]))
+    rows = joined(pieces)
     order = work.order_draws.order(f"shuffle inside {pile}", rows.num_rows)
     final = known.restore(take(rows, order), ordered=True)
     sink = pa.BufferOutputStream()
-    # no Arrow schema inside: a text column reads back as text, not as codes
-    with pq.ParquetWriter(sink, final.schema, store_schema=False) as writer:
+    with record_file(sink, final.schema) as writer:
         writer.write_table(final, row_group_size=max(final.num_rows, 1))
     seen = {column.name: column.seen() for column in known.quasi}
     return sink.getvalue().to_pybytes(), rows.num_rows, seen
