@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from sfumato.columns import Column, Values
@@ -31,19 +29,19 @@ class CompactRows:
     def add(self, batch: pa.RecordBatch, outcome: Published) -> pa.RecordBatch:
         """The published rows of a batch in compact form; domains are noted on the way."""
         self.sensitive, self.extra = tuple(outcome.codes), tuple(outcome.extra)
-        made = [array.astype(self._code_type(name)) for name, array in outcome.codes.items()]
-        made += [array.astype(np.int32) for array in outcome.extra.values()]
+        made = [(array, self._code_type(name)) for name, array in outcome.codes.items()]
+        made += [(array, pa.int32()) for array in outcome.extra.values()]
         kept = outcome.keep
         if kept is not None and not kept.all():
             batch = batch.filter(pa.array(kept))
-            made = [array[kept] for array in made]
+            made = [(array[kept], kind) for array, kind in made]
         arrays = [column.add(batch.column(column.name)) for column in self.quasi]
-        arrays += [pa.array(array) for array in made]
+        arrays += [pa.array(array).cast(kind) for array, kind in made]
         names = [*self.table.quasi, *self.sensitive, *self.extra]
         return pa.RecordBatch.from_arrays(arrays, names=names)
 
-    def _code_type(self, name: str) -> np.dtype[Any]:
-        return np.dtype(code_type(len(self.profile.histograms[name].values)).to_pandas_dtype())
+    def _code_type(self, name: str) -> pa.DataType:
+        return code_type(len(self.profile.histograms[name].values))
 
     def restore(self, compact: pa.Table, *, ordered: bool) -> pa.Table:
         """Compact columns back to values."""
