@@ -18,6 +18,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 import sfumato as sf
+from benchmarks.measure import write_between
 from sfumato.attacks import attack
 
 ROWS = 10_000
@@ -57,7 +58,7 @@ def main() -> None:
             lines.append(f"| `{promise}`, {mechanism} | {attacked(declared, release)} |")
             print(lines[-1], f"{time.process_time() - start:.0f} CPU s", flush=True)
     if "--write" in sys.argv:
-        write(Path("docs/attacks.md"), "\n".join(lines))
+        write_between(Path("docs/attacks.md"), MARKS, "\n".join(lines))
 
 
 def attacked(declared: sf.Table, release: Path | None) -> str:
@@ -68,13 +69,6 @@ def attacked(declared: sf.Table, release: Path | None) -> str:
 
 def data() -> Path:
     return Path(os.environ.get("SFUMATO_DATA", "../shared/data"))
-
-
-def write(page: Path, table: str) -> None:
-    text = page.read_text("utf-8")
-    before, rest = text.split(MARKS[0])
-    after = rest.split(MARKS[1], 1)[1]
-    page.write_text(f"{before}{MARKS[0]}\n\n{table}\n\n{MARKS[1]}{after}", "utf-8")
 
 
 if __name__ == "__main__":

@@ -64,8 +64,12 @@ def own_cpu() -> float:
 
 def table_text(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """A table in Markdown, as `RESULTS.md` holds it."""
-    lines = [f"### {title}", "", _line(columns), "|" + " --- |" * len(columns)]
-    return "\n".join([*lines, *map(_line, rows)]) + "\n"
+    return f"### {title}\n\n{markdown(columns, rows)}\n"
+
+
+def markdown(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """A table in Markdown, without a title."""
+    return "\n".join([_line(columns), "|" + " --- |" * len(columns), *map(_line, rows)])
 
 
 def _line(cells: Sequence[object]) -> str:
@@ -87,3 +91,10 @@ def write_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[obje
     else:
         parts.append(f"\n{text}")
     RESULTS.write_text("".join(parts).rstrip("\n") + "\n")
+
+
+def write_between(page: Path, marks: tuple[str, str], text: str) -> None:
+    """Put a text between two marks of a document, in place of what stands there."""
+    before, rest = page.read_text("utf-8").split(marks[0])
+    after = rest.split(marks[1], 1)[1]
+    page.write_text(f"{before}{marks[0]}\n\n{text}\n\n{marks[1]}{after}", "utf-8")

@@ -9,14 +9,10 @@ different promise (errata H20): a comparison, not an equivalence.
 from __future__ import annotations
 
 import math
-import os
-import subprocess
-import tempfile
-from pathlib import Path
 
 import pyarrow as pa
 
-from sfumato.errors import DataError
+from papers.outside import Outside
 
 PYTHON = "SFUMATO_PRIVBAYES_PYTHON"
 
@@ -41,13 +37,8 @@ generator.save_synthetic_data(folder + "/synthetic.csv")
 """
 
 
-def available() -> bool:
-    """Whether the environment names a Python that can make PrivBayes records."""
-    python = os.environ.get(PYTHON)
-    if not python or not Path(python).exists():
-        return False
-    ran = subprocess.run([python, "-c", "import DataSynthesizer"], capture_output=True, check=False)
-    return ran.returncode == 0
+DATA_SYNTHESIZER = Outside("PrivBayes", PYTHON, "DataSynthesizer", _SCRIPT)
+available = DATA_SYNTHESIZER.available
 
 
 def epsilon_for(beta: float) -> float:
@@ -62,26 +53,6 @@ def epsilon_for(beta: float) -> float:
 def privbayes(table: pa.Table, epsilon: float, *, degree: int = 2, seed: int = 0) -> pa.Table:
     """As many synthetic records as `table` has, columns of the same types.
 
-    `degree` is how many parents an attribute may have in the Bayesian network. Columns must survive
-    a CSV file as text: small integers and texts do.
+    `degree` is how many parents an attribute may have in the Bayesian network.
     """
-    import pyarrow.csv as csv
-
-    if not available():
-        raise DataError(
-            f"PrivBayes needs DataSynthesizer in a Python of its own: name it in {PYTHON}."
-        )
-    with tempfile.TemporaryDirectory() as folder:
-        csv.write_csv(table, Path(folder) / "raw.csv")
-        ran = subprocess.run(
-            [os.environ[PYTHON], "-c", _SCRIPT, folder, repr(epsilon), str(degree), str(seed)],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if ran.returncode:
-            last = (ran.stderr.strip().splitlines() or ["no message"])[-1]
-            raise DataError(f"DataSynthesizer failed: {last}.")
-        types = csv.ConvertOptions(column_types=table.schema)
-        made = csv.read_csv(Path(folder) / "synthetic.csv", convert_options=types)
-    return made.select(table.schema.names)
+    return DATA_SYNTHESIZER.make(table, repr(epsilon), degree, seed)

@@ -6,6 +6,7 @@ published with its ranges. With k = 1 it is uniform perturbation; every step bey
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,7 +35,11 @@ class PerturbedGeneralization:
     ) -> PerturbedGeneralization:
         address = Positions(0, len(data.sensitive))
         perturbed = operator.apply(data.sensitive, "perturbed", address, draws)
-        groups = groups_of(np.stack(list(data.quasi.values()), axis=1), k)
+        people = np.stack(list(data.quasi.values()), axis=1)
+        # groups of one are people, also those who are alike in every column
+        groups = list(np.arange(len(people))[:, None])
+        if k > 1:
+            groups = groups_of(people, lambda rows: len(rows) >= k)
         sizes = np.array([len(rows) for rows in groups])
         which = draws.below("sampled", Positions(0, len(groups)), 1 << 40)
         taken = np.array([rows[w % len(rows)] for rows, w in zip(groups, which, strict=True)])
@@ -55,29 +60,30 @@ class PerturbedGeneralization:
         return self.operator.estimate(shown.astype(np.float64))
 
 
-def groups_of(codes: IntArray, k: int) -> list[IntArray]:
-    """Groups of at least k people: cut at the median of the widest column, as long as it goes."""
-    if k == 1:
-        return [np.array([row]) for row in range(len(codes))]
+def groups_of(codes: IntArray, fits: Callable[[IntArray], bool]) -> list[IntArray]:
+    """Mondrian: cut at the median of the widest column, as long as both sides fit."""
     spans = np.maximum(np.ptp(codes, axis=0), 1)
     waiting, done = [np.arange(len(codes))], []
     while waiting:
         rows = waiting.pop()
-        halves = _halves(codes[rows], spans, k) if len(rows) >= 2 * k else None
+        halves = _halves(rows, codes[rows], spans, fits)
         if halves is None:
             done.append(rows)
         else:
-            waiting += [rows[halves], rows[~halves]]
+            waiting += halves
     return done
 
 
-def _halves(codes: IntArray, spans: IntArray, k: int) -> np.ndarray | None:
-    """Who is below the median, in the widest column that leaves k on both sides."""
+def _halves(
+    rows: IntArray, codes: IntArray, spans: IntArray, fits: Callable[[IntArray], bool]
+) -> list[IntArray] | None:
+    """Those below the median and the others, in the widest column where both sides fit."""
     for column in np.argsort(-np.ptp(codes, axis=0) / spans, kind="stable"):
         middle = np.median(codes[:, column])
         for below in (codes[:, column] < middle, codes[:, column] <= middle):
-            if k <= below.sum() <= len(codes) - k:
-                return np.asarray(below)
+            sides = [rows[below], rows[~below]]
+            if all(len(side) and fits(side) for side in sides):
+                return sides
     return None
 
 

@@ -190,3 +190,25 @@ def test_values_that_nobody_has_are_left_out_and_told(people: Any) -> None:
     assert "5 records show a value that nobody has" in str(found.note)
     with pytest.raises(DataError, match="no rows"):
         attack(declared, None, shown=table.slice(0, 0), attacks="linkage")
+
+
+def test_a_tool_that_can_be_run_again_gives_the_baseline_without_the_person(people: Any) -> None:
+    """A tool that changes nothing: all comes from the own record; one that mixes: nothing."""
+    table = people(900, 3)
+    declared = sf.read(table, quasi="age,sex,region", sensitive="disease")
+    asked = {"attacks": "linkage", "seed": 1}
+    (same,) = attack(declared, None, shown=table, remake=lambda fresh: fresh, **asked)
+    assert same.over_fresh is not None
+    assert same.over_fresh.low > 0.2
+    rng = np.random.default_rng(5)
+
+    def mixed(fresh: pa.Table) -> pa.Table:
+        values = fresh["disease"].to_numpy(zero_copy_only=False)[rng.permutation(len(fresh))]
+        return fresh.set_column(fresh.schema.get_field_index("disease"), "disease", [values])
+
+    (none,) = attack(declared, None, shown=mixed(table), remake=mixed, **asked)
+    assert none.over_fresh is not None
+    assert none.over_fresh.low < 0.03  # by 95 % intervals; the seeds are given
+    assert none.over_fresh.high < 0.1
+    with pytest.raises(UsageError, match="'remake'"):
+        attack(declared, None, shown=table, match="row", remake=lambda fresh: fresh, **asked)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -53,6 +54,7 @@ def attack(
     seed: int = 0,
     shown: Any = None,
     match: Match = "quasi",
+    remake: Callable[[pa.Table], Any] | None = None,
     others: Sequence[Release | str | Path] = (),
     progress: Progress = no_progress,
     trace: str | Path | None = None,
@@ -61,7 +63,9 @@ def attack(
 
     `table` is a `Table` or anything that `sfumato.read` takes; `release` None attacks `shown`, a
     table that another tool made of the `Table`, matched with it by its quasi columns or by row
-    (`sfumato.attacks.shown`), or else the raw `Table` itself, as if it had been given out. At most
+    (`sfumato.attacks.shown`), or else the raw `Table` itself, as if it had been given out. `remake`
+    lets that tool make such a table of other records, so that the same attack can be tried without
+    the person: it gets the quasi and sensitive columns of the fresh records. At most
     `targets` people, drawn at random, are attacked. `fresh` False leaves out the baseline without
     the person, which publishes two tables of the same size. The seed decides targets and ties; it
     protects nobody and need not. `others` are further releases of the same people, in buckets or
@@ -82,6 +86,11 @@ def attack(
         raise UsageError(f"'targets' must be at least 1. Got {targets} instead.")
     if release is not None and shown is not None:
         raise UsageError("Attack a release or a shown table, not both at once.")
+    if remake is not None and (shown is None or match != "quasi"):
+        raise UsageError(
+            "'remake' is for a shown table whose people are found by their quasi columns: a table "
+            "without the person has no row of theirs."
+        )
     if release is None:
         if not isinstance(table, Table):
             raise UsageError("To attack a raw table, declare its columns first with sfumato.read.")
@@ -113,14 +122,17 @@ def attack(
             knowledge = replace(knowledge, matches=granted)
             baseline = FreshReleases(note=SEVERAL if further else NO_MATCHES if granted else None)
             if fresh and not further and not granted:
-                baseline = FreshReleases.of(people, opened, source, draws)
+                again = partial(_fresh_knowledge, opened, source)
+                baseline = FreshReleases.of(people, again, draws)
             views = [view_of(each, people) for each in further]
             listed = tuple(v for v in views if isinstance(v, BucketsView | RangesView))
             knowledge = replace(knowledge, others=listed)
         else:
-            people, view, note = see_shown(source, shown, match, people)
-            knowledge = Knowledge(view, people, _numeric(people, source))
+            knowledge, note = _shown_knowledge(source, shown, match, people)
+            people = knowledge.people
             baseline = FreshReleases(note=" ".join(filter(None, (NOT_AGAIN, note))))
+            if fresh and remake is not None:
+                baseline = FreshReleases.of(people, partial(_remade, remake, source), draws)
         aim = draws.choose("targets", len(people), min(targets, len(people)))
         found = []
         for place, each in enumerate(chosen, done + 1):
@@ -186,20 +198,32 @@ class FreshReleases:
     note: str | None = None
 
     @classmethod
-    def of(cls, people: People, release: Release | None, table: Table, draws: Draws) -> Self:
+    def of(cls, people: People, again: Callable[[People, int], Knowledge], draws: Draws) -> Self:
+        """`again` publishes other people as the release was published: the n-th such table."""
         half, tables = other_halves(people, draws)
         try:
-            known = tuple(
-                _fresh_knowledge(people.take(rows), release, table, number)
-                for number, rows in enumerate(tables)
-            )
+            known = tuple(again(people.take(rows), number) for number, rows in enumerate(tables))
         except SfumatoError as error:
             return cls(None, note=f"No release of a fresh table to compare with: {error}")
         return cls(half, known)
 
 
+def _shown_knowledge(
+    table: Table, shown: Any, match: Match, people: People
+) -> tuple[Knowledge, str | None]:
+    people, view, note = see_shown(table, shown, match, people)
+    return Knowledge(view, people, _numeric(people, table)), note
+
+
+def _remade(
+    remake: Callable[[pa.Table], Any], table: Table, people: People, number: int
+) -> Knowledge:
+    assert people.records is not None
+    return _shown_knowledge(table, remake(people.records), "quasi", people)[0]
+
+
 def _fresh_knowledge(
-    people: People, release: Release | None, table: Table, number: int
+    release: Release | None, table: Table, people: People, number: int
 ) -> Knowledge:
     if release is None:
         return knowledge_of(people, None, table)

@@ -28,13 +28,9 @@ from sfumato.mechanisms.curve import class_sizes, nearest_classes
 from sfumato.mechanisms.generalized import (
     BaselinePlan,
     Generalized,
-    RangeCover,
-    SetCover,
-    Shown,
     Stage,
-    covers_of,
+    homogeneous,
     one_column,
-    set_cover,
 )
 from sfumato.mechanisms.halving import Halving, along_columns, ranked, run_by_run, together
 from sfumato.mechanisms.heterogeneous.ncp import Axis
@@ -90,21 +86,7 @@ class BurelPlan(BaselinePlan):
         # the curve's ties are broken at random, not by the order of the table
         by_steps = sorted(axes, key=lambda axis: -axis.denominator)
         curve = hilbert_order(by_steps, draws.order("hilbert ties", len(codes)))
-        source, covers, units = [], [], [0] * len(axes)
-        classes = self.classes(axes, codes, curve, draws)
-        for number, members in enumerate(classes):
-            shown, unit = covers_of(axes, [members[None, :]])
-            covers.append(shown)
-            units = [a + b * len(members) for a, b in zip(units, unit, strict=True)]
-            source.append(members[draws.order(f"class {number}", len(members))])
-            progress("grouping", number + 1, len(classes))
-        sizes = np.array([len(part) for part in source])
-        return Generalized(
-            np.concatenate(source),
-            [_repeated([row[k] for row in covers], sizes) for k in range(len(axes))],
-            units,
-            group=np.repeat(np.arange(len(classes)), sizes),
-        )
+        return homogeneous(axes, self.classes(axes, codes, curve, draws), draws, progress)
 
     def classes(
         self, axes: Sequence[Axis], codes: IntArray, curve: IntArray, draws: Draws
@@ -147,19 +129,6 @@ class BurelPlan(BaselinePlan):
         assert codes == np.flatnonzero(self.histogram.counts).tolist(), self.runs
         shares = self.histogram.shares
         assert all(s <= c for s, c in zip(shares, self.ceilings, strict=True)), shares
-
-
-def _repeated(shown: Sequence[Shown], sizes: IntArray) -> Shown:
-    """What every row of every class shows, from what each class shows."""
-    first = shown[0]
-    if isinstance(first, RangeCover):
-        low = np.array([c.low[0] for c in shown if isinstance(c, RangeCover)])
-        high = np.array([c.high[0] for c in shown if isinstance(c, RangeCover)])
-        return RangeCover(np.repeat(low, sizes), np.repeat(high, sizes))
-    sets = [cover.codes for cover in shown if isinstance(cover, SetCover)]
-    lengths = np.repeat([len(codes) for codes in sets], sizes)
-    codes = np.concatenate([np.tile(c, n) for c, n in zip(sets, sizes.tolist(), strict=True)])
-    return set_cover(lengths, codes)
 
 
 @dataclass(frozen=True)

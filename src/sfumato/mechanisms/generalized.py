@@ -171,6 +171,39 @@ def set_cover(sizes: IntArray, codes: IntArray) -> SetCover:
     return SetCover(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64), codes)
 
 
+def homogeneous(
+    axes: Sequence[Axis], groups: Sequence[IntArray], draws: Draws, progress: Stage
+) -> Generalized:
+    """Groups of records whose rows all show what the whole group has."""
+    source, covers, units = [], [], [0] * len(axes)
+    for number, members in enumerate(groups):
+        shown, unit = covers_of(axes, [members[None, :]])
+        covers.append(shown)
+        units = [a + b * len(members) for a, b in zip(units, unit, strict=True)]
+        source.append(members[draws.order(f"class {number}", len(members))])
+        progress("grouping", number + 1, len(groups))
+    sizes = np.array([len(part) for part in source])
+    return Generalized(
+        np.concatenate(source),
+        [_repeated([row[k] for row in covers], sizes) for k in range(len(axes))],
+        units,
+        group=np.repeat(np.arange(len(groups)), sizes),
+    )
+
+
+def _repeated(shown: Sequence[Shown], sizes: IntArray) -> Shown:
+    """What every row of every group shows, from what each group shows."""
+    first = shown[0]
+    if isinstance(first, RangeCover):
+        low = np.array([c.low[0] for c in shown if isinstance(c, RangeCover)])
+        high = np.array([c.high[0] for c in shown if isinstance(c, RangeCover)])
+        return RangeCover(np.repeat(low, sizes), np.repeat(high, sizes))
+    sets = [cover.codes for cover in shown if isinstance(cover, SetCover)]
+    lengths = np.repeat([len(codes) for codes in sets], sizes)
+    codes = np.concatenate([np.tile(c, n) for c, n in zip(sets, sizes.tolist(), strict=True)])
+    return set_cover(lengths, codes)
+
+
 def penalty(axes: Sequence[Axis], made: Generalized) -> Fraction:
     """GCP of a release."""
     return gcp(made.units, [axis.denominator for axis in axes], made.rows)
