@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
 from sfumato.operators.bucket_estimates import Inverted
 from sfumato.operators.buckets import BucketOperator
-from sfumato.operators.deviations import BlockTable, likeliest
+from sfumato.operators.deviations import BlockTable, Deviations, likeliest
 from sfumato.operators.estimator import Forms, Moments, Statistic, Totals
 from sfumato.operators.local import LocalEstimator
 
@@ -171,3 +173,25 @@ def test_likeliest_spread_is_found() -> None:
     found = likeliest(known, shown)
     assert found[0] == pytest.approx(0.5, rel=0.15)  # 4 standard errors
     assert found[1] == pytest.approx(0.0, abs=5e-3)
+
+
+def test_few_buckets_of_many_values_are_fitted_as_the_whole_matrix_is() -> None:
+    """Vectors from a matrix of buckets by buckets, against those of values by values."""
+    rng = np.random.default_rng(12)
+    held, first = csr_array(rng.poisson(0.7, (14, 60)).astype(np.float64)), np.array([0, 5, 9])
+    few = BlockTable.of(held, first, None)
+    whole = dataclasses.replace(few, buckets=None)
+    loose = csr_array(np.array([[0.2, 0.1, 0.0], [0.0, 0.0, 0.25], [0.1, 0.2, 0.1]]))
+    _, together = few.summed(loose)
+    known, vectors = few.spectra(loose, together)
+    assert vectors.shape == (3, 60, 11)  # 14 buckets in three blocks, and each knows its sum
+    dense = together - few.products(loose)
+    assert (vectors * known[:, None]) @ vectors.transpose(0, 2, 1) == pytest.approx(dense, abs=1e-9)
+    residual = (dense @ rng.normal(0, 10, (3, 60, 1)))[:, :, 0]
+    one, other = (Deviations.fitted(table, loose, residual) for table in (few, whole))
+    assert one.spread == pytest.approx(other.spread, rel=1e-6)
+    assert one.spread.min() > 0
+    for name, moved in other.moved().items():
+        assert one.moved()[name] == pytest.approx(moved, rel=1e-6, abs=1e-9)
+    group, forms = np.array([0, 1, 2, 2]), rng.normal(size=(4, 60))
+    assert one.quadratics(group, forms) == pytest.approx(other.quadratics(group, forms), rel=1e-6)

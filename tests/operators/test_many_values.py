@@ -9,10 +9,11 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse import csr_array
 
 import sfumato as sf
 from sfumato.operators.bucket_estimates import Inverted
-from sfumato.operators.buckets import BucketKinds, BucketOperator
+from sfumato.operators.buckets import BucketKinds, BucketOperator, met_often
 from sfumato.operators.many_values import ManyValues
 from sfumato.operators.pool_matrices import (
     Partition,
@@ -238,3 +239,13 @@ def test_small_counts_of_two_columns_hold(tmp_path: Path) -> None:
                     inside.append(row["n_low"] <= true <= row["n_high"])
     assert len(inside) > 400
     assert 0.935 < np.mean(inside) < 0.99, np.mean(inside)
+
+
+def test_large_and_small_buckets_meet_alike() -> None:
+    """Dense rows, several chunks of them, and sparse products."""
+    rng = np.random.default_rng(8)
+    for share in (0.02, 0.6):
+        held = (rng.random((2_000, 300)) < share) * rng.integers(1, 4, (2_000, 300))
+        weights = rng.random(2_000)
+        expected = held.T @ (held * weights[:, None])
+        assert met_often(csr_array(held.astype(np.float64)), weights) == pytest.approx(expected)

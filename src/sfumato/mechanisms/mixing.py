@@ -330,8 +330,8 @@ class MixedGroups:
         values = len(self.counts)
         total = np.zeros((values, values))
         for _, kinds in self.runs():
-            total += met(kinds, values)
-        return total / self.size
+            total += kinds.together(values)
+        return total
 
     def check(self) -> None:
         """Verify every block and every bucket exactly; O(blocks · values · size)."""
@@ -348,16 +348,6 @@ class MixedGroups:
         assert bool((held <= high).all()), "a block is above its share"
         for first, kinds in self.runs():
             assert bool((kinds.counts <= self.limits[kinds.values]).all()), first
-
-
-def met(kinds: BucketKinds, values: int) -> FloatArray:
-    """Σ over buckets of c_x(g)·c_y(g)."""
-    from scipy.sparse import csr_array
-
-    shape = (len(kinds.times), values)
-    held = csr_array((kinds.counts.astype(np.float64), (kinds.kinds, kinds.values)), shape)
-    weighted = csr_array(held * kinds.times[:, None])
-    return np.asarray((weighted.T @ held).toarray())
 
 
 @dataclass(frozen=True, eq=False)

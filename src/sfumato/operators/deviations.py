@@ -40,6 +40,7 @@ class BlockTable:
     listed: FloatArray  # D_k
     shown: FloatArray  # Mᵀ·counts
     together: csr_array
+    buckets: csr_array | None = None  # √|g|·(shares of values) by bucket, where they are known
 
     @classmethod
     def of(cls, held: csr_array, first: IntArray, counts: FloatArray | None) -> BlockTable:
@@ -56,7 +57,7 @@ class BlockTable:
         from scipy.sparse import csr_array, vstack
 
         values, ends = held.shape[1], [*first[1:].tolist(), held.shape[0]]
-        listed, rows, shown, flat = [], [], [], []
+        listed, rows, shown, flat, buckets = [], [], [], [], []
         for number, (low, high) in enumerate(zip(first.tolist(), ends, strict=True)):
             inside = csr_array(held[low:high].astype(np.float64))
             share = csr_array(inside / np.maximum(inside.sum(axis=1), 1.0)[:, None])
@@ -68,9 +69,16 @@ class BlockTable:
             listed.append(whole * scale)
             rows.append(max(float(real.sum()), 1.0))
             flat.append(csr_array(met * scale).reshape((1, values * values)))
+            buckets.append(csr_array(share * np.sqrt(inside.sum(axis=1) * scale)[:, None]))
         every = np.stack(listed) if counts is None else counts
         return cls(
-            first, np.array(rows), every, np.stack(listed), np.stack(shown), csr_array(vstack(flat))
+            first,
+            np.array(rows),
+            every,
+            np.stack(listed),
+            np.stack(shown),
+            csr_array(vstack(flat)),
+            csr_array(vstack(buckets)),
         )
 
     @classmethod
@@ -104,13 +112,55 @@ class BlockTable:
             found.append(inside.T @ (weighed.data[low:high, None] * inside))
         return np.stack(found) if found else np.zeros((0, *2 * self.listed.shape[1:]))
 
+    def spectra(self, weights: Any, together: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Eigenvalues and vectors of Σ_k weight_k·(C_k − D_kD_kᵀ/N_k), by row of the weights.
+
+        Of `together`, Σ_k weight_k·C_k. Where there are fewer buckets than values, directions
+        that the buckets tell nothing of are left out.
+        """
+        values = self.listed.shape[1]
+        if self.buckets is not None:
+            inside = np.diff(np.append(self.first, self.buckets.shape[0]))
+            if 2 * ((weights > 0) @ inside).max(initial=0) <= values:
+                return self._spectra_of_buckets(weights)
+        known, vectors = np.linalg.eigh(together - self.products(weights))
+        return np.maximum(known, 0.0), vectors
+
+    def _spectra_of_buckets(self, weights: Any) -> tuple[FloatArray, FloatArray]:
+        """C − DDᵀ/N is Σ_g |g|·(s_g − s)(s_g − s)ᵀ, with s_g the shares of values in bucket g and s
+        those in its block. So the vectors follow from a matrix of buckets by buckets."""
+        assert self.buckets is not None
+        ends, found = [*self.first[1:].tolist(), self.buckets.shape[0]], []
+        for row in range(weights.shape[0]):
+            low, high = weights.indptr[row : row + 2].tolist()
+            rises = []
+            for block, weight in zip(
+                weights.indices[low:high], weights.data[low:high], strict=True
+            ):
+                held = self.buckets[int(self.first[block]) : ends[block]].toarray()
+                root = held.sum(axis=1)[:, None]  # √|g|: shares add up to 1
+                rises.append(
+                    np.sqrt(weight) * (held - root * self.listed[block] / self.rows[block])
+                )
+            whole = np.concatenate(rises) if rises else np.zeros((0, self.listed.shape[1]))
+            known, turned = np.linalg.eigh(whole @ whole.T)
+            told = known > _TOLD * known.max(initial=0.0)
+            vectors = whole.T @ (turned[:, told] / np.sqrt(known[told]))
+            found.append((known[told], vectors))
+        most = max((len(known) for known, _ in found), default=0)
+        every = np.zeros((len(found), most))
+        along = np.zeros((len(found), self.listed.shape[1], most))
+        for row, (known, vectors) in enumerate(found):
+            every[row, : len(known)], along[row, :, : len(known)] = known, vectors
+        return every, along
+
 
 @dataclass(frozen=True, eq=False)
 class Deviations:
     """δ of some groups along the eigenvectors of G: what is shown, believed and known of it."""
 
     hidden: FloatArray  # F − E by (group, value, value)
-    vectors: FloatArray  # (group, value, direction)
+    vectors: FloatArray  # (group, value, direction): all, or those that are told anything of
     known: FloatArray  # Γ by (group, direction)
     shown: FloatArray  # Vᵀr
     spread: FloatArray  # τ² by group
@@ -122,8 +172,7 @@ class Deviations:
         diagonal = np.arange(listed.shape[1])
         hidden = -together
         hidden[:, diagonal, diagonal] += listed
-        known, vectors = np.linalg.eigh(together - table.products(loose))
-        known = np.maximum(known, 0.0)
+        known, vectors = table.spectra(loose, together)
         along = (residual[:, None, :] @ vectors)[:, 0, :]
         return cls(hidden, vectors, known, along, likeliest(known, along))
 
@@ -146,26 +195,24 @@ class Deviations:
         told = self.known > _TOLD * self.known.max(axis=1, initial=0.0)[:, None]
         return np.divide(1.0, self.known, out=np.zeros_like(self.known), where=told)
 
-    @property
-    def prior(self) -> FloatArray:
-        return np.broadcast_to(self.spread[:, None], self.known.shape)
-
     def quadratics(self, group: IntArray, forms: FloatArray) -> FloatArray:
         """For linear forms u by (pair, value): uᵀ(F − E)u, and that with δ left, noise and prior.
 
         The variance of an estimate is the first, and one of the others; shape (4, pairs).
         """
-        turned, along = np.empty_like(forms), np.empty_like(forms)
+        turned = np.empty_like(forms)
+        along = np.empty((len(forms), self.known.shape[1]))
         for each, pairs in by_pool(group):  # a matrix of many values is not copied for every pair
             turned[pairs] = forms[pairs] @ self.hidden[each]
             along[pairs] = (turned[pairs] @ self.vectors[each]) ** 2
+        prior = self.spread[group] * (turned**2).sum(axis=1)
+        learned = self.spread[:, None] * self.left * self.known  # of directions left out: nothing
         return np.stack(
             [
                 (turned * forms).sum(axis=1),
-                *(
-                    (along * each[group]).sum(axis=1)
-                    for each in (self.left, self.noise, self.prior)
-                ),
+                np.maximum(prior - (along * learned[group]).sum(axis=1), 0.0),
+                (along * self.noise[group]).sum(axis=1),
+                prior,
             ]
         )
 

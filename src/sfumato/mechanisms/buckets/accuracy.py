@@ -21,8 +21,6 @@ V·o²/(V + o²) counts for the value: also where it cannot be told from others 
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from sfumato.draws import IntArray
@@ -45,15 +43,26 @@ def error_of(
     >>> round(error_of(np.array([100.0, np.inf]), np.array([90, 10])), 3)
     0.199
     """
+    return float(errors_of(variances, counts, weights, deviation))
+
+
+def errors_of(
+    variances: FloatArray,
+    counts: IntArray | FloatArray,
+    weights: FloatArray | None = None,
+    deviation: float | None = None,
+) -> FloatArray:
+    """`error_of` for variances by value along the last axis."""
     held = counts.astype(np.float64)
     believed = held**2 if deviation is None else held + deviation * held**2
-    kept = np.where(np.isfinite(variances), variances, 1.0)
+    finite = np.isfinite(variances)
+    kept = np.where(finite, variances, 1.0)
     shrunk = np.divide(
-        kept * believed, kept + believed, out=np.zeros(len(held)), where=believed > 0
+        kept * believed, kept + believed, out=np.zeros_like(kept), where=believed > 0
     )
     each = np.ones(len(held)) if weights is None else weights
-    total = float(each @ np.where(np.isfinite(variances), shrunk, believed))
-    return math.sqrt(float(each.sum()) * total) / max(float(each @ held), 1.0)
+    total = np.where(finite, shrunk, believed) @ each
+    return np.asarray(np.sqrt(each.sum() * total) / max(float(each @ held), 1.0))
 
 
 def least_variances(counts: IntArray, limits: Limits) -> FloatArray:
@@ -65,16 +74,22 @@ def least_variances(counts: IntArray, limits: Limits) -> FloatArray:
 def variances_of(
     counts: IntArray | FloatArray, told: FloatArray, weights: FloatArray | None = None
 ) -> FloatArray:
-    """o·(1 − f)(1 − f − τ)/τ; infinite where nothing is told, 0 where nobody has the value."""
+    """o·(1 − f)(1 − f − τ)/τ; infinite where nothing is told, 0 where nobody has the value.
+
+    `told` may have several rows, by value along the last axis.
+    """
     held = counts.astype(np.float64)
     share = held / max(float(held.sum() if weights is None else weights @ held), 1.0)
     above = held * (1 - share) * np.maximum(1 - share - told, 0.0)
-    return np.divide(above, told, out=np.where(held > 0, np.inf, 0.0), where=told > 0)
+    untold = np.broadcast_to(np.where(held > 0, np.inf, 0.0), told.shape).copy()
+    return np.asarray(np.divide(above, told, out=untold, where=told > 0))
 
 
-def spread_between(part: IntArray | FloatArray, buckets: int, allowed: IntArray) -> FloatArray:
+def spread_between(
+    part: IntArray | FloatArray, buckets: int | IntArray, allowed: IntArray
+) -> FloatArray:
     """v: how much the count of each value varies between the buckets of a part."""
-    mean = part / max(buckets, 1)
+    mean = part / np.maximum(buckets, 1)
     whole = np.floor(mean)
     even = (mean - whole) * (whole + 1 - mean)
     return np.asarray(np.where(allowed > 1, mean * (allowed - mean), even))
@@ -98,13 +113,29 @@ def told_by_parts(
     >>> round(told[0], 4), 1 / 5 - 1 / 10  # the ceiling less the share
     (np.float64(0.0995), 0.1)
     """
+    sizes = np.array([part.size for part in setting])
+    buckets = np.array([part.buckets for part in setting])
+    return told_by_rungs(sizes, buckets, shares, counts, allowed, weights)
+
+
+def told_by_rungs(
+    sizes: IntArray,
+    buckets: IntArray,
+    shares: IntArray | FloatArray,
+    counts: IntArray | FloatArray,
+    allowed: IntArray,
+    weights: FloatArray | None = None,
+) -> FloatArray:
+    """τ for sizes and buckets by part, shares and what is allowed by (part, value).
+
+    All may have more axes in front, for several settings with equally many parts.
+    """
     held = np.maximum(counts.astype(np.float64), 1.0)
-    told = np.zeros(len(counts))
-    for part, share, most in zip(setting, shares, allowed, strict=True):
-        here = share / held
-        at_home = float(here.sum() if weights is None else weights @ here)  # values, not records
-        left = max(0.0, 1 - at_home / part.buckets)
-        told += left * part.buckets * spread_between(share, part.buckets, most) / part.size
+    here = shares / held
+    at_home = here.sum(axis=-1) if weights is None else here @ weights  # values, not records
+    left = np.maximum(0.0, 1 - at_home / buckets)
+    spread = spread_between(shares, buckets[..., None], allowed)
+    told = ((left * buckets)[..., None] * spread / sizes[..., None]).sum(axis=-2)
     return np.asarray(told / held)
 
 

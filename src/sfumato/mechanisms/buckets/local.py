@@ -42,6 +42,7 @@ from sfumato.mechanisms.buckets.ways import (
     Choice,
     Found,
     OptimalBuckets,
+    TwoSizeBuckets,
 )
 from sfumato.mechanisms.protocol import Batch, Published
 from sfumato.operators.base import FloatArray
@@ -57,6 +58,7 @@ _COARSER = 4  # times: blocks of trees that are compared, the best of which is g
 _COMPARED = 32  # blocks at least, for trees to be compared by
 _FEW_BLOCKS = 64  # so few are filled by finer ladders: it takes no longer than cutting them
 _TRIED = 4  # settings of a block, until one can be filled
+_MOST_SEARCHED = 100  # values: with more, the search for the least loss takes a second a block
 
 
 @dataclass(frozen=True, eq=False)
@@ -320,6 +322,8 @@ class LocalBuckets(BucketMechanism):
                 return dataclasses.replace(node, sides=(first, second)), before + after
             except InfeasibleGuarantee:
                 node = Node(node.cells, node.counts)
+                if not path:  # buckets of the whole table are planned elsewhere
+                    return node, []
         branch, own = branches.of(node.counts), draws.child(f"block {path}")
         choice = self._choice(branch, guarantee)
         return node, [
@@ -332,7 +336,10 @@ class LocalBuckets(BucketMechanism):
             shares = spread_evenly(setting, branch.histogram.counts, branch.limits)
             if shares is not None:
                 return Choice(setting, shares)
-        return self._choices(branch.histogram, branch.limits, guarantee)[0]
+        way: BucketMechanism = self
+        if len(branch.codes) > _MOST_SEARCHED:
+            way = TwoSizeBuckets(self.max_size, self.fakes)
+        return way._choices(branch.histogram, branch.limits, guarantee)[0]
 
     def _setting(self, counts: IntArray, limits: Limits, max_size: int) -> Found | None:
         return OptimalBuckets()._setting(counts, limits, max_size)

@@ -25,7 +25,6 @@ from sfumato.mechanisms.buckets.association import BucketContents, Records, barr
 from sfumato.mechanisms.buckets.fakes import Fakes, certainty, odds_weights
 from sfumato.mechanisms.buckets.filling import Filling, in_pieces, kinds_of_rows, places
 from sfumato.mechanisms.buckets.settings import Limits, Part, Setting, loss, mean_squared_error
-from sfumato.mechanisms.mixing import met
 from sfumato.mechanisms.protocol import Batch, Published, RecordPlan
 from sfumato.mechanisms.steps import Pieces
 from sfumato.operators.base import FloatArray
@@ -298,8 +297,8 @@ class BucketedPlan(RecordPlan):
         """C[x, y] = Σ_g c_x(g)·c_y(g)/|g|."""
         values = len(self.histogram.values)
         together = np.zeros((values, values))
-        for _, kinds in self.contents():
-            together += met(kinds, values) / kinds.counts[kinds.kinds == 0].sum()
+        for kinds in in_pieces(kinds for _, kinds in self.contents()):
+            together += kinds.together(values)
         return together
 
     def predicted_error(self) -> float:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfumato.draws import IntArray
-from sfumato.mechanisms.buckets.accuracy import error_of, told_by_parts, variances_of
+from sfumato.mechanisms.buckets.accuracy import errors_of, told_by_rungs, variances_of
 from sfumato.mechanisms.buckets.settings import Limits, Part, Setting, setting_of
 from sfumato.operators.base import FloatArray
 from sfumato.operators.buckets import NEARLY_SINGULAR
@@ -96,22 +96,26 @@ def foreseen_settings(
         return {}
     sample = _Sample.of(counts, limits)
     sizes = _sizes(sample.limits, needed, top, most)
-    rooms = dict(zip(sizes.tolist(), sample.limits.table(sizes), strict=True))
+    rooms = sample.limits.table(sizes)
     found: dict[Setting, Foreseen] = {}
-    for ladder, stretch in _ladders(sizes, needed, most * _FEWER_SIZES // _SIZES):
-        tried = _climb(sample, ladder, stretch, rooms)
-        if tried is None:
-            continue
-        rungs, shares = tried
-        setting = _whole(rungs, rows)
-        if setting is None or setting[-1].size > top or setting in found:
-            continue
-        allowed = np.stack([rooms[part.size] for part in rungs])
-        told = told_by_parts(rungs, shares, sample.counts, allowed, sample.weights)
-        variances = variances_of(sample.counts, told, sample.weights)
-        error = error_of(variances, sample.counts, sample.weights, deviation)
-        every = np.where(counts > 0, told[sample.place], 0.0)
-        found[setting] = Foreseen(error, every, bool((told < NEARLY_SINGULAR).any()))
+    ladders = _ladders(sizes, needed, most * _FEWER_SIZES // _SIZES)
+    for _, alike in itertools.groupby(ladders, key=lambda each: len(each[0])):
+        steps, stretches = zip(*alike, strict=True)
+        climbed = _climb(sample, sizes, rooms, np.array(steps), np.array(stretches))
+        told = climbed.told(sample)
+        errors = errors_of(
+            variances_of(sample.counts, told, sample.weights),
+            sample.counts,
+            sample.weights,
+            deviation,
+        )
+        confused = np.asarray((told < NEARLY_SINGULAR).any(axis=1))
+        every = np.where(counts > 0, told[:, sample.place], 0.0)
+        for number, rungs in enumerate(climbed.rungs()):
+            setting = _whole(rungs, rows)
+            if setting is None or setting[-1].size > top or setting in found:
+                continue
+            found[setting] = Foreseen(float(errors[number]), every[number], bool(confused[number]))
     return found
 
 
@@ -142,43 +146,72 @@ def _ladders(
             yield (low, middle, needed), rooms
 
 
+@dataclass(frozen=True, eq=False)
+class _Climbed:
+    """Ladders of equally many rungs that can be climbed, nearly: sizes and buckets by (ladder,
+    rung), who goes where and what may stand in a bucket by (ladder, rung, value)."""
+
+    sizes: IntArray
+    buckets: IntArray
+    shares: FloatArray
+    rooms: IntArray
+
+    def rungs(self) -> Iterator[Setting]:
+        for sizes, buckets in zip(self.sizes.tolist(), self.buckets.tolist(), strict=True):
+            yield tuple(map(Part, sizes, buckets))
+
+    def told(self, sample: _Sample) -> FloatArray:
+        """How far each value is told apart, by (ladder, value)."""
+        return told_by_rungs(
+            self.sizes, self.buckets, self.shares, sample.counts, self.rooms, sample.weights
+        )
+
+
 def _climb(
-    sample: _Sample, ladder: tuple[int, ...], stretch: tuple[float, ...], rooms: dict[int, IntArray]
-) -> tuple[Setting, FloatArray] | None:
-    """Rungs and who goes where, nearly, from the largest size down; None where it cannot be."""
-    left, weights = sample.counts.copy(), sample.weights
-    rungs, shares = [], []
-    for place in range(len(ladder) - 1, 0, -1):
-        size, room = ladder[place], rooms[ladder[place]]
-        bound = (rooms[ladder[place - 1]] == 0) & (left > 0)  # smaller rungs cannot hold them
-        if not bound.any():
-            return None
-        buckets = int(np.ceil(np.max(left[bound] / room[bound]) * stretch[place - 1]))
-        most = np.minimum(room * buckets, left)
-        rest = size * buckets - float(weights @ (left * bound))
-        if rest < 0 or float(weights @ most) < size * buckets:
-            return None
-        held = np.where(bound, left, _filled(np.where(bound, 0.0, most), left, weights, rest))
-        rungs.append(Part(size, buckets))
-        shares.append(held)
-        left = left - held
-    size, room = ladder[0], rooms[ladder[0]]
-    buckets = int(float(weights @ left) // size)
-    if buckets < 1 or bool((left > room * buckets * (1 + 1e-9)).any()):
-        return None
-    return (Part(size, buckets), *rungs[::-1]), np.stack([left, *shares[::-1]])
+    sample: _Sample, sizes: IntArray, rooms: IntArray, ladders: IntArray, stretch: FloatArray
+) -> _Climbed:
+    """From the largest size of every ladder down; those that cannot be climbed are left out.
+
+    `rooms` has what a bucket of each of the `sizes` may hold of each value; ladders go from small
+    to large, with `stretch` for each size but the first.
+    """
+    weights, place = sample.weights, np.searchsorted(sizes, ladders)
+    number, rungs = np.arange(len(ladders)), ladders.shape[1]
+    buckets = np.zeros(ladders.shape, np.int64)
+    shares = np.zeros((*ladders.shape, len(sample.counts)))
+    left = np.broadcast_to(sample.counts, shares[:, 0].shape)
+    for rung in range(rungs - 1, 0, -1):
+        size, room = ladders[number, rung], rooms[place[number, rung]]
+        # smaller rungs cannot hold them
+        bound = (rooms[place[number, rung - 1]] == 0) & (left > 0)
+        fewest = np.divide(left, room, out=np.zeros(left.shape), where=bound).max(axis=1)
+        many = np.ceil(fewest * stretch[number, rung - 1]).astype(np.int64)
+        most = np.minimum(room * many[:, None], left)
+        rest = size * many - (left * bound) @ weights
+        kept = bound.any(axis=1) & (rest >= 0) & (most @ weights >= size * many)
+        number, left, bound, most = number[kept], left[kept], bound[kept], most[kept]
+        filled = _filled(np.where(bound, 0.0, most), left, weights, rest[kept])
+        buckets[number, rung] = many[kept]
+        shares[number, rung] = np.where(bound, left, filled)
+        left = left - shares[number, rung]
+    size, room = ladders[number, 0], rooms[place[number, 0]]
+    many = (left @ weights // size).astype(np.int64)
+    kept = (many >= 1) & (left <= room * many[:, None] * (1 + 1e-9)).all(axis=1)
+    number = number[kept]
+    buckets[number, 0], shares[number, 0] = many[kept], left[kept]
+    return _Climbed(ladders[number], buckets[number], shares[number], rooms[place[number]])
 
 
-def _filled(most: FloatArray, left: FloatArray, weights: FloatArray, rest: float) -> FloatArray:
-    """min(s·left, most) for the s that makes the sum `rest`."""
-    low, high = 0.0, 1.0
+def _filled(
+    most: FloatArray, left: FloatArray, weights: FloatArray, rest: FloatArray
+) -> FloatArray:
+    """By row min(s·left, most) for the s that makes the sum `rest`."""
+    low, high = np.zeros(len(rest)), np.ones(len(rest))
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        if float(weights @ np.minimum(middle * left, most)) < rest:
-            low = middle
-        else:
-            high = middle
-    return np.asarray(np.minimum(high * left, most))
+        short = np.minimum(middle[:, None] * left, most) @ weights < rest
+        low, high = np.where(short, middle, low), np.where(short, high, middle)
+    return np.asarray(np.minimum(high[:, None] * left, most))
 
 
 def _whole(rungs: Setting, rows: int) -> Setting | None:
