@@ -162,6 +162,9 @@ def test_from_a_file_to_an_audited_release(tab: Any, address: str) -> None:
     tab.get_by_role("button", name="Show three promises").click()
     tab.get_by_role("button", name="Use the balanced promise").wait_for(timeout=PATIENCE)
     expect(tab.locator(".goal-card")).to_have_count(3)
+    tab.reload()  # it has not to be looked for again
+    tab.get_by_role("button", name="Use the balanced promise").wait_for()
+    expect(tab.locator(".goal-card")).to_have_count(3)
     card = tab.get_by_role("article", name="balanced")
     for said in ("Worst value", "People with no promise", "is wrong by about", "Holds against"):
         expect(card).to_contain_text(said)

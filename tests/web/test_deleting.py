@@ -7,7 +7,7 @@ import stat
 from pathlib import Path
 from typing import Any
 
-CSV = "age,disease\n" + "".join(f"{k % 50},raw-value-{k % 7}\n" for k in range(400))
+CSV = "age,disease\n" + "".join(f"{k % 4},raw-value-{k % 7}\n" for k in range(400))
 ROLES = {"age": "quasi", "disease": "sensitive"}
 
 
@@ -65,3 +65,18 @@ def test_idle_sockets_lock_nobody_out(site: Any) -> None:
     finally:
         for each in idle:
             each.close()
+
+
+def test_cards_keep_no_raw_copy_and_go_with_it(site: Any) -> None:
+    """What three cards say are counts: they are forgotten with the table, and hold nothing back."""
+    table = uploaded(site)
+    profile = site.post(f"/api/tables/{table['table']}/roles", roles=ROLES).json()["profile"]
+    raw = holding(site.state, b"raw-value-3")
+    first = site.wait(site.start(kind="cards", profile=profile, error=0.3))
+    assert first["state"] == "done", first["error"]
+    site.client.delete(f"/api/jobs/{first['id']}")
+    assert holding(site.state, b"raw-value-3") == raw, "somebody still chooses a promise for it"
+    second = site.wait(site.start(kind="cards", profile=profile, error=0.3))
+    assert site.client.delete(f"/api/tables/{table['table']}").status_code == 200
+    assert not (site.state / "jobs" / second["id"]).exists()
+    assert holding(site.state, b"raw-value-3") == []

@@ -46,19 +46,23 @@ def test_people_and_rows_are_counted_apart(site: Any, stays: dict[str, Any]) -> 
 
 
 def test_three_cards(site: Any) -> None:
+    """A job, so that a reload finds it; the next one on the same counts takes its place."""
     profile = site.profile("people.parquet")
-    found = site.post("/api/cards", profile=profile, error=0.3)
-    assert found.status_code == 200, found.text
-    cards = found.json()["cards"]
+    job = site.wait(site.start(kind="cards", profile=profile, error=0.3))
+    assert job["state"] == "done", job
+    assert (job["wished"], job["profile"]) == (0.3, profile)
+    cards = job["summary"]["cards"]
     assert [card["way"] for card in cards] == ["safer", "balanced", "sharper"]
     kept = [card for card in cards if card["guarantee"]]
     assert kept
     for card in kept:
         assert card["error"] <= card["wished"]
         assert card["without_promise"] == 0
-    unknown = site.post("/api/cards", profile=profile, delicate=["plague"])
-    assert unknown.status_code == 400
-    assert "plague" in unknown.json()["error"]
+    unknown = site.wait(site.start(kind="cards", profile=profile, delicate=["plague"]))
+    assert unknown["state"] == "failed"
+    assert "plague" in unknown["error"]
+    kinds = [each["id"] for each in site.client.get("/api/jobs").json() if each["kind"] == "cards"]
+    assert kinds == [unknown["id"]]
 
 
 @pytest.mark.parametrize("wrong", [10**400, -1, 0, 1, True, "much", None])
@@ -68,4 +72,5 @@ def test_numbers_that_are_no_share(site: Any, release: dict[str, Any], wrong: ob
                       confidence=wrong)  # fmt: skip
     assert asked.status_code == 400
     profile = release["profile"]
-    assert site.post("/api/cards", profile=profile, error=wrong).status_code == 400
+    refused = site.post("/api/jobs", kind="cards", profile=profile, error=wrong)
+    assert refused.status_code == 400

@@ -150,26 +150,7 @@ async def predict(request: Request) -> Response:
     return answer(await unless_gone(request, services.ask("predict", task, keep)))
 
 
-async def show_cards(request: Request) -> Response:
-    """Three promises for an error of counts, delicate values and who might look."""
-    services = services_of(request)
-    given = await read_object(request)
-    services.kept("profiles", given.get("profile"))
-    error, delicate = given.get("error", 0.1), given.get("delicate", [])
-    if not _is_share(error):
-        raise Refusal(400, "The error of a count is a number between 0 and 1: 0.1 is 10 %.")
-    if not isinstance(delicate, list) or not all(isinstance(each, str) for each in delicate):
-        raise Refusal(400, "Delicate values are a list of texts.")
-    task = {
-        "file": str(services.state.file("profiles", str(given["profile"]))),
-        "error": float(error),
-        "delicate": delicate,
-        "anybody": given.get("anybody") is True,
-    }
-    return answer(await unless_gone(request, services.ask("cards", task, "cards")))
-
-
-def _is_share(given: object) -> bool:
+def is_share(given: object) -> bool:
     """Compared before it becomes a float: a whole number can be too large for one."""
     number = isinstance(given, (int, float)) and not isinstance(given, bool)
     return number and 0 < given < 1  # type: ignore[operator]
@@ -201,7 +182,7 @@ async def query(request: Request) -> Response:
         release = services.jobs.folder(job) / "release"
     if not isinstance(sql, str) or len(sql) > 100_000:
         raise Refusal(400, "Ask with SQL, for example SELECT COUNT(*) FROM release.")
-    if not _is_share(confidence):
+    if not is_share(confidence):
         raise Refusal(400, "The confidence is a number between 0 and 1.")
     task = {"release": str(release), "sql": sql, "confidence": float(confidence)}
     task |= _ways_of_asking(given)

@@ -89,7 +89,6 @@ def build(
             Route("/api/profiles/{id}", api.show_profile, methods=["GET"]),
             Route("/api/profiles/{id}/commands", api.show_commands, methods=["GET"]),
             Route("/api/predict", api.predict, methods=["POST"]),
-            Route("/api/cards", api.show_cards, methods=["POST"]),
             Route("/api/release", api.show_release, methods=["GET"]),
             Route("/api/query", api.query, methods=["POST"]),
             Route("/api/jobs", jobs_api.list_jobs, methods=["GET"]),

@@ -26,6 +26,7 @@ from sfumato.web.workers import TaskFailed, Worker, Workers
 State = Literal["waiting", "running", "done", "failed", "cancelled"]
 FINISHED = ("done", "failed", "cancelled")
 RECORD = "job.json"
+CARDS = "cards"  # the kind of job whose result is counts of its table, and goes with them
 STOPPED = "The server stopped while this job ran, and the job with it. Start it again."
 KEPT = 7 * 24 * 3600.0  # seconds that raw uploads and counts wait to be used
 _BEAT = 15.0  # seconds after which a silent watcher is told that the server lives
@@ -122,6 +123,8 @@ class Jobs:
         for job in self.all():
             if job.given.get("table", {}).get("path") == str(path):
                 await self.cancel(job.id)
+                if job.kind == CARDS:
+                    self._drop(job)
         uploads = self._state.path / "uploads"
         if path.is_relative_to(uploads):
             remove(uploads / path.relative_to(uploads).parts[0])
@@ -214,13 +217,28 @@ class Jobs:
     async def remove(self, identifier: object) -> None:
         """Forget a job and remove its files."""
         job = await self.cancel(identifier)
+        self._drop(job)
+        raw = job.given.get("table", {}).get("path")
+        others = {
+            each.given.get("table", {}).get("path")
+            for each in self._jobs.values()
+            if each.kind != CARDS
+        }
+        uploaded = raw is not None and Path(raw).is_relative_to(self._state.path / "uploads")
+        # the last job that made something of a raw copy takes it along
+        if uploaded and raw not in others and job.kind != CARDS:
+            await self.forget_table(Path(raw))
+
+    async def replaced(self, job: Job) -> None:
+        """Forget the other jobs of this kind on the same counts."""
+        for each in self.all():
+            same = each.kind == job.kind and each.asked["profile"] == job.asked["profile"]
+            if same and each.id != job.id:
+                await self.remove(each.id)
+
+    def _drop(self, job: Job) -> None:
         self._jobs.pop(job.id, None)
         remove(self.folder(job))
-        raw = job.given.get("table", {}).get("path")
-        others = {each.given.get("table", {}).get("path") for each in self._jobs.values()}
-        uploaded = raw is not None and Path(raw).is_relative_to(self._state.path / "uploads")
-        if uploaded and raw not in others:  # the last job of a raw copy takes it along
-            await self.forget_table(Path(raw))
         self._wake(job.id)
 
     async def watch(self, identifier: object) -> AsyncIterator[Job | None]:

@@ -14,9 +14,9 @@ from starlette.responses import FileResponse, Response, StreamingResponse
 
 from sfumato.errors import DataError
 from sfumato.web.answers import Refusal, answer
-from sfumato.web.api import Services, promise_of, services_of, shown_name
+from sfumato.web.api import Services, is_share, promise_of, services_of, shown_name
 from sfumato.web.bodies import read_object
-from sfumato.web.jobs import Job
+from sfumato.web.jobs import CARDS, Job
 from sfumato.web.state import read_json
 
 MOST_CANDIDATES = 8
@@ -40,11 +40,14 @@ async def start_job(request: Request) -> Response:
     given = await read_object(request)
     if sum(job.state in ("waiting", "running") for job in services.jobs.all()) >= MOST_WAITING:
         raise Refusal(409, "Too many jobs wait already. Cancel some, or wait.")
-    starters = {"publish": _publish, "compare": _compare, "evidence": _evidence}
+    starters = {"publish": _publish, "compare": _compare, "evidence": _evidence, CARDS: _cards}
     kind = given.get("kind")
     if not isinstance(kind, str) or kind not in starters:
         raise Refusal(400, f"A job is one of: {', '.join(starters)}.")
-    return answer(starters[kind](services, given).to_json())
+    job = starters[kind](services, given)
+    if kind == CARDS:  # they take the place of those that were found before
+        await services.jobs.replaced(job)
+    return answer(job.to_json())
 
 
 def _publish(services: Services, given: dict[str, Any]) -> Job:
@@ -114,6 +117,23 @@ def _evidence(services: Services, given: dict[str, Any]) -> Job:
                 "release_name": published.name,
             },
         },
+    )
+
+
+def _cards(services: Services, given: dict[str, Any]) -> Job:
+    """Three promises for an error of counts, delicate values and who might look."""
+    kept = services.kept("profiles", given.get("profile"))
+    error, delicate = given.get("error", 0.1), given.get("delicate", [])
+    if not is_share(error):
+        raise Refusal(400, "The error of a count is a number between 0 and 1: 0.1 is 10 %.")
+    if not isinstance(delicate, list) or not all(isinstance(each, str) for each in delicate):
+        raise Refusal(400, "Delicate values are a list of texts.")
+    readers = {"delicate": delicate, "anybody": given.get("anybody") is True}
+    return services.jobs.new(
+        CARDS,
+        f"Three promises for {kept['declared']['label']}",
+        {"profile": given["profile"], "wished": float(error), **readers},
+        {"table": kept["declared"], "error": float(error), **readers},
     )
 
 

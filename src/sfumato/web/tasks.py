@@ -154,15 +154,16 @@ def predict(
 
 
 def cards(
-    *, file: str, error: float, delicate: list[str], anybody: bool, progress: Progress
+    *,
+    table: dict[str, Any],
+    error: float,
+    delicate: list[str],
+    anybody: bool,
+    progress: Progress,
 ) -> Any:
     """Three promises for what the steward needs."""
     from sfumato.outlook.advise.cards import cards as find_cards
 
-    kept = read_json(Path(file))
-    if kept is None:
-        raise DataError("These counts are no longer there. Choose the table again.")
-    table = kept["declared"]
     with named(table["path"], table["label"]):
         found = find_cards(
             declared(table), error=error, delicate=delicate, anybody=anybody, progress=progress

@@ -1,8 +1,9 @@
 // What the steward needs, in words; three promises that answer it.
 
-import { post } from "./api.js";
-import { announce, freshId, h, notice, problem, put } from "./dom.js";
+import { get, post } from "./api.js";
+import { freshId, h, notice, problem, put } from "./dom.js";
 import { count, percent, valueText } from "./format.js";
+import { jobProgress } from "./progress.js";
 
 const ERRORS = ["0.05", "0.1", "0.2", "0.3"];
 const WAYS = {
@@ -24,7 +25,8 @@ export function goalBox(profile, use) {
     values.map((value) => h("option", { value }, valueText(value))),
   );
   const button = h("button", { type: "submit", class: "main" }, "Show three promises");
-  let asking = null;
+  let following = null;
+  let left = false;
 
   function choice(name, question, list, usual) {
     return h(
@@ -43,41 +45,55 @@ export function goalBox(profile, use) {
   }
 
   function stop() {
-    asking?.abort();
-    asking = null;
-    put(found);
+    left = true;
+    following?.stop();
+  }
+
+  /** Show a search on its way, and what it found. */
+  function follow(job) {
+    if (left) return;
+    following?.stop();
+    button.disabled = true;
+    following = jobProgress(job, "Looking for promises", show);
+    put(found, following.element);
+  }
+
+  function show(job) {
     button.disabled = false;
-    button.focus();
+    if (job.state === "done") put(found, job.summary.cards.map(card));
+    else if (job.state === "failed") put(found, notice("bad", job.error));
+    else put(found);
+    if (job.state === "cancelled") button.focus();
+  }
+
+  /** A reload, or another tab, goes on with the last search. */
+  async function resume() {
+    const jobs = await get("/api/jobs");
+    const last = jobs.find((job) => job.kind === "cards" && job.profile === profile.profile);
+    if (!last || last.state === "cancelled" || following) return;
+    for (const radio of error.querySelectorAll("input"))
+      radio.checked = Number(radio.value) === last.wished;
+    for (const option of delicate.options) option.selected = last.delicate.includes(option.value);
+    anybody.checked = last.anybody;
+    follow(last);
   }
 
   async function ask(event) {
     event.preventDefault();
-    asking?.abort();
-    asking = new AbortController();
-    const mine = asking;
     button.disabled = true;
-    put(
-      found,
-      h("p", { class: "quiet" }, "Looking for promises. Large tables take a while."),
-      h("progress", { "aria-label": "Looking for promises" }),
-      h("p", { class: "actions" }, h("button", { type: "button", onclick: stop }, "Cancel")),
-    );
     const body = {
+      kind: "cards",
       profile: profile.profile,
       error: Number(error.querySelector("input:checked").value),
       delicate: [...delicate.selectedOptions].map((option) => option.value),
       anybody: anybody.checked,
     };
     try {
-      const { cards } = await post("/api/cards", body, { signal: mine.signal });
-      if (mine !== asking) return;
-      put(found, cards.map(card));
-      announce("Three promises found");
+      follow(await post("/api/jobs", body));
     } catch (wrong) {
-      if (wrong.name === "AbortError") return;
       put(found, problem(wrong));
+      button.disabled = false;
     }
-    button.disabled = false;
   }
 
   function card(one) {
@@ -168,5 +184,6 @@ export function goalBox(profile, use) {
     ),
     found,
   );
-  return { element, stop: () => asking?.abort() };
+  resume().catch((wrong) => put(found, problem(wrong)));
+  return { element, stop };
 }

@@ -15,6 +15,10 @@ export async function showJob(page) {
     location.replace(`#/job/${segment(job.job)}`); // it is read beside the release that it is about
     return null;
   }
+  if (job.kind === "cards") {
+    location.replace(promiseAddress(job)); // and these where a promise is chosen
+    return null;
+  }
   await page.usualLimits();
   const back = job.profile ? promiseAddress(job) : null;
   let stop = () => {};

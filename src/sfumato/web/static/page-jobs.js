@@ -4,7 +4,12 @@ import { finished, get, post, remove, segment } from "./api.js";
 import { h, problem, put, sureButton } from "./dom.js";
 import { moment, percent, timeText } from "./format.js";
 
-const KINDS = { publish: "Release", compare: "Comparison", evidence: "Audit and attacks" };
+const KINDS = {
+  publish: "Release",
+  compare: "Comparison",
+  evidence: "Audit and attacks",
+  cards: "Three promises",
+};
 const STATES = {
   waiting: "waiting",
   running: "running",
