@@ -30,6 +30,8 @@ CASES = (
     ("beta-likeness(2)", "optimal", ("occupation", "education"), False),
     ("beta-likeness(2)", "optimal", ("occupation", "education"), True),
     ("beta-likeness(2)", "optimal", ("occupation", "education", "income"), False),
+    ("beta-likeness(2)", "optimal(buckets=apart)", ("occupation", "education"), False),
+    ("beta-likeness(2)", "optimal(buckets=apart)", ("occupation", "education", "income"), False),
 )
 QUESTIONS = 40
 

@@ -31,7 +31,8 @@ from sfumato.errors import SfumatoError, UsageError
 from sfumato.guarantees import parse_guarantee
 from sfumato.mechanisms import parse_mechanism
 from sfumato.operators.base import FloatArray
-from sfumato.release import Release
+from sfumato.release import ApartRelease, Release
+from sfumato.release.apart import column_release
 from sfumato.scratch import scratch_space
 from sfumato.table import Table, is_number
 
@@ -98,18 +99,23 @@ def attack(
     else:
         opened = release if isinstance(release, Release) else Release(release)
         source = merged_table(raw_table(table, opened), opened)
+        if isinstance(opened, ApartRelease):
+            if others or trace is not None:
+                raise UsageError(
+                    f"The sensitive columns of {opened.where} have buckets of their own. Attack "
+                    "it without --with and --trace: column by column."
+                )
+            asked = _asked_columns(column, source)
+            options = {"attacks": attacks, "targets": targets, "fresh": fresh, "seed": seed}
+            return _attack_apart(source, opened, asked, progress, options)
     chosen = _chosen(attacks, Release if opened is None else type(opened))
     further = [_listing(each) for each in others]
     if further and not all(isinstance(each, Intersection) for each in chosen):
         raise UsageError("Several releases are attacked with --attack intersection alone.")
     if trace is not None and not any(isinstance(each, Rerun) for each in chosen):
         raise UsageError("Who matches whom is for --attack rerun alone: leave --trace out.")
-    if column is not None and column not in source.sensitive:
-        raise UsageError(
-            f"{column!r} is not a sensitive column. Those are: {', '.join(source.sensitive)}."
-        )
     outcomes = []
-    names = (column,) if column is not None else source.sensitive
+    names = _asked_columns(column, source)
     steps = len(names) * (len(chosen) + 1)
     for number, name in enumerate(names):
         done = number * (len(chosen) + 1)
@@ -140,6 +146,31 @@ def attack(
             found.append(_run(each, people, knowledge, aim, baseline, draws))
         outcomes += sorted(found, key=lambda outcome: -outcome.success.value)
     return outcomes
+
+
+def _asked_columns(column: str | None, source: Table) -> tuple[str, ...]:
+    if column is not None and column not in source.sensitive:
+        raise UsageError(
+            f"{column!r} is not a sensitive column. Those are: {', '.join(source.sensitive)}."
+        )
+    return tuple(source.sensitive) if column is None else (column,)
+
+
+def _attack_apart(
+    source: Table,
+    release: ApartRelease,
+    columns: tuple[str, ...],
+    progress: Progress,
+    options: dict[str, Any],
+) -> list[Outcome]:
+    """Every column by itself, as whoever sees no other one sees it."""
+    found = []
+    for name in columns:
+        with scratch_space() as folder:
+            own = column_release(release, name, folder)
+            table = replace(source, sensitive=(name,))
+            found += attack(table, own, progress=progress, **options)
+    return found
 
 
 def _listing(release: Release | str | Path) -> Release:

@@ -143,6 +143,9 @@ LINKED_PEOPLE = Check(
     _DIFFERENCES,
     judges=True,
 )
+DEALT_APART = Check(
+    "dealt-apart", "columns whose buckets were dealt by one another: {about}", _CHANCE
+)
 DEALING = Check("dealing", "people dealt to buckets by anything but their value", _CHANCE)
 POSTERIOR = Check("posterior", "largest posterior of {about}", judges=True)
 

@@ -60,7 +60,7 @@ def _looks(case: AuditCase) -> Iterator[Look]:
         # the people of a value are dealt within their block
         block = np.searchsorted(release.first_buckets, bucket, side="right") - 1
         code = block * values + code
-    along = _along(code, bucket)
+    along = along_buckets(code, bucket)
     alone = rows.owner[rows.alone]
     parts = [f"part {part + 1} of {PARTS}" for part in range(PARTS)]
     marks = [("the order of the table", rows.parts(), parts)]
@@ -129,7 +129,7 @@ def _kinds(case: AuditCase) -> tuple[IntArray, list[str]]:
     return code, texts
 
 
-def _along(code: IntArray, bucket: IntArray) -> np.ndarray:
+def along_buckets(code: IntArray, bucket: IntArray) -> np.ndarray:
     """How far along the buckets each person stands among those with the same value."""
     order = np.argsort(bucket, kind="stable")  # within a bucket as the rows stand
     along = np.empty(len(code))

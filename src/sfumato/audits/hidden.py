@@ -20,7 +20,7 @@ from sfumato.audits.findings import Finding
 from sfumato.draws import Draws
 from sfumato.engines.choosing import TableCounts, choose_plan, with_counts
 from sfumato.engines.publication import columns_together
-from sfumato.engines.together import told_by_columns
+from sfumato.engines.together import told_by_release
 from sfumato.errors import SfumatoError
 from sfumato.mechanisms.buckets.settings import Part, mean_squared_error
 from sfumato.release import BucketedRelease, Release
@@ -131,8 +131,7 @@ def check_words(case: AuditCase) -> Iterator[Finding]:
             yield Finding.plain(catalogue.WORDS, False, witness=str(error))
             return
         made = [plan.statement(case.guarantee, h) for h in profile.histograms.values()]
-        drawn = case.release.operators
-        together = told_by_columns(case.table, profile.histograms, drawn, case.guarantee)
+        together = told_by_release(case.table, case.release, profile, case.guarantee)
         made += columns_together(case.table, manifest.joint, together)
         if manifest.statement != tuple(made):
             wrong.append("statement")

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from sfumato.audits import catalogue
 from sfumato.audits.case import AuditCase
 from sfumato.audits.findings import Finding
-from sfumato.engines.together import told_by_columns
-from sfumato.guarantees import OddsGuarantee
+from sfumato.engines.together import told_by_release
+from sfumato.guarantees import CeilingGuarantee, OddsGuarantee
 
 
 def check_together(case: AuditCase) -> Iterator[Finding]:
@@ -17,16 +17,13 @@ def check_together(case: AuditCase) -> Iterator[Finding]:
     A joint promise is judged by the product of the operators' amplifications, exactly; this is what
     it comes to for a reader who knows the table's shares and how its columns hang together.
     """
-    if not isinstance(case.guarantee, OddsGuarantee):
+    if not isinstance(case.guarantee, OddsGuarantee | CeilingGuarantee):
         return
-    release = case.release
-    for told in told_by_columns(
-        case.table, case.profile.histograms, release.operators, case.guarantee
-    ):
+    for told in told_by_release(case.table, case.release, case.profile, case.guarantee):
         often = f"; {told.beyond:.1%} of what is shown goes beyond such a limit"
         yield Finding.told(
             catalogue.TOGETHER,
-            float(f"{told.chance:.4g}"),
+            float(f"{told.chance:.4g}") if told.exact is None else told.exact,
             column=told.column,
             about=told.value,
             witness=f"the promise about one column allows {told.ceiling:.4g}"

@@ -130,20 +130,20 @@ def exposure_of(
 
 def _in_buckets(release: Release, connection: Any) -> tuple[int | None, dict[str, int]]:
     """The smallest bucket, and by column how many people are in buckets of one value."""
-    if not isinstance(release, BucketedRelease):
-        return None, {}
-    names = [column.name for column in release.sensitive]
-    quoted = ['"' + name.replace('"', '""') + '"' for name in names]
-    lone = [f"min(hash({name})) = max(hash({name})) AS lone{i}" for i, name in enumerate(quoted)]
-    held = [f"coalesce(sum(n) FILTER (WHERE lone{i}), 0)" for i in range(len(names))]
-    (found,) = connection.sql(
-        f"SELECT min(n), {', '.join(held)} FROM (SELECT sum(count) AS n, {', '.join(lone)} "
-        f"FROM {scan([release.file('sensitive')])} GROUP BY bucket)"
-    ).fetchall()
-    # every bucket lists so many fakes besides its records, so no value is alone
-    smallest = None if found[0] is None else int(found[0]) - release.fakes
-    shown = [0 if release.fakes else int(number) for number in found[1:]]
-    return smallest, dict(zip(names, shown, strict=True))
+    smallest: list[int] = []
+    shown: dict[str, int] = {}
+    for column in release.sensitive:
+        if (file := release.list_of(column.name)) is None:
+            return None, {}
+        name = '"' + column.name.replace('"', '""') + '"'
+        (found,) = connection.sql(
+            "SELECT min(n), coalesce(sum(n) FILTER (WHERE lone), 0) FROM (SELECT sum(count) AS n, "
+            f"min(hash({name})) = max(hash({name})) AS lone FROM {scan([file])} GROUP BY bucket)"
+        ).fetchall()
+        # every bucket lists so many fakes besides its records, so no value is alone
+        smallest += [] if found[0] is None else [int(found[0]) - release.fakes]
+        shown[column.name] = 0 if release.fakes else int(found[1])
+    return min(smallest, default=None), shown
 
 
 def _alone(release: Release, connection: Any) -> tuple[int | None, int]:
@@ -192,9 +192,8 @@ def _counts(release: Release, column: Column, connection: Any) -> IntArray | Non
     if not release.discloses_histogram:
         return None
     name = '"' + column.name.replace('"', '""') + '"'
-    bucketed = isinstance(release, BucketedRelease)
-    source = [release.file("sensitive")] if bucketed else release.records
-    number = "sum(count)" if bucketed else "count(*)"
+    file = release.list_of(column.name)
+    source, number = (release.records, "count(*)") if file is None else ([file], "sum(count)")
     found = connection.sql(
         f"SELECT {name}, {number} AS n FROM {scan(source)} GROUP BY {name}"
     ).to_arrow_table()

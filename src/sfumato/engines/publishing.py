@@ -31,13 +31,14 @@ from sfumato.engines.publication import Publication, key_caveats, make_manifest,
 from sfumato.engines.receipts import Receipt, describe_table, receipt_file
 from sfumato.engines.republishing import as_before
 from sfumato.engines.spark.engine import SparkEngine
-from sfumato.engines.together import ColumnTold, for_columns, told_by_columns
+from sfumato.engines.together import ColumnTold, for_columns, told_by_buckets, told_by_columns
 from sfumato.errors import UsageError
 from sfumato.guarantees import Guarantee, parse_guarantee
 from sfumato.mechanisms import Mechanism, Plan, given_mechanism, parse_mechanism
+from sfumato.mechanisms.buckets import ApartPlan
 from sfumato.mechanisms.perturbed import PerturbedPlan
 from sfumato.profile import Profile
-from sfumato.release import BundleWriter, FileEntry, Manifest, Release
+from sfumato.release import BundleWriter, FileEntry, Manifest, Release, record_files
 from sfumato.release.manifest import NAME
 from sfumato.release.signing import release_signer
 from sfumato.table import Table, as_table
@@ -238,6 +239,11 @@ def run(
         if isinstance(plan, PerturbedPlan) and engine.chooses_rows:
             together = told_by_columns(table, profile.histograms, plan.operators, guarantee)
         written = running.write(bundle.folder, plan, profile, draws, order_draws)
+        if isinstance(plan, ApartPlan):
+            files = record_files(bundle.folder)
+            together = told_by_buckets(
+                files, plan.listed(), plan.kinds, profile.histograms, guarantee
+            )
         manifest = make_manifest(
             table,
             profile,

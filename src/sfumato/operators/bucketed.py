@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -21,23 +21,42 @@ _AT_ONCE = 1 << 22  # covariances that are held at the same time
 _KEPT = 1 << 23  # covariances that are kept for the next linear form
 
 
+class Beside(ABC):
+    """How lines that show buckets meet values."""
+
+    values: int
+
+    @abstractmethod
+    def beside(self, moments: Moments, sums: FloatArray) -> FloatArray:
+        """Σ over the lines of every class of their sums times what their buckets list."""
+
+
+class OneList(Beside):
+    """Buckets of one column: `shares` by (bucket, value)."""
+
+    def __init__(self, shares: csr_array) -> None:
+        self._shares, self.values = shares, shares.shape[1]
+
+    def beside(self, moments: Moments, sums: FloatArray) -> FloatArray:
+        from scipy.sparse import csr_array
+
+        shape = (moments.classes, self._shares.shape[0])
+        lined = csr_array((sums, (moments.of, moments.shown[0])), shape=shape)
+        return np.asarray((lined @ self._shares).toarray())
+
+
 class ListedEstimated(Estimated):
     """Lines show buckets, and buckets list values: what stands beside the records of a class."""
 
-    def __init__(self, moments: Moments, shares: csr_array) -> None:
-        self.moments, self._shares, self.values = moments, shares, shares.shape[1]
+    def __init__(self, moments: Moments, lists: Beside) -> None:
+        self.moments, self._lists, self.values = moments, lists, lists.values
         self._beside: dict[tuple[Hashable, ...], FloatArray] = {}
         self._means: dict[tuple[Hashable, Hashable], FloatArray] = {}
 
     def beside(self, *weights: Hashable) -> FloatArray:
         """o by (class, value): what stands beside the records in their buckets."""
-        from scipy.sparse import csr_array
-
         if weights not in self._beside:
-            at = self.moments.of, self.moments.shown[0]
-            shape = (self.moments.classes, self._shares.shape[0])
-            lined = csr_array((self.moments.sums[weights], at), shape=shape)
-            self._beside[weights] = np.asarray((lined @ self._shares).toarray())
+            self._beside[weights] = self._lists.beside(self.moments, self.moments.sums[weights])
         return self._beside[weights]
 
     @abstractmethod
@@ -61,8 +80,8 @@ class ListedEstimated(Estimated):
 class BucketEstimated(ListedEstimated):
     """Every class is fitted by itself, once for each weight."""
 
-    def __init__(self, moments: Moments, fit: BucketFit, shares: csr_array) -> None:
-        super().__init__(moments, shares)
+    def __init__(self, moments: Moments, fit: BucketFit, lists: Beside) -> None:
+        super().__init__(moments, lists)
         self.fit = fit
         self._fits: dict[tuple[Hashable, Hashable], Fitted] = {}
 
@@ -182,10 +201,10 @@ class BucketEstimator(Estimator):
     """`shares` has the share of every value in every bucket, buckets by number."""
 
     def __init__(self, fit: BucketFit, shares: csr_array) -> None:
-        self.fit, self.shares = fit, shares
+        self.fit, self._lists = fit, OneList(shares)
 
     def estimate(self, moments: Moments) -> BucketEstimated:
-        return BucketEstimated(moments, self.fit, self.shares)
+        return BucketEstimated(moments, self.fit, self._lists)
 
 
 def summed(forms: Forms, by_class: FloatArray, values: FloatArray) -> FloatArray:

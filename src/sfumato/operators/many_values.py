@@ -181,11 +181,10 @@ class UnbiasedTotals(ShrunkTotals):
         self, estimated: ShrunkEstimated, forms: Forms, statistics: Sequence[Statistic]
     ) -> None:
         super().__init__(estimated, forms, statistics)
-        operator = estimated.fit.operator
         for place, each in enumerate(statistics):
             untold = np.concatenate(
                 [
-                    operator.stretch(self._partition(profile), values) > UNTOLD
+                    estimated.fit.stretch(self._partition(profile), values) > UNTOLD
                     for profile, values in enumerate(each.values)
                 ]
             )

@@ -55,6 +55,8 @@ class OtherColumns(PooledFit):
     """`operator` is that of the kinds; kind t counts for `asked[t]`, and has `others[j][t]` in the
     columns that are not asked about."""
 
+    bars_of_interval = True
+
     def __init__(
         self, operator: BucketOperator, asked: IntArray, others: Sequence[IntArray]
     ) -> None:

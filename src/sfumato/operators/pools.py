@@ -15,7 +15,7 @@ from sfumato.draws import BoolArray, IntArray
 from sfumato.operators.base import FloatArray
 from sfumato.operators.bucket_estimates import NOTHING, Shrunk, tied
 from sfumato.operators.buckets import BucketOperator
-from sfumato.operators.pool_matrices import PoolMatrices, WholeMatrices
+from sfumato.operators.pool_matrices import Partition, PoolMatrices, WholeMatrices
 
 AT_ONCE = 1 << 22  # numbers of one kind of matrix that are held at the same time
 OWN_SIZE = 1.0  # τ² where all counts are known and only what is summed can deviate
@@ -50,6 +50,7 @@ class PooledFit(ABC):
     """How pools are fitted: the operator of a release, and how many records have each value."""
 
     cost: int  # numbers that the fit of one pool holds
+    bars_of_interval: bool = False  # whether an error bar is no less than half a 68 % interval
     per_person: IntArray | None = None  # rows of every person of a bucket, where some have several
 
     def __init__(self, operator: BucketOperator, counts: FloatArray) -> None:
@@ -73,6 +74,10 @@ class PooledFit(ABC):
     def unseen(self) -> FloatArray | None:
         """Where no bucket tells anything (see `BucketOperator.unseen`); None for nowhere."""
         return None
+
+    def stretch(self, parts: Partition, values: FloatArray) -> FloatArray:
+        """By form: how many times noisier than a plain count the undone sum of `values` is."""
+        return self.operator.stretch(parts, values)
 
 
 @dataclass(frozen=True, eq=False)

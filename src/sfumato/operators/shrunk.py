@@ -7,8 +7,9 @@ Cov(n̂(d), n̂(e)) = (Σde − ΣdΣe/N)·C. Estimates are therefore linear in 
 two ways, or over parts of a group, comes out the same. Classes of records that differ only in what
 a mixed expression needs of them are one group, a *pool*.
 
-Error bars are the posterior's. Intervals are not: they hold for every truth (`intervals`), starting
-from the unbiased estimate M⁻ᵀo with its own noise, and are clipped to what is possible.
+Error bars are the posterior's where people were dealt by one column. Intervals are not: they hold
+for every truth (`intervals`), starting from the unbiased estimate M⁻ᵀo with its own noise, and are
+clipped to what is possible.
 """
 
 from __future__ import annotations
@@ -22,7 +23,14 @@ import numpy as np
 from sfumato.draws import BoolArray, IntArray
 from sfumato.limits import current_limits
 from sfumato.operators.base import FloatArray
-from sfumato.operators.bucketed import ListedEstimated, by_profile, inside_forms, summed
+from sfumato.operators.bucketed import (
+    Beside,
+    ListedEstimated,
+    OneList,
+    by_profile,
+    inside_forms,
+    summed,
+)
 from sfumato.operators.estimator import Estimator, Forms, Moments, Statistic, Totals, sum_by
 from sfumato.operators.intervals import assisted_interval, within_possible
 from sfumato.operators.pool_matrices import Partition, PoolMatrices
@@ -37,8 +45,8 @@ Gradient = Sequence[FloatArray | float]
 class ShrunkEstimated(ListedEstimated):
     """Lines show buckets; every pool is fitted once, from its counts."""
 
-    def __init__(self, moments: Moments, fit: PooledFit, shares: csr_array) -> None:
-        super().__init__(moments, shares)
+    def __init__(self, moments: Moments, fit: PooledFit, lists: Beside) -> None:
+        super().__init__(moments, lists)
         self.fit, self.values = fit, len(fit.counts)
         self.pool = np.arange(moments.classes) if moments.pool is None else moments.pool
         self.pools = int(self.pool.max(initial=-1)) + 1
@@ -64,7 +72,7 @@ class ShrunkEstimated(ListedEstimated):
         classes = self._order[self._starts[low] : self._starts[high]]
         place = self.pool[classes] - low
         records = sum_by(place, self.moments.total(number)[classes], high - low)
-        beside = np.zeros((high - low, self._shares.shape[1]))
+        beside = np.zeros((high - low, self._lists.values))
         np.add.at(beside, place, self.beside(number)[classes])
         if self.fit.per_person is None:
             return self.fit.fit(records, beside)
@@ -111,10 +119,10 @@ class ShrunkEstimator(Estimator):
     def __init__(
         self, fit: PooledFit, shares: csr_array, made: type[ShrunkEstimated] = ShrunkEstimated
     ) -> None:
-        self.fit, self.shares, self._made = fit, shares, made
+        self.fit, self._lists, self._made = fit, OneList(shares), made
 
     def estimate(self, moments: Moments) -> ShrunkEstimated:
-        return self._made(moments, self.fit, self.shares)
+        return self._made(moments, self.fit, self._lists)
 
 
 class ShrunkTotals(Totals):
@@ -137,7 +145,13 @@ class ShrunkTotals(Totals):
         return np.stack(linear)
 
     def variance(self, gradient: Gradient) -> FloatArray:
-        return self._variances(gradient)[0]
+        """The posterior's; or, where that is too sure of the prior, as wide as an interval is that
+        the truth lies in as often as within one standard error."""
+        found = self._variances(gradient)[0]
+        if not self._estimated.fit.bars_of_interval:
+            return found
+        low, high = self._for_every_truth(np.zeros(self._forms.rows), 1.0, gradient)
+        return np.fmax(found, ((high - low) / 2 + self._unseen(gradient)) ** 2)
 
     def unbiased(self) -> FloatArray:
         return self._by_row([self._unbiased(s)[1] for s in self._statistics])
@@ -157,6 +171,20 @@ class ShrunkTotals(Totals):
         gradient: Gradient,
     ) -> tuple[FloatArray, FloatArray]:
         """For every truth, and around the value that is shown; counts within what is possible."""
+        low, high = self._for_every_truth(value, quantile, gradient)
+        unseen = self._unseen(gradient)
+        low, high = np.fmin(low - unseen, value), np.fmax(high + unseen, value)
+        first = self._statistics[0]
+        if len(self._statistics) == 1 and first.is_count:
+            return within_possible(
+                (low, high), value, gradient[0], self.values[0], self._most(first)
+            )
+        return low, high
+
+    def _for_every_truth(
+        self, value: FloatArray, quantile: float, gradient: Gradient
+    ) -> tuple[FloatArray, FloatArray]:
+        """The ends of an interval for f, `value` being f(T̂), as far as the buckets tell it."""
         from scipy.special import ndtr
 
         fits = [self._unbiased(each) for each in self._statistics]
@@ -169,21 +197,13 @@ class ShrunkTotals(Totals):
             for at in (self._by_row([f[0] for f in fits]), self._by_row([f[1] for f in fits]))
         )
         _, deviation, noise = self._variances(gradient)
-        low, high = assisted_interval(
+        return assisted_interval(
             unbiased,
             np.sqrt(np.maximum(noise, 0.0)),
             prior,
             np.sqrt(np.maximum(deviation, 0.0)),
             2 * float(ndtr(quantile)) - 1,
         )
-        unseen = self._unseen(gradient)
-        low, high = np.fmin(low - unseen, value), np.fmax(high + unseen, value)
-        first = self._statistics[0]
-        if len(self._statistics) == 1 and first.is_count:
-            return within_possible(
-                (low, high), value, gradient[0], self.values[0], self._most(first)
-            )
-        return low, high
 
     def _most(self, count: Statistic) -> FloatArray:
         """How many records a row can count at the most: those of the class, and of the values."""

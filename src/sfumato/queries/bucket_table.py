@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
     from sfumato.release import BucketedRelease
+    from sfumato.release.apart import ColumnListing
+
+    Listed = BucketedRelease | ColumnListing
 
 _PAIRS = 1 << 22  # entries times size that are worked on at once
 _BUCKETS = 1 << 18  # buckets that are compared at once
@@ -68,7 +71,9 @@ class BucketTable:
         if self.people is not None:
             return PeopleValues(self.operator, self.people, self.shares)
         made = ManyValues if self.operator.has_many_values else FewValues
-        return made(self.operator, self.counts)
+        fit = made(self.operator, self.counts)
+        fit.bars_of_interval = bool(self.codes)  # a prior of combinations believes too much
+        return fit
 
     def estimator(self, name: str, asked: Sequence[str] = ()) -> Estimator:
         """The estimator of that name, for questions about some of the columns, in their order."""
@@ -94,7 +99,7 @@ class BucketTable:
         return BucketEstimator(self.fit(name), self.shares)
 
 
-def read_bucket_table(release: BucketedRelease, columns: Sequence[str] = ()) -> BucketTable:
+def read_bucket_table(release: Listed, columns: Sequence[str] = ()) -> BucketTable:
     """Read and check `sensitive.parquet`: all that queries about some columns need follows from
     it; by default about the first."""
     import pyarrow.parquet as pq
@@ -233,11 +238,11 @@ def _kinds_of_piece(
 
 
 _Tables = dict[tuple[str, ...], BucketTable]
-_tables: weakref.WeakKeyDictionary[BucketedRelease, _Tables] = weakref.WeakKeyDictionary()
+_tables: weakref.WeakKeyDictionary[Listed, _Tables] = weakref.WeakKeyDictionary()
 _lock = threading.Lock()
 
 
-def bucket_table_of(release: BucketedRelease, columns: Sequence[str] = ()) -> BucketTable:
+def bucket_table_of(release: Listed, columns: Sequence[str] = ()) -> BucketTable:
     """The bucket table of an opened release for some columns, by default the first, kept as long
     as the release object lives."""
     asked = tuple(columns) or (release.sensitive[0].name,)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -68,26 +68,42 @@ class BucketedSource(Source):
         return np.searchsorted(self.release.first_buckets, symbols, side="right") - 1
 
     def finish(self, question: Question, answer: pa.Table, aggregates: Sequence[str]) -> pa.Table:
-        """What values that always stand together would have by themselves is left open."""
-        known = {name: pc.is_nan(answer.column(name)) for name in aggregates}
-        if not question.sensitive or not any(pc.any(each).as_py() for each in known.values()):
+        if not question.sensitive:
             return answer
         table = self._listed(question.sensitive)
-        values = [table.names[code] for code in table.operator.confused()]
-        named = " and ".join(repr(column) for column in table.columns)
-        found = (
-            f"The buckets cannot tell some values of {named} apart, because they "
-            f"nearly always stand together: {list_some(values, 50)}. They have no unbiased "
-            "estimate one by one: ask for those that stand together by IN, or use the estimator "
-            "'shrunk'."
-        )
-        if all(pc.all(each).as_py() for each in known.values()):
-            raise SingularOperator(found)
-        warnings.warn(found, WeakPromiseWarning, stacklevel=5)
-        for name, unknown in known.items():
-            for column in (name, f"{name}_stderr", f"{name}_low", f"{name}_high"):
-                place = answer.column_names.index(column)
-                empty = pa.nulls(len(answer), answer.column(column).type)
-                kept = pc.if_else(pc.fill_null(unknown, False), empty, answer.column(column))
-                answer = answer.set_column(place, column, kept)
+
+        def confused() -> list[str]:
+            return [table.names[code] for code in table.operator.confused()]
+
+        return leave_open(answer, aggregates, table.columns, confused)
+
+
+def leave_open(
+    answer: pa.Table,
+    aggregates: Sequence[str],
+    columns: Sequence[str],
+    confused: Callable[[], list[str]],
+) -> pa.Table:
+    """What values that always stand together would have by themselves is left open.
+
+    `confused` names the values that the buckets of the columns cannot tell apart.
+    """
+    known = {name: pc.is_nan(answer.column(name)) for name in aggregates}
+    if not any(pc.any(each).as_py() for each in known.values()):
         return answer
+    found = (
+        f"The buckets cannot tell some values of {' and '.join(map(repr, columns))} apart, because "
+        f"they nearly always stand together: {list_some(confused(), 50)}. They have no unbiased "
+        "estimate one by one: ask for those that stand together by IN, or use the estimator "
+        "'shrunk'."
+    )
+    if all(pc.all(each).as_py() for each in known.values()):
+        raise SingularOperator(found)
+    warnings.warn(found, WeakPromiseWarning, stacklevel=6)
+    for name, unknown in known.items():
+        for column in (name, f"{name}_stderr", f"{name}_low", f"{name}_high"):
+            place = answer.column_names.index(column)
+            empty = pa.nulls(len(answer), answer.column(column).type)
+            kept = pc.if_else(pc.fill_null(unknown, False), empty, answer.column(column))
+            answer = answer.set_column(place, column, kept)
+    return answer

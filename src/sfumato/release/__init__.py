@@ -1,8 +1,9 @@
 """The release folder: a public format that analysts and other tools read.
 
-A release's kind is a class: `Release(path)` is an instance of one of the four below.
+A release's kind is a class: `Release(path)` is an instance of one of the five below.
 """
 
+from sfumato.release.apart import ApartRelease
 from sfumato.release.bucketed import BucketedRelease
 from sfumato.release.bundle import BundleWriter
 from sfumato.release.generalized import GeneralizedRelease
@@ -21,6 +22,7 @@ from sfumato.release.values import typed_values
 
 __all__ = [
     "KINDS",
+    "ApartRelease",
     "BucketedRelease",
     "BundleWriter",
     "FileEntry",

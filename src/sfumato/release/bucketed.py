@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,7 +21,10 @@ class BucketedRelease(Release):
     """Quasi columns as they are with a bucket; `sensitive.parquet` lists the values of each."""
 
     kind: ClassVar[str] = "bucketed"
-    side_files: ClassVar[tuple[str, ...]] = ("sensitive.parquet",)
+
+    @property
+    def side_files(self) -> tuple[str, ...]:
+        return ("sensitive.parquet",)
 
     @property
     def tells_people_apart(self) -> bool:
@@ -29,8 +33,10 @@ class BucketedRelease(Release):
 
     @property
     def fakes(self) -> int:
-        """How many of the values that a bucket lists nobody has."""
         return self._fakes
+
+    def list_of(self, column: str) -> Path | None:
+        return self.file("sensitive")
 
     @property
     def histogram(self) -> tuple[int, ...] | None:
@@ -104,24 +110,7 @@ class BucketedRelease(Release):
             )
 
     def _compare_buckets(self, connection: Any) -> None:
-        """Every record is in a bucket that lists values, each at least once."""
-        listed = scan([self.file("sensitive")])
-        found = connection.sql(
-            f"SELECT count(*) FROM {listed} WHERE NOT coalesce(count > 0, false)"
-        )
-        if found.fetchall()[0][0]:
-            raise BundleError(
-                f"sensitive.parquet of {self.where} has a count below 1. Fetch it again."
-            )
-        found = connection.sql(
-            f"SELECT count(*) FROM {scan(self.records)} AS r ANTI JOIN {listed} AS s "
-            "ON r.bucket = s.bucket"
-        )
-        if strangers := found.fetchall()[0][0]:
-            raise BundleError(
-                f"{strangers:,} records of {self.where} are in a bucket that lists no values. "
-                "Fetch it again."
-            )
+        compare_buckets(connection, self, self.file("sensitive"), "bucket")
 
     def _read_plan(self) -> None:
         self._fakes = whole_number(self.plan, "fakes", self.where, default=0)
@@ -130,24 +119,13 @@ class BucketedRelease(Release):
                 f"{self.where} has fake values or blocks, which go with one sensitive column; it "
                 f"has {len(self.sensitive)}."
             )
-        self._sizes = self._read_sizes(self.plan.get("sizes", []))
+        self._sizes = read_sizes(self.plan.get("sizes", []), self.where)
         self._histogram = self._read_histogram(self.plan.get("histogram"))
         self._tree: BlockTree | None = None
         self._first: tuple[int, ...] = (0,)
         self._block_histograms: tuple[tuple[int, ...], ...] | None = None
         if "blocks" in self.plan:
             self._read_blocks(self.plan["blocks"])
-
-    def _read_sizes(self, stated: Any) -> tuple[tuple[int, int], ...]:
-        if not isinstance(stated, list) or not all(
-            isinstance(each, dict) and is_whole(each.get("size")) and is_whole(each.get("buckets"))
-            for each in stated
-        ):
-            raise BundleError(
-                f"The plan of {self.where} has 'sizes', which must list objects with 'size' and "
-                "'buckets'."
-            )
-        return tuple((each["size"], each["buckets"]) for each in stated)
 
     def _read_histogram(self, stated: Any) -> tuple[int, ...] | None:
         if not self._fakes:
@@ -200,3 +178,33 @@ class BucketedRelease(Release):
                     "every block."
                 )
             self._block_histograms = tuple(each for each in counts if each is not None)
+
+
+def read_sizes(stated: Any, where: str) -> tuple[tuple[int, int], ...]:
+    """The pairs of a size and a number of buckets that a plan states."""
+    if not isinstance(stated, list) or not all(
+        isinstance(each, dict) and is_whole(each.get("size")) and is_whole(each.get("buckets"))
+        for each in stated
+    ):
+        raise BundleError(
+            f"The plan of {where} has 'sizes', which must list objects with 'size' and 'buckets'."
+        )
+    return tuple((each["size"], each["buckets"]) for each in stated)
+
+
+def compare_buckets(connection: Any, release: Release, file: Path, bucket: str) -> None:
+    """Every record is in a bucket that lists values, each at least once."""
+    listed, where = scan([file]), release.where
+    found = connection.sql(f"SELECT count(*) FROM {listed} WHERE NOT coalesce(count > 0, false)")
+    if found.fetchall()[0][0]:
+        raise BundleError(f"{file.name} of {where} has a count below 1. Fetch it again.")
+    own = '"' + bucket.replace('"', '""') + '"'
+    found = connection.sql(
+        f"SELECT count(*) FROM {scan(release.records)} AS r ANTI JOIN {listed} AS s "
+        f"ON r.{own} = s.bucket"
+    )
+    if strangers := found.fetchall()[0][0]:
+        raise BundleError(
+            f"{strangers:,} records of {where} are in a bucket that lists no values. "
+            "Fetch it again."
+        )

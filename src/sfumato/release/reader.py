@@ -46,7 +46,6 @@ class Release:
     """A release on disk, validated: manifest, files, hashes, schemas, domains, plan."""
 
     kind: ClassVar[str]
-    side_files: ClassVar[tuple[str, ...]] = ()  # what a release of the kind has beside its records
     manifest: Manifest
     where: str  # how messages name the folder
 
@@ -133,6 +132,11 @@ class Release:
     # What differs by kind, as it is for most.
 
     @property
+    def side_files(self) -> tuple[str, ...]:
+        """What a release of the kind has beside its records."""
+        return ()
+
+    @property
     def operators(self) -> Mapping[str, Operator]:
         """What the values of a sensitive column went through; nothing, for most kinds."""
         return {}
@@ -164,6 +168,15 @@ class Release:
     def shown_as(self, column: Column) -> tuple[str, ...]:
         """The columns of the records that stand for a column of the table."""
         return (column.name,)
+
+    def list_of(self, column: str) -> Path | None:
+        """The file that lists by bucket the values of a sensitive column, where one does."""
+        return None
+
+    @property
+    def fakes(self) -> int:
+        """How many of the values that a bucket lists nobody has."""
+        return 0
 
     def shown_codes(self, records: pa.Table | pa.RecordBatch, name: str) -> IntArray:
         """What records show of a sensitive column: codes in its domain, or its operator's symbols.

@@ -80,7 +80,8 @@ def check_roles(roles: Mapping[str, tuple[str, ...]], names: list[str], label: s
                 "which SQL cannot tell apart. Rename one."
             )
         lower[name.lower()] = name
-    for own in ("part", "bucket", *(f"part_{name}".lower() for name in roles["sensitive"])):
+    taken = [f"{own}_{name}".lower() for own in ("part", "bucket") for name in roles["sensitive"]]
+    for own in ("part", "bucket", *taken):
         if own in lower:
             raise DataError(
                 f"A release uses the column name {own!r} itself. Rename that column of {label}."

@@ -18,7 +18,8 @@ from sfumato.draws import IntArray
 from sfumato.operators import Decoy, Operator, Parts
 from sfumato.operators.base import FloatArray
 from sfumato.operators.bucket_estimates import Inverted
-from sfumato.release import BucketedRelease, GeneralizedRelease, Release
+from sfumato.release import ApartRelease, BucketedRelease, GeneralizedRelease, Release
+from sfumato.release.apart import ColumnListing
 
 
 class _Variances(Protocol):
@@ -121,11 +122,11 @@ class _OfDecoys:
 class _OfBuckets:
     """Cov(n̂) = M⁻ᵀ·Cov(o)·M⁻¹ for people drawn at random among all."""
 
-    def __init__(self, release: BucketedRelease, column: str) -> None:
+    def __init__(self, release: BucketedRelease | ColumnListing, column: str, rows: int) -> None:
         from sfumato.queries.bucket_table import read_bucket_table
 
         operator = read_bucket_table(release, [column]).operator
-        self._estimator, self._rows = Inverted(operator, operator.counts), release.rows
+        self._estimator, self._rows = Inverted(operator, operator.counts), rows
         self.condition = operator.condition
         self.people = np.asarray(operator.counts, np.float64)
 
@@ -162,7 +163,15 @@ def _of_ranges(release: GeneralizedRelease, column: str) -> str:
 
 @_variances.register
 def _of_buckets(release: BucketedRelease, column: str) -> _Variances | str:
-    law = _OfBuckets(release, column)
+    return _told(_OfBuckets(release, column, release.rows))
+
+
+@_variances.register
+def _of_buckets_apart(release: ApartRelease, column: str) -> _Variances | str:
+    return _told(_OfBuckets(release.listing(column), column, release.rows))
+
+
+def _told(law: _OfBuckets) -> _Variances | str:
     if law.condition > _WORST_CONDITION:
         return (
             "Some values nearly always stand in the same buckets, so that nothing tells them "

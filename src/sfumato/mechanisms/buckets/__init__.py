@@ -4,6 +4,7 @@ The records go into buckets; the release shows for each record its bucket, and f
 often every sensitive value stands in it (F'-privacy paper, Section 3).
 """
 
+from sfumato.mechanisms.buckets.apart import ApartPlan
 from sfumato.mechanisms.buckets.fakes import certainty
 from sfumato.mechanisms.buckets.linked import LinkedBuckets
 from sfumato.mechanisms.buckets.local import LocalBuckets, LocalPlan
@@ -18,6 +19,7 @@ from sfumato.mechanisms.buckets.ways import (
 
 __all__ = [
     "AnatomyBuckets",
+    "ApartPlan",
     "BucketedPlan",
     "LinkedBuckets",
     "LocalBuckets",
