@@ -452,3 +452,15 @@ def test_wrong_tables_are_told_as_by_the_local_engine(frame: Any, tmp_path: Path
     with pytest.raises(sf.DataError, match="values outside its stated domain"):
         sf.publish(frame, promise, to=to, domain={"age": "20..30"}, **ROLES)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_buckets_of_their_own_for_several_columns(frame: Any, tmp_path: Path) -> None:
+    """What shared buckets cannot do here: every column is dealt by its own ranks."""
+    roles = {"quasi": "person,age", "sensitive": "ill,town", "drop": "name", "missing": "drop"}
+    sf.publish(
+        frame, "l-diversity(2)", mechanism="optimal(buckets=apart)", to=tmp_path / "r", **roles
+    )
+    verdict = sf.audit(people(), tmp_path / "r")
+    assert verdict.holds, verdict
+    with pytest.raises(sf.SfumatoError, match="buckets=apart"):
+        sf.publish(frame, "l-diversity(2)", mechanism="optimal", to=tmp_path / "s", **roles)

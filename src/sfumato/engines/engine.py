@@ -109,6 +109,10 @@ class Engine(ABC):
         cannot place people by it."""
         return None
 
+    def combinations(self, profile: Profile) -> Kinds | None:
+        """People by the values of all sensitive columns, in one row each; None for one column."""
+        return self.kinds(profile) if profile.kinds is None else profile.kinds
+
     @abstractmethod
     def apply(
         self, folder: Path, plan: RecordPlan, profile: Profile, draws: Draws, order_draws: Draws

@@ -103,13 +103,7 @@ def count_kinds(table: Table, histograms: Mapping[str, Histogram]) -> CountedKin
     >>> count_kinds(declared, take_profile(declared).histograms).kinds.held[:, 0].tolist()
     [[0, 0], [0, 1], [1, 1]]
     """
-    names = tuple(histograms)
-    sizes = [len(histogram.values) for histogram in histograms.values()]
-    if int(np.prod(sizes, dtype=object)) >= 1 << 62:
-        raise DataError(
-            f"The sensitive columns {', '.join(names)} of {table.label} have too many combinations "
-            f"({' × '.join(map(str, sizes))}). Coarsen or drop some."
-        )
+    names, sizes = tuple(histograms), combination_sizes(table, histograms)
     several = has_several_rows(table)
     connection = scratch_database()
     reader = pa.RecordBatchReader.from_batches(
@@ -122,8 +116,19 @@ def count_kinds(table: Table, histograms: Mapping[str, Histogram]) -> CountedKin
         return _of_people(connection, names, sizes)
     found = connection.sql("SELECT code, count(*) AS n FROM rows GROUP BY code ORDER BY code")
     counted = found.to_arrow_table()
-    held = _unravelled(counted.column("code").to_numpy(), sizes)[:, None, :]
+    held = unravelled(counted.column("code").to_numpy(), sizes)[:, None, :]
     return CountedKinds(Kinds(names, held, counted.column("n").to_numpy().astype(np.int64)))
+
+
+def combination_sizes(table: Table, histograms: Mapping[str, Histogram]) -> list[int]:
+    """How many values each column has; combinations of too many cannot be numbered."""
+    sizes = [len(histogram.values) for histogram in histograms.values()]
+    if int(np.prod(sizes, dtype=object)) >= 1 << 62:
+        raise DataError(
+            f"The sensitive columns {', '.join(histograms)} of {table.label} have too many "
+            f"combinations ({' × '.join(map(str, sizes))}). Coarsen or drop some."
+        )
+    return sizes
 
 
 def with_kinds(table: Table, profile: Profile) -> CountedKinds | None:
@@ -179,7 +184,7 @@ def _of_people(connection, names: tuple[str, ...], sizes: list[int]) -> CountedK
     row_kinds[rows], row_ranks[rows] = placed.column("kind"), placed.column("rank")
     lists = kinds.column("held").combine_chunks()
     lengths = np.asarray(pa.compute.list_value_length(lists).to_numpy(), np.int64)
-    flat = _unravelled(np.asarray(lists.flatten().to_numpy()), sizes)
+    flat = unravelled(np.asarray(lists.flatten().to_numpy()), sizes)
     held = np.full((len(lengths), int(lengths.max(initial=1)), len(names)), -1, np.int64)
     kind = np.repeat(np.arange(len(lengths)), lengths)
     place = np.arange(len(kind)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
@@ -188,5 +193,6 @@ def _of_people(connection, names: tuple[str, ...], sizes: list[int]) -> CountedK
     return CountedKinds(Kinds(names, held, counts), row_kinds, row_ranks)
 
 
-def _unravelled(flat: IntArray, sizes: list[int]) -> IntArray:
+def unravelled(flat: IntArray, sizes: list[int]) -> IntArray:
+    """The codes of every column, by (combination, column)."""
     return np.stack(np.unravel_index(flat, tuple(sizes)), axis=1).astype(np.int64)

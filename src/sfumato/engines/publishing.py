@@ -242,7 +242,11 @@ def run(
         if isinstance(plan, ApartPlan):
             files = record_files(bundle.folder)
             together = told_by_buckets(
-                files, plan.listed(), plan.kinds, profile.histograms, guarantee
+                files,
+                plan.listed(),
+                running.combinations(profile),
+                profile.histograms,
+                guarantee,
             )
         manifest = make_manifest(
             table,

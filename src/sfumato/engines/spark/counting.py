@@ -22,10 +22,11 @@ from sfumato.engines.coding import (
     without_nan,
 )
 from sfumato.engines.counting import quasi_codes
+from sfumato.engines.kinds import combination_sizes, unravelled
 from sfumato.engines.stream import StreamSection
 from sfumato.errors import DataError
 from sfumato.mechanisms import RecordPlan
-from sfumato.profile import BinnedCounts, Cells, Histogram, Profile
+from sfumato.profile import BinnedCounts, Cells, Histogram, Kinds, Profile
 from sfumato.scratch import scratch_database
 from sfumato.table import Table
 from sfumato.table.plain import normalize
@@ -104,6 +105,33 @@ def count_blocks(
             )
         )
     return found
+
+
+def count_combinations(table: Table, frame: Any, histograms: Mapping[str, Histogram]) -> Kinds:
+    """People by the values of all sensitive columns; the driver holds the combinations."""
+    from pyspark.sql import functions
+
+    columns = list(histograms)
+    coders = {name: SensitiveCoder(table, name, h.values) for name, h in histograms.items()}
+    sizes = combination_sizes(table, histograms)
+
+    def code(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            plain = normalize(named(batch, columns), columns)
+            codes = tuple(coder(plain.column(name)) for name, coder in coders.items())
+            flat = np.ravel_multi_index(codes, tuple(sizes)).astype(np.int64)
+            yield pa.RecordBatch.from_arrays([pa.array(flat)], names=["code"])
+
+    chosen = numbered(whole_records(table, frame, columns), columns)
+    counted = (
+        chosen.mapInArrow(code, "code long")
+        .groupBy("code")
+        .agg(functions.count("*").alias("n"))
+        .orderBy("code")
+        .toArrow()
+    )
+    held = unravelled(np.asarray(counted.column("code").to_numpy(), np.int64), sizes)
+    return Kinds(tuple(columns), held[:, None, :], counted.column("n").to_numpy().astype(np.int64))
 
 
 def count_binned(table: Table, frame: Any, column: str, values: tuple[Value, ...]) -> BinnedCounts:

@@ -31,6 +31,7 @@ from sfumato.engines.spark.counting import (
     count_binned,
     count_blocks,
     count_cells,
+    count_combinations,
     take_profile,
     whole_records,
 )
@@ -39,7 +40,7 @@ from sfumato.engines.spark.session import job_settings, open_files, spark_errors
 from sfumato.engines.stream import changed
 from sfumato.errors import UsageError
 from sfumato.mechanisms import RecordPlan
-from sfumato.profile import BinnedCounts, Cells, Profile
+from sfumato.profile import BinnedCounts, Cells, Kinds, Profile
 from sfumato.table import Table
 from sfumato.table.sources import ParquetSource, Source
 from sfumato.table.spark import SchemaSource, SparkSource, numbered
@@ -92,6 +93,9 @@ class SparkEngine(Engine):
 
     def binned(self, column: str, values: tuple[Value, ...]) -> BinnedCounts:
         return count_binned(self.table, self._frame, column, values)
+
+    def combinations(self, profile: Profile) -> Kinds | None:
+        return count_combinations(self.table, self._frame, profile.histograms)
 
     def apply(
         self, folder: Path, plan: RecordPlan, profile: Profile, draws: Draws, order_draws: Draws

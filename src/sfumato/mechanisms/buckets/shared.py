@@ -238,7 +238,8 @@ def plan_shared(
     if kinds is None:
         raise UsageError(
             f"'{name}' keeps several sensitive columns in the same buckets on one machine only. "
-            "Publish with --engine local, or name one sensitive column and drop the others."
+            "Publish with --engine local; or give each its own, --mechanism "
+            "'optimal(buckets=apart)'; or name one sensitive column and drop the others."
         )
     taken = sorted(set(_TAKEN) & set(kinds.columns))
     if taken:
