@@ -25,6 +25,7 @@ from sfumato.audits.case import raw_table
 from sfumato.audits.ranges import Trace
 from sfumato.draws import Draws, IntArray
 from sfumato.engines.counting import Progress, no_progress, take_profile
+from sfumato.engines.one_column import of_column
 from sfumato.engines.publishing import publish
 from sfumato.engines.whole import WholeTable
 from sfumato.errors import SfumatoError, UsageError
@@ -168,8 +169,7 @@ def _attack_apart(
     for name in columns:
         with scratch_space() as folder:
             own = column_release(release, name, folder)
-            table = replace(source, sensitive=(name,))
-            found += attack(table, own, progress=progress, **options)
+            found += attack(of_column(source, name), own, progress=progress, **options)
     return found
 
 

@@ -24,6 +24,7 @@ from sfumato.audits.findings import Direction, Finding
 from sfumato.audits.order import PARTS, check_order
 from sfumato.chances import DEAL_ALARM, rank_exponents
 from sfumato.draws import IntArray
+from sfumato.engines.one_column import of_column
 from sfumato.release import ApartRelease
 from sfumato.release.apart import column_release
 from sfumato.row_order import Look, Told
@@ -38,7 +39,7 @@ def check_apart(case: AuditCase) -> Iterator[Finding]:
         alone = []
         for column in case.table.sensitive:
             own = column_release(case.release, column, held.enter_context(scratch_space()))
-            alone.append(AuditCase(replace(case.table, sensitive=(column,)), own))
+            alone.append(AuditCase(of_column(case.table, column), own))
             for look in (check_order, check_dealing, check_buckets):
                 for finding in look(alone[-1]):
                     yield finding if finding.column else replace(finding, column=column)
