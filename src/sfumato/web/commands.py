@@ -52,6 +52,22 @@ def commands(
             [*publish, "--key-file", "steward.key", "--previous", "release", "--out", "next"],
         ),
         (
+            "Several sensitive columns, the promise kept for what they tell together",
+            [*publish, "--joint", "--out", "release"],
+        ),
+        (
+            "Several releases of the same people: a private ledger, which refuses one too many",
+            [*publish, "--ledger", "people.ledger", "--out", "release"],
+        ),
+        (
+            "A receipt, with which an audit repeats the publication and compares",
+            [*publish, "--receipt", "release.receipt", "--out", "release"],
+        ),
+        (
+            "A signature, by which readers know that the release is yours (key: keygen --signing)",
+            ["sign", "release", "--key", "signing.key"],
+        ),
+        (
             "One table in several files",
             ["publish", "part-*.parquet", *flags, *kept, "--out", "release"],
         ),
