@@ -118,7 +118,8 @@ class Ledger:
             for column, h in columns.items()
         )
         releases = len({look.release for look in self.looks})
-        return f"Ledger: {releases} releases may together have raised odds {used}."
+        who = "one release" if releases == 1 else f"{releases} releases together"
+        return f"Ledger: {who} may have raised odds {used}."
 
     def to_text(self) -> str:
         described = {
