@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
@@ -295,6 +295,25 @@ class PartitionedPerturbation(Mechanism):
         return PartitionedPlan(columns)
 
 
+@dataclass(frozen=True, eq=False)
+class Cutting:
+    """A way to cut a column into sub-tables, before operators are chosen."""
+
+    quotas: IntArray  # by (part, value)
+    codes: Sequence[IntArray]
+    counts: CutCounts
+
+    def filled(self, histogram: Histogram, inside: str, bound: float) -> SubTables:
+        parts, limits = [], list[Fraction | None]()
+        found = self.counts.best_operators(inside)
+        for own, (operator, allowed) in zip(self.codes, found, strict=True):
+            parts.append(Part(tuple(own.tolist()), operator))
+            limits += allowed
+        whole = Parts(len(histogram.values), tuple(parts))
+        coupled = self.counts.symbols is not None
+        return SubTables(histogram, self.quotas, whole, limits, bound, coupled)
+
+
 def cut_table(
     histogram: Histogram, guarantee: RhoPrivacy, inside: str, apart: Sequence[int] = ()
 ) -> SubTables:
@@ -303,6 +322,16 @@ def cut_table(
     A promise to readers of whole sub-tables also tries the thesis's cut and no cut: what they cost
     is known only when their operators are.
     """
+    cuts, bound = _cuts(histogram, guarantee, tuple(apart))
+    made = [cut.filled(histogram, inside, bound) for cut in cuts]
+    return made[0] if len(made) == 1 else min(made, key=SubTables.total_variance)
+
+
+@lru_cache(maxsize=1)  # one promise is planned with each kind of operators, one after the other
+def _cuts(
+    histogram: Histogram, guarantee: RhoPrivacy, apart: tuple[int, ...]
+) -> tuple[list[Cutting], float]:
+    """The ways to cut that are worth filling, and the thesis's bound on the error."""
     protected = np.ones(len(histogram.values), np.bool_)
     protected[guarantee.left_out(histogram)] = False
     pieces = []
@@ -325,30 +354,24 @@ def cut_table(
             first += len(piece)
         return Merging(tuple(parts), bound)
 
-    thesis = merged(coupled=False)
-
-    def filled(merged: Sequence[Sequence[int]], coupled: bool) -> SubTables:
-        quotas = np.array([groups[list(part)].sum(axis=0) for part in merged], np.int64)
+    def cutting(parts: Sequence[Sequence[int]], *, coupled: bool) -> Cutting:
+        quotas = np.array([groups[list(part)].sum(axis=0) for part in parts], np.int64)
         symbols = int(np.count_nonzero(quotas)) if coupled else None
         codes = [np.flatnonzero(quota) for quota in quotas]
         held = [quota[own] for quota, own in zip(quotas, codes, strict=True)]
-        cut = CutCounts(held, [protected[own] for own in codes], guarantee.rho2, symbols)
-        parts, limits = [], list[Fraction | None]()
-        for own, (operator, allowed) in zip(codes, cut.best_operators(inside), strict=True):
-            parts.append(Part(tuple(own.tolist()), operator))
-            limits += allowed
-        whole = Parts(len(histogram.values), tuple(parts))
-        return SubTables(histogram, quotas, whole, limits, thesis.bound, coupled)
+        covered = [protected[own] for own in codes]
+        return Cutting(quotas, codes, CutCounts(held, covered, guarantee.rho2, symbols))
 
+    thesis = merged(coupled=False)
     if guarantee.reader != SHARES_READER:
-        return filled(thesis.parts, coupled=False)
+        return [cutting(thesis.parts, coupled=False)], thesis.bound
     ours = merged(coupled=True)
     ends = np.cumsum([len(piece) for piece in pieces]).tolist()
     whole = tuple(
         tuple(range(end - len(piece), end)) for piece, end in zip(pieces, ends, strict=True)
     )
-    cuts = dict.fromkeys((ours.parts, thesis.parts, whole))
-    return min((filled(cut, coupled=True) for cut in cuts), key=SubTables.total_variance)
+    every = dict.fromkeys((ours.parts, thesis.parts, whole))
+    return [cutting(parts, coupled=True) for parts in every], thesis.bound
 
 
 def _refuse_apart(histogram: Histogram, guarantee: RhoPrivacy, apart: Sequence[int]) -> NoReturn:

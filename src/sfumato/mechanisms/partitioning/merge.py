@@ -160,4 +160,5 @@ def part_gamma(commonest: int, size: int, rho2: Fraction) -> Fraction:
     >>> part_gamma(12, 36, Fraction(2, 3))
     Fraction(4, 1)
     """
-    return Fraction(size - commonest, commonest) * rho2 / (1 - rho2)
+    above, below = rho2.numerator, rho2.denominator
+    return Fraction((size - commonest) * above, commonest * (below - above))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from math import isqrt
 
 import numpy as np
@@ -39,18 +40,9 @@ class CutCounts:
 
     def best_operators(self, inside: str) -> list[tuple[Uniform | FineGrain, Limits]]:
         """The operator of each part, and by how much the odds of each value may rise."""
-        gammas, owns = [], []
-        for counts, protected in zip(self.counts, self.protected, strict=True):
-            size = int(counts.sum())
-            gammas.append(part_gamma(int(counts[protected].max()), size, self.rho2))
-            owns.append(
-                [
-                    part_gamma(int(count), size, self.rho2) if covered else None
-                    for count, covered in zip(counts, protected, strict=True)
-                ]
-            )
+        gammas, owns = self._gammas, self._owns
         found: list[tuple[Uniform | FineGrain, Limits]] = []
-        for number, uniform in enumerate(self._most_uniform(gammas)):
+        for number, uniform in enumerate(self._uniform):
             same: Limits = [gammas[number] if known else None for known in self.protected[number]]
             found.append((uniform, same if self.symbols is None else owns[number]))
         if inside == "uniform":
@@ -66,6 +58,25 @@ class CutCounts:
             if fine.variances(own).sum() < found[number][0].variances(own).sum():
                 found[number] = fine, owns[number]
         return found
+
+    @cached_property
+    def _gammas(self) -> list[Fraction]:
+        """By part: how much the odds of its commonest covered value may rise."""
+        every = zip(self.counts, self.protected, strict=True)
+        return [part_gamma(int(own[held].max()), int(own.sum()), self.rho2) for own, held in every]
+
+    @cached_property
+    def _owns(self) -> list[Limits]:
+        """By part: how much those of every value may, None where it is not covered."""
+        found: list[Limits] = []
+        for own, held in zip(self.counts, self.protected, strict=True):
+            size, pairs = int(own.sum()), zip(own.tolist(), held.tolist(), strict=True)
+            found.append([part_gamma(c, size, self.rho2) if known else None for c, known in pairs])
+        return found
+
+    @cached_property
+    def _uniform(self) -> list[Uniform]:
+        return self._most_uniform(self._gammas)
 
     def _most_uniform(self, gammas: Sequence[Fraction]) -> list[Uniform]:
         """The largest steps that keep the ceiling, found in floats and held to it exactly."""
