@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.keystream import IntArray, Words, encrypt_blocks
+from sfumato.sorting import sorted_places
 
 _CHUNK = 1 << 15  # elements per inner step: temporaries stay in the second-level cache
 
@@ -153,5 +154,5 @@ def _shuffled_runs(words: Words, sizes: IntArray) -> IntArray:
         owners = np.repeat(np.arange(len(sizes)), sizes)
         return np.lexsort((words, owners)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     ends = np.cumsum(sizes).tolist()
-    orders = [np.argsort(words[low:high]) for low, high in zip([0, *ends], ends, strict=False)]
+    orders = [sorted_places(words[low:high]) for low, high in zip([0, *ends], ends, strict=False)]
     return np.concatenate(orders) if orders else np.empty(0, np.int64)

@@ -55,22 +55,29 @@ def scratch_space() -> Iterator[Path]:
 
 
 def scratch_database(
-    threads: int | None = None, *, columns: int = 1, without: Sequence[str] = ()
+    threads: int | None = None,
+    *,
+    columns: int = 1,
+    without: Sequence[str] = (),
+    counting: bool = False,
 ) -> duckdb.DuckDBPyConnection:
     """An in-memory database under a memory limit that spills into a private folder.
 
     It will hold, sort or count so many `columns` at once. Time, memory and disk are those of
     `sfumato.limits`. `without` names optimizers that are not to be used.
+    `counting` is for whole tables of which only counts are wanted: half of the memory, and it is
+    not kept for the next user, since a database keeps the memory that it once needed.
     """
     import duckdb
 
     folder = _made()
     name = f"scratch{next(_numbers)}"
+    memory = database_memory(columns) // (2 if counting else 1)
     try:
         database = _idle.pop() if _idle else duckdb.connect()
         place = str(folder).replace("'", "''")
         database.execute(
-            f"SET memory_limit = '{database_memory(columns)}B'; SET temp_directory = '{place}';"
+            f"SET memory_limit = '{memory}B'; SET temp_directory = '{place}';"
             f"SET max_temp_directory_size = '{spill_allowed()}B';"
             f"SET disabled_optimizers = '{','.join(without)}';"
             f"{'RESET threads' if threads is None else f'SET threads = {threads}'};"
@@ -81,12 +88,12 @@ def scratch_database(
     except BaseException:
         _removed(folder)
         raise
-    weakref.finalize(connection, _left, database, name, folder)
+    weakref.finalize(connection, _left, database, name, folder, not counting)
     interrupt_at_end(connection)
     return connection
 
 
-def _left(database: duckdb.DuckDBPyConnection, name: str, folder: Path) -> None:
+def _left(database: duckdb.DuckDBPyConnection, name: str, folder: Path, again: bool) -> None:
     """A database whose user is gone: what it held goes, and it waits for the next one.
 
     One that has written beside it keeps to its folder: DuckDB then refuses another, and it ends.
@@ -95,7 +102,7 @@ def _left(database: duckdb.DuckDBPyConnection, name: str, folder: Path) -> None:
 
     with suppress(duckdb.Error):
         database.execute(f"DETACH {name}; SET temp_directory = ''")
-        if len(_idle) < _MOST_IDLE:
+        if again and len(_idle) < _MOST_IDLE:
             _idle.append(database)
     _removed(folder)
 

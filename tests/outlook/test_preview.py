@@ -142,7 +142,7 @@ def test_sketched_sizes_can_be_filled(guarantee: str, values: int) -> None:
     rows = plan.operator.matrix().sum(axis=1)
     assert rows == pytest.approx(np.ones(values))
     with pytest.raises(TypeError):
-        plan.fillings[0].place([0], [0])
+        plan.fillings[0].slot_runs()
 
 
 def test_ceilings_and_errors_by_value() -> None:

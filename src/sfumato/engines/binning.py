@@ -192,7 +192,7 @@ def count_binned(table: Table, column: str, values: tuple[Value, ...]) -> Binned
         for batch in table.batches(needed):
             yield packer(drop_missing(table, batch))
 
-    connection = scratch_database()
+    connection = scratch_database(counting=True)
     connection.register("packed", pa.RecordBatchReader.from_batches(packer.schema, packed()))
     with reading_errors(table.source):
         connection.execute("CREATE TABLE cells AS SELECT *, count(*) AS n FROM packed GROUP BY ALL")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from sfumato.columns import Value
@@ -127,26 +129,30 @@ def count_cells(table: Table, column: str, values: tuple[Value, ...]) -> Cells:
             batch = drop_missing(table, batch)
             key = np.zeros(batch.num_rows, np.int64)
             for name, domain in zip(table.quasi, domains, strict=True):
-                key = key * len(domain) + quasi_codes(batch.column(name), domain)
-            code = key * len(values) + coder(batch.column(column))
-            yield pa.RecordBatch.from_arrays([pa.array(code)], names=["code"])
+                key *= len(domain)
+                key += quasi_codes(batch.column(name), domain)
+            key *= len(values)
+            key += coder(batch.column(column))
+            yield pa.RecordBatch.from_arrays([pa.array(key)], names=["code"])
 
-    schema = pa.schema([("code", pa.int64())])
-    connection = scratch_database()
-    connection.register("coded", pa.RecordBatchReader.from_batches(schema, keyed()))
-    with reading_errors(table.source):
-        counted = connection.sql(
-            "SELECT code, count(*) AS n FROM coded GROUP BY code ORDER BY code"
-        ).to_arrow_table()
-    code = counted.column("code").to_numpy()
+    code, counts = _counted(table, pa.schema([("code", pa.int64())]), keyed())
     keys, sensitive = np.divmod(code, len(values))
-    return Cells(
-        table.quasi,
-        tuple(tuple(domain.to_pylist()) for domain in domains),
-        keys,
-        sensitive,
-        counted.column("n").to_numpy(),
-    )
+    named = tuple(tuple(domain.to_pylist()) for domain in domains)
+    return Cells(table.quasi, named, keys, sensitive, counts)
+
+
+def _counted(
+    table: Table, schema: pa.Schema, batches: Iterator[pa.RecordBatch]
+) -> tuple[IntArray, IntArray]:
+    """The different codes in ascending order, and how often each occurs."""
+    connection = scratch_database(counting=True)
+    connection.register("coded", pa.RecordBatchReader.from_batches(schema, batches))
+    with reading_errors(table.source):
+        found = connection.sql("SELECT code, count(*) AS n FROM coded GROUP BY code")
+        counted = found.to_arrow_table()
+    code, number = counted.column("code").to_numpy(), counted.column("n").to_numpy()
+    order = np.argsort(code)  # here, and not in the database, which would hold them once more
+    return code[order], number[order]
 
 
 def quasi_domains(table: Table) -> list[pa.Array]:
@@ -156,10 +162,11 @@ def quasi_domains(table: Table) -> list[pa.Array]:
         batch = drop_missing(table, batch)  # people who are left out leave no trace
         for index, name in enumerate(table.quasi):
             array = batch.column(name)
-            if pa.types.is_dictionary(array.type):
-                array = array.dictionary_decode()
+            if pa.types.is_dictionary(array.type):  # which codes occur, before any text is read
+                unique = array.dictionary.take(array.indices.unique()).unique()
+            else:
+                unique = array.unique()
             known = found[index]
-            unique = array.unique()
             found[index] = unique if known is None else pa.concat_arrays([known, unique]).unique()
     domains = []
     for name, values in zip(table.quasi, found, strict=True):
@@ -169,11 +176,12 @@ def quasi_domains(table: Table) -> list[pa.Array]:
     return domains
 
 
-def quasi_codes(array: pa.Array, domain: pa.Array) -> IntArray:
-    """The index of each value in its domain; null finds null."""
+def quasi_codes(array: pa.Array, domain: pa.Array) -> npt.NDArray[Any]:
+    """The index of each value in its domain, as whole numbers; null finds null."""
     if pa.types.is_dictionary(array.type):
         mapping = pa.compute.index_in(array.dictionary, value_set=domain)
-        missing = len(domain) - 1  # a null comes last, and where there is none, none is looked for
-        codes = mapping.take(array.indices)
-        return np.asarray(codes.fill_null(missing).to_numpy(), np.int64)
-    return np.asarray(pa.compute.index_in(array, value_set=domain).to_numpy(), np.int64)
+        codes = pa.compute.take(mapping, array.indices, boundscheck=False)
+        if codes.null_count:  # a null comes last, and where there is none, none is looked for
+            codes = codes.fill_null(len(domain) - 1)
+        return np.asarray(codes.to_numpy())
+    return np.asarray(pa.compute.index_in(array, value_set=domain).to_numpy())

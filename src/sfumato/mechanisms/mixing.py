@@ -38,7 +38,7 @@ import numpy.typing as npt
 
 from sfumato.draws import Draws, IntArray
 from sfumato.mechanisms.dealing import SmallArray, deal_evenly, gather, lines, rare_values
-from sfumato.mechanisms.steps import Pieces
+from sfumato.mechanisms.steps import Pieces, SlotRuns
 from sfumato.operators.buckets import BucketKinds
 
 FloatArray = npt.NDArray[np.float64]
@@ -281,6 +281,16 @@ class MixedGroups:
             late = late[self.edges.take(following[late]) <= position[late]]
         nth += block * values
         return self.order.take(nth).astype(np.int64)
+
+    def slot_runs(self) -> SlotRuns:
+        """Where the slots of every value stand, where blocks hold gathered runs of them."""
+        if not self.gathered:
+            raise ValueError("the slots of a value go round over the blocks")
+        block = np.arange(self.blocks)
+        first = self._first(block)
+        begins = self._begins.reshape(self.blocks, -1).T.astype(np.int64)
+        widths = np.diff(np.append(first, self.buckets))
+        return SlotRuns(self.block_counts.T.astype(np.int64), begins, widths, first)
 
     # -- the whole part ------------------------------------------------------------------------
 

@@ -14,7 +14,6 @@ from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
-import numpy.typing as npt
 
 from sfumato.draws import Draws, IntArray, Permutation
 from sfumato.guarantees import CeilingGuarantee, Guarantee, SmallSum
@@ -29,6 +28,7 @@ from sfumato.mechanisms.buckets.spread import spread_evenly
 from sfumato.mechanisms.buckets.two_size import best_two_size
 from sfumato.mechanisms.buckets.ways import USUAL_LARGEST
 from sfumato.mechanisms.splu import DecoyGroups, DecoyPlan, DecoyValues
+from sfumato.mechanisms.steps import SlotRuns
 from sfumato.operators.base import FloatArray
 from sfumato.operators.buckets import BucketOperator
 from sfumato.profile import Histogram, Profile
@@ -43,7 +43,7 @@ class Unfilled:
     counts: IntArray
     buckets: int
 
-    def place(self, values: npt.ArrayLike, slots: npt.ArrayLike) -> tuple[IntArray, IntArray]:
+    def slot_runs(self) -> SlotRuns:
         raise TypeError("a sketch publishes nothing")
 
     def runs(self) -> Runs:

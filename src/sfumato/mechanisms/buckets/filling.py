@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from sfumato.draws import IntArray
+from sfumato.mechanisms.steps import SlotRuns
 from sfumato.operators.buckets import BucketKinds
 
 Runs = Iterator[tuple[int, BucketKinds]]
@@ -29,7 +29,7 @@ class Filling(Protocol):
     @property
     def buckets(self) -> int: ...
 
-    def place(self, values: npt.ArrayLike, slots: npt.ArrayLike) -> tuple[IntArray, IntArray]: ...
+    def slot_runs(self) -> SlotRuns: ...
 
     def runs(self) -> Runs: ...
 
@@ -54,10 +54,9 @@ class RoundRobin:
     def edges(self) -> IntArray:
         return np.concatenate([[0], np.cumsum(self.counts)])
 
-    def place(self, values: npt.ArrayLike, slots: npt.ArrayLike) -> tuple[IntArray, IntArray]:
-        position = self.edges[np.asarray(values)] + np.asarray(slots, np.int64)
-        row, bucket = np.divmod(position, self.buckets)
-        return bucket, row
+    def slot_runs(self) -> SlotRuns:
+        held, begins = self.counts[:, None], self.edges[:-1, None]
+        return SlotRuns(held, begins, np.array([self.buckets]), np.zeros(1, np.int64))
 
     def runs(self) -> Runs:
         rows, more = divmod(int(self.counts.sum()), self.buckets)

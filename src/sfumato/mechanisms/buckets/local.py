@@ -49,6 +49,7 @@ from sfumato.operators.base import FloatArray
 from sfumato.operators.buckets import BucketKinds
 from sfumato.operators.deviations import BlockTable
 from sfumato.profile import BinnedCounts, Histogram, Profile
+from sfumato.sorting import counted_order
 from sfumato.textform import rational
 
 USUAL_LEAST = 200
@@ -110,7 +111,7 @@ class LocalPlan(BucketedPlan):
         """The bucket of every (block, value, rank). About 0.2 µs a record with 250 blocks."""
         slots = self.slots(blocks * len(self.histogram.values) + codes, ranks)
         bucket = np.empty(len(codes), np.int64)
-        order = np.argsort(blocks.astype(np.uint16), kind="stable")
+        order = counted_order(blocks, len(self.blocks))
         cuts = np.searchsorted(blocks[order], np.arange(len(self.blocks) + 1))
         place = np.zeros(len(self.histogram.values), np.int64)
         for number, block in enumerate(self.blocks):

@@ -26,7 +26,7 @@ from sfumato.mechanisms.buckets.fakes import Fakes, certainty, odds_weights
 from sfumato.mechanisms.buckets.filling import Filling, in_pieces, kinds_of_rows, places
 from sfumato.mechanisms.buckets.settings import Limits, Part, Setting, loss, mean_squared_error
 from sfumato.mechanisms.protocol import Batch, Published, RecordPlan
-from sfumato.mechanisms.steps import Pieces
+from sfumato.mechanisms.steps import SlotBuckets
 from sfumato.operators.base import FloatArray
 from sfumato.operators.buckets import NEARLY_SINGULAR, BucketKinds, BucketOperator
 from sfumato.profile import Histogram
@@ -57,18 +57,13 @@ class BucketedPlan(RecordPlan):
     fakes: Fakes | None = None
     bound: Fraction | None = None  # a proven lower bound on the loss, where there is one
     association: Fraction | None = None  # fakes are ruled out as reals are, at this threshold
-    _pieces: Pieces = field(init=False, repr=False)  # all slots, cut by value and filling
     _first: IntArray = field(init=False, repr=False)  # first bucket of each filling
 
     kind: ClassVar[str] = "bucketed"
     needs_rank: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        shares = np.stack([filling.counts for filling in self.fillings])
         buckets = [filling.buckets for filling in self.fillings]
-        held = shares.T.reshape(-1)
-        pieces = Pieces(np.cumsum(held) - held, self.histogram.rows)
-        object.__setattr__(self, "_pieces", pieces)
         object.__setattr__(self, "_first", np.concatenate([[0], np.cumsum(buckets)]))
 
     @property
@@ -90,28 +85,18 @@ class BucketedPlan(RecordPlan):
         return self.bucket_of(codes, ranks)
 
     def bucket_of(self, codes: IntArray, ranks: IntArray) -> IntArray:
-        """The bucket of every (value, rank). About 0.3 µs a record."""
+        """The bucket of every (value, rank). About 0.1 µs a record."""
         return self.bucket_at(codes, self.slots(codes, ranks))
 
     def bucket_at(self, codes: IntArray, slots: IntArray) -> IntArray:
         """The bucket of every (value, slot)."""
-        if len(self.fillings) == 1:
-            return self.fillings[0].place(codes, slots)[0]
-        many = len(self.fillings)
-        flat = self._pieces.begins[codes * many] + slots
-        piece = self._pieces.at(flat)
-        which = piece - codes * many
-        slots = flat - self._pieces.begins[piece]
-        bucket = np.empty(len(codes), np.int64)
-        order = np.argsort(which.astype(np.uint8 if many <= 256 else np.int64), kind="stable")
-        cuts = np.searchsorted(which[order], np.arange(many + 1))
-        for number, filling in enumerate(self.fillings):
-            chosen = order[cuts[number] : cuts[number + 1]]
-            if len(chosen):
-                bucket[chosen] = (
-                    filling.place(codes[chosen], slots[chosen])[0] + self._first[number]
-                )
-        return bucket
+        return self._slot_buckets(codes, slots)
+
+    @cached_property
+    def _slot_buckets(self) -> SlotBuckets:
+        """Dealt when the first record asks."""
+        sets = [filling.slot_runs() for filling in self.fillings]
+        return SlotBuckets(sets, self._first[:-1].tolist())
 
     # -- what is published besides -------------------------------------------------------------
 
