@@ -101,3 +101,14 @@ def test_a_database_that_wrote_beside_it_is_not_taken_again() -> None:
     assert not place.exists()
     assert not scratch._idle
     assert scratch_database().sql("SELECT 1").fetchall() == [(1,)]
+
+
+def test_one_that_counted_whole_tables_is_not_kept() -> None:
+    """DuckDB keeps the memory that it once needed as long as it is open."""
+    scratch._idle.clear()
+    for counting_all in (True, False):
+        connection = scratch_database(counting=counting_all)
+        connection.execute("SELECT 1")
+        del connection
+        gc.collect()
+        assert bool(scratch._idle) is not counting_all

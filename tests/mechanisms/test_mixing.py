@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from sfumato.draws import Draws, IntArray
 from sfumato.mechanisms.buckets.filling import places
 from sfumato.mechanisms.mixing import MixedGroups
+from sfumato.mechanisms.steps import SlotBuckets
 
 
 @st.composite
@@ -68,6 +69,9 @@ def test_margins_ceilings_and_the_bijection(
     held = np.empty((buckets, size), np.int64)
     held[bucket, place] = values
     assert np.array_equal(np.sort(np.concatenate(spelled), axis=1), np.sort(held, axis=1))
+    if gathered:
+        through_one_table = SlotBuckets([mixed.slot_runs()], [0])
+        assert np.array_equal(through_one_table(values, slots), bucket)
 
 
 def test_everybody_at_the_limit_fills_every_bucket_with_every_value() -> None:
