@@ -7,7 +7,6 @@ its range or set that satisfies it (`operators.overlap`), or of the people that 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,6 +20,7 @@ from sfumato.errors import QueryError
 from sfumato.operators.base import FloatArray
 from sfumato.operators.matched import MatchedRanges, MatchedSets, share_of_people
 from sfumato.operators.overlap import share_of_intervals, share_of_sets, share_of_whole_numbers
+from sfumato.operators.ranges import Reading
 from sfumato.queries.dialect import Node
 from sfumato.queries.question import Term
 from sfumato.queries.session import Session
@@ -40,18 +40,7 @@ _COMPARISONS: dict[type[Node], str] = {
 _MIRRORED = {">": "<", ">=": "<=", "<": ">", "<=": ">=", "=": "="}
 
 
-@dataclass(frozen=True, eq=False)
-class Overlap:
-    """By record, for a condition on one quasi column: how much of what it shows satisfies it.
-
-    `even` is the share if it is evenly filled, `people` that of the people that it spans.
-    """
-
-    even: FloatArray
-    people: FloatArray
-
-
-def overlap(term: Term, release: GeneralizedRelease, session: Session) -> Overlap:
+def overlap(term: Term, release: GeneralizedRelease, session: Session) -> Reading:
     """How much of each published row satisfies a condition on one quasi column."""
     (name,) = term.quasi
     asked, matches = release.column(name), release.spans
@@ -69,10 +58,10 @@ def overlap(term: Term, release: GeneralizedRelease, session: Session) -> Overla
             ),
         )
         even = share_of_whole_numbers(low, high, satisfied, first)
-        return Overlap(even, matched.share(satisfied))
+        return Reading(even, matched.share(satisfied))
     ends = _ends(term.tree, term)
     even = share_of_intervals(low, high, *ends)
-    return Overlap(even, share_of_people(low, high, *ends, matches))
+    return Reading(even, share_of_people(low, high, *ends, matches))
 
 
 def whole_numbers(column: Column) -> IntArray | None:
@@ -89,7 +78,7 @@ def whole_numbers(column: Column) -> IntArray | None:
     return None
 
 
-def _of_sets(term: Term, asked: Column, release: GeneralizedRelease, session: Session) -> Overlap:
+def _of_sets(term: Term, asked: Column, release: GeneralizedRelease, session: Session) -> Reading:
     if not isinstance(asked.domain, Values):
         raise QueryError(
             f"Column {asked.name!r} has too many values to weigh a condition on it. Ask about "
@@ -105,7 +94,7 @@ def _of_sets(term: Term, asked: Column, release: GeneralizedRelease, session: Se
         lambda: MatchedSets(codes, starts - starts[0], len(unique), release.spans),
     )
     even = share_of_sets(codes, starts - starts[0], satisfied)
-    return Overlap(even, matched.share(satisfied))
+    return Reading(even, matched.share(satisfied))
 
 
 def _asked(term: Term, values: pa.Array, session: Session) -> BoolArray:

@@ -20,8 +20,16 @@ from sfumato.errors import QueryError, WeakPromiseWarning
 from sfumato.operators.base import FloatArray
 from sfumato.operators.estimator import Estimator, Forms, Moments, Totals, sum_by
 from sfumato.operators.inverse import Inverse
-from sfumato.operators.ranges import RangeEstimator, SharedCounts, ShareSums, misreading
-from sfumato.queries.overlap import Overlap, overlap, stored
+from sfumato.operators.ranges import (
+    RangeEstimator,
+    Reading,
+    SharedCounts,
+    ShareSums,
+    Shown,
+    misreading,
+    multiplied,
+)
+from sfumato.queries.overlap import overlap, stored
 from sfumato.queries.question import Question, Term
 from sfumato.queries.question_plan import QuestionPlan, Weight
 from sfumato.queries.sources import ERROR_BARS, ColumnSource, Request, codes_of, estimator_of
@@ -62,13 +70,14 @@ class GeneralizedSource(ColumnSource):
 
     def lines(self, plan: QuestionPlan) -> pa.Table:
         """Shares of the records, summed by the value that they show."""
-        known: dict[str, Overlap] = {}
+        known: dict[str, Reading] = {}
         sums: dict[str, FloatArray] = {}
         self._shares: dict[Hashable, ShareSums] = {}
         (sensitive,) = self.release.sensitive
         value = self.session.remembered(
             ("codes", sensitive.name), lambda: self._stored_codes(sensitive)
         )
+        beside = shown_beside(self.release, value)
         codes = np.zeros(self.release.rows, np.int64)
         shown: dict[str, pa.Array] = {}
         for name, short in plan.shown.items():
@@ -82,20 +91,18 @@ class GeneralizedSource(ColumnSource):
 
         for weights, name in plan.weights().items():
             conditions = [weight.terms[text] for weight in weights for text in weight.filter]
-            people, even = np.ones(self.release.rows), np.ones(self.release.rows)
-            certain = np.ones(self.release.rows, np.bool_)
-            for term in _by_column((*plan.question.where, *conditions)):
+            terms = _by_column((*plan.question.where, *conditions))
+            for term in terms:
                 if term.text not in known:
                     known[term.text] = overlap(term, self.release, self.session)
-                found = known[term.text]
-                people, even = people * found.people, even * found.even
-                certain = certain & (found.even >= 1)
+            readings = [known[term.text] for term in terms]
+            people = multiplied([each.people for each in readings], self.release.rows)
+            even = multiplied([each.even for each in readings], self.release.rows)
             sums[name] = summed(even if self._name == "uniform" else people)
             if len(weights) == 1:
-                drawn = summed(people * (1 - people))
-                off = misreading(people, even, value, len(self.release.domain(sensitive.name)))
+                drawn, off = summed(people * (1 - people)), misreading(readings, beside)
                 self._shares[weights[0]] = ShareSums(
-                    drawn, off * drawn, summed(certain), summed(even > 0)
+                    drawn, off.common * drawn, off.own * drawn, summed(even >= 1), summed(even > 0)
                 )
         filled = self._name == "uniform" and known
         self.error_bars = () if filled else ERROR_BARS
@@ -108,6 +115,13 @@ class GeneralizedSource(ColumnSource):
             )
         columns = {short: values.take(pa.array(first)) for short, values in shown.items()}
         return pa.table({**columns, **{name: pa.array(each) for name, each in sums.items()}})
+
+
+def shown_beside(release: GeneralizedRelease, codes: IntArray) -> Shown:
+    """The sensitive values of the records, by code."""
+    (sensitive,) = release.sensitive
+    values = len(release.domain(sensitive.name))
+    return Shown(codes, values, release.spans, release.takes_of_every_bucket)
 
 
 def _by_column(terms: Iterable[Term]) -> list[Term]:

@@ -34,6 +34,11 @@ class GeneralizedRelease(Release):
         return self._spans
 
     @property
+    def takes_of_every_bucket(self) -> bool:
+        """Whether a record spans one of the people of every bucket of values."""
+        return self.manifest.mechanism.partition("(")[0] == "heterogeneous"
+
+    @property
     def hand(self) -> str:
         """How values were handed out: `shift`, or `paper` for comparison."""
         return self._hand

@@ -25,6 +25,7 @@ from sfumato.queries.session import session_of
 from sfumato.queries.sources import Source
 from sfumato.release import GeneralizedRelease, Release, SyntheticRelease
 from sfumato.workloads.questions import Workload
+from sfumato.workloads.range_shares import RangeShares
 from sfumato.workloads.shown import ShownQuasi
 
 Matched = tuple[IntArray, FloatArray | None]  # records, and how far each satisfies the conditions
@@ -49,9 +50,8 @@ def release_answers(
 ) -> WorkloadAnswers:
     """Answer every question from the release alone, with the kind's default estimator.
 
-    Quasi values that a release merged are taken as evenly filled; ranges and sets are, too, if
-    `even` says so, and are else read as the people that they span: such answers have no error bar
-    where a condition cuts through them.
+    Quasi values that a release merged are taken as evenly filled, and so are ranges and sets if
+    `even` says so: such answers have no error bar where a condition cuts through them.
     """
     opened = release if isinstance(release, Release) else Release(release)
     answers = WorkloadAnswers(np.zeros(len(workload)), np.zeros(len(workload)))
@@ -86,7 +86,11 @@ class _ColumnAnswers:
         self._symbol = different[0].astype(np.int64)
         self._copies = None if shown.copies is None else different[1]
         self._sampled = None if shown.sampled is None else shown.sampled[first]
-        ranges = isinstance(source.release, GeneralizedRelease)  # their shares are known already
+        release = source.release
+        self._ranges: RangeShares | None = None
+        if isinstance(release, GeneralizedRelease) and not quasi.is_even:
+            self._ranges = RangeShares(release, self._symbol[self._line], quasi)
+        ranges = isinstance(release, GeneralizedRelease)  # their shares are known already
         name = (source.estimators or ("",))[-1 if ranges else 0]
         self._estimator = source.estimator([column], name)
 
@@ -103,21 +107,28 @@ class _ColumnAnswers:
             self._fill(groups[low : low + step], answers)
 
     def _fill(self, groups: Sequence[list[int]], answers: WorkloadAnswers) -> None:
-        matched = [self._quasi.matching(self._workload.questions[own[0]]) for own in groups]
-        estimated = self._estimator.estimate(self._moments(matched))
+        asked = [self._workload.questions[own[0]] for own in groups]
+        if self._ranges is not None:
+            estimated = self._ranges.estimated(asked, _COUNT)
+            unsure = np.zeros(len(groups), np.bool_)
+        else:
+            matched = [self._quasi.matching(question) for question in asked]
+            estimated = self._estimator.estimate(self._moments(matched))
+            unsure = np.array([weights is not None for _, weights in matched])
+            unsure |= [self._is_unsure(bool(question.key)) for question in asked]
         for batch in self._batches(groups):
             values, errors = _read(estimated, batch, self._values)
             places = [place for own in batch for place, _ in own]
             answers.estimates[places], answers.stderrs[places] = values, errors
-        for own, (_, weights) in zip(groups, matched, strict=True):
-            if weights is not None or self._is_unsure(bool(self._workload.questions[own[0]].key)):
+        for own, nothing_known in zip(groups, unsure.tolist(), strict=True):
+            if nothing_known:
                 answers.stderrs[own] = np.nan
 
     def _is_unsure(self, has_conditions: bool) -> bool:
         """Whether nothing tells how far an answer is off."""
         release = self._source.release
-        ranges = isinstance(release, GeneralizedRelease)
-        return isinstance(release, SyntheticRelease) or (ranges and has_conditions)
+        filled = isinstance(release, GeneralizedRelease)
+        return isinstance(release, SyntheticRelease) or (filled and has_conditions)
 
     def _moments(self, matched: Sequence[Matched]) -> Moments:
         """A class for every condition."""

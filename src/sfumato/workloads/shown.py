@@ -19,6 +19,7 @@ from sfumato.errors import UsageError
 from sfumato.operators.base import FloatArray
 from sfumato.operators.matched import MatchedRanges, MatchedSets, share_of_people
 from sfumato.operators.overlap import share_of_intervals, share_of_sets, share_of_whole_numbers
+from sfumato.operators.ranges import Reading
 from sfumato.queries.overlap import stored, whole_numbers
 from sfumato.release import GeneralizedRelease, PerturbedRelease, Release
 from sfumato.workloads.bitmaps import Bitmaps, Bits
@@ -28,10 +29,20 @@ from sfumato.workloads.questions import CountQuestion
 
 @dataclass(frozen=True, eq=False)
 class ShownColumn:
-    """`codes` number what the records show; `fits` says how much of each satisfies a condition."""
+    """`codes` number what the records show; `fits` says how much of each satisfies a condition.
+
+    Ranges and sets are read as the people that they span; `even` tells how much satisfies it if
+    they are evenly filled.
+    """
 
     codes: IntArray
     fits: Callable[[Condition], FloatArray]
+    even: Callable[[Condition], FloatArray] | None = None
+
+    def reading(self, condition: Condition) -> Reading:
+        """Both ways to read ranges and sets, by record."""
+        even = self.even or self.fits
+        return Reading(even(condition)[self.codes], self.fits(condition)[self.codes])
 
 
 class ShownQuasi:
@@ -39,14 +50,21 @@ class ShownQuasi:
 
     def __init__(self, release: Release, *, even: bool = False) -> None:
         """`even` takes ranges and sets as evenly filled, not as the people that they span."""
-        self._release, self._even = release, even
+        self._release, self.is_even = release, even
         self._columns: dict[str, ShownColumn] = {}
         self.bitmaps = Bitmaps(release.rows)
 
     def _column(self, name: str) -> ShownColumn:
         if name not in self._columns:
-            self._columns[name] = _read(self._release, name, even=self._even)
+            column = _read(self._release, name)
+            if self.is_even and column.even is not None:
+                column = ShownColumn(column.codes, column.even)
+            self._columns[name] = column
         return self._columns[name]
+
+    def readings(self, question: CountQuestion) -> list[Reading]:
+        """What the records show of each condition, read both ways."""
+        return [self._column(name).reading(asked) for name, asked in question.conditions.items()]
 
     def matching(self, question: CountQuestion) -> tuple[IntArray, FloatArray | None]:
         """The records that can satisfy the conditions, and how far; None where all do wholly."""
@@ -76,13 +94,13 @@ def coded(column: pa.Array) -> tuple[IntArray, pa.Array]:
     return np.asarray(found.indices.to_numpy(), np.int64), found.dictionary
 
 
-def _read(release: Release, name: str, *, even: bool) -> ShownColumn:
+def _read(release: Release, name: str) -> ShownColumn:
     column = release.column(name)
     if column.role != "quasi":
         raise UsageError(f"The workload asks about {name!r}, which is no quasi column.")
     if isinstance(release, GeneralizedRelease):
         made = _ranges if column.kind == "numeric" else _sets
-        return made(release, column, even=even)
+        return made(release, column)
     codes, values = coded(stored(release, name))
     merged = release.merges.get(name) if isinstance(release, PerturbedRelease) else None
     if merged is None:
@@ -96,7 +114,7 @@ def _read(release: Release, name: str, *, even: bool) -> ShownColumn:
     return ShownColumn(codes, fits)
 
 
-def _ranges(release: GeneralizedRelease, column: Column, *, even: bool) -> ShownColumn:
+def _ranges(release: GeneralizedRelease, column: Column) -> ShownColumn:
     parts = release.shown_as(column)
     ends = [stored(release, part).cast(pa.float64(), safe=False) for part in parts]
     pairs = np.stack([end.to_numpy() for end in ends], axis=1)
@@ -109,15 +127,16 @@ def _ranges(release: GeneralizedRelease, column: Column, *, even: bool) -> Shown
 
     def fits(condition: Condition) -> FloatArray:
         if whole is None:
-            asked = _ends(column.name, condition)
-            shares = share_of_intervals(low, high, *asked)
-            return shares if even else share_of_people(low, high, *asked, release.spans)
+            return share_of_people(low, high, *_ends(column.name, condition), release.spans)
+        return np.asarray(matched.share(condition.holds(pa.array(whole, pa.float64())))[first])
+
+    def even(condition: Condition) -> FloatArray:
+        if whole is None:
+            return share_of_intervals(low, high, *_ends(column.name, condition))
         satisfied = condition.holds(pa.array(whole, pa.float64()))
-        if not even:
-            return np.asarray(matched.share(satisfied)[first])
         return share_of_whole_numbers(low, high, satisfied, int(whole[0]))
 
-    return ShownColumn(codes.reshape(-1), fits)
+    return ShownColumn(codes.reshape(-1), fits, even)
 
 
 def _ends(name: str, condition: Condition) -> tuple[float, float]:
@@ -131,7 +150,7 @@ def _ends(name: str, condition: Condition) -> tuple[float, float]:
     return float(condition.low), float(condition.high)
 
 
-def _sets(release: GeneralizedRelease, column: Column, *, even: bool) -> ShownColumn:
+def _sets(release: GeneralizedRelease, column: Column) -> ShownColumn:
     lists = stored(release, column.name)
     inside, values = coded(_decoded(lists.flatten()))
     starts = np.asarray(lists.offsets.to_numpy(), np.int64)
@@ -148,12 +167,11 @@ def _sets(release: GeneralizedRelease, column: Column, *, even: bool) -> ShownCo
     members, bounds = inside[place], np.concatenate([[0], ends])
     matched = MatchedSets(inside, starts, len(values), release.spans)
 
-    def fits(condition: Condition) -> FloatArray:
-        if not even:
-            return np.asarray(matched.share(condition.holds(values))[first])
-        return share_of_sets(members, bounds, condition.holds(values))
-
-    return ShownColumn(codes.reshape(-1), fits)
+    return ShownColumn(
+        codes.reshape(-1),
+        lambda condition: np.asarray(matched.share(condition.holds(values))[first]),
+        lambda condition: share_of_sets(members, bounds, condition.holds(values)),
+    )
 
 
 def _decoded(array: pa.Array) -> pa.Array:
