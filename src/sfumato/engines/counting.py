@@ -135,8 +135,9 @@ def count_cells(table: Table, column: str, values: tuple[Value, ...]) -> Cells:
             key += coder(batch.column(column))
             yield pa.RecordBatch.from_arrays([pa.array(key)], names=["code"])
 
-    code, counts = _counted(table, pa.schema([("code", pa.int64())]), keyed())
-    keys, sensitive = np.divmod(code, len(values))
+    keys, counts = _counted(table, pa.schema([("code", pa.int64())]), keyed())
+    sensitive = keys % len(values)
+    keys //= len(values)
     named = tuple(tuple(domain.to_pylist()) for domain in domains)
     return Cells(table.quasi, named, keys, sensitive, counts)
 

@@ -34,7 +34,7 @@ from sfumato.engines.spark.engine import SparkEngine
 from sfumato.engines.together import ColumnTold, for_columns, told_by_buckets, told_by_columns
 from sfumato.errors import UsageError
 from sfumato.guarantees import Guarantee, parse_guarantee
-from sfumato.mechanisms import Mechanism, Plan, given_mechanism, parse_mechanism
+from sfumato.mechanisms import Mechanism, given_mechanism, parse_mechanism
 from sfumato.mechanisms.buckets import ApartPlan
 from sfumato.mechanisms.perturbed import PerturbedPlan
 from sfumato.profile import Profile
@@ -172,20 +172,20 @@ def publish(
         time.perf_counter() - began,
         exposure_of(Release(to, verify=False), ran.profile, ran.promise),
         (*notes, *_cautions(table, promised, key_file)),
-        "" if named is not None else weaker_offer(ran.profile, ran.promise, ran.plan, draws),
+        ran.offer,
     )
 
 
 @dataclass(frozen=True, eq=False)
 class Run:
     """What a run did: what the release says, what was counted of rows and of people, the promise
-    that it was planned with, and the plan."""
+    that it was planned with, and what holding against fewer readers would gain."""
 
     manifest: Manifest
     profile: Profile
     people: Profile
     promise: Guarantee
-    plan: Plan
+    offer: str
     together: Sequence[ColumnTold] = ()
 
 
@@ -229,6 +229,9 @@ def run(
             profile, promise, mechanism, draws, running.plans, options.progress
         )
         refuse_unfit(table, chosen, plan, options.order, options.trace)
+        offer = "" if mechanism is not None else weaker_offer(profile, promise, plan, draws)
+        # nothing looks at these after planning, and the records need the memory
+        profile = replace(profile, cells=None, binned=None)
         if ledger is not None:
             rows = 1 if people.rule is None else people.rule.rows
             name = options.release.name
@@ -265,7 +268,7 @@ def run(
         if ledger is not None:
             ledger.enter(spent)
         done = bundle.finish(manifest, options.sign)
-        return Run(done, profile, people.counted(profile), promise, plan, together)
+        return Run(done, profile, people.counted(profile), promise, offer, together)
 
 
 def repeat(receipt: Receipt, table: Table, release: Release, to: Path) -> Manifest:
