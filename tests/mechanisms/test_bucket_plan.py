@@ -21,8 +21,9 @@ from sfumato.mechanisms.buckets import (
 )
 from sfumato.mechanisms.buckets.filling import RoundRobin, places
 from sfumato.mechanisms.buckets.plan import BucketedPlan
-from sfumato.mechanisms.buckets.settings import Limits, setting_of
+from sfumato.mechanisms.buckets.settings import Limits, check_parts, part_rooms, setting_of
 from sfumato.mechanisms.buckets.spread import spread_evenly
+from sfumato.mechanisms.buckets.transport import transport
 from sfumato.profile import Histogram, Profile
 
 COUNTS = np.array([70, 60, 50, 40, 40, 30, 30, 20, 20, 20, 10, 10])
@@ -184,6 +185,27 @@ def test_spreading_keeps_away_from_full_where_it_can():
     setting = setting_of([4, 6], [15, 10])
     shares = spread_evenly(setting, counts, limits)
     assert (np.abs(shares - 15) <= 1).all()  # half of the room of 30, and not 30 and 0
+
+
+def test_two_parts_are_filled_wherever_they_can_be():
+    """Without a flow, as with one: 400 random settings, those that cannot be filled among them."""
+    rng, filled = np.random.default_rng(7), 0
+    for _ in range(400):
+        counts = rng.integers(0, 12, 5)
+        sizes, buckets = rng.choice(np.arange(2, 9), 2, replace=False), rng.integers(1, 5, 2)
+        counts[0] += max(int(sizes @ buckets) - counts.sum(), 0)
+        limits = Limits(tuple(Fraction(int(rng.integers(1, 5)), 5) for _ in counts))
+        setting = setting_of(sizes, buckets)
+        if sum(part.records for part in setting) != counts.sum():
+            continue
+        demands = np.array([part.records for part in setting])
+        can = transport(counts, demands, part_rooms(setting, counts, limits)).short == 0
+        shares = spread_evenly(setting, counts, limits)
+        assert (shares is not None) == can
+        if shares is not None:
+            check_parts(setting, shares, counts, limits)
+            filled += 1
+    assert filled > 20
 
 
 def test_fakes_are_ruled_out_as_often_as_real_values(tmp_path):

@@ -18,7 +18,7 @@ from sfumato.mechanisms.buckets import LocalPlan
 from sfumato.mechanisms.buckets.branches import Branches
 from sfumato.mechanisms.buckets.foresight import CutTable, best_cut, best_of
 from sfumato.mechanisms.buckets.settings import Limits
-from sfumato.mechanisms.buckets.tree import Node, Room, grow, grow_all
+from sfumato.mechanisms.buckets.tree import Room, grow, grow_all
 from sfumato.mechanisms.buckets.usual import UsualConditions
 from sfumato.mechanisms.buckets.worth import Worth, over_whole, pruned
 from sfumato.outlook.prediction import workload_errors
@@ -101,7 +101,7 @@ def test_pruning_leaves_the_error_that_it_says(counted: Profile, promise: str) -
     cut = CutTable(left, grown.usual)
     assert worth.of_blocks(cut.counts(), cut.inside())[0] == pytest.approx(error, rel=1e-9)
     assert error <= before
-    whole = CutTable(Node(root.cells, root.counts), grown.usual)
+    whole = CutTable(root.uncut(), grown.usual)
     assert worth.of_blocks(whole.counts(), whole.inside())[0] == pytest.approx(1.0)
 
 

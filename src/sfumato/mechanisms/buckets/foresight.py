@@ -62,7 +62,7 @@ def best_of(grown: Sequence[Node], usual: UsualConditions, branches: Branches) -
 
 def best_cut(root: Node, usual: UsualConditions, branches: Branches) -> CutTable:
     """The tree without the cuts that do not help; one block where none does."""
-    cut, whole = CutTable(root, usual), CutTable(Node(root.cells, root.counts), usual)
+    cut, whole = CutTable(root, usual), CutTable(root.uncut(), usual)
     if root.sides is None or not usual.met:
         return whole
     inside = cut.inside()

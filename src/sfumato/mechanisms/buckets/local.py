@@ -302,10 +302,12 @@ class LocalBuckets(BucketMechanism):
             room = Room(Limits(ceilings), self.slack, least)
             return grow_all(binned, len(histogram.values), room, cares, named)
 
-        compared = grown(coarse, CARES)
-        best = best_of(compared, usual, branches)
-        (root,) = grown(least, CARES[best : best + 1]) if coarse > least else [compared[best]]
-        return best_cut(root, usual, branches)
+        trees = grown(coarse, CARES)
+        best = best_of(trees, usual, branches)
+        trees = trees[best : best + 1]
+        if coarse > least:
+            trees = grown(least, CARES[best : best + 1])
+        return best_cut(trees[0], usual, branches)
 
     def _block_largest(self, histogram: Histogram, limits: Limits) -> int:
         some = self.max_size or self.fakes
@@ -322,7 +324,7 @@ class LocalBuckets(BucketMechanism):
                 second, after = self._blocks(other, branches, guarantee, draws, path + "1")
                 return dataclasses.replace(node, sides=(first, second)), before + after
             except InfeasibleGuarantee:
-                node = Node(node.cells, node.counts)
+                node = node.uncut()
                 if not path:  # buckets of the whole table are planned elsewhere
                     return node, []
         branch, own = branches.of(node.counts), draws.child(f"block {path}")

@@ -4,7 +4,8 @@ Most settings leave a choice. A value that fills all the room it has in a part s
 bucket there, and values that always stand together cannot be told apart in answers (methods,
 section 1). So records are dealt with the largest entropy: every (value, part) is filled to
 σ(a_x + b_j) of its room, σ the logistic function, which stays away from empty and from full
-wherever it can. Rounding down and a maximum flow make it whole.
+wherever it can. Rounding down and a maximum flow make it whole; of two parts, what one does not
+take is the other's, so there rounding is enough.
 """
 
 from __future__ import annotations
@@ -39,12 +40,44 @@ def spread_evenly(setting: Setting, counts: IntArray, limits: Limits) -> IntArra
         return np.broadcast_to(counts, (len(setting), len(counts))).copy()
     demands = np.array([part.records for part in setting], np.int64)
     even = _even(rooms.astype(float), counts.astype(float), demands.astype(float))
+    if len(setting) == 2:
+        return _two_parts(even[1], counts, int(demands[1]), rooms)
     by_value = counts / np.maximum(even.sum(axis=0), 1e-300)
     by_part = demands / np.maximum(even.sum(axis=1), 1e-300)
     scale = np.minimum(np.minimum(by_value[None, :], by_part[:, None]), 1.0)
     start = np.minimum(np.floor(even * scale * (1 - 1e-9)).astype(np.int64), rooms)
     flow = transport(counts, demands, rooms, start)
     return None if flow.short else flow.amounts
+
+
+def _two_parts(even: FloatArray, counts: IntArray, demand: int, rooms: IntArray) -> IntArray | None:
+    """Whole numbers near `even` for the second part, the rest for the first."""
+    least, most = np.maximum(counts - rooms[0], 0), rooms[1]
+    if not int(least.sum()) <= demand <= int(most.sum()):
+        return None
+    held = np.clip(np.floor(even).astype(np.int64), least, most)
+    short = demand - int(held.sum())
+    if short >= 0:
+        held += _portions(most - held, even - held, short)
+    else:
+        held -= _portions(held - least, held - even, -short)
+    return np.stack([counts - held, held])
+
+
+def _portions(free: IntArray, wanted: FloatArray, amount: int) -> IntArray:
+    """At most `free` of each, `amount` together: one of each that wants most, then what is left.
+
+    >>> _portions(np.array([1, 0, 5, 1]), np.array([0.1, 0.9, 0.5, 0.7]), 4).tolist()
+    [1, 0, 2, 1]
+    """
+    order = np.argsort(-wanted, kind="stable")
+    once = np.minimum(free[order], 1)
+    once[np.cumsum(once) > amount] = 0
+    left = free[order] - once
+    before = np.cumsum(left) - left
+    found = np.empty_like(free)
+    found[order] = once + np.clip(amount - int(once.sum()) - before, 0, left)
+    return found
 
 
 def _even(rooms: FloatArray, counts: FloatArray, demands: FloatArray) -> FloatArray:

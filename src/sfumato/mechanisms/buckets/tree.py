@@ -14,12 +14,13 @@ All of it is in integers; only which of the possible cuts tells most is decided 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
 from sfumato.blocks import BlockTree, Cut
 from sfumato.draws import BoolArray, IntArray
@@ -27,7 +28,11 @@ from sfumato.mechanisms.buckets.settings import Limits
 from sfumato.operators.base import FloatArray
 from sfumato.profile import BinnedCounts, ColumnBins
 
+CellArray = npt.NDArray[np.int32]
+
+_NONE: CellArray = np.empty(0, np.int32)
 ROUNDED = 10  # people: counts are rounded to multiples before room is judged
+_AT_ONCE = 1 << 19  # counts of sides that are looked at together
 _LEAST_LEFT = 1e-3  # of a value's room: with less, there is none
 
 
@@ -76,7 +81,7 @@ class Room:
 
         >>> room = Room(Limits((Fraction(1, 2),) * 3), Fraction(1), 1)
         >>> room.taken(np.array([[30, 40, 50]])).round(1).tolist()
-        [153.4]
+        [154.3]
         """
         held = counts.astype(np.float64)
         most = self._allowed * np.maximum(held.sum(axis=1), 1.0)[:, None]
@@ -89,12 +94,20 @@ class Room:
 
 @dataclass(frozen=True, eq=False)
 class Node:
-    """People of one branch: the cells they stand in, and their counts by value."""
+    """People of one branch: their counts by value, and the cells that they stand in."""
 
-    cells: IntArray
     counts: IntArray
+    own: CellArray  # of a block; where it is cut, those of its sides are its cells
     cut: Cut | None = None
     sides: tuple[Node, Node] | None = None
+
+    @property
+    def cells(self) -> CellArray:
+        return np.concatenate([node.own for node in self.blocks()])
+
+    def uncut(self) -> Node:
+        """All of its people as one block."""
+        return Node(self.counts, self.cells)
 
     def nodes(self) -> Iterator[Node]:
         """This one and all below, first sides before second."""
@@ -144,7 +157,7 @@ def grow_all(
 class _People:
     """Those of one branch, by cell; `keys` has bin · values + value for every column."""
 
-    cells: IntArray
+    cells: CellArray
     keys: list[IntArray]
     counts: FloatArray
 
@@ -161,21 +174,21 @@ def _grown(
     cares: Mapping[int, float],
 ) -> dict[int, Node]:
     """The branch of these people for every care, by its number."""
-    cells, values = people.cells.astype(np.int64), len(counts)
-    found = {number: Node(cells, counts) for number in cares}
-    large = int(counts.sum()) >= 2 * room.least
-    best: dict[int, tuple[float, int, BoolArray]] = {}
-    for place, (bins, key) in enumerate(zip(columns, people.keys, strict=True) if large else ()):
-        joint = np.bincount(key, people.counts, minlength=bins.number * values)
-        whole = joint.astype(np.int64).reshape(bins.number, values)  # exact: sums below 2⁵³
-        for number, (worth, first) in _best_cuts(bins, whole, room, cares).items():
-            if number not in best or worth > best[number][0]:
-                best[number] = worth, place, first
+    values = len(counts)
+    found = {number: Node(counts, people.cells) for number in cares}
+    best: dict[int, _Found] = {}
+    if int(counts.sum()) >= 2 * room.least:
+        together = max(1, _AT_ONCE // (max(each.number for each in columns) * values))
+        for begin in range(0, len(columns), together):
+            places = range(begin, min(begin + together, len(columns)))
+            for number, each in _best_cuts(columns, people, places, counts, room, cares).items():
+                if number not in best or each.worth > best[number].worth:
+                    best[number] = each
     alike: dict[tuple[int, bytes], list[int]] = {}
-    for number, (_, place, first) in best.items():
-        alike.setdefault((place, first.tobytes()), []).append(number)
+    for number, each in best.items():
+        alike.setdefault((each.place, each.first.tobytes()), []).append(number)
     for (place, _), numbers in alike.items():
-        first = best[numbers[0]][2]
+        first = best[numbers[0]].first
         inside = np.repeat(first, values)[people.keys[place]]
         own = people.part(inside)
         held = np.bincount(own.keys[place] % values, own.counts, minlength=values).astype(np.int64)
@@ -183,47 +196,91 @@ def _grown(
         one = _grown(columns, own, held, room, some)
         other = _grown(columns, people.part(~inside), counts - held, room, some)
         cut = _cut(columns[place], first)
-        found |= {n: Node(cells, counts, cut, (one[n], other[n])) for n in numbers}
+        found |= {n: Node(counts, _NONE, cut, (one[n], other[n])) for n in numbers}
     return found
 
 
-def _best_cuts(
-    bins: ColumnBins, joint: IntArray, room: Room, cares: Mapping[int, float]
-) -> dict[int, tuple[float, BoolArray]]:
-    """For every care: what the best possible cut of a column is worth, and the bins of its first
-    side; nothing where there is no room."""
-    order = np.arange(len(joint)) if bins.values is None else _line(joint)
-    below = np.cumsum(joint[order], axis=0)[:-1]
-    whole = joint.sum(axis=0)
-    people, size = int(whole.sum()), below.sum(axis=1)
-    # only these leave both sides large enough; sizes rise
-    start = int(np.searchsorted(size, room.least))
-    below = below[start : int(np.searchsorted(size, people - room.least, side="right"))]
-    sides = np.stack([below, whole - below])
-    possible = room.left(sides.reshape(-1, len(whole))).reshape(2, -1).all(axis=0)
-    places = start + np.flatnonzero(possible)
-    if not len(places):
-        return {}
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """What a cut is worth, the place of its column, and the bins of its first side."""
 
-    def added(measure: Callable[[IntArray], FloatArray]) -> FloatArray:
+    worth: float
+    place: int
+    first: BoolArray
+
+
+def _best_cuts(
+    columns: list[ColumnBins],
+    people: _People,
+    places: range,
+    whole: IntArray,
+    room: Room,
+    cares: Mapping[int, float],
+) -> dict[int, _Found]:
+    """For every care the best possible cut of these columns; nothing where there is no room.
+
+    `whole` are the counts of all people by value.
+    """
+    lines, tables, owners = [], [], []
+    for place in places:
+        line, below = _sides(columns[place], people, place, room, whole)
+        lines.append(line)
+        tables.append(below)
+        owners.append(np.full(len(below), place))
+    sides = np.concatenate(tables)
+    possible = np.flatnonzero(room.left(sides))
+    possible = possible[room.left(whole - sides[possible])]
+    if not len(possible):
+        return {}
+    owner = np.concatenate(owners)[possible]
+    both = np.concatenate([sides[possible], whole - sides[possible], whole[None, :]])
+
+    def added(measured: FloatArray) -> FloatArray:
         """What the sides have together, over what all have."""
-        both = np.concatenate([sides[:, possible].reshape(-1, len(whole)), whole[None, :]])
-        measured = measure(both)
         return np.asarray(measured[:-1].reshape(2, -1).sum(axis=0) - measured[-1])
 
-    told = -added(_entropy)
-    taken = added(room.taken) if any(cares.values()) else np.zeros(len(places))
+    told = -added(_entropy(both))
+    taken = added(room.taken(both)) if any(cares.values()) else np.zeros(len(possible))
     found = {}
     for number, care in cares.items():
         worth = told - care * taken
         best = int(np.argmax(worth))
-        first = np.zeros(len(joint), np.bool_)
-        first[order[: places[best] + 1]] = True
+        place = int(owner[best])
+        reached = int(possible[best]) - sum(map(len, tables[: place - places.start]))
+        first = np.zeros(columns[place].number, np.bool_)
+        first[lines[place - places.start].upto(reached)] = True
         # what the bins do not name goes to the second side
-        if bins.values is not None and first[-1]:
+        if columns[place].values is not None and first[-1]:
             first = ~first
-        found[number] = float(worth[best]), first
+        found[number] = _Found(float(worth[best]), place, first)
     return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Line:
+    """The bins of a column in the order in which they may be cut; `start` ends the first cut."""
+
+    order: IntArray
+    start: int
+
+    def upto(self, cut: int) -> IntArray:
+        """The bins of the first side."""
+        return self.order[: self.start + cut + 1]
+
+
+def _sides(
+    bins: ColumnBins, people: _People, place: int, room: Room, whole: IntArray
+) -> tuple[_Line, IntArray]:
+    """A column's bins in line, and the counts of first sides that leave both sides large enough."""
+    values = len(whole)
+    joint = np.bincount(people.keys[place], people.counts, minlength=bins.number * values)
+    held = joint.astype(np.int64).reshape(bins.number, values)  # exact: sums below 2⁵³
+    order = np.arange(bins.number) if bins.values is None else _line(held)
+    below = np.cumsum(held[order], axis=0)[:-1]
+    size = below.sum(axis=1)  # rising
+    start = int(np.searchsorted(size, room.least))
+    stop = int(np.searchsorted(size, int(whole.sum()) - room.least, side="right"))
+    return _Line(order, start), below[start : max(stop, start)]
 
 
 def _entropy(counts: IntArray) -> FloatArray:

@@ -13,8 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.draws import Draws, IntArray, Positions
+from sfumato.mechanisms.buckets.tree import CellArray
 from sfumato.operators.base import FloatArray
 from sfumato.profile import BinnedCounts, ColumnBins
+
+PartArray = npt.NDArray[np.float32]
 
 _CONDITIONS = 96
 _TRIES = 8  # until a condition is met by `_PEOPLE`
@@ -33,7 +36,7 @@ class UsualConditions:
     """
 
     binned: BinnedCounts
-    met: tuple[tuple[IntArray, FloatArray], ...]
+    met: tuple[tuple[CellArray, PartArray], ...]
     step: int
 
     @classmethod
@@ -49,7 +52,7 @@ class UsualConditions:
                 cells, part = _drawn(binned.columns, codes, number % 2 == 1, own)
                 if step * float(counts[cells] @ part) >= _PEOPLE:
                     break
-            met.append((cells * step, part))
+            met.append(((cells * step).astype(np.int32), part.astype(np.float32)))
         return cls(binned, tuple(met), step)
 
     def inside(self, block: IntArray, counts: IntArray) -> FloatArray:
@@ -97,12 +100,13 @@ def _drawn(
     """The cells that satisfy a condition, and how much of each does."""
     most = min(_COLUMNS, len(columns))
     many = most if ranges else 1 + int(draws.below("columns", Positions(0, 1), most)[0])
-    cells, part = np.arange(len(codes[0])), np.ones(len(codes[0]))
-    for place in draws.choose("which", len(columns), many).tolist():
+    cells, part = np.empty(0, np.int64), np.empty(0)
+    for number, place in enumerate(draws.choose("which", len(columns), many).tolist()):
         asked = _asked(columns[place], ranges, many, draws.child(str(place)))
-        taken = asked[codes[place][cells]]
-        kept = taken > 0
-        cells, part = cells[kept], part[kept] * taken[kept]
+        code = codes[place][cells] if number else codes[place]
+        kept = np.flatnonzero((asked > 0)[code])
+        taken = asked[code[kept]]
+        cells, part = (cells[kept], part[kept] * taken) if number else (kept, taken)
     return cells, part
 
 

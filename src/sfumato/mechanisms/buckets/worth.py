@@ -143,5 +143,5 @@ class _Pruning:
         error = self.worth.error(without)
         if error <= self.error:
             self.error, self.sums = error, without
-            return Node(node.cells, node.counts), inside, alone
+            return node.uncut(), inside, alone
         return dataclasses.replace(node, sides=(one, other)), inside, below
