@@ -57,6 +57,17 @@ def test_heterogeneous_leaves_such_a_reader_to_chance(
     assert abs(found.success.value - 0.2) < 5 * np.sqrt(0.16 / 60)
 
 
+def test_all_attacks_take_it_in_where_there_is_a_trace(people: pa.Table, tmp_path: Path) -> None:
+    attacked(people, tmp_path, "l-diversity(8)", "ring")
+    asked = {"targets": 60, "fresh": False}
+    names = {
+        traced: [str(o.attack) for o in sf.attack(people, tmp_path / "r", trace=traced, **asked)]
+        for traced in (None, tmp_path / "t")
+    }
+    assert "rerun" not in names[None]
+    assert sorted(names[tmp_path / "t"]) == sorted([*names[None], "rerun"])
+
+
 def test_what_cannot_be_run_again_is_one_sentence(people: pa.Table, tmp_path: Path) -> None:
     sf.publish(
         people, "beta-likeness(3)", to=tmp_path / "r", mechanism="burel", quasi="age,job",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from fractions import Fraction
@@ -45,6 +46,20 @@ def test_honest_releases_pass(table: Table, tmp_path: Path, promise: str, way: s
     assert [f.check.name for f in alone.findings if not f.holds] == ["promise"]
     assert "publish --trace" in str(alone)
     assert finding(alone, "observed matches").value is not None
+
+
+@pytest.mark.parametrize(("promise", "way"), WAYS)
+def test_a_wrong_number_of_people_that_rows_span_is_found(
+    table: Table, tmp_path: Path, promise: str, way: str
+) -> None:
+    """Answers are read by it: whoever understates it makes rare values look common."""
+    publish(table, promise, to=tmp_path / "r", mechanism=way, trace=tmp_path / "t")
+    path = tmp_path / "r" / "manifest.json"
+    told = json.loads(path.read_text("utf-8"))
+    told["plan"]["spans"] += 1
+    path.write_text(json.dumps(told, indent=2, ensure_ascii=False) + "\n", "utf-8")
+    verdict = audit(table, tmp_path / "r", trace=tmp_path / "t")
+    assert [f.check.name for f in verdict.findings if f.holds is False] == ["spans"]
 
 
 def test_the_papers_matching_fails_per_original(table: Table, tmp_path: Path) -> None:

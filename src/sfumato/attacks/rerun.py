@@ -43,7 +43,7 @@ class Rerun(Attack):
 
     @classmethod
     def forms(cls) -> list[Self]:
-        return []  # it needs the private trace, so `all` does not run it
+        return []  # it needs the private trace: `all` runs it where there is one
 
     def guess(self, knowledge: Knowledge, targets: People, draws: Draws) -> Guesses:
         matches, view = knowledge.matches, knowledge.view

@@ -109,7 +109,7 @@ def attack(
             asked = _asked_columns(column, source)
             options = {"attacks": attacks, "targets": targets, "fresh": fresh, "seed": seed}
             return _attack_apart(source, opened, asked, progress, options)
-    chosen = _chosen(attacks, Release if opened is None else type(opened))
+    chosen = _chosen(attacks, Release if opened is None else type(opened), trace is not None)
     further = [_listing(each) for each in others]
     if further and not all(isinstance(each, Intersection) for each in chosen):
         raise UsageError("Several releases are attacked with --attack intersection alone.")
@@ -127,8 +127,9 @@ def attack(
             knowledge = knowledge_of(people, opened, source)
             granted = None if trace is None else _match_sets(trace, opened, source)
             knowledge = replace(knowledge, matches=granted)
-            baseline = FreshReleases(note=SEVERAL if further else NO_MATCHES if granted else None)
-            if fresh and not further and not granted:
+            baseline = FreshReleases(note=SEVERAL if further else None)
+            needed = any(not isinstance(each, Rerun) for each in chosen)
+            if fresh and not further and needed:
                 again = partial(_fresh_knowledge, opened, source)
                 baseline = FreshReleases.of(people, again, draws)
             views = [view_of(each, people) for each in further]
@@ -144,7 +145,9 @@ def attack(
         found = []
         for place, each in enumerate(chosen, done + 1):
             progress(f"attacking: {each}", place, steps)
-            found.append(_run(each, people, knowledge, aim, baseline, draws))
+            # no fresh release has the matches that this reader is granted
+            own = FreshReleases(note=NO_MATCHES) if isinstance(each, Rerun) else baseline
+            found.append(_run(each, people, knowledge, aim, own, draws))
         outcomes += sorted(found, key=lambda outcome: -outcome.success.value)
     return outcomes
 
@@ -294,12 +297,16 @@ def _run(
     return judge(attack, targets, people.prior, guesses, right, others.note, single, knowledge)
 
 
-def _chosen(attacks: str | Attack | Sequence[str | Attack], kind: type[Release]) -> list[Attack]:
+def _chosen(
+    attacks: str | Attack | Sequence[str | Attack], kind: type[Release], traced: bool
+) -> list[Attack]:
+    """`all` takes in the attack that needs the trace where there is one."""
     given = [attacks] if isinstance(attacks, (str, Attack)) else list(attacks)
     found: list[Attack] = []
     for wanted in given:
         if wanted == ALL:
             found += attacks_for(kind)
+            found += [Rerun()] if traced and issubclass(kind, Rerun.kinds) else []
             continue
         attack = parse_attack(wanted) if isinstance(wanted, str) else wanted
         if not issubclass(kind, attack.kinds):

@@ -166,6 +166,7 @@ IRREGULAR = Check("irregular", "rows and records without {about} different match
 STRANGE_VALUES = Check(
     "strange-values", "rows whose value comes from outside their matches", _DIFFERENCES
 )
+SPANS = Check("spans", "people that a row spans in the mean beside those that the manifest says")
 INEXACT = Check("inexact", "rows that do not show exactly their matches", _DIFFERENCES)
 MATCH_SHARE = Check(
     "match-share", "largest share of a value among the matches of one {about}", judges=True

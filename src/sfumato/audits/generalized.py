@@ -59,6 +59,10 @@ def check_generalized(case: AuditCase) -> Iterator[Finding]:
     yield from _check_sources(ranges, trace)
     if len(trace.source) != ranges.records.num_rows:
         return  # the trace of another release tells nothing about this one
+    if "spans" in case.release.plan:  # answers are read by it; older releases do not say
+        yield Finding.limited(
+            catalogue.SPANS, trace.spans(), Direction.EXACTLY, _release(case).spans
+        )
     if not isinstance(case.guarantee, CeilingGuarantee):
         return  # matches cannot be held to a promise that states no ceilings
     if trace.matches is not None:

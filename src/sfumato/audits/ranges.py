@@ -133,6 +133,16 @@ class Trace:
         if "group" in table.schema.names:
             self.group = np.asarray(table.column("group").to_numpy(), np.int64)
 
+    def spans(self) -> int:
+        """How many people a row spans, in the mean over rows, to the next whole number."""
+        rows, people = len(self.source), 0
+        if self.matches is not None:
+            people = len(self.matches)
+        elif self.group is not None:
+            _, group = np.unique(self.group, return_inverse=True)
+            people = int((np.bincount(group) ** 2).sum())
+        return (2 * people + rows) // (2 * rows) if rows else 0
+
 
 def _numbers(column: pa.ChunkedArray) -> npt.NDArray[np.float64]:
     return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(), np.float64)
