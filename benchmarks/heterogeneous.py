@@ -2,7 +2,7 @@
 
     python benchmarks/heterogeneous.py slices   GCP on nine slices of 10,000, with the lower bound
     python benchmarks/heterogeneous.py first    the first 10,000 records beside the authors' program
-    python benchmarks/heterogeneous.py promise  2,000 random tables (or as many as named): largest share
+    python benchmarks/heterogeneous.py promise  2,000 random tables: the largest share of anybody
     python benchmarks/heterogeneous.py attained what every original record can be told
     python benchmarks/heterogeneous.py large    500,000 records: CPU against bare matching
     python benchmarks/heterogeneous.py edges    each edge with chance 1/l
