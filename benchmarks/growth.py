@@ -163,6 +163,7 @@ def main() -> None:
                     if rows >= 5 * values and (not way.needs_bins or values <= MOST_IN_BLOCKS):
                         found = measured("zipf", values, rows, promise, str(way))
                         lines.append([promise, way, f"{values:,}", f"{rows:,}", *found])
+                        print(*lines[-1], file=sys.stderr)
     print_table("Planning grows with values and records", columns, lines)
     if len(asked) == len(PROMISES) or "beta-likeness" in sys.argv[1:]:
         slow = [

@@ -1,10 +1,11 @@
-"""Local buckets beside `optimal`: python -m benchmarks.local [gain | ceilings | streaming …].
+"""Local buckets beside `optimal`: python -m benchmarks.local [gain | many | ceilings …].
 
 `gain` (needs SFUMATO_DATA; `gain occ100k adult` for some tables) publishes each table both ways,
 asks the same questions by the size of their true count, and lets two readers guess who know the raw
 table's links: the attack `linked`, for everybody and for people singled out, and naive Bayes of all
 columns with Sinkhorn's scaling inside each bucket, told whose record is whose. `min` and `slack`
-were chosen on `occ100k` with l = 5 and other questions. `ceilings` plans 2,000 random tables and
+were chosen on `occ100k` with l = 5 and other questions. `many` is the same for a generated table of
+1,500 values, where `local` must be named. `ceilings` plans 2,000 random tables and
 looks at every bucket in fractions. `streaming` (`streaming 10000000` for other sizes) publishes
 generated census records from Parquet to Parquet, beside a plain copy. `linked` publishes 20 tables
 under linked-diversity and audits them. `aware` tells what knowing the tree adds, on tables small
@@ -27,8 +28,9 @@ import pyarrow.parquet as pq
 import sfumato as sf
 from benchmarks.local_aware import what_the_tree_tells
 from benchmarks.local_chart import draw
-from benchmarks.measure import cost_of, generated, print_table
+from benchmarks.measure import cost_of, generated, own_cpu, print_table
 from benchmarks.publish_speed import publish_command
+from sfumato.datasets import write_dataset
 from sfumato.datasets.public_files import read_adult
 from sfumato.draws import Draws
 from sfumato.errors import InfeasibleGuarantee
@@ -147,6 +149,34 @@ def gain(*names: str, questions: int = 600, asked: int = 240, targets: int = 400
         print_table(title, heads, lines)
 
 
+def many(values: str = "1500", questions: int = 60) -> None:
+    """What `publish` forgoes above `MOST_IN_BLOCKS` values, where it does not try `local`."""
+    classes = CLASSES[:3]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "people.parquet"
+        write_dataset("zipf", 100_000, path, 0, values=int(values), exponent=0.7)
+        table = sf.read(path, quasi="age,group,city", sensitive="value")
+        people = people_of(table)
+        workload = generate_workload(
+            people, "conjunctions", count=questions, seed=18, classes=classes
+        )
+        truth = true_counts(workload, people).astype(np.float64)
+        lines: list[list[object]] = []
+        for way in WAYS:
+            place = Path(folder) / way
+            began = own_cpu()
+            done = sf.publish(table, "l-diversity(10)", to=place, mechanism=way, seed=18)
+            published = own_cpu() - began
+            began = own_cpu()
+            off = np.abs(release_answers(workload, place).estimates - truth) / truth
+            each = (own_cpu() - began) / len(truth)
+            blocks = sum("buckets" in each for each in done.manifest.plan.get("blocks", []))
+            errors = [float(off[size.holds(truth)].mean()) for size in classes]
+            lines.append([way, blocks or 1, *errors, published, each])
+    heads = ["", "blocks", *(size.name for size in classes), "publish, CPU s", "a question, CPU s"]
+    print_table(f"100,000 people, {values} values, l-diversity(10)", heads, lines)
+
+
 def random_people(rng: np.random.Generator) -> Profile:
     """The counts of up to 800 people, whose value hangs together with an age and a city."""
     rows, values, ages, cities = int(rng.integers(100, 800)), int(rng.integers(3, 12)), 24, 5
@@ -257,6 +287,7 @@ def aware() -> None:
 
 PARTS: dict[str, Callable[..., None]] = {
     "gain": gain,
+    "many": many,
     "ceilings": ceilings,
     "streaming": streaming,
     "linked": linked,

@@ -1,7 +1,7 @@
 """Signals at every moment of a publication: nothing is left, one line, exit code 128 + n.
 
-python -m benchmarks.signals: five moments × TERM, INT and HUP × four mechanisms, sixty runs of the
-program, each with a signal that it sends to itself. The suite tries ten of them.
+python -m benchmarks.signals [MECHANISM …]: five moments × TERM, INT and HUP × four mechanisms,
+sixty runs of the program, each with a signal that it sends to itself. The suite tries ten of them.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def wrong(place: Path, moment: str, number: signal.Signals, mechanism: str) -> s
 
 def main() -> None:
     lines: list[list[object]] = []
-    for mechanism in MECHANISMS:
+    for mechanism in sys.argv[1:] or MECHANISMS:
         for moment in MOMENTS:
             found = []
             for number in SIGNALS:

@@ -2,12 +2,14 @@
 
 python spark_driver.py MASTER TABLE RELEASE MECHANISM GUARANTEE [WORKER]: WORKER is the process id
 of a worker of a standalone cluster that is killed, with its executors, while tasks run. `connect`
-as the master is a Spark Connect server on this machine. Prints one line of JSON.
+as the master is a Spark Connect server on this machine. Prints one line of JSON, with how many
+blocks of a table the folders in SPARK_LOCAL_DIRS had at the most, and how many when it was over.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 import threading
 import time
@@ -70,6 +72,17 @@ def kill_during_a_stage(session: Any, worker: int, told: dict[str, Any]) -> None
         time.sleep(0.005)
 
 
+def kept_blocks() -> int:
+    """Blocks of a kept frame that lie on disk."""
+    folder = os.environ.get("SPARK_LOCAL_DIRS", "")
+    return sum(1 for _ in Path(folder).rglob("rdd_*")) if folder else 0
+
+
+def watch_blocks(told: dict[str, Any], over: threading.Event) -> None:
+    while not over.wait(0.02):
+        told["blocks_kept"] = max(told.get("blocks_kept", 0), kept_blocks())
+
+
 def main() -> None:
     import sfumato as sf
     from sfumato.engines.spark import engine
@@ -80,11 +93,17 @@ def main() -> None:
     session.conf.set("spark.sql.files.maxPartitionBytes", str(Path(table).stat().st_size // 8))
     frame = session.read.parquet(table)
     told: dict[str, Any] = {}
+    over = threading.Event()
+    watching = threading.Thread(target=watch_blocks, args=(told, over), daemon=True)
+    watching.start()
     if worker:
         given = (session, int(worker[0]), told)
         threading.Thread(target=kill_during_a_stage, args=given, daemon=True).start()
     roles = {"quasi": "person,age,town", "sensitive": "ill", "drop": "name"}
     sf.publish(frame, guarantee, to=release, mechanism=mechanism, seed=5, **roles)
+    told["blocks_left"] = kept_blocks()
+    over.set()
+    watching.join()
     sys.stdout.write(json.dumps(told) + "\n")
     session.stop()
 

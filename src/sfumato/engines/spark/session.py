@@ -46,7 +46,9 @@ def steady(frame: Any) -> Iterator[Any]:
     """The frame, such that it gives the same partitions in every pass.
 
     A scan does. The result of joins, groupings or functions need not, so it is kept on the
-    executors' disks meanwhile. What still differs, the second pass notices.
+    executors' disks meanwhile; and so is any frame of Spark Connect, which does not show its plan.
+    It is the raw table: we wait until they have removed it. What still differs, the second pass
+    notices.
     """
     if _is_scan(frame):
         yield frame
@@ -57,12 +59,12 @@ def steady(frame: Any) -> Iterator[Any]:
     try:
         yield kept
     finally:
-        kept.unpersist()
+        kept.unpersist(blocking=True)
 
 
 def _is_scan(frame: Any) -> bool:
     java = getattr(frame, "_jdf", None)
-    if java is None:  # Spark Connect does not show its plans
+    if java is None:
         return False
     plan = java.queryExecution().optimizedPlan()
     if not plan.deterministic():
