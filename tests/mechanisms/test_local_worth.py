@@ -14,15 +14,15 @@ from sfumato.draws import Draws
 from sfumato.engines.choosing import choose_plan, profile_for
 from sfumato.guarantees import parse_guarantee
 from sfumato.mechanisms import parse_mechanism
-from sfumato.mechanisms.buckets import LocalPlan
-from sfumato.mechanisms.buckets.branches import Branches
+from sfumato.mechanisms.buckets import LocalBuckets, LocalPlan, ways
+from sfumato.mechanisms.buckets.branches import Branch, Branches
 from sfumato.mechanisms.buckets.foresight import CutTable, best_cut, best_of
 from sfumato.mechanisms.buckets.settings import Limits
 from sfumato.mechanisms.buckets.tree import Room, grow, grow_all
 from sfumato.mechanisms.buckets.usual import UsualConditions
 from sfumato.mechanisms.buckets.worth import Worth, over_whole, pruned
 from sfumato.outlook.prediction import workload_errors
-from sfumato.profile import Profile
+from sfumato.profile import Histogram, Profile
 from sfumato.workloads import Workload, generate_workload, people_of, true_counts
 
 PROMISES = ("l-diversity(4)", "beta-likeness(2)")
@@ -162,3 +162,25 @@ def test_a_slack_that_is_named_is_kept(counted: Profile) -> None:
     assert isinstance(free, LocalPlan)
     assert room.left(named.block_counts).all()
     assert not room.left(free.block_counts).all()
+
+
+def test_a_block_of_many_values_is_filled_without_a_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no ladder can be filled, two sizes can; the search for the least loss takes a second
+    a block, and a tree has hundreds."""
+
+    def searched(*given: object) -> None:
+        raise AssertionError(given)
+
+    monkeypatch.setattr(ways, "optimal_setting", searched)
+    counts = np.random.default_rng(4).integers(5, 40, 150)
+    histogram = Histogram("s", tuple(range(150)), counts)
+    guarantee = parse_guarantee("beta-likeness(3)")
+    limits = Limits(tuple(guarantee.ceilings(histogram)))
+    branch = Branch(np.arange(150), histogram, limits, {}, np.empty(0))
+    choice = LocalBuckets()._choice(branch, guarantee)
+    assert sum(part.records for part in choice.setting) == histogram.rows
+    assert len(choice.setting) <= 2
+    few = Histogram("s", (0, 1, 2), np.array([40, 40, 40]))
+    held = Limits(tuple(guarantee.ceilings(few)))
+    with pytest.raises(AssertionError):
+        LocalBuckets()._choice(Branch(np.arange(3), few, held, {}, np.empty(0)), guarantee)
