@@ -6,7 +6,7 @@ and the same in whatever order the records come, so every engine finds the same 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,7 +20,7 @@ from sfumato.draws import IntArray
 from sfumato.engines.coding import SensitiveCoder
 from sfumato.engines.counting import drop_missing
 from sfumato.operators.base import FloatArray
-from sfumato.profile import BinnedCounts, ColumnBins
+from sfumato.profile import BinnedCounts, ColumnBins, Profile
 from sfumato.scratch import scratch_database
 from sfumato.table import Table, reading_errors
 
@@ -168,8 +168,11 @@ class Packer:
             key |= _bin(bins, batch.column(bins.column)) << (_BITS * (place % _PACKED))
         arrays = [pa.array(key) for key in keys]
         return pa.RecordBatch.from_arrays(
-            [*arrays, pa.array(self._coder(batch.column(self._column)))], schema=self.schema
+            [*arrays, pa.array(self.values(batch))], schema=self.schema
         )
+
+    def values(self, batch: pa.RecordBatch) -> IntArray:
+        return self._coder(batch.column(self._column))
 
 
 def _bin(bins: ColumnBins, array: pa.Array) -> IntArray:
@@ -180,13 +183,40 @@ def _bin(bins: ColumnBins, array: pa.Array) -> IntArray:
     return np.array([place.get(value, len(place)) for value in values], np.int64)[codes]
 
 
+class CombinationPacker(Packer):
+    """The same with the number of a record's combination of all sensitive values."""
+
+    def __init__(self, table: Table, profile: Profile, bins: Sequence[ColumnBins]) -> None:
+        assert profile.kinds is not None
+        columns = profile.histograms
+        first = next(iter(columns))
+        super().__init__(table, first, columns[first].values, bins)
+        self._coders = {n: SensitiveCoder(table, n, h.values) for n, h in columns.items()}
+        self._sizes = tuple(len(histogram.values) for histogram in columns.values())
+        held = profile.kinds.held[:, 0]
+        self._known = np.ravel_multi_index(tuple(held.T), self._sizes)  # ascending
+
+    def values(self, batch: pa.RecordBatch) -> IntArray:
+        codes = tuple(coder(batch.column(name)) for name, coder in self._coders.items())
+        return np.searchsorted(self._known, np.ravel_multi_index(codes, self._sizes))
+
+
 def count_binned(table: Table, column: str, values: tuple[Value, ...]) -> BinnedCounts:
     """Counts by the bins of all quasi columns and one sensitive column, on this machine."""
+    return _counted(table, lambda bins: Packer(table, column, values, bins))
+
+
+def count_binned_combinations(table: Table, profile: Profile) -> BinnedCounts:
+    """Counts by the bins of all quasi columns and the combination of all sensitive columns."""
+    return _counted(table, lambda bins: CombinationPacker(table, profile, bins))
+
+
+def _counted(table: Table, made: Callable[[Sequence[ColumnBins]], Packer]) -> BinnedCounts:
     needed = (*table.quasi, *table.sensitive)
     found = tallies(table)
     for batch in table.batches(needed):
         add_batch(found, drop_missing(table, batch))
-    packer = Packer(table, column, values, bins_of(found))
+    packer = made(bins_of(found))
 
     def packed() -> Iterator[pa.RecordBatch]:
         for batch in table.batches(needed):

@@ -109,6 +109,11 @@ class Engine(ABC):
         cannot place people by it."""
         return None
 
+    def binned_combinations(self, profile: Profile) -> BinnedCounts | None:
+        """Counts by bins of all quasi columns and the combination of all sensitive columns; None
+        where this engine cannot place people by it."""
+        return None
+
     def combinations(self, profile: Profile) -> Kinds | None:
         """People by the values of all sensitive columns, in one row each; None for one column."""
         return self.kinds(profile) if profile.kinds is None else profile.kinds

@@ -22,10 +22,10 @@ class PeopleCoder(Protocol):
     """From rows of the stream to the kinds and ranks of their people."""
 
     def __call__(
-        self, codes: Mapping[str, IntArray], start: int
+        self, codes: Mapping[str, IntArray], start: int, blocks: IntArray | None = None
     ) -> tuple[IntArray, IntArray] | None:
         """For rows with these codes, the first of them at `start`; None where they are others than
-        those counted."""
+        those counted. `blocks` are theirs, where people are placed block by block."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +41,9 @@ class CountedKinds:
             return RowCoder(self.kinds)
         return self._known
 
-    def _known(self, codes: Mapping[str, IntArray], start: int) -> tuple[IntArray, IntArray] | None:
+    def _known(
+        self, codes: Mapping[str, IntArray], start: int, blocks: IntArray | None = None
+    ) -> tuple[IntArray, IntArray] | None:
         assert self.row_kinds is not None
         assert self.row_ranks is not None
         rows = slice(start, start + len(next(iter(codes.values()))))
@@ -54,17 +56,22 @@ class CountedKinds:
 
 
 class RowCoder:
-    """Where every person has one row: ranks are counted as the rows come."""
+    """Where every person has one row: ranks are counted as the rows come.
 
-    def __init__(self, kinds: Kinds) -> None:
+    `blocks` are those of the kinds, where people are placed block by block.
+    """
+
+    def __init__(self, kinds: Kinds, blocks: IntArray | None = None) -> None:
         self._columns, self._left = kinds.columns, kinds.counts.copy()
         self._seen = np.zeros_like(kinds.counts)
-        self._places = {tuple(held): t for t, held in enumerate(kinds.held[:, 0].tolist())}
+        held = kinds.held[:, 0] if blocks is None else np.c_[kinds.held[:, 0], blocks]
+        self._places = {tuple(each): t for t, each in enumerate(held.tolist())}
 
     def __call__(
-        self, codes: Mapping[str, IntArray], start: int
+        self, codes: Mapping[str, IntArray], start: int, blocks: IntArray | None = None
     ) -> tuple[IntArray, IntArray] | None:
-        own = np.stack([codes[name] for name in self._columns], axis=1)
+        beside = [] if blocks is None else [blocks]
+        own = np.stack([*(codes[name] for name in self._columns), *beside], axis=1)
         if not len(own):
             return np.empty(0, np.int64), np.empty(0, np.int64)
         listed, place = np.unique(own, axis=0, return_inverse=True)

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from sfumato.columns import Value
 from sfumato.draws import Draws
+from sfumato.engines.binning import count_binned_combinations
 from sfumato.engines.compact import CompactRows
 from sfumato.engines.counting import check_keys, count_cells, take_profile
 from sfumato.engines.engine import Engine, RunOptions, Written, write_records
@@ -16,7 +17,7 @@ from sfumato.engines.stream import RecordStream
 from sfumato.engines.tracing import TraceWriter
 from sfumato.engines.whole import write_generalized
 from sfumato.mechanisms import CellPlan, Plan, RecordPlan, TablePlan
-from sfumato.profile import Cells, Kinds, Profile
+from sfumato.profile import BinnedCounts, Cells, Kinds, Profile
 from sfumato.table import Table
 
 
@@ -52,6 +53,9 @@ class LocalEngine(Engine):
     def kinds(self, profile: Profile) -> Kinds | None:
         self._counted = with_kinds(self.table, profile)
         return None if self._counted is None else self._counted.kinds
+
+    def binned_combinations(self, profile: Profile) -> BinnedCounts | None:
+        return count_binned_combinations(self.table, profile)
 
     def write(
         self, folder: Path, plan: Plan, profile: Profile, draws: Draws, order_draws: Draws

@@ -13,7 +13,7 @@ from sfumato.draws import Address, Draws, IntArray, Positions
 from sfumato.engines.coding import SensitiveCoder, person_keys
 from sfumato.engines.compact import CompactRows
 from sfumato.engines.counting import Progress, drop_missing
-from sfumato.engines.kinds import CountedKinds
+from sfumato.engines.kinds import CountedKinds, PeopleCoder, RowCoder
 from sfumato.engines.quasi import quasi_column
 from sfumato.engines.tracing import TraceWriter
 from sfumato.errors import DataError
@@ -81,7 +81,11 @@ class RecordStream(RowStream):
             column: SensitiveCoder(table, column, histogram.values)
             for column, histogram in profile.histograms.items()
         }
-        self._people = kinds.coder() if kinds is not None and plan.needs_kinds else None
+        self._people: PeopleCoder | None = None
+        if plan.placed is not None:
+            self._people = RowCoder(*plan.placed)
+        elif kinds is not None and plan.needs_kinds:
+            self._people = kinds.coder()
         self._section = StreamSection.whole(profile, plan) if section is None else section
         self._left = {column: counts.copy() for column, counts in self._section.counts.items()}
         self._seen = {column: counts.copy() for column, counts in self._section.before.items()}
@@ -106,7 +110,7 @@ class RecordStream(RowStream):
             ranks = {}
             if plan.needs_rank:
                 ranks = {c: ranks_in_value(code, self._seen[c]) for c, code in ranked.items()}
-            given = Batch(codes, ranks, addresses, blocks, self._kinds(codes, start))
+            given = Batch(codes, ranks, addresses, blocks, self._kinds(codes, start, blocks))
             outcome = plan.apply(given, self.draws)
             if self.tracing is not None:
                 self.tracing.add(given, outcome, plan.trace(given))
@@ -123,10 +127,12 @@ class RecordStream(RowStream):
         if start - first != rows or (whole and self.published != self.expected):
             raise changed(table, f"counted {rows:,} rows, then read {start - first:,}")
 
-    def _kinds(self, codes: Mapping[str, IntArray], start: int) -> tuple[IntArray, IntArray] | None:
+    def _kinds(
+        self, codes: Mapping[str, IntArray], start: int, blocks: IntArray | None
+    ) -> tuple[IntArray, IntArray] | None:
         if self._people is None:
             return None
-        found = self._people(codes, start)
+        found = self._people(codes, start, blocks)
         if found is None:
             raise changed(self.table, "combinations of its sensitive values are not those counted")
         return found

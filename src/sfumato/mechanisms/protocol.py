@@ -16,7 +16,7 @@ from sfumato.columns import Value
 from sfumato.draws import Address, BoolArray, Draws, IntArray
 from sfumato.guarantees.base import Guarantee
 from sfumato.guarantees.words import Reader
-from sfumato.profile import Histogram, Profile
+from sfumato.profile import Histogram, Kinds, Profile
 from sfumato.textform import TextForm
 
 if TYPE_CHECKING:
@@ -130,6 +130,11 @@ class RecordPlan(Plan):
     @property
     def tree(self) -> BlockTree | None:
         """The blocks that it deals within, if any."""
+        return None
+
+    @property
+    def placed(self) -> tuple[Kinds, IntArray] | None:
+        """Where it places people by all that they hold, block by block: kinds, and their blocks."""
         return None
 
     def ranked(self, profile: Profile) -> Mapping[str, IntArray]:

@@ -82,7 +82,8 @@ class BucketTable:
         places = [self.columns.index(column) for column in asked or self.columns]
         sizes = tuple(self.sizes[place] for place in places)
         codes = tuple(self.codes[place] for place in places)
-        if name != "shrunk" or len(places) == len(self.columns):
+        whole = len(places) == len(self.columns) or self.blocks is not None
+        if name != "shrunk" or whole:
             return CombinedEstimator(self._of_values(name), codes, sizes)
         held, of = np.unique(np.stack(codes, axis=1), axis=0, return_inverse=True)
         others = [each for place, each in enumerate(self.codes) if place not in places]

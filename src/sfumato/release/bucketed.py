@@ -114,9 +114,9 @@ class BucketedRelease(Release):
 
     def _read_plan(self) -> None:
         self._fakes = whole_number(self.plan, "fakes", self.where, default=0)
-        if (self._fakes or "blocks" in self.plan) and len(self.sensitive) != 1:
+        if self._fakes and len(self.sensitive) != 1:
             raise BundleError(
-                f"{self.where} has fake values or blocks, which go with one sensitive column; it "
+                f"{self.where} has fake values, which go with one sensitive column; it "
                 f"has {len(self.sensitive)}."
             )
         self._sizes = read_sizes(self.plan.get("sizes", []), self.where)

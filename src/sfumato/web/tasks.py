@@ -7,7 +7,7 @@ JSON: no infinities, no paths, no raw records.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -212,6 +212,12 @@ class _KeptCounts:
         table = declared(read_json(Path(self.file))["declared"])
         table = one_row_each(table, Draws.system())
         return TableCounts(table).kinds(take_profile(table))
+
+    def binned_combinations(self, profile: Profile) -> BinnedCounts | None:
+        table = declared(read_json(Path(self.file))["declared"])
+        table = one_row_each(table, Draws.system())
+        counted = replace(take_profile(table), kinds=profile.kinds)
+        return TableCounts(table).binned_combinations(counted)
 
 
 def make_release(

@@ -142,7 +142,7 @@ class LinkedBuckets(LocalBuckets):
         people = DealtPeople.of(profile.cells, len(histogram.values))
         best = None
         for inner in _inner(guarantee.l, one_in(histogram, [])):
-            plan = super().plan(profile, LDiversity(inner), draws.child(f"inner {inner}"))
+            plan = super().plan_column(profile, LDiversity(inner), draws.child(f"inner {inner}"))
             believed = people.dealt(plan, draws.child("measure"))
             if believed.keeps(guarantee.l, guarantee.share):
                 return plan

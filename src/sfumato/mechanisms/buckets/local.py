@@ -23,6 +23,7 @@ from sfumato.columns import list_some
 from sfumato.draws import BoolArray, Draws, IntArray
 from sfumato.errors import InfeasibleGuarantee, UsageError
 from sfumato.guarantees.base import Guarantee
+from sfumato.guarantees.people_ceilings import CeilingsOfPeople
 from sfumato.mechanisms.buckets.branches import (
     FEW_SIZES,
     MORE_SIZES,
@@ -32,8 +33,10 @@ from sfumato.mechanisms.buckets.branches import (
 )
 from sfumato.mechanisms.buckets.feasible import only_histogram
 from sfumato.mechanisms.buckets.foresight import CutTable, Foresight, best_cut, best_of
+from sfumato.mechanisms.buckets.local_shared import SharedRoom, plan_local_shared
 from sfumato.mechanisms.buckets.plan import BucketedPlan
 from sfumato.mechanisms.buckets.settings import Limits, Setting, setting_of
+from sfumato.mechanisms.buckets.shared import SharedPlan, plan_shared
 from sfumato.mechanisms.buckets.spread import spread_evenly
 from sfumato.mechanisms.buckets.tree import Node, Room, grow_all
 from sfumato.mechanisms.buckets.usual import UsualConditions, let_through
@@ -223,6 +226,7 @@ class LocalBuckets(BucketMechanism):
         "and whoever knows how the columns hang together learns less."
     )
     needs_bins: ClassVar[bool] = True
+    needs_kinds: ClassVar[bool] = True
     mixing: ClassVar[tuple[int, int]] = (256, 32)
 
     @classmethod
@@ -252,8 +256,19 @@ class LocalBuckets(BucketMechanism):
                 f"block there is little to conclude from. Leave it out, or use {OptimalBuckets()}."
             )
 
-    def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> BucketedPlan:
+    def keeps(self, guarantee: Guarantee) -> bool:
+        several = isinstance(guarantee, CeilingsOfPeople) and guarantee.rows_per_person == 1
+        return super().keeps(guarantee) or several
+
+    def plan(
+        self, profile: Profile, guarantee: Guarantee, draws: Draws
+    ) -> BucketedPlan | SharedPlan:
         """Cut as far as it is foreseen to help; where no cut does, all people are one block."""
+        if len(profile.histograms) > 1:
+            return self._plan_several(profile, guarantee, draws)
+        return self.plan_column(profile, guarantee, draws)
+
+    def plan_column(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> BucketedPlan:
         histogram = only_histogram(profile)
         guarantee.require_feasible(histogram)
         limits = Limits(tuple(guarantee.ceilings(histogram)), distinct=self.fakes > 0)
@@ -284,8 +299,24 @@ class LocalBuckets(BucketMechanism):
             foresight=Foresight(whole, guarantee, draws.child("whole"), inside, cut.saved),
         )
 
-    def _cut(self, binned: BinnedCounts, branches: Branches) -> CutTable:
-        """The tree whose counts are foreseen best, without the cuts that make them no better."""
+    def _plan_several(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> SharedPlan:
+        """All columns in the same buckets, inside blocks that leave room for each of them."""
+        if self.fakes:
+            raise UsageError(
+                f"'{self}' hides one sensitive column: fakes are listed beside the values of one. "
+                "Leave fakes out, or name one sensitive column and drop the others."
+            )
+        shared = plan_shared(str(self), profile, guarantee, self.max_size, draws.child("whole"))
+        assert profile.binned is not None  # counted where combinations are
+        least = max(self.min, profile.rows // MOST_BLOCKS)
+        room = SharedRoom(Limits(()), self.slack, least, views=shared.views)
+        named, values = self._named(profile.binned), len(shared.kinds.counts)
+        (root,) = grow_all(profile.binned, values, room, CARES[1:2], named)
+        usual = UsualConditions.of(profile.binned)
+        return plan_local_shared(shared, root, usual, self.max_size, draws)
+
+    def _named(self, binned: BinnedCounts) -> tuple[str, ...]:
+        """The columns to cut."""
         named = tuple(name.strip() for name in self.columns.split(";") if name.strip())
         known = [bins.column for bins in binned.columns]
         if strangers := [name for name in named if name not in known]:
@@ -293,6 +324,11 @@ class LocalBuckets(BucketMechanism):
                 f"The 'columns' parameter of {self.name} names {list_some(strangers)}. Quasi "
                 f"columns that can be cut: {list_some(known) or 'none'}."
             )
+        return named
+
+    def _cut(self, binned: BinnedCounts, branches: Branches) -> CutTable:
+        """The tree whose counts are foreseen best, without the cuts that make them no better."""
+        named = self._named(binned)
         histogram, ceilings = branches.histogram, branches.limits.ceilings
         least = max(self.min, histogram.rows // MOST_BLOCKS)
         coarse = max(least, min(_COARSER * least, histogram.rows // _COMPARED))

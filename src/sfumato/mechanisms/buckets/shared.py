@@ -254,7 +254,7 @@ def plan_shared(
     strata = []
     for rows in np.unique(kinds.rows):
         chosen = np.flatnonzero(kinds.rows == rows)
-        marks = _marks(views, kinds, chosen)
+        marks = marks_of(views, kinds.counts[chosen], chosen)
         limits = Limits(tuple(c for view in views for c in view.limits.ceilings))
         _require_room(name, views, limits, marks, int(rows), guarantee)
         filled = fill_shared(marks, limits, max_size, draws.child(f"people with {rows} rows"))
@@ -295,8 +295,9 @@ def _views(
     yield View(kinds.columns, of, texts, Limits(tuple(guarantee.ceilings(whole))))
 
 
-def _marks(views: Sequence[View], kinds: Kinds, chosen: IntArray) -> Marks:
-    """All values of all views as marks, numbered one view after the other, each once per kind."""
+def marks_of(views: Sequence[View], counts: IntArray, chosen: IntArray) -> Marks:
+    """All values of all views as marks, numbered one view after the other, each once per kind, of
+    the chosen kinds, which so many people have."""
     found, first, starts = [], 0, []
     for view in views:
         own = np.sort(view.of[chosen], axis=1)
@@ -304,7 +305,7 @@ def _marks(views: Sequence[View], kinds: Kinds, chosen: IntArray) -> Marks:
         found.append(np.where(repeated | (own < 0), -1, own + first))
         starts.append(first)
         first += len(view.values)
-    return Marks(np.concatenate(found, axis=1), first, kinds.counts[chosen], tuple(starts))
+    return Marks(np.concatenate(found, axis=1), first, counts, tuple(starts))
 
 
 def _require_room(
