@@ -10,7 +10,7 @@ counts better, or no block can be filled, all people are one block.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -153,8 +153,8 @@ def _filled(
         first, before = _filled(node.sides[0], shared, max_size, draws, path + "0")
         second, after = _filled(node.sides[1], shared, max_size, draws, path + "1")
         if before and after:
-            return Node(node.cells, node.counts, node.cut, (first, second)), before + after
-        node = Node(node.cells, node.counts)
+            return replace(node, sides=(first, second)), before + after
+        node = node.uncut()
         if not path:  # buckets of the whole table are planned elsewhere
             return node, []
     chosen = np.flatnonzero(node.counts)
