@@ -148,9 +148,11 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @contextlib.contextmanager
-def opened(data: Path, folder: Path) -> Iterator[Site]:
+def opened(data: Path, folder: Path, timeout: float = 120.0) -> Iterator[Site]:
     """A server in a thread of this process."""
-    settings = Settings(folder, [data], upload_limit=1_000_000, memory_limit=2 << 30)
+    settings = Settings(
+        folder, [data], upload_limit=1_000_000, memory_limit=2 << 30, timeout=timeout
+    )
     state, sock, ready = StateFolder(settings.state), listen("127.0.0.1", 0), threading.Event()
     address = Address(*sock.getsockname())
     sessions = Sessions()

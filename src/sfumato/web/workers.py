@@ -171,7 +171,7 @@ class Workers:
         except TimeoutError:
             raise TaskFailed(
                 {
-                    "error": f"This took longer than {seconds:.0f} seconds and was stopped. Ask "
+                    "error": f"This took longer than {seconds:g} seconds and was stopped. Ask "
                     "for less, or use the command line."
                 }
             ) from None
