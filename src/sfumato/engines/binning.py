@@ -222,7 +222,7 @@ def _counted(table: Table, made: Callable[[Sequence[ColumnBins]], Packer]) -> Bi
         for batch in table.batches(needed):
             yield packer(drop_missing(table, batch))
 
-    connection = scratch_database(counting=True)
+    connection = scratch_database()
     connection.register("packed", pa.RecordBatchReader.from_batches(packer.schema, packed()))
     with reading_errors(table.source):
         connection.execute("CREATE TABLE cells AS SELECT *, count(*) AS n FROM packed GROUP BY ALL")
