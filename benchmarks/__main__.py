@@ -10,7 +10,9 @@ SKIPPED = {"__init__", "__main__", "measure", "copy_parquet"}
 
 
 def main() -> None:
-    for path in sorted(Path(__file__).parent.glob("*.py")):
+    here = Path(__file__).parent
+    packages = [path.parent for path in here.glob("*/__main__.py")]
+    for path in sorted([*here.glob("*.py"), *packages]):
         if path.stem not in SKIPPED:
             done = subprocess.run([sys.executable, "-m", f"benchmarks.{path.stem}"], check=False)
             if done.returncode:

@@ -1,13 +1,14 @@
 """Do the intervals of every aggregate hold, and is it right on average?
 
-    python -m benchmarks.beyond_counts [NAME …] [--publications 200] [--rows 2000] [--sums]
+    python -m benchmarks.beyond_counts [NAME …] [--publications 200] [--rows 2000]
+        [--sums | --quantiles]
 
 One generated table is published again and again; every aggregate of the dialect is asked of every
 release, with its default 95 % interval, and held against the raw rows. The aggregates of sums are
-asked in four age bands at once (`--sums`: these alone), those of a quasi column under a condition
-on the sensitive one. The bias is the mean error over its standard error (largest of the bands).
-Three exact lines check what is never estimated. ± is twice the binomial error of a share, as if
-bands were independent.
+asked in four age bands at once (`--sums`: these alone; `--quantiles`: only those), those of a quasi
+column under a condition on the sensitive one. The bias is the mean error over its standard error
+(largest of the bands). Three exact lines check what is never estimated. ± is twice the binomial
+error of a share, as if bands were independent.
 """
 
 from __future__ import annotations
@@ -88,7 +89,7 @@ def asked(aggregates: dict[str, str], key: str, where: str) -> str:
 
 
 def measured(
-    table: pa.Table, name: str, publications: int, questions: int
+    table: pa.Table, name: str, publications: int, questions: slice
 ) -> dict[str, np.ndarray]:
     """By aggregate: (publications, groups, 4), the truth, the answer and the interval."""
     mechanism, guarantee, estimator = NAMES[name]
@@ -107,7 +108,7 @@ def measured(
                 seed=number,
             )
             release = sf.open(Path(folder) / "release", verify=False)
-            for aggregates, key, where in QUESTIONS[:questions]:
+            for aggregates, key, where in QUESTIONS[questions]:
                 sql = asked(aggregates, key, where)
                 rows = release.sql(sql, estimator=estimator).rows()
                 truths = raw.execute(sql).fetchall()
@@ -146,13 +147,15 @@ def main() -> None:
     parser.add_argument("names", nargs="*", default=list(NAMES))
     parser.add_argument("--publications", type=int, default=200)
     parser.add_argument("--rows", type=int, default=2_000)
-    parser.add_argument("--sums", action="store_true")
+    alone = parser.add_mutually_exclusive_group()
+    alone.add_argument("--sums", dest="part", action="store_const", const=slice(1))
+    alone.add_argument("--quantiles", dest="part", action="store_const", const=slice(1, 3))
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     table = people(given.rows)
     for name in given.names:
         began = own_cpu()
-        found = measured(table, name, given.publications, 1 if given.sums else len(QUESTIONS))
+        found = measured(table, name, given.publications, given.part or slice(None))
         mechanism, guarantee, estimator = NAMES[name]
         print_table(
             f"Beyond counts: {guarantee} by {mechanism}, estimator {estimator}, {given.rows:,} "

@@ -78,6 +78,7 @@ DOCUMENTS = [
     "docs/mechanisms/heterogeneous.md",
     "docs/check.md",
     "docs/attacks.md",
+    "docs/peers.md",
     "docs/workloads.md",
     "docs/advise.md",
     "docs/compare.md",

@@ -179,7 +179,7 @@ def test_intervals_are_not_too_wide_where_one_value_holds_many_records(
     """The quantile that is hardest to hold: D is 0 there, and jumps by so many deviations.
 
     2,500 draws: the share that holds has a deviation of 0.0044 around 0.95; 4.5 of them are allowed
-    (false alarm 7e-6). With two-sided error bars 97.5 % hold where the jump is wide.
+    (false alarm 7e-6). Two-sided error bars hold 97.5 % where the jump is wide.
     """
     rng = np.random.default_rng(8)
     thresholds = np.arange(20.0)

@@ -1,0 +1,1 @@
+"""sfumato beside other programs: what each answers, and what each gives away."""

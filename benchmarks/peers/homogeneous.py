@@ -1,0 +1,152 @@
+"""The two usual ways to generalize, as ARX and its like do it: groups of people who look alike.
+
+Both publish through sfumato, so that audits, answers and attacks treat them as any other release. A
+group shows the smallest ranges and sets that hold its people: at least as much as those programs
+show, who round to a level of a hierarchy.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, ClassVar
+
+import numpy as np
+
+from papers.perturbation.generalized import groups_of
+from sfumato.draws import Draws, IntArray
+from sfumato.guarantees import Guarantee, LDiversity
+from sfumato.mechanisms import Mechanism
+from sfumato.mechanisms.generalized import (
+    BaselinePlan,
+    Generalized,
+    Stage,
+    homogeneous,
+    one_column,
+)
+from sfumato.mechanisms.heterogeneous.ncp import Axis, NumericAxis
+from sfumato.mechanisms.ring import is_eligible
+from sfumato.profile import Histogram, Profile
+
+WIDTHS = (1, 2, 5, 10, 20, 40)  # of the ranges that a numeric column is rounded to, before "any"
+SUPPRESSED = 0.05  # at most so many records show nothing of their quasi columns
+
+
+@dataclass(frozen=True, eq=False)
+class GroupsPlan(BaselinePlan):
+    """Groups in which no value has more than one record in ℓ."""
+
+    histogram: Histogram
+    number: int  # ℓ
+
+    def generalize(
+        self, axes: Sequence[Axis], codes: IntArray, draws: Draws, progress: Stage
+    ) -> Generalized:
+        return homogeneous(axes, self.groups(axes, codes), draws, progress)
+
+    @abstractmethod
+    def groups(self, axes: Sequence[Axis], codes: IntArray) -> list[IntArray]:
+        """The records of each group."""
+
+    def public(self) -> dict[str, Any]:
+        return {"matches": self.number}
+
+    def check(self) -> None:
+        assert is_eligible(np.repeat(np.arange(len(self.histogram.counts)), self.histogram.counts),
+                           self.number)  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class MondrianPlan(GroupsPlan):
+    """Cut at medians as long as both sides keep the promise."""
+
+    def groups(self, axes: Sequence[Axis], codes: IntArray) -> list[IntArray]:
+        people = np.stack([axis.codes for axis in axes], axis=1)
+        return groups_of(people, lambda rows: is_eligible(codes[rows], self.number))
+
+
+@dataclass(frozen=True, eq=False)
+class FullDomainPlan(GroupsPlan):
+    """One level per column for everybody: the finest levels at which few records have to be hidden.
+
+    Of all combinations of levels that hide at most `SUPPRESSED`, the one with the smallest groups
+    (discernibility: Σ size²), as ARX searches its lattice.
+    """
+
+    def groups(self, axes: Sequence[Axis], codes: IntArray) -> list[IntArray]:
+        columns = [levels_of(axis) for axis in axes]
+        best: tuple[float, IntArray] | None = None
+        for chosen in product(*columns):
+            group = _numbered(chosen)
+            size = np.bincount(group)
+            largest = np.zeros(len(size), np.int64)
+            each, count = np.unique(group * (codes.max() + 1) + codes, return_counts=True)
+            np.maximum.at(largest, each // (codes.max() + 1), count)
+            bad = largest * self.number > size
+            hidden = int(size[bad].sum())
+            if hidden > SUPPRESSED * len(codes):
+                continue
+            cost = float((size[~bad] ** 2).sum()) + hidden * len(codes)
+            if best is None or cost < best[0]:
+                best = cost, np.where(bad[group], len(size), group)
+        assert best is not None  # everybody in one group keeps the promise
+        order = np.argsort(best[1], kind="stable")
+        starts = np.flatnonzero(np.diff(best[1][order])) + 1
+        return self._joined(np.split(order, starts), codes)
+
+    def _joined(self, groups: list[IntArray], codes: IntArray) -> list[IntArray]:
+        """Hidden records that do not keep the promise among themselves take a group in."""
+        groups = sorted(groups, key=lambda rows: is_eligible(codes[rows], self.number))
+        while not is_eligible(codes[groups[0]], self.number):
+            groups = [np.concatenate(groups[:2]), *groups[2:]]
+        return groups
+
+
+def levels_of(axis: Axis) -> list[IntArray]:
+    """What every record shows at each level: ranges of growing width, or the value or nothing."""
+    anything = np.zeros(len(axis.codes), np.int64)
+    if isinstance(axis, NumericAxis):
+        place = axis.positions[axis.codes]
+        span = int(np.ptp(axis.positions))
+        return [place // width for width in WIDTHS if width <= max(span // 2, 1)] + [anything]
+    return [axis.codes, anything]
+
+
+def _numbered(columns: Sequence[IntArray]) -> IntArray:
+    """One number per combination."""
+    key = np.zeros(len(columns[0]), np.int64)
+    for column in columns:
+        _, key = np.unique(key * (int(column.max()) + 1) + column, return_inverse=True)
+    return key
+
+
+@dataclass(frozen=True)
+class _Groups(Mechanism):
+    guarantees: ClassVar[tuple[type[Guarantee], ...]] = (LDiversity,)
+    plan_class: ClassVar[type[GroupsPlan]]
+
+    def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> GroupsPlan:
+        assert isinstance(guarantee, LDiversity)
+        histogram = one_column(profile, self.name)
+        guarantee.require_feasible(histogram)
+        return self.plan_class(histogram, guarantee.l)
+
+
+@dataclass(frozen=True)
+class Mondrian(_Groups):
+    """Local recoding."""
+
+    name: ClassVar[str] = "mondrian"
+    sentence: ClassVar[str] = "Cuts people at medians into groups that look alike."
+    plan_class = MondrianPlan
+
+
+@dataclass(frozen=True)
+class FullDomain(_Groups):
+    """Global recoding with suppression."""
+
+    name: ClassVar[str] = "full-domain"
+    sentence: ClassVar[str] = "Rounds every column to one level for everybody."
+    plan_class = FullDomainPlan
