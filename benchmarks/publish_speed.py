@@ -5,7 +5,7 @@ python -m benchmarks.publish_speed [ROWS …] [--ways uniform,optimal] [--repeat
 Every mechanism that `publish` offers by itself for census records, shuffled as by default and with
 `--order keep` where there is an order to keep. Each is compared with the copies of the same run,
 one beside every mechanism. Modules are compiled before, as where sfumato is installed. `BEFORE` is
-what issue 25 measured with 20 million rows; at most 0.7 of that is asked for, and at most 580 MB.
+what was measured with 20 million rows before; at most 0.7 of that is asked for, and at most 580 MB.
 With `--write` the table takes the place of the last one of its title in RESULTS.md.
 """
 
