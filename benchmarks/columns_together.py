@@ -1,6 +1,6 @@
 """Two and three sensitive columns of adult: joint posteriors, and what intervals hold.
 
-    nice python -m benchmarks.columns_together [publications] [rows]  # minutes
+    nice python -m benchmarks.columns_together [publications] [rows]  # minutes; into RESULTS.md
 
 Conditions are a value of one or two quasi columns with a value of every sensitive column asked
 about; counts of 20 and more. Nothing here is tuned: promises and questions are stated beforehand.
@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 import sfumato as sf
-from benchmarks.measure import own_cpu
+from benchmarks.measure import own_cpu, write_table
 from sfumato.datasets import read_adult
 
 QUASI = ("age", "workclass", "marital_status", "sex")
@@ -32,6 +32,8 @@ CASES = (
     ("beta-likeness(2)", "optimal", ("occupation", "education", "income"), False),
     ("beta-likeness(2)", "optimal(buckets=apart)", ("occupation", "education"), False),
     ("beta-likeness(2)", "optimal(buckets=apart)", ("occupation", "education", "income"), False),
+    ("l-diversity(2)", "local", ("occupation", "education"), False),
+    ("l-diversity(2)", "optimal(buckets=shared)", ("occupation", "education"), False),
 )
 QUESTIONS = 40
 
@@ -58,11 +60,10 @@ def main(publications: int, rows: int) -> None:
     frame = frame[[*QUASI, "occupation", "education", "income"]].astype(
         dict.fromkeys((*QUASI[1:], "occupation", "education", "income"), str)
     )
-    print(f"adult, first {len(frame):,} complete rows, {publications} publications each\n")
-    print("| promise | columns | joint | audit | intervals held | of | CPU s |")
-    print("| --- | --- | --- | --- | --- | --- | --- |")
+    found: list[tuple[object, ...]] = []
     for promise, way, columns, joint in CASES:
         began, rng, held, of, kept = own_cpu(), np.random.default_rng(7), 0, 0, []
+        off = []
         people = pa.Table.from_pandas(frame[[*QUASI, *columns]], preserve_index=False)
         for number in range(publications):
             with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
@@ -84,9 +85,15 @@ def main(publications: int, rows: int) -> None:
                     sql, true = next(made)
                     row = opened.sql(sql).rows()[0]
                     held += row["n_low"] <= true <= row["n_high"]
+                    off.append(abs(row["n"] - true) / true)
                     of += 1
-        told = f"| `{promise}`, {way} | {len(columns)} | {joint} | {kept} | {held / of:.1%}"
-        print(f"{told} | {of} | {own_cpu() - began:.0f} |", flush=True)
+        audited = "holds" if all(kept) else "fails"
+        told = f"`{promise}`, {way}", len(columns), joint, audited, f"{held / of:.1%}", of
+        found.append((*told, f"{np.median(off):.1%}", round(own_cpu() - began)))
+        print(*found[-1], flush=True)
+    title = f"Several columns of adult, {len(frame):,} people, {publications} publications"
+    heads = ("promise", "columns", "joint", "audit", "held", "of", "median error", "CPU s")
+    write_table(title, heads, found)
 
 
 if __name__ == "__main__":

@@ -223,3 +223,15 @@ def test_command_line_and_receipt(people: pa.Table, tmp_path: Path) -> None:
     paths = [str(tmp_path / name) for name in ("people.parquet", "r", "receipt")]
     again = CliRunner().invoke(_whole_program(), ["audit", *paths[:2], "--receipt", paths[2]])
     assert again.exit_code == 0, again.output
+
+
+def test_crosstabs_of_two_sensitive_columns(people: pa.Table, tmp_path: Path) -> None:
+    """Dealt apart, columns that hang together are found to; dealt together, nothing is tested."""
+    for name in ("apart", "shared"):
+        sf.publish(people, "l-diversity(2)", to=tmp_path / name, **ROLES,
+                   mechanism=f"optimal(buckets={name})")  # fmt: skip
+    found = sf.open(tmp_path / "apart").crosstab("job", "school")
+    assert found.test.p_value < 1e-6
+    shared = sf.open(tmp_path / "shared")
+    assert "dealt by both" in str(shared.crosstab("job", "school"))
+    assert shared.crosstab("school", "sex").test.p_value > 1e-3  # sexes were drawn

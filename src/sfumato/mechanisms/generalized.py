@@ -111,7 +111,9 @@ def one_column(profile: Profile, mechanism: str) -> Histogram:
     if len(profile.histograms) != 1:
         raise UsageError(
             f"{mechanism} publishes one sensitive column; the table has {len(profile.histograms)}. "
-            "Drop the others, or choose a mechanism that publishes buckets."
+            "Whom a record may belong to is chosen for the ceilings of one column, and people who "
+            "hide one value of each other may share another. Use 'optimal' or 'local', which keep "
+            "the ceilings of all columns at once; or drop the others."
         )
     return next(iter(profile.histograms.values()))
 

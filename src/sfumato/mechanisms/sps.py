@@ -220,7 +220,9 @@ class SamplingPerturbingScaling(Mechanism):
         if len(profile.histograms) != 1:
             raise UsageError(
                 f"{self.name} publishes one sensitive column; got "
-                f"{list_some(list(profile.histograms))}. Publish them one by one."
+                f"{', '.join(profile.histograms)}. How many records of a group may be drawn "
+                "follows from the shares of one column. Name one as sensitive and drop the "
+                "others; or promise rho-privacy, which is kept for several (--joint: together)."
             )
         (histogram,) = profile.histograms.values()
         guarantee.require_feasible(histogram)

@@ -111,7 +111,7 @@ def _moments(one: Side, other: Side, counts: FloatArray, lines: IntArray) -> _Mo
         means.append(mean)
         squares.append(whole - number * np.outer(mean, mean))
         shares.append(_shares(scores.tocoo(), records, mean))
-    products = np.asarray(one.scores.T @ (table @ other.scores))
+    products = (csr_array(one.scores).T @ (table @ csr_array(other.scores))).toarray()
     return _Moments(
         products - number * np.outer(*means),
         squares[0],

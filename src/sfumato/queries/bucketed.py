@@ -29,6 +29,7 @@ class BucketedSource(Source):
 
     title = "A bucketed release"
     estimators = (*FITS, "model")
+    deals_together = True
     release: BucketedRelease
 
     def shown(self, columns: Sequence[str]) -> list[str]:
@@ -60,7 +61,7 @@ class BucketedSource(Source):
     def scores(self, column: str, asked: FloatArray) -> Any:
         from scipy.sparse import csr_array
 
-        return bucket_table_of(self.release).shares @ csr_array(asked.T)
+        return bucket_table_of(self.release, [column]).shares @ csr_array(asked.T)
 
     def mixed_within(self, symbols: IntArray) -> IntArray | None:
         if self.release.tree is None:

@@ -108,6 +108,8 @@ def _hindrance(source: Source, question: Question) -> str | None:
         return "a side is made of several columns, one of them sensitive; name one column by side"
     if one.sensitive & other.sensitive:
         return "both sides are made of the same sensitive column"
+    if one.sensitive and other.sensitive and source.deals_together:
+        return "people were dealt by both sensitive columns at once, so neither is dealt anew"
     return source.untestable() if one.sensitive or other.sensitive else None
 
 

@@ -81,6 +81,7 @@ class Source(ABC):
 
     title: ClassVar[str]
     estimators: ClassVar[tuple[str, ...]]  # the default first
+    deals_together: ClassVar[bool] = False  # whether several sensitive columns show one number
     error_bars: tuple[str, ...] = ERROR_BARS  # what can be said of an answer beside its value
 
     def __init__(self, release: Release, session: Session) -> None:

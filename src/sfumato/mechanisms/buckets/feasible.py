@@ -97,8 +97,9 @@ def only_histogram(profile: Profile) -> Histogram:
     if len(profile.histograms) != 1:
         raise UsageError(
             f"These buckets hide one sensitive column; this table has {len(profile.histograms)} "
-            f"({', '.join(profile.histograms)}). Use the mechanism 'optimal', which hides several "
-            "in the same buckets; or name one as sensitive, and drop the others."
+            f"({', '.join(profile.histograms)}), and a bucket filled for one may be all alike in "
+            "another. Use the mechanism 'optimal', which hides several in the same buckets, or "
+            "'local'; or name one as sensitive, and drop the others."
         )
     (histogram,) = profile.histograms.values()
     if histogram.column in ("bucket", "count"):
