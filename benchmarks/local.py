@@ -3,14 +3,15 @@
 `gain` (needs SFUMATO_DATA; `gain occ100k adult` for some tables) publishes each table both ways,
 asks the same questions by the size of their true count, and lets two readers guess who know the raw
 table's links: the attack `linked`, for everybody and for people singled out, and naive Bayes of all
-columns with Sinkhorn's scaling inside each bucket, told whose record is whose. `min` and `slack`
-were chosen on `occ100k` with l = 5 and other questions. `many` is the same for a generated table of
-1,500 values, where `local` must be named. `ceilings` plans 2,000 random tables and
-looks at every bucket in fractions. `streaming` (`streaming 10000000` for other sizes) publishes
-generated census records from Parquet to Parquet, beside a plain copy. `linked` publishes 20 tables
-under linked-diversity and audits them. `aware` tells what knowing the tree adds, on tables small
-enough to go through all of them (see `local_aware`). `chart` draws the documents' chart from the
-table of figures beside it (see `local_chart`).
+columns with Sinkhorn's scaling inside each bucket, told whose record is whose. `expected` does the
+same with the errors that the law of the plan expects, which a single release scatters about.
+`many` is `gain` for a generated table of 1,500 values, where `local` must be named. `ceilings`
+plans 2,000 random tables and looks at every bucket in fractions. `streaming`
+(`streaming 10000000` for other sizes) publishes generated census records from Parquet to Parquet,
+beside a plain copy. `linked` publishes 20 tables under linked-diversity and audits them. `aware`
+tells what knowing the tree adds, on tables small enough to go through all of them (see
+`local_aware`). `chart` draws the documents' chart from the table of figures beside it (see
+`local_chart`).
 """
 
 from __future__ import annotations
@@ -33,11 +34,20 @@ from benchmarks.publish_speed import publish_command
 from sfumato.datasets import write_dataset
 from sfumato.datasets.public_files import read_adult
 from sfumato.draws import Draws
+from sfumato.engines.choosing import profile_for
 from sfumato.errors import InfeasibleGuarantee
 from sfumato.guarantees import parse_guarantee
 from sfumato.mechanisms import parse_mechanism
+from sfumato.outlook.prediction import workload_errors
 from sfumato.profile import BinnedCounts, ColumnBins, Histogram, Profile
-from sfumato.workloads import SizeClass, Workload, generate_workload, people_of, true_counts
+from sfumato.workloads import (
+    People,
+    SizeClass,
+    Workload,
+    generate_workload,
+    people_of,
+    true_counts,
+)
 from sfumato.workloads.answers import release_answers
 
 DATA = Path(os.environ.get("SFUMATO_DATA", Path(__file__).parents[2] / "shared" / "data"))
@@ -95,6 +105,48 @@ def dealt_out(table: sf.Table, place: Path, buckets: int = 4000) -> float:
     return right / looked
 
 
+def asked_of(people: People, name: str, questions: int) -> Workload:
+    """Conjunctions and ranges, as many of one as of the other."""
+    kinds = ("conjunctions", "ranges")
+    made = [
+        generate_workload(people, kind, count=questions // 2, seed=18, classes=CLASSES)
+        for kind in kinds
+    ]
+    return Workload(tuple(each for some in made for each in some.questions), name)
+
+
+def expected(*names: str, questions: int = 600) -> None:
+    """What `gain` measures in one release, on average over releases: errors by the law of the plan,
+    and right guesses of who deals buckets out, in one release each way."""
+    for name, column, promise in CASES:
+        if names and name not in names:
+            continue
+        table = declared(name, column)
+        people = people_of(table)
+        workload = asked_of(people, name, questions)
+        truth = true_counts(workload, people).astype(np.float64)
+        guarantee = parse_guarantee(promise)
+        lines, found = [], []
+        for way in WAYS:
+            mechanism = parse_mechanism(way)
+            profile = profile_for(table, guarantee, mechanism)
+            plan = mechanism.plan(profile, guarantee, Draws.from_seed(18))
+            off = workload_errors(plan, profile, people, workload) / truth
+            with tempfile.TemporaryDirectory() as folder:
+                place = Path(folder) / "release"
+                options = {"mechanism": way, "seed": 18, "order": "keep", "left_out": 1}
+                sf.publish(table, promise, to=place, **options)
+                guessed = dealt_out(table, place)
+            found.append([*(float(off[each.holds(truth)].mean()) for each in CLASSES), guessed])
+            blocks = 1 if plan.tree is None else plan.tree.blocks
+            lines.append([way, str(blocks), *(f"{each:.3f}" for each in found[-1])])
+        ratios = np.array(found[1]) / np.array(found[0])
+        lines.append(["ratio", "", *(f"{ratio:.2f}" for ratio in ratios)])
+        mean = f"mean ratio 10–2,000 {ratios[JUDGED].mean():.2f}"
+        heads = ["", "blocks", *(each.name for each in CLASSES), "dealt out"]
+        print_table(f"{name}, {column}, {promise}, expected: {mean}", heads, lines)
+
+
 def gain(*names: str, questions: int = 600, asked: int = 240, targets: int = 4000) -> None:
     """Errors by size of the true count, right guesses, and how many intervals hold."""
     for name, column, promise in CASES:
@@ -102,16 +154,7 @@ def gain(*names: str, questions: int = 600, asked: int = 240, targets: int = 400
             continue
         table = declared(name, column)
         people = people_of(table)
-        workload = Workload(
-            tuple(
-                question
-                for kind in ("conjunctions", "ranges")
-                for question in generate_workload(
-                    people, kind, count=questions // 2, seed=18, classes=CLASSES
-                ).questions
-            ),
-            name,
-        )
+        workload = asked_of(people, name, questions)
         truth = true_counts(workload, people).astype(np.float64)
         some = np.random.default_rng(18).choice(len(truth), min(asked, len(truth)), replace=False)
         lines, errors, guessed = [], [], []
@@ -288,6 +331,7 @@ def aware() -> None:
 PARTS: dict[str, Callable[..., None]] = {
     "gain": gain,
     "many": many,
+    "expected": expected,
     "ceilings": ceilings,
     "streaming": streaming,
     "linked": linked,

@@ -1,6 +1,7 @@
 """The chart of docs/mechanisms/local.md, drawn from the table of figures in the same document.
 
-The table is what `python -m benchmarks.local gain` printed; so the chart cannot say anything else.
+The table is what `python -m benchmarks.local` printed (`expected`, `gain`); so the chart cannot say
+anything else.
 Of each table: what `local` has of the error of `optimal`, on average over counts from 10 to 2,000,
 and what of the right guesses of a reader who knows the links.
 """

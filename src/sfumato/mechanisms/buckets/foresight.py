@@ -7,7 +7,7 @@ whoever names a mechanism need not wait for it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -83,8 +83,12 @@ class Foresight:
     inside: FloatArray
     saved: float  # as the tree was worth
 
-    def error(self, table: BlockTable, histogram: Histogram) -> float:
-        """The predicted error of the whole table's buckets, times what the blocks save."""
+    def error(self, table: Callable[[], BlockTable], histogram: Histogram) -> float:
+        """The predicted error of the whole table's buckets, times what the blocks save.
+
+        How values meet in the blocks is looked at where it is needed only: of many values it is
+        large.
+        """
         from scipy.sparse import csr_array
 
         profile = Profile(histogram.rows, {histogram.column: histogram})
@@ -94,7 +98,7 @@ class Foresight:
         counts = histogram.counts[None, :]
         alone = BlockTable.met(np.zeros(1, np.int64), counts, [csr_array(plan.together)])
         before, asked = _errors(alone, self.inside.sum(axis=0)[None, :, :])
-        now, _ = _errors(table, self.inside)
+        now, _ = _errors(table(), self.inside)
         return plan.predicted_error() * over_whole(now, before, asked)
 
 

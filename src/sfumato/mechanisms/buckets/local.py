@@ -192,7 +192,7 @@ class LocalPlan(BucketedPlan):
     def predicted_error(self) -> float:
         """As predicted for buckets over the whole table, times what usual conditions save."""
         assert self.foresight is not None  # every plan is made with it
-        return self.foresight.error(self.table, self.histogram)
+        return self.foresight.error(lambda: self.table, self.histogram)
 
     def _gap(self) -> float | None:
         return None
