@@ -93,8 +93,8 @@ def profile_of(counts: IntArray, cells: bool) -> Profile:
 def binned_of(counts: IntArray) -> Profile:
     """Two columns of sixteen bins; a group has every value, or one in so many that it has 200.
 
-    How many have it is drawn. If all groups had equal shares, their counts would be known without
-    any bucket, and be predicted without error.
+    How many have it is drawn, and a bin has ten numbers. If all groups had equal shares, or blocks
+    could be cut to single numbers, counts would be exact and predicted without error.
     """
     groups, many = _BINS**2, len(counts)
     every = max(1, many // _BINNED)
@@ -103,7 +103,7 @@ def binned_of(counts: IntArray) -> Profile:
     there = ((value + group) % every == 0) & (held > 0)
     group, value, held = group[there], value[there], held[there]
     columns = tuple(
-        ColumnBins(name, edges=tuple(float(edge) for edge in range(1, _BINS))) for name in "ab"
+        ColumnBins(name, edges=tuple(10.0 * edge for edge in range(1, _BINS))) for name in "ab"
     )
     codes = (group // _BINS).astype(np.int16), (group % _BINS).astype(np.int16)
     whole = np.bincount(value, held, many).astype(np.int64)
