@@ -3,13 +3,8 @@
 They are no functions of a few sums. Where no sensitive column takes part, the records are counted
 by value and the answer is exact. Where one does, a quantile is found by turning the question round:
 for every threshold t, D(t) = #(x ≤ t) − p·# is a difference of two counts with an error bar, and
-the quantile is where D passes 0. Its interval are the thresholds at which D could do so, given that
-error bar (Woodruff 1952): no shape of the distribution is assumed. D rises, so its estimates are
-made to rise first, or every wiggle would be one more place to pass 0. It passes 0 by a jump: t is
-the quantile if D(t) ≥ 0 and D before t ≤ 0, and where the jump at t is wide beside the error bar,
-only one of the two can be in doubt, so that the bar may be shorter (Imbens and Manski 2004). One
-person decides a minimum, a maximum or a number of different values, so that these cannot be
-estimated.
+the quantile is where D passes 0 (`passing`). One person decides a minimum, a maximum or a number of
+different values, so that these cannot be estimated.
 """
 
 from __future__ import annotations
@@ -30,6 +25,7 @@ from sfumato.queries.aggregates import Call, Count, LinearSum
 from sfumato.queries.classes import numbered, numbers_of
 from sfumato.queries.duals import Dual
 from sfumato.queries.formulas import Formula
+from sfumato.queries.passing import made_to_rise, passing
 from sfumato.queries.question import ERRORS, Question, Term
 
 if TYPE_CHECKING:
@@ -275,11 +271,9 @@ class Quantile(Ordered, node=(exp.PercentileCont, exp.Quantile)):
         quantile: float,
     ) -> tuple[float | None, float | None, float | None, float | None]:
         """Value, error and interval from D at every threshold."""
-        from scipy.optimize import isotonic_regression
-
         if not len(thresholds) or not number > 0:
             return None, None, None, None
-        rising = isotonic_regression(middle).x
+        rising = made_to_rise(middle)
         first, last = passing(
             rising, middle - low, high - middle, -self.share * number, quantile, thresholds
         )
@@ -288,45 +282,6 @@ class Quantile(Ordered, node=(exp.PercentileCont, exp.Quantile)):
         value = self.at(thresholds, np.minimum(rising, number))
         first, last = min(first, value), max(last, value)
         return value, (last - first) / (2 * quantile), first, last
-
-
-def passing(
-    rising: FloatArray,
-    below: FloatArray,
-    above: FloatArray,
-    start: float,
-    quantile: float,
-    thresholds: FloatArray,
-) -> tuple[float, float]:
-    """The first and the last threshold at which D, `start` before the first, could pass 0.
-
-    `below` and `above` are what the error bars of D reach down and up.
-    """
-    before = np.r_[start, rising[:-1]]
-    error = np.maximum((below + above) / (2 * quantile), 1e-300)
-    ratio = _critical((rising - before) / error, quantile) / quantile
-    could = (rising + ratio * above >= 0) & (before - ratio * np.r_[0.0, below[:-1]] <= 0)
-    places = np.flatnonzero(could)
-    if not len(places):  # bars so short that D passes 0 between two thresholds
-        return float(np.inf), float(-np.inf)
-    return float(thresholds[places[0]]), float(thresholds[places[-1]])
-
-
-def _critical(jump: FloatArray, quantile: float) -> FloatArray:
-    """c with Φ(c + jump) − Φ(−c) = Φ(z) − Φ(−z): from z, where there is no jump, down to one side.
-
-    >>> _critical(np.array([0.0, 1.0, 20.0]), 1.959964).round(3)
-    array([1.96 , 1.681, 1.645])
-    """
-    from scipy.special import ndtr
-
-    wanted = 2 * ndtr(quantile) - 1
-    low, high = np.zeros(len(jump)), np.full(len(jump), quantile)
-    for _ in range(30):
-        middle = (low + high) / 2
-        enough = ndtr(middle + jump) - ndtr(-middle) >= wanted
-        low, high = np.where(enough, low, middle), np.where(enough, middle, high)
-    return high
 
 
 class DiscreteQuantile(Quantile, node=exp.PercentileDisc):

@@ -27,6 +27,7 @@ from sfumato.draws import BoolArray, IntArray
 from sfumato.mechanisms.buckets.multi_size import recursive_multi_size
 from sfumato.mechanisms.buckets.settings import Limits, Setting, loss, setting_of
 from sfumato.mechanisms.buckets.transport import Flow, transport
+from sfumato.mechanisms.solver import mixed_integer
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -180,7 +181,7 @@ def _rounded(search: _Search, near: FloatArray) -> IntArray | None:
 def _best_in_box(
     search: _Search, near: FloatArray, base: IntArray, width: IntArray
 ) -> IntArray | None:
-    from scipy.optimize import Bounds, LinearConstraint, milp
+    from scipy.optimize import Bounds, LinearConstraint
 
     objective = search.losses.astype(np.float64)
     above = float(objective @ (near - base))  # what the linear optimum costs beyond the base
@@ -192,7 +193,7 @@ def _best_in_box(
             rows = np.array(search.rows)
             room = np.array(search.limits) - rows @ base
             constraints.append(LinearConstraint(rows.astype(np.float64), -np.inf, room))
-        result = milp(
+        result = mixed_integer(
             objective,
             constraints=constraints,
             integrality=np.ones(len(base), np.int64),
@@ -223,7 +224,7 @@ def integer_program(
     For small inputs only ("Optimal" in the paper's Section 7.2; with `most_sizes` = 2 that of its
     Section 7.3); None where it finds nothing in `seconds`.
     """
-    from scipy.optimize import Bounds, LinearConstraint, milp
+    from scipy.optimize import Bounds, LinearConstraint
     from scipy.sparse import csr_array, diags_array, eye_array, hstack, kron, vstack
 
     sizes = limits.usable_sizes(counts, max_size)
@@ -263,7 +264,7 @@ def integer_program(
             LinearConstraint(every, 0, most_sizes),
         ]
     lengths = [parts, parts * values, flags]
-    result = milp(
+    result = mixed_integer(
         np.concatenate([(sizes - 1.0) ** 2, np.zeros(sum(lengths[1:]))]),
         constraints=constraints,
         integrality=np.repeat([1, 0, 1], lengths),
