@@ -202,7 +202,7 @@ def _best_in_box(
         )
         if result.x is None:
             return None
-        buckets = base + np.rint(result.x).astype(np.int64)
+        buckets: IntArray = base + np.rint(result.x).astype(np.int64)
         if int(buckets @ search.sizes) != search.records:
             return None
         flow = search.flow(buckets)
