@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from sfumato.pages.answers import Drawing, DrawnChart
 
 MOST_SHOWN = 60
+_ROUNDING = 1e-8  # of a value: an error below it is what sums of squares are rounded by
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,9 +235,13 @@ def estimate_text(
     '41.37 ± 0.12 (95 %: 41.13 … 41.61)'
     >>> estimate_text(12000.0, 0.0, 12000.0, 12000.0, 0.95)
     '12,000'
+    >>> estimate_text(646.0000000001, 3.9e-8, 645.9999999, 646.0000001, 0.95)  # rounding of sums
+    '646'
     """
     if value is None:
         return "(none)"
+    if stderr and stderr < _ROUNDING * abs(value):
+        value, stderr = float(f"{value:.9g}"), 0.0
     if not stderr or low is None or high is None or not math.isfinite(stderr):
         if value == round(value, 0) and abs(value) < 1e15:
             return f"{value:,.0f}"
