@@ -92,6 +92,12 @@ def _repeatable_keys() -> Iterator[None]:
         yield
 
 
+def own_name(item: Any) -> str:
+    """A test's name as it is without xdist, which writes the group behind it."""
+    name: str = item.nodeid
+    return name.rpartition("@")[0] if name.rfind("@") > name.rfind("]") else name
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_fixture_setup(fixturedef: Any, request: pytest.FixtureRequest) -> Iterator[None]:
     """What many tests share draws alike, whichever of them is the first."""
@@ -99,7 +105,7 @@ def pytest_fixture_setup(fixturedef: Any, request: pytest.FixtureRequest) -> Ite
     if hasattr(request, "param_index"):
         _KEYS.place += f" {request.param_index}"
     if fixturedef.scope == "function":
-        _KEYS.place += f" {request.node.nodeid}"
+        _KEYS.place += f" {own_name(request.node)}"
     try:
         return (yield)
     finally:
@@ -108,8 +114,8 @@ def pytest_fixture_setup(fixturedef: Any, request: pytest.FixtureRequest) -> Ite
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-    _KEYS.place = item.nodeid
-    _KEYS.asked.pop(item.nodeid, None)
+    _KEYS.place = own_name(item)
+    _KEYS.asked.pop(_KEYS.place, None)
     return (yield)
 
 

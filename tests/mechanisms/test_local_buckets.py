@@ -269,6 +269,16 @@ def test_without_use_nothing_is_cut() -> None:
     assert plan.public() == whole.public()
 
 
+def test_columns_in_which_all_are_alike_are_not_cut() -> None:
+    """They had ended in a traceback."""
+    table = people(500, 3)
+    for name in ("age", "city"):
+        same = pa.array(["same"] * len(table))
+        table = table.set_column(table.column_names.index(name), name, same)
+    plan, _ = planned(table, "l-diversity(2)", "local")
+    assert not isinstance(plan, LocalPlan)
+
+
 def test_fakes_are_values_of_the_block_that_nobody_in_the_bucket_has() -> None:
     table = people(3000, 6, values=9, link=0.3)
     plan, _ = planned(table, "l-diversity(3)", "local(min=300, fakes=1)")

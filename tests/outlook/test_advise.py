@@ -88,20 +88,29 @@ def test_every_guarantee_has_a_line(advice: Advice) -> None:
     assert named == set(GUARANTEES) - {"linked-diversity"}
 
 
+@pytest.mark.slow
 def test_what_is_advised_is_as_accurate_when_published(
     advice: Advice, table: sf.Table, tmp_path: Path
 ) -> None:
-    """Every promise that is said to reach 10 % does, at most 25 % beyond what is foretold.
+    """Every promise that is said to reach 10 % does, and errs by about what is foretold.
 
-    A release's mean error on these questions scatters by 6 % or less (one standard deviation), the
-    prediction is good to about 5 %; local buckets may turn out up to a third better.
+    A release's mean error on these questions scatters by 6 % or less (one standard deviation) and
+    the prediction is good to about 5 %, so that 25 % are four of them. Local buckets scatter by a
+    quarter, because few blocks are cut by a question, and are foretold to about 15 %: of four
+    releases the mean is off by 55 % with a chance of 1 in 1,000.
     """
     reached = [option for option in advice.options if option.reached]
     assert len(reached) >= 4
     for number, option in enumerate(reached):
-        found = measured(table, advice, option, tmp_path / str(number), seed=number)
+        local = option.mechanism.name == "local"
+        releases = [
+            measured(table, advice, option, tmp_path / f"{number}-{time}", seed=number + 100 * time)
+            for time in range(4 if local else 1)
+        ]
+        found = float(np.mean(releases))
         assert found <= 0.1 * 1.25, option.guarantee
-        assert 0.65 * option.error < found < 1.25 * option.error, (option.guarantee, found)
+        most = 1.55 if local else 1.25
+        assert 0.65 * option.error < found < most * option.error, (option.guarantee, found)
 
 
 def test_no_stronger_promise_of_the_family_would_do(advice: Advice, table: sf.Table) -> None:

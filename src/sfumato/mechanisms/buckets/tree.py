@@ -178,7 +178,7 @@ def _grown(
     found = {number: Node(counts, people.cells) for number in cares}
     best: dict[int, _Found] = {}
     if int(counts.sum()) >= 2 * room.least:
-        together = max(1, _AT_ONCE // (max(each.number for each in columns) * values))
+        together = max(1, _AT_ONCE // (max((each.number for each in columns), default=1) * values))
         for begin in range(0, len(columns), together):
             places = range(begin, min(begin + together, len(columns)))
             for number, each in _best_cuts(columns, people, places, counts, room, cares).items():
