@@ -214,7 +214,7 @@ def same(ours: Any, theirs: Any) -> bool:
 
 @pytest.mark.slow
 @settings(
-    max_examples=600,
+    max_examples=300,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
