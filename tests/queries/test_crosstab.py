@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -190,7 +191,9 @@ def p_values(place: Path, kind: str, times: int, coins: int = 0, tied: float = 0
             question = parse(cross_count(side, "disease", None), release.columns, release.merges)
             test = independence_of(source, question)
             found.append(test.p_value)
-            assert seed or release.crosstab(side, "disease").test == test
+            if not seed:  # sums over threads differ in the last bit
+                shown = asdict(release.crosstab(side, "disease").test)
+                assert shown == pytest.approx(asdict(test), rel=1e-9)
     return np.array(found, np.float64)
 
 
