@@ -19,7 +19,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from pathlib import Path
 
@@ -38,6 +38,7 @@ from sfumato.engines.choosing import profile_for
 from sfumato.errors import InfeasibleGuarantee
 from sfumato.guarantees import parse_guarantee
 from sfumato.mechanisms import parse_mechanism
+from sfumato.operators.base import FloatArray
 from sfumato.outlook.prediction import workload_errors
 from sfumato.profile import BinnedCounts, ColumnBins, Histogram, Profile
 from sfumato.workloads import (
@@ -115,16 +116,23 @@ def asked_of(people: People, name: str, questions: int) -> Workload:
     return Workload(tuple(each for some in made for each in some.questions), name)
 
 
+def _cases(names: Sequence[str]) -> list[tuple[str, str, str]]:
+    return [case for case in CASES if not names or case[0] in names]
+
+
+def _asked(name: str, column: str, questions: int) -> tuple[sf.Table, People, Workload, FloatArray]:
+    """A table, its people, what is asked of them, and the true counts."""
+    table = declared(name, column)
+    people = people_of(table)
+    workload = asked_of(people, name, questions)
+    return table, people, workload, true_counts(workload, people).astype(np.float64)
+
+
 def expected(*names: str, questions: int = 600) -> None:
     """What `gain` measures in one release, on average over releases: errors by the law of the plan,
     and right guesses of who deals buckets out, in one release each way."""
-    for name, column, promise in CASES:
-        if names and name not in names:
-            continue
-        table = declared(name, column)
-        people = people_of(table)
-        workload = asked_of(people, name, questions)
-        truth = true_counts(workload, people).astype(np.float64)
+    for name, column, promise in _cases(names):
+        table, people, workload, truth = _asked(name, column, questions)
         guarantee = parse_guarantee(promise)
         lines, found = [], []
         for way in WAYS:
@@ -149,13 +157,8 @@ def expected(*names: str, questions: int = 600) -> None:
 
 def gain(*names: str, questions: int = 600, asked: int = 240, targets: int = 4000) -> None:
     """Errors by size of the true count, right guesses, and how many intervals hold."""
-    for name, column, promise in CASES:
-        if names and name not in names:
-            continue
-        table = declared(name, column)
-        people = people_of(table)
-        workload = asked_of(people, name, questions)
-        truth = true_counts(workload, people).astype(np.float64)
+    for name, column, promise in _cases(names):
+        table, _, workload, truth = _asked(name, column, questions)
         some = np.random.default_rng(18).choice(len(truth), min(asked, len(truth)), replace=False)
         lines, errors, guessed = [], [], []
         everybody, alone = [], []

@@ -14,7 +14,7 @@ from sfumato.blocks import BlockTree
 from sfumato.columns import Column, bucket_column, list_some, listing_file
 from sfumato.draws import IntArray
 from sfumato.errors import BundleError
-from sfumato.release.bucketed import BucketedRelease, compare_buckets, read_sizes
+from sfumato.release.bucketed import BucketedRelease, check_listed, compare_buckets, read_sizes
 from sfumato.release.manifest import NAME, FileEntry
 from sfumato.release.reader import Release
 from sfumato.release.records import ONE
@@ -66,16 +66,7 @@ class ApartRelease(Release):
             raise BundleError(f"{self.where} is {self.kind} but has no sensitive column.")
         super()._check_schemas()
         for table, schema in self._schemas.items():
-            lacking = sorted(self._known_names(table) - set(schema.names))
-            if lacking:
-                raise BundleError(f"Table {table!r} of {self.where} lacks {list_some(lacking)}.")
-            numbers = self._known_names(table) - {column.name for column in self.columns}
-            for name in sorted(numbers):
-                if not pa.types.is_integer(schema.field(name).type):
-                    raise BundleError(
-                        f"Column {name!r} in table {table!r} of {self.where} does not hold whole "
-                        "numbers."
-                    )
+            check_listed(self, table, schema, self._known_names(table))
 
     def _compare_with_plan(self) -> None:
         self._in_database(self._compare_buckets)

@@ -81,15 +81,7 @@ class BucketedRelease(Release):
             raise BundleError(f"{self.where} is bucketed but has no sensitive column.")
         super()._check_schemas()
         for table, schema in self._schemas.items():
-            lacking = sorted(self._known_names(table) - set(schema.names))
-            if lacking:
-                raise BundleError(f"Table {table!r} of {self.where} lacks {list_some(lacking)}.")
-            for name in {"bucket", "holder", "count"} & set(schema.names):
-                if not pa.types.is_integer(schema.field(name).type):
-                    raise BundleError(
-                        f"Column {name!r} in table {table!r} of {self.where} does not hold whole "
-                        "numbers."
-                    )
+            check_listed(self, table, schema, self._known_names(table))
 
     def _compare_with_plan(self) -> None:
         self._in_database(self._compare_buckets)
@@ -178,6 +170,19 @@ class BucketedRelease(Release):
                     "every block."
                 )
             self._block_histograms = tuple(each for each in counts if each is not None)
+
+
+def check_listed(release: Release, table: str, schema: pa.Schema, known: set[str]) -> None:
+    """Every known column is there; those that no column of the release is are whole numbers."""
+    lacking = sorted(known - set(schema.names))
+    if lacking:
+        raise BundleError(f"Table {table!r} of {release.where} lacks {list_some(lacking)}.")
+    for name in sorted(known - {column.name for column in release.columns}):
+        if not pa.types.is_integer(schema.field(name).type):
+            raise BundleError(
+                f"Column {name!r} in table {table!r} of {release.where} does not hold whole "
+                "numbers."
+            )
 
 
 def read_sizes(stated: Any, where: str) -> tuple[tuple[int, int], ...]:
