@@ -117,6 +117,9 @@ def numbered(columns: Sequence[pa.ChunkedArray], rows: int) -> tuple[IntArray, I
     >>> sexes = pa.chunked_array([["F", None, "F"]])
     >>> numbered([sexes], 3)
     (array([0, 1, 0]), array([0, 1]))
+    >>> days = [pa.MonthDayNano([0, number, 0]) for number in (1, 2, 1)]
+    >>> numbered([pa.chunked_array([days])], 3)[0]
+    array([0, 1, 0])
     """
     whole = np.zeros(rows, np.int64)
     for each in columns:
@@ -151,14 +154,10 @@ def _encoded(values: pa.ChunkedArray) -> IntArray:
         low, high = int(numbers.min()), int(numbers.max())
         if high - low < 4 * len(numbers):
             return np.asarray(numbers, np.int64) - low
-    try:
-        found = pc.dictionary_encode(values, null_encoding="encode").combine_chunks()
-        if isinstance(found, pa.ChunkedArray):
-            found = pa.concat_arrays(found.chunks) if found.num_chunks else pa.array([])
-        return np.asarray(found.indices.to_numpy(), np.int64) if len(found) else np.empty(0, int)
-    except pa.ArrowNotImplementedError:  # intervals of time
-        known: dict[object, int] = {}
-        return np.array([known.setdefault(v, len(known)) for v in values.to_pylist()], np.int64)
+    found = pc.dictionary_encode(values, null_encoding="encode").combine_chunks()
+    if isinstance(found, pa.ChunkedArray):
+        found = pa.concat_arrays(found.chunks) if found.num_chunks else pa.array([])
+    return np.asarray(found.indices.to_numpy(), np.int64) if len(found) else np.empty(0, int)
 
 
 def numbers_of(values: pa.ChunkedArray) -> FloatArray:
