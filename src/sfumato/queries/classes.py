@@ -120,6 +120,10 @@ def numbered(columns: Sequence[pa.ChunkedArray], rows: int) -> tuple[IntArray, I
     >>> days = [pa.MonthDayNano([0, number, 0]) for number in (1, 2, 1)]
     >>> numbered([pa.chunked_array([days])], 3)[0]
     array([0, 1, 0])
+    >>> numbered([pa.chunked_array([["a", "b"], ["b", None]])], 4)[0]
+    array([0, 1, 1, 2])
+    >>> numbered([pa.chunked_array([], pa.decimal128(6, 1))], 0)[0]
+    array([], dtype=int64)
     """
     whole = np.zeros(rows, np.int64)
     for each in columns:
@@ -154,10 +158,9 @@ def _encoded(values: pa.ChunkedArray) -> IntArray:
         low, high = int(numbers.min()), int(numbers.max())
         if high - low < 4 * len(numbers):
             return np.asarray(numbers, np.int64) - low
-    found = pc.dictionary_encode(values, null_encoding="encode").combine_chunks()
-    if isinstance(found, pa.ChunkedArray):
-        found = pa.concat_arrays(found.chunks) if found.num_chunks else pa.array([])
-    return np.asarray(found.indices.to_numpy(), np.int64) if len(found) else np.empty(0, int)
+    # every chunk has the one dictionary; Arrow joins no chunks of, say, coded decimals
+    chunks = pc.dictionary_encode(values, null_encoding="encode").chunks
+    return np.concatenate([np.empty(0, np.int64), *(each.indices.to_numpy() for each in chunks)])
 
 
 def numbers_of(values: pa.ChunkedArray) -> FloatArray:
