@@ -87,6 +87,6 @@ class PlainRing(Ring):
 
     def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> PlainRingPlan:
         assert isinstance(guarantee, LDiversity)
-        histogram = one_column(profile, self.name)
+        histogram = one_column(profile, self.name, guarantee)
         guarantee.require_feasible(histogram)
         return PlainRingPlan(histogram, guarantee.l)

@@ -136,7 +136,7 @@ def test_nearest_classes_take_their_sizes() -> None:
 
 def test_burel_runs_are_as_few_as_possible() -> None:
     histogram = Histogram("s", tuple("abcde"), np.array([10, 10, 10, 10, 60]))
-    runs = likeness_runs(histogram, Fraction(3))
+    runs = likeness_runs(histogram, BetaLikeness(3).ceilings(histogram))
     assert [len(run) for run in runs] in ([4, 1], [1, 4])
     assert all(histogram.counts[run].sum() <= 4 * histogram.counts[run].min() for run in runs)
 

@@ -272,7 +272,15 @@ def _fresh_knowledge(
         warnings.simplefilter("ignore")  # what it warns of was said when the release was made
         to = folder / "release"
         mechanism = mechanism_on_merged(manifest.mechanism)
-        publish(again, manifest.guarantee, to=to, mechanism=mechanism, seed=number, left_out=1)
+        publish(
+            again,
+            manifest.guarantee,
+            to=to,
+            mechanism=mechanism,
+            joint=manifest.joint,
+            seed=number,
+            left_out=1,
+        )
         return knowledge_of(people, Release(to, verify=False), table)
 
 

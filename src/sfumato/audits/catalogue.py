@@ -169,9 +169,11 @@ STRANGE_VALUES = Check(
 SPANS = Check("spans", "people that a row spans in the mean beside those that the manifest says")
 INEXACT = Check("inexact", "rows that do not show exactly their matches", _DIFFERENCES)
 MATCH_SHARE = Check(
-    "match-share", "largest share of a value among the matches of one {about}", judges=True
+    "match-share",
+    "largest share of a value of {column} among the matches of one {about}",
+    judges=True,
 )
-GROUP_SHARE = Check("group-share", "largest share of a value in a group", judges=True)
+GROUP_SHARE = Check("group-share", "largest share of a value of {column} in a group", judges=True)
 OUTSIDE_GROUP = Check(
     "outside-group", "records outside what a row of their group shows", _DIFFERENCES
 )

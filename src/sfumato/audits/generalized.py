@@ -15,9 +15,8 @@ import numpy as np
 from sfumato.audits import catalogue
 from sfumato.audits.case import AuditCase
 from sfumato.audits.findings import Direction, Finding
-from sfumato.audits.ranges import Ranges, Trace
+from sfumato.audits.ranges import HeldValues, Ranges, Trace
 from sfumato.audits.shares import LargestShare, largest_share
-from sfumato.columns import value_text
 from sfumato.draws import IntArray
 from sfumato.guarantees import CeilingGuarantee
 from sfumato.guarantees.beta_likeness import BetaLikeness
@@ -48,12 +47,15 @@ def check_generalized(case: AuditCase) -> Iterator[Finding]:
     yield from _check_counts(case, ranges)
     yield from _check_coverage(case, ranges)
     if case.trace is None:
-        yield Finding.unseen(
-            catalogue.PROMISE,
-            column=ranges.sensitive,
-            value=case.release.manifest.guarantee,
-            witness="who matches whom is private: name the folder that 'publish --trace' wrote",
-        )
+        for each in ranges.held:
+            if each.ceilings is not None:
+                yield Finding.unseen(
+                    catalogue.PROMISE,
+                    column=each.histogram.column,
+                    value=case.release.manifest.guarantee,
+                    witness="who matches whom is private: name the folder that 'publish --trace' "
+                    "wrote",
+                )
         return
     trace = Trace(case.trace)
     yield from _check_sources(ranges, trace)
@@ -72,19 +74,22 @@ def check_generalized(case: AuditCase) -> Iterator[Finding]:
 
 
 def _check_counts(case: AuditCase, ranges: Ranges) -> Iterator[Finding]:
-    """Every value is published as often as it occurs, less what is withheld."""
-    counts = case.profile.histograms[ranges.sensitive].counts
-    shown = np.bincount(ranges.published[ranges.published >= 0], minlength=len(counts))
-    foreign = int((ranges.published < 0).sum())
-    lacking = counts - shown
-    off = foreign + int(np.maximum(-lacking, 0).sum())
-    off += abs(int(np.maximum(lacking, 0).sum()) - case.release.manifest.withheld)
-    yield Finding.none(
-        catalogue.VALUE_COUNTS,
-        off,
-        column=ranges.sensitive,
-        witness=f"{foreign:,} rows show a value that the table does not have" if foreign else None,
-    )
+    """Every value, and combination, is published as often as it occurs, less what is withheld."""
+    for held in ranges.held:
+        counts = held.histogram.counts
+        shown = np.bincount(held.published[held.published >= 0], minlength=len(counts))
+        foreign = int((held.published < 0).sum())
+        lacking = counts - shown
+        off = foreign + int(np.maximum(-lacking, 0).sum())
+        off += abs(int(np.maximum(lacking, 0).sum()) - case.release.manifest.withheld)
+        yield Finding.none(
+            catalogue.VALUE_COUNTS,
+            off,
+            column=held.histogram.column,
+            witness=f"{foreign:,} rows show a value that the table does not have"
+            if foreign
+            else None,
+        )
 
 
 def _check_coverage(case: AuditCase, ranges: Ranges) -> Iterator[Finding]:
@@ -97,26 +102,17 @@ def _check_coverage(case: AuditCase, ranges: Ranges) -> Iterator[Finding]:
     """
     rows = max(ranges.records.num_rows, 1)
     sample = ranges.sample(max(100, _PAIRS // rows))
-    needed = _release(case).matches
-    shares = case.profile.histograms[ranges.sensitive].shares
-    ceilings = np.array([float(c) for c in _ceilings(case, ranges)])
-    room = ceilings * needed
-    fewest, uncovered, above, worst, most_fitting = rows, 0, 0, (0.0, -1, -1), 0
-    impossible = 0
+    needed, withheld = _release(case).matches, case.release.manifest.withheld
+    fewest, uncovered, most_fitting = rows, 0, 0
+    looks = [_Fitting(held, needed) for held in ranges.held if held.ceilings is not None]
     for record in sample.tolist():
         fitting = np.flatnonzero(ranges.matching(record))
         fewest = min(fewest, len(fitting))
         most_fitting = max(most_fitting, len(fitting))
         uncovered += len(fitting) < needed
-        held = np.bincount(ranges.published[fitting], minlength=len(ceilings))
-        impossible += bool(np.minimum(held, room).sum() < needed - 1e-9)
-        if len(fitting):
-            found = held / len(fitting)
-            above += bool((found > ceilings + 1e-12).any())
-            value = int(np.argmax(found - ceilings))
-            worst = max(worst, (float(found[value]), value, record))
-    withheld = case.release.manifest.withheld
-    whole = "" if len(sample) == len(ranges.codes) else f" ({len(sample):,} records looked at)"
+        for look in looks:
+            look.add(record, fitting)
+    whole = "" if len(sample) == ranges.people else f" ({len(sample):,} records looked at)"
     yield Finding.limited(
         catalogue.COVERAGE,
         uncovered,
@@ -125,25 +121,51 @@ def _check_coverage(case: AuditCase, ranges: Ranges) -> Iterator[Finding]:
         about=f"{needed} published rows{whole}",
         witness=f"fewest rows of a record: {fewest:,}; most: {most_fitting:,}",
     )
-    yield Finding.limited(
-        catalogue.IMPOSSIBLE,
-        impossible,
-        Direction.AT_MOST,
-        withheld,
-        about=whole,
-        witness=None
-        if case.trace
-        else "necessary, not sufficient: the trace shows the matches themselves",
-    )
-    share, value, record = worst
-    name = value_text(case.profile.histograms[ranges.sensitive].values[value])
-    yield Finding.told(
-        catalogue.OBSERVED_SHARE,
-        share,
-        about=whole,
-        witness=f"record {record}: {name}, {float(shares[value]):.4g} of the table; above the "
-        f"ceiling for {above:,} of {len(sample):,} records",
-    )
+    for look in looks:
+        several = f" of {look.held.histogram.column}" if len(ranges.held) > 1 else ""
+        yield Finding.limited(
+            catalogue.IMPOSSIBLE,
+            look.impossible,
+            Direction.AT_MOST,
+            withheld,
+            about=several + whole,
+            witness=None
+            if case.trace
+            else "necessary, not sufficient: the trace shows the matches themselves",
+        )
+        yield look.worst_finding(several + whole, len(sample))
+
+
+class _Fitting:
+    """What the rows that fit somebody show of a column, over everybody who is looked at."""
+
+    def __init__(self, held: HeldValues, needed: int) -> None:
+        assert held.ceilings is not None
+        self.held, self._needed = held, needed
+        self._ceilings = np.array([float(c) for c in held.ceilings])
+        self.impossible = self._above = 0
+        self._worst = (0.0, -1, -1)
+
+    def add(self, record: int, fitting: IntArray) -> None:
+        held = np.bincount(self.held.published[fitting], minlength=len(self._ceilings))
+        room = np.minimum(held, self._ceilings * self._needed).sum()
+        self.impossible += bool(room < self._needed - 1e-9)
+        if len(fitting):
+            found = held / len(fitting)
+            self._above += bool((found > self._ceilings + 1e-12).any())
+            value = int(np.argmax(found - self._ceilings))
+            self._worst = max(self._worst, (float(found[value]), value, record))
+
+    def worst_finding(self, about: str, people: int) -> Finding:
+        share, value, record = self._worst
+        of_table = float(self.held.histogram.shares[value])
+        return Finding.told(
+            catalogue.OBSERVED_SHARE,
+            share,
+            about=about,
+            witness=f"record {record}: {self.held.name(value)}, {of_table:.4g} of the table; above "
+            f"the ceiling for {self._above:,} of {people:,} records",
+        )
 
 
 def _check_sources(ranges: Ranges, trace: Trace) -> Iterator[Finding]:
@@ -151,7 +173,8 @@ def _check_sources(ranges: Ranges, trace: Trace) -> Iterator[Finding]:
     twice = len(trace.source) - len(np.unique(trace.source))
     same = len(trace.source) == ranges.records.num_rows
     rows = ranges.records.num_rows
-    wrong = int((ranges.codes[trace.source] != ranges.published).sum()) if same else rows
+    shown = ranges.held[-1]  # of several columns all of them together
+    wrong = int((shown.codes[trace.source] != shown.published).sum()) if same else rows
     yield Finding.none(
         catalogue.SOURCES,
         twice + wrong,
@@ -167,7 +190,7 @@ def _check_graph(
     rows = np.repeat(np.arange(len(lengths)), lengths)
     order = np.argsort(matches, kind="stable")
     twice = (np.diff(matches[order]) == 0) & (np.diff(rows[order]) == 0)
-    degrees = np.bincount(matches, minlength=len(ranges.codes))
+    degrees = np.bincount(matches, minlength=ranges.people)
     needed = _release(case).matches
     irregular = int(twice.sum() + (degrees < needed).sum() + (lengths < needed).sum())
     irregular += int((degrees[matches] != lengths[rows]).sum())
@@ -185,37 +208,47 @@ def _check_graph(
                 exact &= cover.exact(part, held)
             wrong += int((~exact).sum())
     yield Finding.none(catalogue.INEXACT, wrong)
-    yield from _check_shares(case, ranges, "published record", starts, ranges.codes[matches])
-    ends = np.cumsum(degrees)
-    carried = ranges.published[rows[order]]
-    yield from _check_shares(case, ranges, "original record", np.concatenate([[0], ends]), carried)
+    ends = np.concatenate([[0], np.cumsum(degrees)])
+    for each in ranges.held:
+        if each.ceilings is not None:
+            yield _check_shares(case, each, "published record", starts, each.codes[matches])
+        carried = each.published[rows[order]]
+        yield _check_shares(case, each, "original record", ends, carried)
 
 
 def _check_shares(
-    case: AuditCase, ranges: Ranges, side: str, starts: IntArray, values: IntArray
-) -> Iterator[Finding]:
+    case: AuditCase, held: HeldValues, side: str, starts: IntArray, values: IntArray
+) -> Finding:
     """The share of each value among the matches of everybody, against its ceiling."""
-    histogram = case.profile.histograms[ranges.sensitive]
-    worst = largest_share(starts, values, _ceilings(case, ranges))
-    where = f"record {worst.owner}: {_named(case, ranges, worst.value)}"
+    if held.ceilings is None:
+        return _told_together(held, starts, values)
+    worst = largest_share(starts, values, held.ceilings)
+    where = f"record {worst.owner}: {held.name(worst.value)}"
     if isinstance(case.guarantee, BetaLikeness):
-        where += _attained(largest_share(starts, values, histogram.shares))
+        where += _attained(largest_share(starts, values, held.histogram.shares))
     else:
         where += f"; all values differ for {worst.differ:,} of {len(starts) - 1:,}"
-    yield Finding.limited(
+    return Finding.limited(
         catalogue.MATCH_SHARE,
         worst.share,
         Direction.AT_MOST,
         worst.ceiling,
-        column=ranges.sensitive,
+        column=held.histogram.column,
         about=side,
         witness=where + (f"; broken for {worst.broken:,}" if worst.broken else ""),
     )
 
 
-def _named(case: AuditCase, ranges: Ranges, value: int) -> str:
-    values = case.profile.histograms[ranges.sensitive].values
-    return value_text(values[value]) if value < len(values) else "a value that is not there"
+def _told_together(held: HeldValues, starts: IntArray, values: IntArray) -> Finding:
+    """How likely a combination becomes that nothing is promised about, for whoever sees all."""
+    worst = largest_share(starts, values, [Fraction(1)] * len(held.histogram.values))
+    return Finding.told(
+        catalogue.TOGETHER,
+        worst.share,
+        column=held.histogram.column,
+        about=held.name(worst.value),
+        witness="nothing is promised about combinations: a joint promise limits them",
+    )
 
 
 def _attained(worst: LargestShare) -> str:
@@ -225,22 +258,24 @@ def _attained(worst: LargestShare) -> str:
 def _check_groups(case: AuditCase, ranges: Ranges, trace: Trace) -> Iterator[Finding]:
     """Homogeneous groups: the share of each value in each of them."""
     assert trace.group is not None
-    histogram = case.profile.histograms[ranges.sensitive]
     _, group = np.unique(trace.group, return_inverse=True)
     sizes = np.bincount(group)
     starts = np.concatenate([[0], np.cumsum(sizes)])
-    values = ranges.published[np.argsort(group, kind="stable")]
-    worst = largest_share(starts, values, _ceilings(case, ranges))
-    attained = _attained(largest_share(starts, values, histogram.shares))
-    yield Finding.limited(
-        catalogue.GROUP_SHARE,
-        worst.share,
-        Direction.AT_MOST,
-        worst.ceiling,
-        column=ranges.sensitive,
-        witness=f"group {worst.owner} of {len(sizes):,}: {_named(case, ranges, worst.value)}"
-        f"{attained}",
-    )
+    for held in ranges.held:
+        values = held.published[np.argsort(group, kind="stable")]
+        if held.ceilings is None:
+            yield _told_together(held, starts, values)
+            continue
+        worst = largest_share(starts, values, held.ceilings)
+        attained = _attained(largest_share(starts, values, held.histogram.shares))
+        yield Finding.limited(
+            catalogue.GROUP_SHARE,
+            worst.share,
+            Direction.AT_MOST,
+            worst.ceiling,
+            column=held.histogram.column,
+            witness=f"group {worst.owner} of {len(sizes):,}: {held.name(worst.value)}{attained}",
+        )
     apart = 0
     for rows, others in _mates(group, sizes):
         for cover in ranges.covers.values():
@@ -264,7 +299,3 @@ def _mates(group: IntArray, sizes: IntArray) -> Iterator[tuple[IntArray, IntArra
         inside = shift < size
         other = start[inside] + (place[inside] + shift) % size[inside]
         yield order[inside], order[other]
-
-
-def _ceilings(case: AuditCase, ranges: Ranges) -> list[Fraction]:
-    return case.guarantee.ceilings(case.profile.histograms[ranges.sensitive])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -31,31 +32,51 @@ class WholeTable:
 
     def __init__(self, table: Table, profile: Profile, threads: bool) -> None:
         self.table, self.profile = table, profile
-        (self.sensitive,) = table.sensitive
-        coder = SensitiveCoder(table, self.sensitive, profile.histograms[self.sensitive].values)
-        codes: list[IntArray] = []
+        histograms = profile.histograms
+        coders = {name: SensitiveCoder(table, name, h.values) for name, h in histograms.items()}
+        codes: dict[str, list[IntArray]] = {name: [] for name in histograms}
         chunks: dict[str, list[pa.Array]] = {name: [] for name in table.quasi}
         for batch in table.batches((*table.quasi, *table.sensitive), 1 << 17, threads):
             batch = drop_missing(table, batch)
-            codes.append(coder(batch.column(self.sensitive)))
+            for name, coder in coders.items():
+                codes[name].append(coder(batch.column(name)))
             for name in table.quasi:
                 array = batch.column(name)
                 if pa.types.is_dictionary(array.type):
                     array = array.dictionary_decode()
                 chunks[name].append(array)
-        self.codes = np.concatenate(codes) if codes else np.empty(0, np.int64)
-        counted = profile.histograms[self.sensitive].counts
-        if (self.codes < 0).any() or not np.array_equal(
-            np.bincount(self.codes, minlength=len(counted)), counted
-        ):
-            raise DataError(
-                f"{table.label} changed while it was being published. Publish from a fixed copy."
-            )
+        self.held = {
+            name: np.concatenate(own) if own else np.empty(0, np.int64)
+            for name, own in codes.items()
+        }
+        if not all(_as_counted(self.held[name], each.counts) for name, each in histograms.items()):
+            raise self._changed()
         self.domains: dict[str, pa.Array] = {}
         self.axes: list[Axis] = []
         for name in table.quasi:
             values = pa.chunked_array(chunks.pop(name), table.type_of(name))
             self.axes.append(self._axis(name, values))
+
+    @cached_property
+    def codes(self) -> IntArray:
+        """The value of every record; of several columns its kind, the combination of values."""
+        own, kinds = list(self.held.values()), self.profile.kinds
+        if len(own) == 1:
+            return own[0]
+        assert kinds is not None
+        sizes = tuple(len(histogram.values) for histogram in self.profile.histograms.values())
+        listed = np.ravel_multi_index(tuple(kinds.held[:, 0].T), sizes)  # in ascending order
+        flat = np.ravel_multi_index(tuple(own), sizes)
+        codes = np.searchsorted(listed, flat)
+        codes[(codes == len(listed)) | (listed[np.minimum(codes, len(listed) - 1)] != flat)] = -1
+        if not _as_counted(codes, kinds.counts):
+            raise self._changed()
+        return codes
+
+    def _changed(self) -> DataError:
+        return DataError(
+            f"{self.table.label} changed while it was being published. Publish from a fixed copy."
+        )
 
     def _axis(self, name: str, values: pa.ChunkedArray) -> Axis:
         unique = pc.unique(values)
@@ -133,10 +154,16 @@ class WholeTable:
             arrays[axis.name] = pa.ListArray.from_arrays(
                 pa.array(starts.astype(np.int32)), domain.take(pa.array(cover.codes[places]))
             )
-        kind = self.table.type_of(self.sensitive)
-        values = pa.array(self.profile.histograms[self.sensitive].values, kind)
-        arrays[self.sensitive] = values.take(pa.array(self.codes[made.source[rows]]))
+        for name, codes in self.held.items():
+            values = pa.array(self.profile.histograms[name].values, self.table.type_of(name))
+            arrays[name] = values.take(pa.array(codes[made.source[rows]]))
         return pa.table(arrays)
+
+
+def _as_counted(codes: IntArray, counts: IntArray) -> bool:
+    """Whether the codes are those that were counted."""
+    known = not len(codes) or int(codes.min()) >= 0
+    return known and np.array_equal(np.bincount(codes, minlength=len(counts)), counts)
 
 
 def write_generalized(

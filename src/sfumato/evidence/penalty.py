@@ -36,11 +36,16 @@ class Penalty:
 
 
 def lower_bound(table: Table, guarantee: str) -> float:
-    """No release of ranges and sets of this table that keeps the promise has a smaller GCP."""
-    profile = take_profile(table)
+    """No release of ranges and sets of this table that keeps the promise has a smaller GCP.
+
+    Of several sensitive columns each has its bound, and the largest is one.
+    """
+    profile, promise = take_profile(table), parse_guarantee(guarantee)
     whole = WholeTable(table, profile, True)
-    ceilings = parse_guarantee(guarantee).ceilings(profile.histograms[whole.sensitive])
-    return least_penalty(whole.axes, whole.codes, ceilings)
+    return max(
+        least_penalty(whole.axes, whole.held[name], promise.ceilings(histogram))
+        for name, histogram in profile.histograms.items()
+    )
 
 
 def release_penalty(release: Release | str | Path, raw: Table | None = None) -> Penalty:

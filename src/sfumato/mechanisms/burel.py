@@ -2,6 +2,7 @@
 
 Bucketize values by likeness, reallocate records to classes by halving, and retrieve the records of
 each class near to each other. The baseline that heterogeneous generalization is measured against.
+Nothing in it is particular to beta-likeness: it keeps any ceilings.
 
 The authors' program decides the sizes of classes on runs of values, fills them along a Hilbert
 curve and halves each further as long as its true values allow it (`classes=curve`). By default
@@ -12,7 +13,8 @@ common values further, to 1 + min(beta, -ln f) times their share f; here a promi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
@@ -23,31 +25,35 @@ import numpy as np
 from sfumato.draws import Draws, IntArray
 from sfumato.errors import UsageError
 from sfumato.guarantees.base import Guarantee
-from sfumato.guarantees.beta_likeness import BetaLikeness
+from sfumato.guarantees.ceilings import CeilingGuarantee
+from sfumato.guarantees.people_ceilings import CeilingsOfPeople
+from sfumato.mechanisms.buckets.shared import View, views_of
 from sfumato.mechanisms.curve import class_sizes, nearest_classes
 from sfumato.mechanisms.generalized import (
     BaselinePlan,
     Generalized,
     Stage,
     homogeneous,
-    one_column,
+    kinds_of,
+    values_together,
 )
-from sfumato.mechanisms.halving import Halving, along_columns, ranked, run_by_run, together
+from sfumato.mechanisms.halving import Halving, Held, along_columns, by_runs, ranked, together
 from sfumato.mechanisms.heterogeneous.ncp import Axis
 from sfumato.mechanisms.hilbert import hilbert_order
 from sfumato.mechanisms.protocol import Mechanism, Standing
-from sfumato.profile import Histogram, Profile
+from sfumato.profile import Histogram, Kinds, Profile
 
 CLASSES = ("halves", "curve")
 
 
-def likeness_runs(histogram: Histogram, beta: Fraction) -> list[list[int]]:
-    """The fewest runs of values, by frequency, whose total is at most (1+β) times their rarest.
+def likeness_runs(histogram: Histogram, ceilings: Sequence[Fraction]) -> list[list[int]]:
+    """The fewest runs of values, by frequency, whose share is within the ceilings of all of them.
 
     Even if all that a class takes from a run has one value, its share stays within the bound.
     Dynamic programming over the sorted values, O(m²).
 
-    >>> likeness_runs(Histogram("s", tuple("abc"), np.array([6, 7, 12])), Fraction(3))
+    >>> histogram = Histogram("s", tuple("abc"), np.array([6, 7, 12]))
+    >>> likeness_runs(histogram, [4 * share for share in histogram.shares])
     [[0], [1, 2]]
     """
     order = [int(c) for c in np.argsort(histogram.counts, kind="stable") if histogram.counts[c]]
@@ -55,10 +61,10 @@ def likeness_runs(histogram: Histogram, beta: Fraction) -> list[list[int]]:
     fewest = [0] + [len(order) + 1] * len(order)
     start = [0] * (len(order) + 1)
     for first in range(len(order)):
-        total = 0
+        total, least = 0, Fraction(1)
         for last in range(first, len(order)):
-            total += counts[last]
-            if last > first and total > (1 + beta) * counts[first]:
+            total, least = total + counts[last], min(least, ceilings[order[last]])
+            if last > first and total > least * histogram.rows:
                 break
             if fewest[first] + 1 < fewest[last + 1]:
                 fewest[last + 1], start[last + 1] = fewest[first] + 1, first
@@ -70,15 +76,23 @@ def likeness_runs(histogram: Histogram, beta: Fraction) -> list[list[int]]:
     return runs
 
 
-@dataclass(frozen=True, eq=False)
-class BurelPlan(BaselinePlan):
-    """Runs of values and what a class may have of each value, from counts alone."""
+def run_of(runs: Sequence[Sequence[int]], values: int) -> IntArray:
+    """The run of every value; one that nobody has is in the first."""
+    found = np.zeros(values, np.int64)
+    for number, run in enumerate(runs):
+        found[list(run)] = number
+    return found
 
-    histogram: Histogram
-    beta: Fraction
-    ceilings: tuple[Fraction, ...]
-    runs: list[list[int]]
-    way: str  # of CLASSES
+
+@dataclass(frozen=True, eq=False)
+class ClassesPlan(BaselinePlan):
+    """Groups of people who share what they show, whatever decides who comes together."""
+
+    @abstractmethod
+    def classes(
+        self, axes: Sequence[Axis], codes: IntArray, curve: IntArray, draws: Draws
+    ) -> list[IntArray]:
+        """The people of each class; `curve` are all of them along a Hilbert curve."""
 
     def generalize(
         self, axes: Sequence[Axis], codes: IntArray, draws: Draws, progress: Stage
@@ -88,41 +102,46 @@ class BurelPlan(BaselinePlan):
         curve = hilbert_order(by_steps, draws.order("hilbert ties", len(codes)))
         return homogeneous(axes, self.classes(axes, codes, curve, draws), draws, progress)
 
-    def classes(
-        self, axes: Sequence[Axis], codes: IntArray, curve: IntArray, draws: Draws
-    ) -> list[IntArray]:
-        """The people of each class; `curve` are all of them along a Hilbert curve."""
-        run_of = self.run_of()
-        if self.way == "halves":
-            places, ways = along_columns(axes, curve), (run_by_run, together)
-            return Halving(axes, codes, run_of, self.ceilings, places, ways).classes(curve)
-        halving = Halving(axes, codes, run_of, self.ceilings, [ranked(curve)], (run_by_run,))
-        near = nearest_classes(curve, run_of[codes], self._sizes(), draws)
-        return [part for each in near for part in halving.classes(each)]
-
-    def _sizes(self) -> list[list[int]]:
-        """What classes take from each run, were all of a run the rarest of its values."""
-        counts, shares = self.histogram.counts, self.histogram.shares
-        totals = [int(counts[run].sum()) for run in self.runs]
-        limits = [(1 + self.beta) * min(shares[code] for code in run) for run in self.runs]
-        return class_sizes(totals, limits)
-
-    def run_of(self) -> IntArray:
-        """The run of every value."""
-        run_of = np.zeros(len(self.histogram.counts), np.int64)
-        for number, run in enumerate(self.runs):
-            run_of[run] = number
-        return run_of
-
-    def public(self) -> dict[str, Any]:
-        return {"matches": ceil(1 / max(self.ceilings))}
-
     def caveats(self) -> list[str]:
         return [
             "People in a group share what is published of their quasi columns; the promise is "
             "about the shares of values in each group. Which people come together depends on "
             "their values: no promise against somebody who reruns the algorithm."
         ]
+
+
+@dataclass(frozen=True, eq=False)
+class BurelPlan(ClassesPlan):
+    """Runs of values and what a class may have of each value, from counts alone."""
+
+    histogram: Histogram
+    ceilings: tuple[Fraction, ...]
+    runs: list[list[int]]
+    way: str  # of CLASSES
+
+    def classes(
+        self, axes: Sequence[Axis], codes: IntArray, curve: IntArray, draws: Draws
+    ) -> list[IntArray]:
+        run, held = self.run_of()[codes], [Held(codes, self.ceilings)]
+        if self.way == "halves":
+            places, ways = along_columns(axes, curve), (by_runs(run), together)
+            return Halving(axes, held, places, ways).classes(curve)
+        halving = Halving(axes, held, [ranked(curve)], (by_runs(run),))
+        near = nearest_classes(curve, run, self._sizes(), draws)
+        return [part for each in near for part in halving.classes(each)]
+
+    def _sizes(self) -> list[list[int]]:
+        """What classes take from each run, were all of a run the rarest of its values."""
+        totals = [int(self.histogram.counts[run].sum()) for run in self.runs]
+        limits = [min(self.ceilings[code] for code in run) for run in self.runs]
+        return class_sizes(totals, limits)
+
+    def run_of(self) -> IntArray:
+        """The run of every value."""
+        return run_of(self.runs, len(self.histogram.counts))
+
+    def public(self) -> dict[str, Any]:
+        return {"matches": ceil(1 / max(self.ceilings))}
 
     def check(self) -> None:
         codes = sorted(code for run in self.runs for code in run)
@@ -131,22 +150,68 @@ class BurelPlan(BaselinePlan):
         assert all(s <= c for s, c in zip(shares, self.ceilings, strict=True)), shares
 
 
+@dataclass(frozen=True, eq=False)
+class BurelColumnsPlan(ClassesPlan):
+    """Several columns: a class keeps the ceilings of every view, a column or all combinations.
+
+    Codes are kinds: the combinations of values that people have in all columns.
+    """
+
+    histograms: tuple[Histogram, ...]
+    views: tuple[View, ...]
+    kinds: Kinds
+
+    @property
+    def holds_for_columns(self) -> bool:
+        return True  # a row shows all columns: whoever matches it may have any of them
+
+    def classes(
+        self, axes: Sequence[Axis], codes: IntArray, curve: IntArray, draws: Draws
+    ) -> list[IntArray]:
+        held = [Held(view.of[codes, 0], view.limits.ceilings) for view in self.views]
+        ways = [*(by_runs(run[codes]) for run in self.runs()), together]
+        return Halving(axes, held, along_columns(axes, curve), ways).classes(curve)
+
+    def runs(self) -> Iterator[IntArray]:
+        """By kind: the runs of every column, and kinds one by one with every column leading."""
+        own = self.kinds.held[:, 0]
+        for place, histogram in enumerate(self.histograms):
+            runs = likeness_runs(histogram, self.views[place].limits.ceilings)
+            yield run_of(runs, len(histogram.counts))[own[:, place]]
+            others = [own[:, other] for other in range(own.shape[1]) if other != place]
+            yield ranked(np.lexsort((*others, own[:, place])))
+
+    def public(self) -> dict[str, Any]:
+        return {"matches": max(ceil(1 / max(view.limits.ceilings)) for view in self.views)}
+
+    def caveats(self) -> list[str]:
+        return [*super().caveats(), values_together(self.kinds.columns)]
+
+    def check(self) -> None:
+        for view in self.views:
+            counts = np.bincount(view.of[:, 0], self.kinds.counts, len(view.values))
+            shares = Histogram(view.names[0], view.values, counts.astype(np.int64)).shares
+            assert all(s <= c for s, c in zip(shares, view.limits.ceilings, strict=True)), shares
+
+
 @dataclass(frozen=True)
 class Burel(Mechanism):
-    """Homogeneous groups that keep beta-likeness.
+    """Homogeneous groups that keep beta-likeness or other ceilings, of one column or several.
 
     `classes` is halves, or curve for those of the authors' program, for comparison.
 
-    >>> Burel().keeps(BetaLikeness(3)), str(Burel("curve"))
-    (True, 'burel(classes=curve)')
+    >>> from sfumato.guarantees import BetaLikeness, LDiversity
+    >>> Burel().keeps(BetaLikeness(3)), Burel().keeps(LDiversity(3)), str(Burel("curve"))
+    (True, True, 'burel(classes=curve)')
     """
 
     classes: str = "halves"
 
     name: ClassVar[str] = "burel"
-    guarantees: ClassVar[tuple[type[Guarantee], ...]] = (BetaLikeness,)
+    guarantees: ClassVar[tuple[type[Guarantee], ...]] = (CeilingGuarantee,)
     sentence: ClassVar[str] = "Shows ranges and sets for groups of like people."
     standing: ClassVar[Standing] = "baseline"
+    needs_kinds: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.classes not in CLASSES:
@@ -155,10 +220,30 @@ class Burel(Mechanism):
                 f"Got {self.classes!r} instead."
             )
 
-    def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> BurelPlan:
-        assert isinstance(guarantee, BetaLikeness)
-        histogram = one_column(profile, self.name)
+    def keeps(self, guarantee: Guarantee) -> bool:
+        """Any ceilings, also of what columns tell together; of people with one row each."""
+        if isinstance(guarantee, CeilingsOfPeople):
+            return guarantee.rows_per_person == 1
+        return super().keeps(guarantee)
+
+    def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> ClassesPlan:
+        if len(profile.histograms) > 1:
+            return self._plan_columns(profile, guarantee)
+        (histogram,) = profile.histograms.values()
         guarantee.require_feasible(histogram)
         ceilings = tuple(guarantee.ceilings(histogram))
-        runs = likeness_runs(histogram, guarantee.beta)
-        return BurelPlan(histogram, guarantee.beta, ceilings, runs, self.classes)
+        return BurelPlan(histogram, ceilings, likeness_runs(histogram, ceilings), self.classes)
+
+    def _plan_columns(self, profile: Profile, guarantee: Guarantee) -> BurelColumnsPlan:
+        if self.classes == "curve":
+            raise UsageError(
+                f"'{self}' is the authors' program, which knows one sensitive column; the table "
+                f"has {len(profile.histograms)}. Use '{self.name}', which keeps the ceilings of "
+                "all of them; or drop the others."
+            )
+        kinds, histograms = kinds_of(profile, self.name), tuple(profile.histograms.values())
+        for histogram in histograms:
+            guarantee.require_feasible(histogram)
+        joint = isinstance(guarantee, CeilingsOfPeople) and guarantee.columns > 1
+        views = tuple(views_of(kinds, histograms, guarantee, joint))
+        return BurelColumnsPlan(histograms, views, kinds)

@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,7 +23,7 @@ from sfumato.draws import IntArray
 from sfumato.mechanisms.heterogeneous.ncp import Axis, Scale
 
 Halves = tuple[IntArray, IntArray]
-Way = Callable[[IntArray, IntArray, IntArray], Iterator[Halves]]  # of records, runs and places
+Way = Callable[[IntArray, IntArray], Iterator[Halves]]  # of records and their places
 
 
 class Limits:
@@ -46,8 +48,24 @@ class Limits:
         return size > 0 and bool((own * self._whole <= self._limits * size).all())
 
 
+@dataclass(frozen=True, eq=False)
+class Held:
+    """What people hold of a column, or of several together: codes by record, ceilings by code."""
+
+    codes: IntArray
+    ceilings: Sequence[Fraction]
+
+    @cached_property
+    def _limits(self) -> Limits:
+        return Limits(self.ceilings)
+
+    def kept(self, records: IntArray) -> bool:
+        """Whether a class of these records keeps the ceilings, and has anybody."""
+        return self._limits.kept(np.bincount(self.codes[records], minlength=len(self.ceilings)))
+
+
 class Halving:
-    """Halves classes of people with the sensitive `codes`; `run_of[code]` is a value's run.
+    """Halves classes of people who hold values of one or several columns, all within `held`.
 
     `places` are orders along which to halve: `places[k][record]` is a record's place in one.
     """
@@ -55,17 +73,13 @@ class Halving:
     def __init__(
         self,
         axes: Sequence[Axis],
-        codes: IntArray,
-        run_of: IntArray,
-        ceilings: Sequence[Fraction],
+        held: Sequence[Held],
         places: Sequence[IntArray],
         ways: Sequence[Way],
     ) -> None:
         self._axes = [axis for axis in axes if axis.denominator]
         self._units = Scale.of([axis.denominator for axis in self._axes]).units
-        self._codes, self._run_of = codes, run_of
-        self._limits = Limits(ceilings)
-        self._places, self._ways = places, ways
+        self._held, self._places, self._ways = held, places, ways
 
     def classes(self, records: IntArray) -> list[IntArray]:
         """The records in classes that cannot be halved further. O(N log N) for each order."""
@@ -81,10 +95,9 @@ class Halving:
 
     def _best(self, records: IntArray) -> Halves | None:
         best: tuple[int, Halves] | None = None
-        run = self._run_of[self._codes[records]]
         for places in self._places:
             for way in self._ways:
-                tried = way(records, run, places[records])
+                tried = way(records, places[records])
                 halves = next((each for each in tried if all(map(self._kept, each))), None)
                 if halves is None:
                     continue
@@ -94,7 +107,7 @@ class Halving:
         return None if best is None else best[1]
 
     def _kept(self, records: IntArray) -> bool:
-        return self._limits.kept(np.bincount(self._codes[records], minlength=len(self._run_of)))
+        return all(each.kept(records) for each in self._held)
 
     def _cost(self, records: IntArray) -> int:
         """What one row of the class costs."""
@@ -102,6 +115,11 @@ class Halving:
             unit * axis.spread(axis.codes[records])
             for axis, unit in zip(self._axes, self._units, strict=True)
         )
+
+
+def by_runs(run: IntArray) -> Way:
+    """Run by run, where `run[record]` is the run of every record's value."""
+    return lambda records, place: run_by_run(records, run[records], place)
 
 
 def run_by_run(records: IntArray, run: IntArray, place: IntArray) -> Iterator[Halves]:
@@ -121,7 +139,7 @@ def run_by_run(records: IntArray, run: IntArray, place: IntArray) -> Iterator[Ha
         yield ordered[lower], ordered[~lower]
 
 
-def together(records: IntArray, run: IntArray, place: IntArray) -> Iterator[Halves]:
+def together(records: IntArray, place: IntArray) -> Iterator[Halves]:
     """The lower half of the order and the upper."""
     lower = place < np.median(place)
     yield records[lower], records[~lower]

@@ -172,6 +172,6 @@ class Ring(Mechanism):
 
     def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> RingPlan:
         assert isinstance(guarantee, LDiversity)
-        histogram = one_column(profile, self.name)
+        histogram = one_column(profile, self.name, guarantee)
         guarantee.require_feasible(histogram)
         return RingPlan(histogram, guarantee.l)

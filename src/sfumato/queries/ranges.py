@@ -8,7 +8,8 @@ or a set as equally likely, and has no error bar.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +19,7 @@ from sfumato.columns import Column
 from sfumato.draws import BoolArray, IntArray
 from sfumato.errors import QueryError, WeakPromiseWarning
 from sfumato.operators.base import FloatArray
+from sfumato.operators.combined import CombinedEstimator
 from sfumato.operators.estimator import Estimator, Forms, Moments, Totals, sum_by
 from sfumato.operators.inverse import Inverse
 from sfumato.operators.ranges import (
@@ -25,19 +27,34 @@ from sfumato.operators.ranges import (
     Reading,
     SharedCounts,
     ShareSums,
-    Shown,
     misreading,
     multiplied,
 )
+from sfumato.operators.ranges import Shown as Beside
 from sfumato.queries.overlap import overlap, stored
 from sfumato.queries.question import Question, Term
 from sfumato.queries.question_plan import QuestionPlan, Weight
-from sfumato.queries.sources import ERROR_BARS, ColumnSource, Request, codes_of, estimator_of
+from sfumato.queries.sources import (
+    ERROR_BARS,
+    ColumnSource,
+    Request,
+    Shown,
+    codes_of,
+    estimator_of,
+)
 from sfumato.release import GeneralizedRelease
 
 
+@dataclass(frozen=True, eq=False)
+class Combined:
+    """Combinations of values that records show: their codes column by column, and each record's."""
+
+    listed: IntArray
+    of: IntArray
+
+
 class GeneralizedSource(ColumnSource):
-    """Ranges and sets of quasi values; the sensitive value stands as it is."""
+    """Ranges and sets of quasi values; sensitive values stand as they are."""
 
     title = "A generalized release"
     estimators = ("matches", "uniform")
@@ -54,10 +71,34 @@ class GeneralizedSource(ColumnSource):
         self._name = request.estimator or self.estimators[0]
 
     def estimator(self, columns: Sequence[str], name: str) -> Estimator:
+        domains = self.domains(columns)
         if name == "uniform":
-            return estimator_of([Inverse.nothing_done(len(each)) for each in self.domains(columns)])
-        (domain,) = self.domains(columns)
-        return RangeEstimator(len(domain), self._shares)
+            return estimator_of([Inverse.nothing_done(len(each)) for each in domains])
+        if len(columns) == 1:
+            return RangeEstimator(len(domains[0]), self._shares)
+        listed = self._combined(columns).listed
+        sizes = tuple(len(domain) for domain in domains)
+        return CombinedEstimator(RangeEstimator(len(listed), self._shares), tuple(listed.T), sizes)
+
+    def read(self, columns: Sequence[str], shown: Mapping[str, pa.ChunkedArray]) -> Shown:
+        found = super().read(columns, shown)
+        if len(columns) == 1 or self._name == "uniform":
+            return found
+        listed = self._combined(columns).listed
+        places = {tuple(each): place for place, each in enumerate(listed.tolist())}
+        rows = np.stack(found.symbols, axis=1).tolist()
+        symbols = np.array([places.get(tuple(row), -1) for row in rows], np.int64)
+        return Shown((symbols,), symbols >= 0)
+
+    def _combined(self, columns: Sequence[str]) -> Combined:
+        """What the records show of these columns together."""
+
+        def combined() -> Combined:
+            codes = [self._stored_codes(self.release.column(name)) for name in columns]
+            listed, of = np.unique(np.stack(codes, axis=1), axis=0, return_inverse=True)
+            return Combined(listed.astype(np.int64), of.reshape(-1).astype(np.int64))
+
+        return self.session.remembered(("combined", *columns), combined)
 
     def counted(self, weights: Sequence[Weight], moments: Moments, forms: Forms) -> Totals:
         if self._name == "uniform":
@@ -73,11 +114,9 @@ class GeneralizedSource(ColumnSource):
         known: dict[str, Reading] = {}
         sums: dict[str, FloatArray] = {}
         self._shares: dict[Hashable, ShareSums] = {}
-        (sensitive,) = self.release.sensitive
-        value = self.session.remembered(
-            ("codes", sensitive.name), lambda: self._stored_codes(sensitive)
-        )
-        beside = shown_beside(self.release, value)
+        # where no sensitive column is asked for, what its values hang on cancels out
+        combined = self._combined(plan.columns or [self.release.sensitive[0].name])
+        beside = shown_beside(self.release, combined.of, len(combined.listed))
         codes = np.zeros(self.release.rows, np.int64)
         shown: dict[str, pa.Array] = {}
         for name, short in plan.shown.items():
@@ -117,11 +156,9 @@ class GeneralizedSource(ColumnSource):
         return pa.table({**columns, **{name: pa.array(each) for name, each in sums.items()}})
 
 
-def shown_beside(release: GeneralizedRelease, codes: IntArray) -> Shown:
+def shown_beside(release: GeneralizedRelease, codes: IntArray, values: int) -> Beside:
     """The sensitive values of the records, by code."""
-    (sensitive,) = release.sensitive
-    values = len(release.domain(sensitive.name))
-    return Shown(codes, values, release.spans, release.takes_of_every_bucket)
+    return Beside(codes, values, release.spans, release.takes_of_every_bucket)
 
 
 def _by_column(terms: Iterable[Term]) -> list[Term]:

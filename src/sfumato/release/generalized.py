@@ -1,7 +1,7 @@
 """Releases whose quasi columns are ranges and sets.
 
 A numeric quasi column `age` stands there as `age_low` and `age_high`, a categorical one as a list
-under its own name; the sensitive column stands as it is.
+under its own name; sensitive columns stand as they are.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sfumato.release.values import count_strangers
 
 
 class GeneralizedRelease(Release):
-    """Every record shows a range or a set per quasi column, and a true sensitive value."""
+    """Every record shows a range or a set per quasi column, and somebody's sensitive values."""
 
     kind: ClassVar[str] = "generalized"
 
@@ -59,10 +59,8 @@ class GeneralizedRelease(Release):
     def _check_schemas(self) -> None:
         schema, where = self._schemas["records"], self.where
         expected = [name for column in self.columns for name in self.shown_as(column)]
-        if len(self.sensitive) != 1:
-            raise BundleError(
-                f"A generalized release has one sensitive column; {where} has others."
-            )
+        if not self.sensitive:
+            raise BundleError(f"A generalized release has a sensitive column; {where} has none.")
         strangers, lacking = set(schema.names) - set(expected), set(expected) - set(schema.names)
         if lacking or strangers:
             raise BundleError(

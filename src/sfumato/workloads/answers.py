@@ -89,7 +89,8 @@ class _ColumnAnswers:
         release = source.release
         self._ranges: RangeShares | None = None
         if isinstance(release, GeneralizedRelease) and not quasi.is_even:
-            self._ranges = RangeShares(release, self._symbol[self._line], quasi)
+            codes = self._symbol[self._line]
+            self._ranges = RangeShares(release, codes, self._values, quasi)
         ranges = isinstance(release, GeneralizedRelease)  # their shares are known already
         name = (source.estimators or ("",))[-1 if ranges else 0]
         self._estimator = source.estimator([column], name)

@@ -22,8 +22,10 @@ from sfumato.workloads.shown import ShownQuasi
 class RangeShares:
     """The records of a release by the codes of the values that they show."""
 
-    def __init__(self, release: GeneralizedRelease, codes: IntArray, quasi: ShownQuasi) -> None:
-        self._shown, self._quasi = shown_beside(release, codes), quasi
+    def __init__(
+        self, release: GeneralizedRelease, codes: IntArray, values: int, quasi: ShownQuasi
+    ) -> None:
+        self._shown, self._quasi = shown_beside(release, codes, values), quasi
 
     def estimated(self, questions: Sequence[CountQuestion], weight: Hashable) -> Estimated:
         """A class for the conditions of every question; `weight` names the count of records."""

@@ -250,7 +250,7 @@ def plan_shared(
     for histogram in histograms:
         guarantee.require_feasible(histogram)
     joint = isinstance(guarantee, CeilingsOfPeople) and guarantee.columns > 1
-    views = tuple(_views(kinds, histograms, guarantee, joint))
+    views = tuple(views_of(kinds, histograms, guarantee, joint))
     strata = []
     for rows in np.unique(kinds.rows):
         chosen = np.flatnonzero(kinds.rows == rows)
@@ -270,9 +270,10 @@ def plan_shared(
     return SharedPlan(histograms, kinds, views, tuple(strata), slots, joint)
 
 
-def _views(
+def views_of(
     kinds: Kinds, histograms: Sequence[Histogram], guarantee: Guarantee, joint: bool
 ) -> Iterator[View]:
+    """Every column; for a joint promise the combinations that occur as well, in their order."""
     for place, histogram in enumerate(histograms):
         limits = Limits(tuple(guarantee.ceilings(histogram)))
         yield View((histogram.column,), kinds.held[:, :, place], histogram.values, limits)

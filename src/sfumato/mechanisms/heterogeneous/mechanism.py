@@ -17,7 +17,17 @@ from sfumato.errors import UsageError
 from sfumato.guarantees.base import Guarantee
 from sfumato.guarantees.beta_likeness import BetaLikeness
 from sfumato.guarantees.l_diversity import LDiversity
-from sfumato.mechanisms.generalized import Generalized, Stage, TablePlan, covers_of, one_column
+from sfumato.guarantees.people_ceilings import CeilingsOfPeople
+from sfumato.mechanisms.buckets.shared import views_of
+from sfumato.mechanisms.generalized import (
+    Generalized,
+    Stage,
+    TablePlan,
+    covers_of,
+    kinds_of,
+    one_column,
+    values_together,
+)
 from sfumato.mechanisms.heterogeneous.blocks import split
 from sfumato.mechanisms.heterogeneous.buckets import check_layers, largest_shares
 from sfumato.mechanisms.heterogeneous.deal import deal
@@ -46,6 +56,11 @@ class HeterogeneousPlan(TablePlan):
     ceilings: tuple[Fraction, ...]
     promise: Promise
     way: HeterogeneousGeneralization
+    together: tuple[str, ...] = ()  # several columns, whose combinations `histogram` counts
+
+    @property
+    def holds_for_columns(self) -> bool:
+        return True  # a row shows all columns: whoever matches it may have any of them
 
     def generalize(
         self, axes: Sequence[Axis], codes: IntArray, draws: Draws, progress: Stage
@@ -107,7 +122,7 @@ class HeterogeneousPlan(TablePlan):
                 "assignment=paper is for comparison: among the records that one person matches, a "
                 "value may stand several times, so the promise is NOT kept for every person."
             )
-        return said
+        return said + ([values_together(self.together)] if self.together else [])
 
     def check(self) -> None:
         layers = self.promise.layers(self.histogram.counts)
@@ -156,6 +171,7 @@ class HeterogeneousGeneralization(Mechanism):
         "Shows ranges and sets instead of public values, made for each record."
     )
     standing: ClassVar[Standing] = "on request"
+    needs_kinds: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         choices = {"match": tuple(MATCHERS), "assignment": ASSIGNMENTS, "cut": CUTS}
@@ -181,8 +197,17 @@ class HeterogeneousGeneralization(Mechanism):
             )
         object.__setattr__(self, "sweeps", int(sweeps))
 
+    def keeps(self, guarantee: Guarantee) -> bool:
+        """Also what several columns tell together, under beta-likeness; of one row of a person."""
+        if isinstance(guarantee, CeilingsOfPeople):
+            likeness = isinstance(guarantee.promise, BetaLikeness)
+            return likeness and guarantee.rows_per_person == 1
+        return super().keeps(guarantee)
+
     def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> HeterogeneousPlan:
-        histogram = one_column(profile, self.name)
+        if len(profile.histograms) > 1 and not isinstance(guarantee, LDiversity):
+            return self._plan_columns(profile, guarantee)
+        histogram = one_column(profile, self.name, guarantee)
         guarantee.require_feasible(histogram)
         ceilings = tuple(guarantee.ceilings(histogram))
         promise: Promise
@@ -191,6 +216,20 @@ class HeterogeneousGeneralization(Mechanism):
         else:
             promise = Likeness(ceilings)
         return HeterogeneousPlan(histogram, ceilings, promise, self)
+
+    def _plan_columns(self, profile: Profile, guarantee: Guarantee) -> HeterogeneousPlan:
+        """Combinations of values as values: (1 + β) times the share of each is, added up over all
+        with a value, (1 + β) times the share of that value. So every column keeps its ceilings."""
+        kinds, histograms = kinds_of(profile, self.name), tuple(profile.histograms.values())
+        for histogram in histograms:
+            guarantee.require_feasible(histogram)
+        if not isinstance(guarantee, CeilingsOfPeople):
+            assert isinstance(guarantee, BetaLikeness)
+            guarantee = CeilingsOfPeople(guarantee, profile.histograms, 1, len(histograms))
+        *_, whole = views_of(kinds, histograms, guarantee, joint=True)
+        combined = Histogram(" and ".join(kinds.columns), whole.values, kinds.counts)
+        ceilings = whole.limits.ceilings
+        return HeterogeneousPlan(combined, ceilings, Likeness(ceilings), self, kinds.columns)
 
     def rows_at_once(self, size: int, people: int) -> int | None:
         """For buckets of `size` of that many people.
