@@ -16,7 +16,8 @@ import sfumato as sf
 from sfumato.cli.app import _whole_program
 from sfumato.datasets import hospital, write_dataset
 from sfumato.draws import Draws
-from sfumato.engines.people import TRIED, rank_rows
+from sfumato.engines.people import TRIED
+from sfumato.engines.ranking import rank_rows
 from sfumato.errors import DataError, UsageError
 from sfumato.guarantees.people import root_below
 from sfumato.operators import Uniform

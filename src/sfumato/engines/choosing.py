@@ -36,11 +36,20 @@ class Counts(Protocol):
     def binned_combinations(self, profile: Profile) -> BinnedCounts | None: ...
 
 
+class AllCounts(Counts, Protocol):
+    """Who counts the values of a table, too."""
+
+    def profile(self) -> Profile: ...
+
+
 @dataclass(frozen=True)
 class TableCounts:
     """Counts taken on this machine."""
 
     table: Table
+
+    def profile(self) -> Profile:
+        return take_profile(self.table)
 
     def cells(self, column: str, values: tuple[Value, ...]) -> Cells:
         return count_cells(self.table, column, values)

@@ -20,10 +20,13 @@ from sfumato.engines.compact import CompactRows
 from sfumato.engines.counting import Progress, no_progress
 from sfumato.engines.from_cells import CellStream
 from sfumato.engines.order import KeptOrder, Order, ShuffledOrder
+from sfumato.engines.ranking import RankedRows, rank_rows
 from sfumato.engines.stream import RowStream
+from sfumato.engines.together import count_combinations
 from sfumato.engines.writing import RecordWriter
 from sfumato.mechanisms import CellPlan, Plan, RecordPlan
-from sfumato.profile import BinnedCounts, Cells, Kinds, Profile
+from sfumato.operators.base import FloatArray
+from sfumato.profile import BinnedCounts, Cells, Histogram, Kinds, Profile
 from sfumato.release import record_files
 from sfumato.table import Table
 
@@ -66,7 +69,6 @@ class Engine(ABC):
 
     name: ClassVar[str]
     plans: ClassVar[tuple[type[Plan], ...]] = (RecordPlan, CellPlan)  # those that it can run
-    chooses_rows: ClassVar[bool] = True  # whether its table may be one of chosen rows
 
     def __init__(self, table: Table, options: RunOptions) -> None:
         self.table, self.options = table, options
@@ -87,6 +89,14 @@ class Engine(ABC):
         trace: TracebackType | None,
     ) -> None:
         self.held.__exit__(kind, error, trace)
+
+    def rank_rows(self, table: Table, draws: Draws) -> RankedRows:
+        """Put every person's rows in a random order, where the table lies."""
+        return rank_rows(table, draws)
+
+    def take(self, table: Table) -> None:
+        """Go on with the rows of the table that are to be published."""
+        self.table = table
 
     @abstractmethod
     def repeated_keys(self) -> int:
@@ -117,6 +127,10 @@ class Engine(ABC):
     def combinations(self, profile: Profile) -> Kinds | None:
         """People by the values of all sensitive columns, in one row each; None for one column."""
         return self.kinds(profile) if profile.kinds is None else profile.kinds
+
+    def combination_counts(self, histograms: Mapping[str, Histogram]) -> FloatArray:
+        """Records by the values of all sensitive columns: one axis for each."""
+        return count_combinations(self.table, histograms)
 
     @abstractmethod
     def apply(

@@ -48,11 +48,15 @@ class CountedKinds:
         assert self.row_ranks is not None
         rows = slice(start, start + len(next(iter(codes.values()))))
         kinds, ranks = self.row_kinds[rows], self.row_ranks[rows]
-        own = np.stack([codes[name] for name in self.kinds.columns], axis=1)
-        held = self.kinds.held[kinds] if len(kinds) == len(own) else None
-        if held is None or not (held == own[:, None, :]).all(axis=2).any(axis=1).all():
-            return None
-        return kinds, ranks
+        return (kinds, ranks) if hold(self.kinds, kinds, codes) else None
+
+
+def hold(kinds: Kinds, row_kinds: IntArray, codes: Mapping[str, IntArray]) -> bool:
+    """Whether rows with these codes are all among those of people of these kinds."""
+    own = np.stack([codes[name] for name in kinds.columns], axis=1)
+    if len(row_kinds) != len(own):
+        return False
+    return bool((kinds.held[row_kinds] == own[:, None, :]).all(axis=2).any(axis=1).all())
 
 
 class RowCoder:
@@ -190,14 +194,21 @@ def _of_people(connection, names: tuple[str, ...], sizes: list[int]) -> CountedK
     row_kinds, row_ranks = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
     row_kinds[rows], row_ranks[rows] = placed.column("kind"), placed.column("rank")
     lists = kinds.column("held").combine_chunks()
+    counts = kinds.column("n").to_numpy().astype(np.int64)
+    return CountedKinds(kinds_of_lists(names, sizes, lists, counts), row_kinds, row_ranks)
+
+
+def kinds_of_lists(
+    names: tuple[str, ...], sizes: list[int], lists: pa.ListArray, counts: IntArray
+) -> Kinds:
+    """Kinds of people who hold such lists of combinations, in ascending order."""
     lengths = np.asarray(pa.compute.list_value_length(lists).to_numpy(), np.int64)
     flat = unravelled(np.asarray(lists.flatten().to_numpy()), sizes)
     held = np.full((len(lengths), int(lengths.max(initial=1)), len(names)), -1, np.int64)
     kind = np.repeat(np.arange(len(lengths)), lengths)
     place = np.arange(len(kind)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     held[kind, place] = flat
-    counts = kinds.column("n").to_numpy().astype(np.int64)
-    return CountedKinds(Kinds(names, held, counts), row_kinds, row_ranks)
+    return Kinds(names, held, counts)
 
 
 def unravelled(flat: IntArray, sizes: list[int]) -> IntArray:

@@ -77,7 +77,7 @@ class LocalEngine(Engine):
             options.threads,
             options.progress,
             self._tracing,
-            kinds=self._counted,
+            people=None if self._counted is None else self._counted.coder(),
         )
         rows = write_records(folder, stream, options.order, order_draws)
         return rows, stream.published

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -210,15 +211,11 @@ def run(
     """Publish with these draws."""
     with ExitStack() as held:
         bundle = held.enter_context(BundleWriter(options.release))
-        if table.person is not None and not engine.chooses_rows:
-            raise UsageError(
-                f"The {engine.name} engine cannot choose among a person's rows: that needs the "
-                "place of every row among all rows of its person, which one machine keeps. Publish "
-                "with --engine local."
-            )
-        people = for_people(table, guarantee, mechanism, draws)
-        table, promise = people.table, people.guarantee
         running = held.enter_context(engine(table, options))
+        people = for_people(running.table, guarantee, mechanism, draws, running.rank_rows)
+        table, promise = people.table, people.guarantee
+        if people.rule is not None:
+            running.take(table)
         caveats = key_caveats(table, running.repeated_keys(), repeated_keys)
         counted = running.profile()
         if options.joint:
@@ -239,8 +236,9 @@ def run(
                 name, chosen, plan, profile, draws, rows, chosen_rows=people.rule is not None
             )
         together = []
-        if isinstance(plan, PerturbedPlan) and engine.chooses_rows:
-            together = told_by_columns(table, profile.histograms, plan.operators, guarantee)
+        if isinstance(plan, PerturbedPlan):
+            combined = partial(running.combination_counts, profile.histograms)
+            together = told_by_columns(combined, profile.histograms, plan.operators, guarantee)
         written = running.write(bundle.folder, plan, profile, draws, order_draws)
         if isinstance(plan, ApartPlan):
             files = record_files(bundle.folder)

@@ -13,7 +13,7 @@ from sfumato.draws import Address, Draws, IntArray, Positions
 from sfumato.engines.coding import SensitiveCoder, person_keys
 from sfumato.engines.compact import CompactRows
 from sfumato.engines.counting import Progress, drop_missing
-from sfumato.engines.kinds import CountedKinds, PeopleCoder, RowCoder
+from sfumato.engines.kinds import PeopleCoder, RowCoder
 from sfumato.engines.quasi import quasi_column
 from sfumato.engines.tracing import TraceWriter
 from sfumato.errors import DataError
@@ -72,7 +72,7 @@ class RecordStream(RowStream):
         progress: Progress,
         tracing: TraceWriter | None = None,
         section: StreamSection | None = None,
-        kinds: CountedKinds | None = None,
+        people: PeopleCoder | None = None,
     ) -> None:
         super().__init__(table, profile, plan, progress)
         self.plan, self.draws, self.tracing = plan, draws, tracing
@@ -84,8 +84,8 @@ class RecordStream(RowStream):
         self._people: PeopleCoder | None = None
         if plan.placed is not None:
             self._people = RowCoder(*plan.placed)
-        elif kinds is not None and plan.needs_kinds:
-            self._people = kinds.coder()
+        elif plan.needs_kinds:
+            self._people = people
         self._section = StreamSection.whole(profile, plan) if section is None else section
         self._left = {column: counts.copy() for column, counts in self._section.counts.items()}
         self._seen = {column: counts.copy() for column, counts in self._section.before.items()}

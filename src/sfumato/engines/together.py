@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -82,21 +83,21 @@ class ColumnTold:
 
 
 def told_by_columns(
-    table: Table,
+    combined: Callable[[], FloatArray],
     histograms: Mapping[str, Histogram],
     operators: Mapping[str, Operator],
     guarantee: Guarantee,
 ) -> list[ColumnTold]:
     """For every sensitive column, from the table's own combinations; empty where it cannot be said.
 
-    One pass over the table. Cost: the product of the numbers of values.
+    `combined` counts these (see `count_combinations`). Cost: the product of the numbers of values.
     """
     sizes = [len(histogram.values) for histogram in histograms.values()]
     kinds = (RetentionOperator, General)
     drawn = all(isinstance(operators.get(name), kinds) for name in histograms)
     if len(sizes) < 2 or not drawn or int(np.prod(sizes, dtype=object)) * max(sizes) > MOST_ENTRIES:
         return []
-    counts = count_combinations(table, histograms)
+    counts = combined()
     matrices = [operators[name].matrix() for name in histograms]
     found = []
     for place, (column, histogram) in enumerate(histograms.items()):
@@ -154,7 +155,8 @@ def told_by_release(
     """What all sensitive columns of a release tell together, from the table behind it."""
     histograms = profile.histograms
     if not isinstance(release, ApartRelease):
-        return told_by_columns(table, histograms, release.operators, guarantee)
+        combined = partial(count_combinations, table, histograms)
+        return told_by_columns(combined, histograms, release.operators, guarantee)
     counted = with_kinds(table, profile)
     listed = [release.listing(column).counts() for column in histograms]
     kinds = None if counted is None else counted.kinds

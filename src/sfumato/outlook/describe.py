@@ -23,9 +23,10 @@ from sfumato.engines.counting import (
     no_progress,
     take_profile,
 )
-from sfumato.engines.people import RankedRows, for_people, one_row_each, rank_rows
+from sfumato.engines.people import for_people, one_row_each
 from sfumato.engines.publication import steward_notes
 from sfumato.engines.quasi import QuasiColumn, quasi_column
+from sfumato.engines.ranking import RankedRows, rank_rows
 from sfumato.errors import UsageError
 from sfumato.guarantees import Guarantee, parse_guarantee
 from sfumato.mechanisms import Mechanism, Plan, given_mechanism

@@ -173,15 +173,21 @@ def count_binned(table: Table, frame: Any, column: str, values: tuple[Value, ...
 
 def whole_records(table: Table, frame: Any, columns: Sequence[str]) -> Any:
     """The named columns; with `missing="drop"`, of the records that have every sensitive value."""
+    if table.missing == "drop":
+        frame = frame.filter(is_whole(table))
+    return frame.select([quoted(column) for column in columns])
+
+
+def is_whole(table: Table) -> Any:
+    """Which records count: with `missing="drop"`, those that have every sensitive value."""
     from pyspark.sql import functions
 
-    if table.missing == "drop":
-        for column in table.sensitive:
-            present = functions.col(quoted(column)).isNotNull()
-            if pa.types.is_floating(table.type_of(column)):
-                present = present & ~functions.isnan(functions.col(quoted(column)))
-            frame = frame.filter(present)
-    return frame.select([quoted(column) for column in columns])
+    counts = functions.lit(True)
+    for column in table.sensitive if table.missing == "drop" else ():
+        counts = counts & functions.col(quoted(column)).isNotNull()
+        if pa.types.is_floating(table.type_of(column)):
+            counts = counts & ~functions.isnan(functions.col(quoted(column)))
+    return counts
 
 
 def take_profile(table: Table, frame: Any) -> tuple[Profile, Sections]:

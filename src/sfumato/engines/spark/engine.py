@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import pickle
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -24,23 +24,24 @@ from sfumato.engines.compact import CompactRows
 from sfumato.engines.engine import Engine, RunOptions
 from sfumato.engines.order import pile_count
 from sfumato.engines.quasi import PlainColumn
+from sfumato.engines.ranking import RankedRows
 from sfumato.engines.spark import worker
 from sfumato.engines.spark.counting import (
     Sections,
     check_keys,
-    count_binned,
     count_blocks,
-    count_cells,
     count_combinations,
     take_profile,
     whole_records,
 )
+from sfumato.engines.spark.people import PLACED, FrameCounts, frame_of, place_people, rank_rows
 from sfumato.engines.spark.sealing import Sealed
 from sfumato.engines.spark.session import job_settings, open_files, spark_errors, steady
 from sfumato.engines.stream import changed
 from sfumato.errors import UsageError
 from sfumato.mechanisms import RecordPlan
-from sfumato.profile import BinnedCounts, Cells, Kinds, Profile
+from sfumato.operators.base import FloatArray
+from sfumato.profile import BinnedCounts, Cells, Histogram, Kinds, Profile
 from sfumato.table import Table
 from sfumato.table.sources import ParquetSource, Source
 from sfumato.table.spark import SchemaSource, SparkSource, numbered
@@ -50,7 +51,6 @@ class SparkEngine(Engine):
     """Publishes a DataFrame, or Parquet files that Spark reads."""
 
     name: ClassVar[str] = "spark"
-    chooses_rows: ClassVar[bool] = False
 
     def __init__(self, table: Table, options: RunOptions) -> None:
         if options.trace is not None:
@@ -80,6 +80,13 @@ class SparkEngine(Engine):
             self.held = held.pop_all()
         return self
 
+    def rank_rows(self, table: Table, draws: Draws) -> RankedRows:
+        return rank_rows(table, self._frame, draws, self.held)
+
+    def take(self, table: Table) -> None:
+        super().take(table)
+        self._frame = self.held.enter_context(steady(frame_of(table)))
+
     def repeated_keys(self) -> int:
         return check_keys(self.table, self._frame)
 
@@ -89,19 +96,38 @@ class SparkEngine(Engine):
         return profile
 
     def cells(self, column: str, values: tuple[Value, ...]) -> Cells:
-        return count_cells(self.table, self._frame, column, values)
+        return self._counts.cells(column, values)
 
     def binned(self, column: str, values: tuple[Value, ...]) -> BinnedCounts:
-        return count_binned(self.table, self._frame, column, values)
+        return self._counts.binned(column, values)
+
+    def kinds(self, profile: Profile) -> Kinds | None:
+        return self._counts.kinds(profile)
+
+    @property
+    def _counts(self) -> FrameCounts:
+        return FrameCounts(self.table, self._frame)
 
     def combinations(self, profile: Profile) -> Kinds | None:
         return count_combinations(self.table, self._frame, profile.histograms)
+
+    def combination_counts(self, histograms: Mapping[str, Histogram]) -> FloatArray:
+        found = count_combinations(self.table, self._frame, histograms)
+        counts = np.zeros(tuple(len(histogram.values) for histogram in histograms.values()))
+        counts[tuple(found.held[:, 0].T)] = found.counts
+        return counts
 
     def apply(
         self, folder: Path, plan: RecordPlan, profile: Profile, draws: Draws, order_draws: Draws
     ) -> tuple[CompactRows, int]:
         assert self._sections is not None
-        sections = self._sections
+        sections, frame, kinds = self._sections, self._frame, None
+        if plan.needs_kinds:
+            kinds = profile.kinds
+            assert kinds is not None  # counted, else it could not have been planned
+            placed = place_people(self.table, frame, profile.histograms, kinds)
+            frame = self.held.enter_context(steady(placed))
+            sections = take_profile(self.table, frame)[1]
         if plan.tree is not None:  # ranks are counted in blocks, which planning has made
             columns = count_blocks(self.table, self._frame, plan, profile)
             sections = Sections(profile, columns, plan.tree.blocks)
@@ -114,10 +140,9 @@ class SparkEngine(Engine):
             draws,
             order_draws,
             pile_count(profile.rows - plan.withheld),
+            kinds=kinds,
         )
-        return write_parts(
-            folder, self._frame, work, self.options, beside=_on_one_machine(self._frame)
-        )
+        return write_parts(folder, frame, work, self.options, beside=_on_one_machine(frame))
 
 
 def _on_spark(source: Source) -> SparkSource:
@@ -148,6 +173,7 @@ def write_parts(
     columns = [*table.quasi, *table.sensitive]
     if work.draws.origin == "key-file" and table.key is not None:
         columns.append(table.key)
+    columns += PLACED if work.kinds is not None else ()
     shown = [PlainColumn(table, name) for name in table.quasi]
     rows = CompactRows(table, work.profile)
     rows.quasi = shown

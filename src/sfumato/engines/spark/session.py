@@ -13,7 +13,15 @@ from sfumato.engines.spark.starting import job_settings, spark_session
 from sfumato.errors import DataError, SfumatoError, UsageError
 from sfumato.table.spark import SparkSource
 
-__all__ = ["job_settings", "open_files", "spark_errors", "spark_session", "steady", "translated"]
+__all__ = [
+    "job_settings",
+    "kept_on_disk",
+    "open_files",
+    "spark_errors",
+    "spark_session",
+    "steady",
+    "translated",
+]
 
 # Nodes of a query that give the same partitions each time, with any columns. Rows that lie on the
 # driver are not among them: what is counted of them Spark computes there, in one partition.
@@ -53,6 +61,13 @@ def steady(frame: Any) -> Iterator[Any]:
     if _is_scan(frame):
         yield frame
         return
+    with kept_on_disk(frame) as kept:
+        yield kept
+
+
+@contextmanager
+def kept_on_disk(frame: Any) -> Iterator[Any]:
+    """The frame, on the executors' disks meanwhile."""
     from pyspark import StorageLevel
 
     kept = frame.persist(StorageLevel.DISK_ONLY)

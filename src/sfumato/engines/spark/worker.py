@@ -17,16 +17,17 @@ from __future__ import annotations
 import hashlib
 import pickle
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
-from sfumato.draws import Draws, Positions
+from sfumato.draws import Draws, IntArray, Positions
 from sfumato.engines.compact import CompactRows, single_chunk
 from sfumato.engines.counting import no_progress
+from sfumato.engines.kinds import hold
 from sfumato.engines.order import Regroup, joined, take
 from sfumato.engines.quasi import Seen, quasi_column
 from sfumato.engines.spark.counting import Sections
@@ -34,7 +35,7 @@ from sfumato.engines.spark.sealing import Sealed
 from sfumato.engines.stream import RecordStream
 from sfumato.engines.writing import record_file
 from sfumato.mechanisms import Batch, RecordPlan
-from sfumato.profile import Profile
+from sfumato.profile import Kinds, Profile
 from sfumato.sorting import counted_order
 from sfumato.table import Table
 from sfumato.table.plain import normalize
@@ -61,10 +62,12 @@ class Work:
     order_draws: Draws
     piles: int
     folder: str | None = None  # where tasks put files, if they can; they return them otherwise
+    kinds: Kinds | None = None  # where rows come with the kind and the rank of their person
 
     def stream(self, number: int, batches: Batches) -> RecordStream:
         """The records of one partition through the plan."""
-        source = PartitionSource(self.table.source, batches, self.table.quasi)
+        people = None if self.kinds is None else GivenPeople(self.kinds)
+        source = PartitionSource(self.table.source, batches, self.table.quasi, people)
         return RecordStream(
             replace(self.table, source=source),
             self.profile,
@@ -74,20 +77,51 @@ class Work:
             False,
             no_progress,
             section=self.sections.section(number),
+            people=people,
         )
 
 
-class PartitionSource(Source):
-    """The batches of one partition as Spark hands them over: once. Texts become codes."""
+class GivenPeople:
+    """Kinds and ranks that come with the rows, batch by batch."""
 
-    def __init__(self, described: Source, batches: Batches, coded: Sequence[str]) -> None:
+    def __init__(self, kinds: Kinds) -> None:
+        self._kinds = kinds
+        self._given: tuple[IntArray, IntArray] | None = None
+
+    def take(self, columns: Sequence[pa.Array]) -> None:
+        kinds, ranks = (np.asarray(each.to_numpy(), np.int64) for each in columns)
+        self._given = kinds, ranks
+
+    def __call__(
+        self, codes: Mapping[str, IntArray], start: int, blocks: IntArray | None = None
+    ) -> tuple[IntArray, IntArray] | None:
+        assert self._given is not None
+        return self._given if hold(self._kinds, self._given[0], codes) else None
+
+
+class PartitionSource(Source):
+    """The batches of one partition as Spark hands them over: once. Texts become codes.
+
+    Columns behind those of the table are for `people`.
+    """
+
+    def __init__(
+        self,
+        described: Source,
+        batches: Batches,
+        coded: Sequence[str],
+        people: GivenPeople | None = None,
+    ) -> None:
         self.label, self.schema = described.label, described.schema
-        self._batches, self._coded = batches, frozenset(coded)
+        self._batches, self._coded, self._people = batches, frozenset(coded), people
 
     def batches(
         self, columns: Sequence[str], rows: int, threads: bool = True
     ) -> Iterator[pa.RecordBatch]:
         for batch in self._batches:
+            if self._people is not None:
+                self._people.take(batch.columns[len(columns) :])
+                batch = batch.select(range(len(columns)))
             plain = normalize(named(batch, columns), columns)
             arrays = [
                 _coded(array) if name in self._coded else array
