@@ -60,10 +60,11 @@ def served(data: Path, state: Path) -> Iterator[tuple[httpx.Client, int]]:
         assert process.stdout is not None
         found = re.search(r"http://\S+", process.stdout.readline())
         assert found is not None
-        base = found[0].split("/?")[0]
+        base, token = found[0].split("/#token=")
         headers = {"X-Sfumato": "1", "Origin": base}
         with httpx.Client(base_url=base, headers=headers, timeout=3600) as client:
-            client.get(found[0])
+            session = client.post("/api/session", json={"token": token}).json()["session"]
+            client.headers["X-Sfumato-Session"] = session
             yield client, process.pid
         process.terminate()
 
@@ -73,9 +74,11 @@ def profile_of(client: httpx.Client, name: str, sensitive: str) -> dict[str, Any
     source = {"root": "0", "path": name}
     table = client.post("/api/tables", json={"source": source}).json()
     roles = {column["name"]: "quasi" for column in table["columns"]} | {sensitive: "sensitive"}
-    found: dict[str, Any] = client.post(
-        f"/api/tables/{table['table']}/roles", json={"roles": roles}
-    ).json()
+    asked = {"kind": "counts", "table": table["table"], "roles": roles}
+    job = client.post("/api/jobs", json=asked).json()
+    client.get(f"/api/jobs/{job['id']}/events")  # which end with the job
+    job = client.get(f"/api/jobs/{job['id']}").json()
+    found: dict[str, Any] = client.get(f"/api/profiles/{job['summary']['profile']}").json()
     return found
 
 

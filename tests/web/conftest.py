@@ -92,10 +92,14 @@ class Site:
         return found
 
     def profile(self, path: str, roles: dict[str, str] | None = None) -> str:
-        table = self.table(path)
-        answer = self.post(f"/api/tables/{table['table']}/roles", roles=roles or ROLES)
-        assert answer.status_code == 200, answer.text
-        return str(answer.json()["profile"])
+        return str(self.counted(self.table(path)["table"], roles or ROLES)["profile"])
+
+    def counted(self, table: str, roles: dict[str, str]) -> dict[str, Any]:
+        """The profile of a table whose columns have roles."""
+        job = self.wait(self.start(kind="counts", table=table, roles=roles))
+        assert job["state"] == "done", job["error"]
+        found: dict[str, Any] = self.client.get(f"/api/profiles/{job['summary']['profile']}").json()
+        return found
 
     def start(self, **asked: Any) -> dict[str, Any]:
         answer = self.post("/api/jobs", **asked)

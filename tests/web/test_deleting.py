@@ -35,18 +35,17 @@ def test_uploads_are_private(site: Any) -> None:
 
 def test_a_table_is_forgotten_at_once(site: Any) -> None:
     table = uploaded(site)
-    given = site.post(f"/api/tables/{table['table']}/roles", roles=ROLES)
-    assert given.status_code == 200, given.text
+    profile = site.counted(table["table"], ROLES)["profile"]
     assert holding(site.state, b"raw-value-3")
     assert site.client.delete(f"/api/tables/{table['table']}").status_code == 200
     assert holding(site.state, b"raw-value-3") == []
     assert site.client.get(f"/api/tables/{table['table']}").status_code == 404
-    assert site.client.get(f"/api/profiles/{given.json()['profile']}").status_code == 404
+    assert site.client.get(f"/api/profiles/{profile}").status_code == 404
 
 
 def test_the_last_job_of_an_upload_takes_it_along(site: Any) -> None:
     table = uploaded(site)
-    profile = site.post(f"/api/tables/{table['table']}/roles", roles=ROLES).json()["profile"]
+    profile = site.counted(table["table"], ROLES)["profile"]
     asked = {"kind": "publish", "profile": profile, "guarantee": "l-diversity(2)"}
     jobs = [site.wait(site.start(**asked)) for _ in range(2)]
     assert site.client.delete(f"/api/jobs/{jobs[0]['id']}").status_code == 200
@@ -70,7 +69,7 @@ def test_idle_sockets_lock_nobody_out(site: Any) -> None:
 def test_cards_keep_no_raw_copy_and_go_with_it(site: Any) -> None:
     """What three cards say are counts: they are forgotten with the table, and hold nothing back."""
     table = uploaded(site)
-    profile = site.post(f"/api/tables/{table['table']}/roles", roles=ROLES).json()["profile"]
+    profile = site.counted(table["table"], ROLES)["profile"]
     raw = holding(site.state, b"raw-value-3")
     first = site.wait(site.start(kind="cards", profile=profile, error=0.3))
     assert first["state"] == "done", first["error"]

@@ -41,7 +41,7 @@ def test_people_and_rows_are_counted_apart(site: Any, stays: dict[str, Any]) -> 
     assert suggested == {
         "patient_nbr": "person", "sex": "quasi", "ward": "quasi", "diagnosis": "sensitive",
     }  # fmt: skip
-    found = site.post(f"/api/tables/{stays['table']}/roles", roles=suggested).json()
+    found = site.counted(stays["table"], suggested)
     assert (found["rows"], found["table_rows"], found["person"]) == (300, 600, "patient_nbr")
 
 

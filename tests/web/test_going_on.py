@@ -68,7 +68,7 @@ def test_questions_can_name_an_estimator_and_be_consistent(
 def test_forgetting_a_table_stops_what_works_with_it(site: Site) -> None:
     """Upload, table, counts and what workers remember go; the release of it stays."""
     table = uploaded(site, "forget me.csv")
-    profile = site.post(f"/api/tables/{table['table']}/roles", roles=ROLES).json()["profile"]
+    profile = site.counted(table["table"], ROLES)["profile"]
     done = site.wait(site.start(kind="publish", profile=profile, guarantee="l-diversity(2)"))
     predicted = site.post("/api/predict", profile=profile, guarantee="l-diversity(2)")
     assert predicted.json()["feasible"]

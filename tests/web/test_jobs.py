@@ -57,8 +57,7 @@ def test_from_table_to_download(site: Any, tmp_path: Path) -> None:
     again = site.client.get(f"/api/tables/{table['table']}").json()
     assert again == table | {"draft": None}
     roles = {"age": "quasi", "sex": "quasi", "region": "drop", "disease": "sensitive"}
-    profile = site.post(f"/api/tables/{table['table']}/roles", roles=roles).json()
-    assert site.client.get(f"/api/profiles/{profile['profile']}").json() == profile
+    profile = site.counted(table["table"], roles)
     allowed = {each["promise"]: each for each in profile["allowed"]}
     assert allowed["l-diversity"]["limit"].startswith("l up to 3")
     for each in allowed.values():
@@ -295,7 +294,7 @@ def test_old_uploads_are_forgotten_unless_a_job_uses_them(locked: Any) -> None:
         for _ in range(2)
     )
     table = site.post("/api/tables", source=kept).json()["table"]
-    profile = site.post(f"/api/tables/{table}/roles", roles=LARGE_ROLES).json()["profile"]
+    profile = site.counted(table, LARGE_ROLES)["profile"]
     job = site.wait(site.start(kind="publish", profile=profile, guarantee="l-diversity(2)"))
     assert job["state"] == "done", job
 

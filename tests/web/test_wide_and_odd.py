@@ -25,7 +25,7 @@ def test_120_columns_and_2000_rows_can_be_published(site: Site) -> None:
     table = site.table("wide.parquet")
     assert len(table["columns"]) == 120
     roles = dict.fromkeys(wide, "quasi") | {"ill": "sensitive"}
-    profile = site.post(f"/api/tables/{table['table']}/roles", roles=roles).json()["profile"]
+    profile = site.counted(table["table"], roles)["profile"]
     job = site.wait(site.start(kind="publish", profile=profile, guarantee="l-diversity(3)"))
     assert job["state"] == "done", job["error"]
 
@@ -36,10 +36,7 @@ def test_too_many_values_are_refused_before_anything_is_green(site: Site) -> Non
     names = pa.array([f"v{k}" for k in range(values)])
     pq.write_table(pa.table({"age": [1] * values, "ill": names}), site.data / "crowd.parquet")
     table = site.table("crowd.parquet")["table"]
-    asked = {"roles": {"age": "quasi", "ill": "sensitive"}}
-    answer = site.post(f"/api/tables/{table}/roles", **asked)
-    assert answer.status_code == 200, answer.text
-    profile = answer.json()
+    profile = site.counted(table, {"age": "quasi", "ill": "sensitive"})
     assert not any(each["allowed"] for each in profile["allowed"])
     assert "'ill' has 73,440 different values" in profile["allowed"][0]["limit"]
     for guarantee in ("l-diversity(2)", "beta-likeness(3)", "rho-privacy(0.1, 0.3)"):

@@ -85,7 +85,6 @@ def build(
             Route("/api/tables/{id}", tables_api.show_table, methods=["GET"]),
             Route("/api/tables/{id}", tables_api.forget_table, methods=["DELETE"]),
             Route("/api/tables/{id}/draft", tables_api.keep_draft, methods=["POST"]),
-            Route("/api/tables/{id}/roles", tables_api.give_roles, methods=["POST"]),
             Route("/api/profiles/{id}", api.show_profile, methods=["GET"]),
             Route("/api/profiles/{id}/commands", api.show_commands, methods=["GET"]),
             Route("/api/predict", api.predict, methods=["POST"]),

@@ -26,7 +26,9 @@ from sfumato.web.workers import TaskFailed, Worker, Workers
 State = Literal["waiting", "running", "done", "failed", "cancelled"]
 FINISHED = ("done", "failed", "cancelled")
 RECORD = "job.json"
-CARDS = "cards"  # the kind of job whose result is counts of its table, and goes with them
+COUNTS, CARDS = "counts", "cards"
+# what these make are counts of a table, and go with it; by what each is asked about
+ABOUT = {COUNTS: "table", CARDS: "profile"}
 STOPPED = "The server stopped while this job ran, and the job with it. Start it again."
 KEPT = 7 * 24 * 3600.0  # seconds that raw uploads and counts wait to be used
 _BEAT = 15.0  # seconds after which a silent watcher is told that the server lives
@@ -81,6 +83,8 @@ class Jobs:
 
     def __init__(self, state: StateFolder, workers: Workers, at_once: int) -> None:
         self._state, self._workers = state, workers
+        # who chooses columns does not wait until somebody's comparison is through
+        self._turns = {COUNTS: asyncio.Semaphore(at_once)}
         self._turn = asyncio.Semaphore(at_once)
         self._jobs: dict[str, Job] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -106,9 +110,13 @@ class Jobs:
 
     def forget_unused(self, age: float = KEPT) -> None:
         """Remove uploads and counts that no job uses and nobody has touched for a while."""
-        tables = [job.given["table"]["path"] for job in self._jobs.values() if "table" in job.given]
-        profiles = {job.asked.get("profile") for job in self._jobs.values()}
         before = time.time() - age
+        for job in self.all():
+            if job.kind in ABOUT and self.folder(job).stat().st_mtime < before:
+                self._drop(job)
+        users = [job for job in self._jobs.values() if job.kind not in ABOUT]
+        tables = [job.given["table"]["path"] for job in users if "table" in job.given]
+        profiles = {job.asked.get("profile") for job in users}
         for room in ("uploads", "tables", "profiles"):
             for path in list((self._state.path / room).iterdir()):
                 used = path.stem in profiles or any(Path(t).is_relative_to(path) for t in tables)
@@ -123,7 +131,7 @@ class Jobs:
         for job in self.all():
             if job.given.get("table", {}).get("path") == str(path):
                 await self.cancel(job.id)
-                if job.kind == CARDS:
+                if job.kind in ABOUT:
                     self._drop(job)
         uploads = self._state.path / "uploads"
         if path.is_relative_to(uploads):
@@ -163,7 +171,7 @@ class Jobs:
 
     async def _run(self, job: Job) -> None:
         try:
-            async with self._turn:
+            async with self._turns.get(job.kind, self._turn):
                 worker = await self._workers.fresh()
                 self._running[job.id] = worker
                 try:
@@ -222,17 +230,18 @@ class Jobs:
         others = {
             each.given.get("table", {}).get("path")
             for each in self._jobs.values()
-            if each.kind != CARDS
+            if each.kind not in ABOUT
         }
         uploaded = raw is not None and Path(raw).is_relative_to(self._state.path / "uploads")
         # the last job that made something of a raw copy takes it along
-        if uploaded and raw not in others and job.kind != CARDS:
+        if uploaded and raw not in others and job.kind not in ABOUT:
             await self.forget_table(Path(raw))
 
     async def replaced(self, job: Job) -> None:
-        """Forget the other jobs of this kind on the same counts."""
+        """Forget the other jobs of this kind that were asked about the same."""
+        about = ABOUT[job.kind]
         for each in self.all():
-            same = each.kind == job.kind and each.asked["profile"] == job.asked["profile"]
+            same = each.kind == job.kind and each.asked[about] == job.asked[about]
             if same and each.id != job.id:
                 await self.remove(each.id)
 

@@ -16,8 +16,9 @@ from sfumato.errors import DataError
 from sfumato.web.answers import Refusal, answer
 from sfumato.web.api import Services, is_share, promise_of, services_of, shown_name
 from sfumato.web.bodies import read_object
-from sfumato.web.jobs import CARDS, Job
+from sfumato.web.jobs import ABOUT, CARDS, COUNTS, Job
 from sfumato.web.state import read_json
+from sfumato.web.tables_api import count_columns
 
 MOST_CANDIDATES = 8
 MOST_WAITING = 50
@@ -40,12 +41,18 @@ async def start_job(request: Request) -> Response:
     given = await read_object(request)
     if sum(job.state in ("waiting", "running") for job in services.jobs.all()) >= MOST_WAITING:
         raise Refusal(409, "Too many jobs wait already. Cancel some, or wait.")
-    starters = {"publish": _publish, "compare": _compare, "evidence": _evidence, CARDS: _cards}
+    starters = {
+        "publish": _publish,
+        "compare": _compare,
+        "evidence": _evidence,
+        COUNTS: count_columns,
+        CARDS: _cards,
+    }
     kind = given.get("kind")
     if not isinstance(kind, str) or kind not in starters:
         raise Refusal(400, f"A job is one of: {', '.join(starters)}.")
     job = starters[kind](services, given)
-    if kind == CARDS:  # they take the place of those that were found before
+    if kind in ABOUT:  # what was counted before is of no use any more
         await services.jobs.replaced(job)
     return answer(job.to_json())
 

@@ -12,6 +12,7 @@ from sfumato.table_options import ROLES, TABLE_OPTIONS
 from sfumato.web.answers import Refusal, answer
 from sfumato.web.api import Services, services_of, shown_name, unless_gone
 from sfumato.web.bodies import read_object, save_body
+from sfumato.web.jobs import COUNTS, Job
 from sfumato.web.places import check_name, stamp
 from sfumato.web.state import is_identifier, new_identifier, read_json, remove, write_json
 
@@ -136,10 +137,9 @@ async def keep_draft(request: Request) -> Response:
     return answer({})
 
 
-async def give_roles(request: Request) -> Response:
-    services = services_of(request)
-    table = services.kept("tables", request.path_params["id"])
-    given = await read_object(request)
+def count_columns(services: Services, given: dict[str, Any]) -> Job:
+    """What planning needs of a table whose columns have roles: its profile."""
+    table = services.kept("tables", given.get("table"))
     roles = given.get("roles")
     if not isinstance(roles, dict) or not all(role in ROLES for role in roles.values()):
         raise Refusal(400, f"Give every column a role: {', '.join(ROLES)}.")
@@ -152,9 +152,13 @@ async def give_roles(request: Request) -> Response:
         "roles": roles,
         "options": table["options"] | _options(given),
     }
-    task = {"table": declared, "out": str(out), "table_id": table["shown"]["table"]}
-    shown = await unless_gone(request, services.read("profile", task))
-    return answer({"profile": identifier, **shown})
+    seen = {"table": table["shown"]["table"], "rows": table["shown"]["rows"]}
+    return services.jobs.new(
+        COUNTS,
+        f"Counts of {table['label']}",
+        {"table": seen["table"], "table_label": table["label"]},
+        {"table": declared, "out": str(out), "seen": seen},
+    )
 
 
 def _reads(given: dict[str, Any]) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from sfumato.mechanisms import given_mechanism
 from sfumato.outlook.catalogue import allowed_guarantees, guarantee_list, too_many_values
 from sfumato.outlook.preview import looked_at, preview
 from sfumato.outlook.survey import survey
+from sfumato.pace import part_of
 from sfumato.profile import BinnedCounts, Cells, Histogram, Kinds, Profile
 from sfumato.queries import OpenedRelease, open_release
 from sfumato.queries.estimators import estimators_of
@@ -73,15 +74,24 @@ def first_lines(*, path: str, label: str, options: dict[str, Any], progress: Pro
     return plain({"csv": seen.to_json()})
 
 
-def profile(*, table: dict[str, Any], out: str, table_id: str, progress: Progress) -> Any:
-    """Count what planning needs and keep it at `out`."""
+def profile(*, table: dict[str, Any], out: str, seen: dict[str, Any], progress: Progress) -> Any:
+    """Count what planning needs and keep it at `out`; `seen` is what the first look saw."""
     with named(table["path"], table["label"]):
         known = declared(table)
-        counted = take_profile(one_row_each(known, Draws.system()), progress=progress)
-        rows = counted.rows if known.person is None else take_profile(known).rows
+        # people with several rows: one of each is drawn, these are counted, then all rows
+        passes = 1 if known.person is None else 3
+        told = [_one_of(passes, number, seen["rows"], progress) for number in range(passes)]
+        told[0]("counting", 0, 0)
+        chosen = one_row_each(known, Draws.system())
+        counted = take_profile(chosen, progress=told[passes // 2])
+        rows = counted.rows
+        if known.person is not None:
+            told[2]("counting all rows", 0, 0)
+            rows = take_profile(known, progress=told[2]).rows
+        progress("seeing what can be promised", 0, 0)
         allowed = [each.to_json() for each in allowed_guarantees(counted)]
     shown = {
-        "table": table_id,
+        "table": seen["table"],
         "label": table["label"],
         "roles": table["roles"],
         "sensitive": list(known.sensitive),
@@ -104,7 +114,13 @@ def profile(*, table: dict[str, Any], out: str, table_id: str, progress: Progres
         Path(out),
         plain({"shown": shown, "declared": table, "rows": counted.rows, "histograms": kept}),
     )
-    return plain(shown)
+    return {"profile": Path(out).stem}
+
+
+def _one_of(passes: int, number: int, rows: int, progress: Progress) -> Progress:
+    """Progress of one of several passes over so many rows, as a share of them all."""
+    part = part_of(progress, number * rows, rows, passes * rows)
+    return lambda stage, done, total: part(stage, done, rows)
 
 
 def _bars(histogram: Histogram) -> dict[str, Any]:
@@ -354,7 +370,7 @@ TASKS: dict[str, Callable[..., Any]] = {
     "catalogue": catalogue,
     "look": look,
     "preview": first_lines,
-    "profile": profile,
+    "counts": profile,
     "predict": predict,
     "cards": cards,
     "publish": make_release,

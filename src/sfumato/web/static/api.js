@@ -160,7 +160,8 @@ export function watch(id, onJob, onAway) {
       await stream(`/api/jobs/${segment(id)}/events`, control.signal, take);
     } catch (error) {
       if (stopped) return;
-      if (error.status === 404) stop();
+      // removed, or another took its place: whoever follows it must not wait for ever
+      if (error.status === 404) take({ id, state: "cancelled" });
       else onAway();
     }
     // a server that restarts, or a stream that broke off, is tried again

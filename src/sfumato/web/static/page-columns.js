@@ -1,8 +1,9 @@
 // Step 2: what each column holds, and which role it has. Nothing has a role until it is given one.
 
-import { get, post, segment } from "./api.js";
+import { get, segment } from "./api.js";
 import { ROLES, columnCard, names } from "./column-card.js";
-import { announce, h, notice, problem, put } from "./dom.js";
+import { counting } from "./counting.js";
+import { announce, h, notice, put } from "./dom.js";
 import { draftOf, request } from "./draft.js";
 import { forgetButton } from "./forget.js";
 import { plural } from "./format.js";
@@ -36,6 +37,8 @@ export async function showColumns(page) {
   const { draft, keep, flush, forget } = draftOf(page.id, found);
   const status = h("p", { class: "tally", role: "status" });
   const trouble = h("div");
+  const counted = h("div");
+  const onward = h("button", { type: "submit", class: "main" }, "Continue to the promise");
   const missing = missingChoice(draft, keep);
   const cards = found.columns.map((column, place) => columnCard(column, place, draft, changed));
   const pending = () =>
@@ -193,24 +196,8 @@ export async function showColumns(page) {
       );
       return;
     }
-    put(
-      trouble,
-      h("p", null, "Counting the table…"),
-      h("progress", { "aria-label": "Counting the table" }),
-    );
-    const control = new AbortController();
-    trouble.append(
-      h("p", null, h("button", { type: "button", onclick: () => control.abort() }, "Cancel")),
-    );
     await flush();
-    try {
-      const asked = [`/api/tables/${segment(page.id)}/roles`, request(draft)];
-      const profile = await post(...asked, { signal: control.signal });
-      location.hash = `#/profile/${segment(profile.profile)}`;
-    } catch (error) {
-      if (error.name === "AbortError") put(trouble);
-      else put(trouble, problem(error), hints(error.message));
-    }
+    await counts.start(request(draft));
   }
 
   put(
@@ -253,10 +240,11 @@ export async function showColumns(page) {
       missing.box,
       quasiK(draft, keep),
       trouble,
+      counted,
       h(
         "p",
         { class: "actions onward" },
-        h("button", { type: "submit", class: "main" }, "Continue to the promise"),
+        onward,
         forgetButton(page.id, found.label, () => {
           forget();
           location.hash = "#/";
@@ -266,7 +254,11 @@ export async function showColumns(page) {
   );
   changed();
   tally();
-  return flush;
+  const counts = counting(page.id, counted, onward);
+  return () => {
+    counts.stop();
+    return flush();
+  };
 }
 
 function quasiK(draft, keep) {
@@ -324,19 +316,4 @@ function missingChoice(draft, keep) {
     }),
   );
   return { box };
-}
-
-// where this page has what the command line calls by a flag
-const FLAGS = [
-  ["--missing", "Here: choose under “Rows without a sensitive value”."],
-  ["--bins", "Here: “More about this column”, Bins."],
-  ["--recode", "Here: “More about this column”, Coarser form."],
-  ["--columns", "Here: “How the file is written” where you chose the table."],
-  ["--encoding", "Here: “How the file is written” where you chose the table."],
-  ["--domain", "Here: “More about this column”, Stated domain."],
-  ["--categorical", "Here: “More about this column”, these numbers are names."],
-];
-
-function hints(message) {
-  return FLAGS.filter(([flag]) => message.includes(flag)).map(([, text]) => h("p", null, text));
 }

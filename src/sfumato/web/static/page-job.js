@@ -1,6 +1,7 @@
 // A job: on its way, or what became of it.
 
 import { finished, get, remove, segment, serverState, ticketed } from "./api.js";
+import { countingAddress } from "./counting.js";
 import { h, notice, put, sureButton, table, ticketLink } from "./dom.js";
 import { covered } from "./evidence.js";
 import { moment, percent } from "./format.js";
@@ -13,6 +14,10 @@ export async function showJob(page) {
   const job = await get(`/api/jobs/${segment(page.id)}`);
   if (job.kind === "evidence" && job.job) {
     location.replace(`#/job/${segment(job.job)}`); // it is read beside the release that it is about
+    return null;
+  }
+  if (job.kind === "counts") {
+    location.replace(countingAddress(job));
     return null;
   }
   if (job.kind === "cards") {

@@ -8,6 +8,7 @@ const KINDS = {
   publish: "Release",
   compare: "Comparison",
   evidence: "Audit and attacks",
+  counts: "Counts",
   cards: "Three promises",
 };
 const STATES = {

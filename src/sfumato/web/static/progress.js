@@ -57,7 +57,8 @@ export function jobProgress(job, title, onEnd) {
     said = news;
   }
 
-  function take(now) {
+  function take(told) {
+    const now = { ...last, ...told }; // a job that is gone is told of by its state alone
     if (!finished(now)) {
       show(now);
       return;

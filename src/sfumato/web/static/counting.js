@@ -1,0 +1,87 @@
+// The counting of a table whose columns have roles: a job, which goes on while nobody looks.
+
+import { finished, get, post, segment } from "./api.js";
+import { h, notice, problem, put } from "./dom.js";
+import { moment } from "./format.js";
+import { jobProgress } from "./progress.js";
+
+// where this page has what the command line calls by a flag
+const FLAGS = [
+  ["--missing", "Here: choose under “Rows without a sensitive value”."],
+  ["--bins", "Here: “More about this column”, Bins."],
+  ["--recode", "Here: “More about this column”, Coarser form."],
+  ["--columns", "Here: “How the file is written” where you chose the table."],
+  ["--encoding", "Here: “How the file is written” where you chose the table."],
+  ["--domain", "Here: “More about this column”, Stated domain."],
+  ["--categorical", "Here: “More about this column”, these numbers are names."],
+];
+
+/** Counting of a table, shown in `place`; `button` starts it and waits. */
+export function counting(table, place, button) {
+  let following = null;
+  let left = false;
+
+  function stop() {
+    left = true;
+    following?.stop();
+  }
+
+  function follow(job) {
+    if (left) return;
+    following?.stop();
+    button.disabled = true;
+    following = jobProgress(job, "Counting the table", show);
+    put(place, following.element);
+  }
+
+  function show(job) {
+    button.disabled = false;
+    if (job.state === "done") location.hash = promiseOf(job);
+    else if (job.state === "failed") failed(job.error);
+    else put(place);
+    if (job.state === "cancelled") button.focus();
+  }
+
+  function failed(sentence) {
+    const hints = FLAGS.filter(([flag]) => sentence.includes(flag));
+    put(place, notice("bad", sentence), hints.map(([, text]) => h("p", null, text)));
+  }
+
+  async function start(asked) {
+    button.disabled = true;
+    try {
+      follow(await post("/api/jobs", { kind: "counts", table, ...asked }));
+    } catch (error) {
+      button.disabled = false;
+      failed(error.message);
+    }
+  }
+
+  /** A reload, or another tab, goes on with the last counting. */
+  async function resume() {
+    const jobs = await get("/api/jobs");
+    const last = jobs.find((job) => job.kind === "counts" && job.table === table);
+    if (!last || left || following || button.disabled) return;
+    if (!finished(last)) follow(last);
+    else if (last.state === "failed") failed(last.error);
+    else if (last.state === "done") put(place, known(last));
+  }
+
+  resume().catch((error) => put(place, problem(error)));
+  return { start, stop };
+}
+
+function known(job) {
+  const link = h("a", { href: promiseOf(job) }, "Go on with these counts");
+  return h("p", { class: "quiet" }, `Counted on ${moment(job.finished)}. `, link, ", or continue to count anew.");
+}
+
+/** Where a promise is chosen for what was counted. */
+function promiseOf(job) {
+  return `#/profile/${segment(job.summary.profile)}`;
+}
+
+/** Where a job that counts is to be seen. */
+export function countingAddress(job) {
+  return job.state === "done" ? promiseOf(job) : `#/table/${segment(job.table)}`;
+}
