@@ -5,17 +5,26 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 TESTS := $(BIN)/pytest -n 2 --dist loadgroup --no-loadscope-reorder
 
+# where bytecode is not kept, every program that a test starts compiles what it loads once more
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test test-all test-oldest test-newest tools lint docs dist bench papers clean
 
 demo: $(STAMP)
 	$(BIN)/sfumato demo
 
-test: $(STAMP) tools lint
-	$(TESTS) -m "not slow"
+# Style and types beside the tests: before them, one core would have nothing to do
+define tested
+@$(MAKE) -s lint >$(VENV)/lint.txt 2>&1 & lint=$$!; \
+  $(TESTS) $(1); tests=$$?; wait $$lint || tests=1; cat $(VENV)/lint.txt; exit $$tests
+endef
+
+test: $(STAMP) tools
+	$(call tested,-m "not slow")
 
 # What CI runs: everything, the dear tests too, in one go so that both processes are busy to the end
-test-all: $(STAMP) tools lint
-	$(TESTS)
+test-all: $(STAMP) tools
+	$(call tested,)
 
 # What some tests need beyond Python; a test whose program is missing is skipped by name
 tools:

@@ -7,6 +7,7 @@ script named `sfumato`, first on the PATH. Everything after the imports is as it
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import socket
@@ -66,6 +67,7 @@ def serve(place: str) -> None:
     for name in (*rooms, *LIBRARIES):
         if not name.startswith(ELSEWHERE):
             import_module(name)
+    gc.freeze()
     with socket.socket(socket.AF_UNIX) as door:
         door.bind(place)
         door.listen()
