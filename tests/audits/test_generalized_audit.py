@@ -62,6 +62,19 @@ def test_a_wrong_number_of_people_that_rows_span_is_found(
     assert [f.check.name for f in verdict.findings if f.holds is False] == ["spans"]
 
 
+def test_a_wrong_count_of_quasi_values_is_found(table: Table, tmp_path: Path) -> None:
+    """One person more is said to be in the first cell, and one less in the last."""
+    publish(table, "l-diversity(3)", to=tmp_path / "r", mechanism="ring", trace=tmp_path / "t")
+    path = tmp_path / "r" / "manifest.json"
+    told = json.loads(path.read_text("utf-8"))
+    people = told["plan"]["marginals"]["age"]["people"]
+    people[0], people[-1] = people[0] + 1, people[-1] - 1
+    path.write_text(json.dumps(told, indent=2, ensure_ascii=False) + "\n", "utf-8")
+    verdict = audit(table, tmp_path / "r", trace=tmp_path / "t")
+    wrong = [f for f in verdict.findings if f.holds is False]
+    assert [(f.check.name, f.column, f.value) for f in wrong] == [("marginals", "age", 2)]
+
+
 def test_the_papers_matching_fails_per_original(table: Table, tmp_path: Path) -> None:
     """Errata H1: fine per published record, broken per original."""
     way = "heterogeneous(assignment=paper)"

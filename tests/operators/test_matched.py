@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sfumato.operators.matched import Matched, MatchedRanges, MatchedSets
+from sfumato.operators.matched import Marginal, Matched, MatchedRanges, MatchedSets
 
 
 def spans(seed: int, values: int, records: int, matches: int) -> tuple[Matched, list[list[int]]]:
@@ -46,3 +46,28 @@ def test_shares_and_marginals_are_those_of_people_written_out(
     assert people.sum(axis=1) == pytest.approx(1.0)
     # what the records add up to is the marginal that they were read with
     assert people.mean(axis=0) == pytest.approx(marginal, abs=2e-3)
+
+
+def test_records_add_up_to_the_people_that_are_told() -> None:
+    """600 people, half of them with the first of 20 values, in rows of 8 from near and far."""
+    draw = np.random.default_rng(7)
+    value = np.sort(np.minimum(draw.exponential(3.0, 600).astype(np.int64), 19))
+    rows = value[(np.arange(600)[:, None] + draw.integers(0, 300, (600, 8))) % 600]
+    people = np.bincount(rows.ravel(), minlength=20) / 8  # as the rows take them
+    cell = np.repeat(np.arange(10), 2)
+    told = Marginal(cell, np.rint(np.bincount(cell, people)).astype(np.int64))
+    low, high = rows.min(axis=1), rows.max(axis=1)
+    blind = MatchedRanges(low, high, 20, 8)
+    knowing = MatchedRanges(low, high, 20, 8, told)
+    off = []
+    for each in range(4):
+        satisfied = cell == each
+        true = int(told.people[each])
+        assert knowing.share(satisfied).sum() == pytest.approx(true, abs=2.5)
+        assert knowing.cut(satisfied) == pytest.approx(0.0, abs=1e-6)
+        assert blind.cut(satisfied) is None
+        off.append(abs(float(blind.share(satisfied).sum()) - true))
+    assert max(off) > 10
+    half = np.arange(20) == 0  # one of two values of a cell
+    share = knowing.share(half).sum() / told.people[0]
+    assert knowing.cut(half) == pytest.approx(told.people[0] ** 2 * share * (1 - share), rel=0.05)

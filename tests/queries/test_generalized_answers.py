@@ -202,3 +202,34 @@ def test_how_many_people_a_record_spans_is_published(tmp_path: Path) -> None:
             sizes = np.array([len(row) for row in trace["matches"].to_pylist()])
         opened = open_release(tmp_path / mechanism)
         assert opened.spans == round(sizes.mean()) >= opened.matches
+
+
+def test_counts_of_a_column_are_told_and_read(tmp_path: Path) -> None:
+    people = make_people(500)
+    table = read(people, quasi="age,sex,region", sensitive="disease")
+    for way in ("heterogeneous", "heterogeneous(marginals=none)"):
+        publish(table, "l-diversity(3)", to=tmp_path / way, mechanism=way, seed=3)
+    told, silent = (
+        open_release(tmp_path / way) for way in ("heterogeneous", "heterogeneous(marginals=none)")
+    )
+    assert "marginals" not in silent.plan
+    counts = people["region"].value_counts().to_pylist()
+    said = told.plan["marginals"]["region"]
+    assert sorted(said["people"]) == sorted(each["counts"] for each in counts)
+    for each in counts:
+        asked = f"SELECT COUNT(*) AS n FROM release WHERE region = '{each['values']}'"
+        (row,), (blind,) = told.sql(asked).rows(), silent.sql(asked).rows()
+        assert row["n"] == pytest.approx(each["counts"], abs=0.1)
+        assert row["n_stderr"] == 0.5 < blind["n_stderr"]
+
+
+def test_all_values_asked_for_are_no_value_asked_for(release: OpenedRelease) -> None:
+    """Whose value a row shows, and what values hang on, cancels out in the sum of all."""
+    where = "SELECT COUNT(*) AS n FROM release WHERE age < 50 AND region = 'north'"
+    (whole,) = release.sql(where).rows()
+    values = "'angina', 'asthma', 'flu', 'ulcer', 'none'"
+    (every,) = release.sql(f"{where} AND disease IN ({values})").rows()
+    (one,) = release.sql(f"{where} AND disease = 'flu'").rows()
+    assert every["n"] == pytest.approx(whole["n"])
+    assert every["n_stderr"] == pytest.approx(whole["n_stderr"])
+    assert one["n_stderr"] / one["n"] > 1.5 * every["n_stderr"] / every["n"]

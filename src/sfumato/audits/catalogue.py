@@ -158,6 +158,7 @@ INTERSECTION = Check(
 # ranges and sets
 HANDED_OUT = Check("handed-out", "values handed out so that the promise can hold", _PUBLIC)
 VALUE_COUNTS = Check("value-counts", "published counts of {column}, off by")
+MARGINALS = Check("marginals", "people of {column} that the manifest counts in another cell")
 COVERAGE = Check("coverage", "records that fit fewer than {about}")
 IMPOSSIBLE = Check("impossible", "records whose rows cannot keep the promise{about}")
 OBSERVED_SHARE = Check("observed-share", "share of a value among observed matches{about}")

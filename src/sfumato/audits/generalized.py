@@ -21,6 +21,7 @@ from sfumato.draws import IntArray
 from sfumato.guarantees import CeilingGuarantee
 from sfumato.guarantees.beta_likeness import BetaLikeness
 from sfumato.release import GeneralizedRelease
+from sfumato.release.marginals import places_of
 
 _AT_ONCE = 1 << 14  # match sets that are looked at together
 _PAIRS = 1 << 28  # records × rows that are compared when coverage is looked at
@@ -45,6 +46,7 @@ def check_generalized(case: AuditCase) -> Iterator[Finding]:
     )
     ranges = Ranges(case)
     yield from _check_counts(case, ranges)
+    yield from _check_marginals(case, ranges)
     yield from _check_coverage(case, ranges)
     if case.trace is None:
         for each in ranges.held:
@@ -90,6 +92,15 @@ def _check_counts(case: AuditCase, ranges: Ranges) -> Iterator[Finding]:
             if foreign
             else None,
         )
+
+
+def _check_marginals(case: AuditCase, ranges: Ranges) -> Iterator[Finding]:
+    """Answers are read by what the manifest tells of the quasi columns."""
+    for name, told in _release(case).marginals.items():
+        place = places_of(case.release.column(name), ranges.raw.column(name).combine_chunks())
+        counts = np.bincount(told.cell[place[place >= 0]], minlength=len(told.people))
+        off = int(np.abs(counts - told.people).sum()) + int((place < 0).sum())
+        yield Finding.none(catalogue.MARGINALS, off, column=name)
 
 
 def _check_coverage(case: AuditCase, ranges: Ranges) -> Iterator[Finding]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +23,7 @@ from sfumato.mechanisms.generalized import Generalized, RangeCover, TablePlan
 from sfumato.mechanisms.heterogeneous.ncp import Axis, NumericAxis, SetAxis, TreeAxis
 from sfumato.private import MODE
 from sfumato.profile import Profile
+from sfumato.release.marginals import in_cells, places, places_of, to_json
 from sfumato.table import Table
 
 FINE = 1 << 20  # steps of the scale on which numbers that are not whole are measured
@@ -139,6 +142,16 @@ class WholeTable:
             )
         return (*described, *sensitive_columns(self.table, self.profile))
 
+    def marginals(self, columns: Sequence[Column], least: int) -> dict[str, Any]:
+        """What the manifest tells of how many people have which quasi values."""
+        told = {}
+        for axis, column in zip(self.axes, columns, strict=False):
+            if number := places(column):
+                place = places_of(column, self.domains[axis.name])
+                counts = np.bincount(place[axis.codes], minlength=number)
+                told[column.name] = to_json(column, in_cells(column, counts, least))
+        return told
+
     def records(self, made: Generalized, rows: IntArray) -> pa.Table:
         """These published rows as the file holds them."""
         arrays: dict[str, pa.Array] = {}
@@ -205,7 +218,10 @@ def write_generalized(
     writer.close()
     if trace is not None:
         _write_trace(trace, made, place)
-    return Written(whole.columns(made), made.rows, made.described())
+    columns, described = whole.columns(made), made.described()
+    if plan.marginals:
+        described["marginals"] = whole.marginals(columns, made.spans)
+    return Written(columns, made.rows, described)
 
 
 def _check_names(table: Table) -> None:

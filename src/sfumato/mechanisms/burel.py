@@ -33,6 +33,7 @@ from sfumato.mechanisms.generalized import (
     BaselinePlan,
     Generalized,
     Stage,
+    check_marginals,
     homogeneous,
     kinds_of,
     values_together,
@@ -118,6 +119,7 @@ class BurelPlan(ClassesPlan):
     ceilings: tuple[Fraction, ...]
     runs: list[list[int]]
     way: str  # of CLASSES
+    marginals: bool = True
 
     def classes(
         self, axes: Sequence[Axis], codes: IntArray, curve: IntArray, draws: Draws
@@ -160,6 +162,7 @@ class BurelColumnsPlan(ClassesPlan):
     histograms: tuple[Histogram, ...]
     views: tuple[View, ...]
     kinds: Kinds
+    marginals: bool = True
 
     @property
     def holds_for_columns(self) -> bool:
@@ -198,7 +201,8 @@ class BurelColumnsPlan(ClassesPlan):
 class Burel(Mechanism):
     """Homogeneous groups that keep beta-likeness or other ceilings, of one column or several.
 
-    `classes` is halves, or curve for those of the authors' program, for comparison.
+    `classes` is halves, or curve for those of the authors' program, for comparison; `marginals`
+    whether the manifest tells how many people have which quasi values: counts or none.
 
     >>> from sfumato.guarantees import BetaLikeness, LDiversity
     >>> Burel().keeps(BetaLikeness(3)), Burel().keeps(LDiversity(3)), str(Burel("curve"))
@@ -206,6 +210,7 @@ class Burel(Mechanism):
     """
 
     classes: str = "halves"
+    marginals: str = "counts"
 
     name: ClassVar[str] = "burel"
     guarantees: ClassVar[tuple[type[Guarantee], ...]] = (CeilingGuarantee,)
@@ -214,6 +219,7 @@ class Burel(Mechanism):
     needs_kinds: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        check_marginals(self.name, self.marginals)
         if self.classes not in CLASSES:
             raise UsageError(
                 f"The 'classes' parameter of {self.name} must be one of {', '.join(CLASSES)}. "
@@ -232,7 +238,8 @@ class Burel(Mechanism):
         (histogram,) = profile.histograms.values()
         guarantee.require_feasible(histogram)
         ceilings = tuple(guarantee.ceilings(histogram))
-        return BurelPlan(histogram, ceilings, likeness_runs(histogram, ceilings), self.classes)
+        runs = likeness_runs(histogram, ceilings)
+        return BurelPlan(histogram, ceilings, runs, self.classes, self._tells)
 
     def _plan_columns(self, profile: Profile, guarantee: Guarantee) -> BurelColumnsPlan:
         if self.classes == "curve":
@@ -246,4 +253,8 @@ class Burel(Mechanism):
             guarantee.require_feasible(histogram)
         joint = isinstance(guarantee, CeilingsOfPeople) and guarantee.columns > 1
         views = tuple(views_of(kinds, histograms, guarantee, joint))
-        return BurelColumnsPlan(histograms, views, kinds)
+        return BurelColumnsPlan(histograms, views, kinds, self._tells)
+
+    @property
+    def _tells(self) -> bool:
+        return self.marginals == "counts"

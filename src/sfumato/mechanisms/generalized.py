@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -74,7 +74,7 @@ class Generalized:
             people = int((np.bincount(self.group) ** 2).sum())
         return (2 * people + self.rows) // (2 * self.rows) if self.rows else 0
 
-    def described(self) -> dict[str, int]:
+    def described(self) -> dict[str, Any]:
         """What the manifest says of the rows beside the plan."""
         if self.group is None:
             return {"spans": self.spans}
@@ -86,6 +86,11 @@ class TablePlan(Plan):
     """A plan that looks at all records at once, and publishes ranges and sets."""
 
     kind: ClassVar[str] = "generalized"
+
+    @property
+    def marginals(self) -> bool:
+        """Whether the manifest tells how many people have which quasi values."""
+        return True
 
     @abstractmethod
     def generalize(
@@ -104,6 +109,18 @@ class BaselinePlan(TablePlan):
     def statement(self, guarantee: Guarantee, histogram: Histogram) -> str:
         said = guarantee.statement(histogram)
         return f"{said} That is for a reader who does not know the program."
+
+
+MARGINALS = ("counts", "none")
+
+
+def check_marginals(mechanism: str, marginals: str) -> None:
+    """`marginals` as the mechanisms take it: counts, or none."""
+    if marginals not in MARGINALS:
+        raise UsageError(
+            f"The 'marginals' parameter of {mechanism} must be one of {', '.join(MARGINALS)}. Got "
+            f"{marginals!r} instead."
+        )
 
 
 def one_column(profile: Profile, mechanism: str, promise: Guarantee) -> Histogram:

@@ -17,7 +17,14 @@ import numpy as np
 from sfumato.draws import Draws, IntArray, Positions
 from sfumato.guarantees.base import Guarantee
 from sfumato.guarantees.l_diversity import LDiversity
-from sfumato.mechanisms.generalized import BaselinePlan, Generalized, Stage, covers_of, one_column
+from sfumato.mechanisms.generalized import (
+    BaselinePlan,
+    Generalized,
+    Stage,
+    check_marginals,
+    covers_of,
+    one_column,
+)
 from sfumato.mechanisms.heterogeneous.blocks import split
 from sfumato.mechanisms.heterogeneous.ncp import Axis
 from sfumato.mechanisms.protocol import Mechanism, Standing
@@ -114,6 +121,7 @@ class RingPlan(BaselinePlan):
 
     histogram: Histogram
     number: int  # l
+    marginals: bool = True
 
     def generalize(
         self, axes: Sequence[Axis], codes: IntArray, draws: Draws, progress: Stage
@@ -157,14 +165,22 @@ class RingPlan(BaselinePlan):
 class Ring(Mechanism):
     """Rings of different values in merged k-d partitions.
 
+    `marginals` is whether the manifest tells how many people have which quasi values: counts or
+    none.
+
     >>> str(Ring())
     'ring'
     """
+
+    marginals: str = "counts"
 
     name: ClassVar[str] = "ring"
     guarantees: ClassVar[tuple[type[Guarantee], ...]] = (LDiversity,)
     sentence: ClassVar[str] = "Shows ranges and sets in rings of different values."
     standing: ClassVar[Standing] = "baseline"
+
+    def __post_init__(self) -> None:
+        check_marginals(self.name, self.marginals)
 
     def keeps(self, guarantee: Guarantee) -> bool:
         """Rings are of l different values, so none can be open."""
@@ -174,4 +190,4 @@ class Ring(Mechanism):
         assert isinstance(guarantee, LDiversity)
         histogram = one_column(profile, self.name, guarantee)
         guarantee.require_feasible(histogram)
-        return RingPlan(histogram, guarantee.l)
+        return RingPlan(histogram, guarantee.l, self.marginals == "counts")

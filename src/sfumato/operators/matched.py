@@ -1,14 +1,17 @@
 """How much of a range or a set satisfies a condition, if every shown value stands there.
 
 A published record spans μ people. Both ends of a range, and every value of a set, belong to one of
-them at least; where the others stand follows the column's marginal inside what is shown, and the
-marginal is what the records, so read, add up to (iterated until it stands). The value that a record
-shows is that of one of its μ people, all equally likely.
+them at least; where the others stand follows weights of the values inside what is shown. Where it
+is told how many people have each value, the weights are those with which the records add up to
+these people; else the marginal that the records, so read, add up to. Both are iterated until they
+stand.
+The value that a record shows is that of one of its μ people, all equally likely.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -19,13 +22,31 @@ from sfumato.operators.overlap import share_of_intervals
 
 _ROUNDS = 30
 _SETTLED = 1e-4
+_MOST_ROUNDS = 100
+_NEAR = 0.02  # of a person
+_NOTHING = 1e-300
+
+
+@dataclass(frozen=True, eq=False)
+class Marginal:
+    """How many people of a column there are by cell; `cell` has that of every value."""
+
+    cell: IntArray
+    people: IntArray
+
+    def by_cell(self, by_value: FloatArray) -> FloatArray:
+        return np.asarray(np.bincount(self.cell, by_value, minlength=len(self.people)))
+
+    def of(self, places: IntArray) -> Marginal:
+        """For other numbers of the values: the k-th is that at `places[k]` here."""
+        return Marginal(self.cell[places], self.people)
 
 
 class Matched(ABC):
     """One column of published records, each of which spans `matches` people."""
 
-    def __init__(self, values: int, matches: int) -> None:
-        self.values, self.matches = values, matches
+    def __init__(self, values: int, matches: int, told: Marginal | None = None) -> None:
+        self.values, self.matches, self.told = values, matches, told
 
     @property
     @abstractmethod
@@ -55,21 +76,55 @@ class Matched(ABC):
 
     @cached_property
     def marginal(self) -> FloatArray:
+        """What the people whose value is not named are spread by, inside what is shown."""
+        return self._found() if self.told is None else self._scaled_to(self.told)
+
+    def _found(self) -> FloatArray:
         found = np.full(self.values, 1 / max(self.values, 1))
         for _ in range(_ROUNDS):
-            mass = np.maximum(self.inside(found), 1e-300)
-            renewed = self.added(self._free / mass, found, 1 / self._people)
-            renewed /= max(float(renewed.sum()), 1e-300)
+            renewed = self._add_up(found)
+            renewed /= max(float(renewed.sum()), _NOTHING)
             settled = float(np.abs(renewed - found).sum()) < _SETTLED
             found = renewed
             if settled:
                 break
         return found
 
+    def _scaled_to(self, told: Marginal) -> FloatArray:
+        people = told.people * (len(self.named) / max(int(told.people.sum()), 1))
+        nobody = np.zeros(self.values)
+        named = told.by_cell(self.added(np.zeros(len(self.named)), nobody, 1 / self._people))
+        wanted = np.maximum(people - named, 0.0)  # people whose value is not named
+        found = (people / np.maximum(told.by_cell(np.ones(self.values)), 1))[told.cell]
+        for _ in range(_MOST_ROUNDS):
+            free = told.by_cell(self._add_up(found)) - named
+            if float(np.abs(free - wanted).max(initial=0.0)) < _NEAR:
+                break
+            ratio = np.divide(wanted, free, out=np.ones(len(people)), where=free > _NEAR / 100)
+            found = np.maximum(found * ratio[told.cell], _NOTHING)
+        return found
+
+    def _add_up(self, marginal: FloatArray) -> FloatArray:
+        """By value: the people of all records, spread by the marginal."""
+        mass = np.maximum(self.inside(marginal), _NOTHING)
+        return self.added(self._free / mass, marginal, 1 / self._people)
+
+    def cut(self, satisfied: BoolArray) -> float | None:
+        """The variance of what a condition takes of the cells that it cuts, in people.
+
+        At the worst all people of a cell stand on one side. None where nothing is told.
+        """
+        if self.told is None:
+            return None
+        added = self._add_up(self.marginal)
+        whole = np.maximum(self.told.by_cell(added), _NOTHING)
+        share = self.told.by_cell(added * satisfied) / whole
+        return float((self.told.people**2 * share * (1 - share)).sum())
+
     def share(self, satisfied: BoolArray) -> FloatArray:
         """Of each record's people, how many have a value that satisfies the condition."""
         yes = satisfied.astype(np.float64)
-        mass = np.maximum(self.inside(self.marginal), 1e-300)
+        mass = np.maximum(self.inside(self.marginal), _NOTHING)
         free = self._free * self.inside(self.marginal * yes) / mass
         return np.asarray(self.named_of(yes) / self._people + free)
 
@@ -82,8 +137,15 @@ class MatchedRanges(Matched):
     [0.333, 0.0]
     """
 
-    def __init__(self, low: IntArray, high: IntArray, values: int, matches: int) -> None:
-        super().__init__(values, matches)
+    def __init__(
+        self,
+        low: IntArray,
+        high: IntArray,
+        values: int,
+        matches: int,
+        told: Marginal | None = None,
+    ) -> None:
+        super().__init__(values, matches, told)
         self._low, self._high, self._apart = low, high, high > low
 
     @property
@@ -116,8 +178,15 @@ class MatchedSets(Matched):
     [0.6, 1.0]
     """
 
-    def __init__(self, members: IntArray, starts: IntArray, values: int, matches: int) -> None:
-        super().__init__(values, matches)
+    def __init__(
+        self,
+        members: IntArray,
+        starts: IntArray,
+        values: int,
+        matches: int,
+        told: Marginal | None = None,
+    ) -> None:
+        super().__init__(values, matches, told)
         self._members, self._starts = members, starts
         self._record = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
 

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from sfumato.columns import Column, Range, Values
-from sfumato.draws import BoolArray, IntArray
+from sfumato.columns import Column, Values
+from sfumato.draws import BoolArray
 from sfumato.errors import QueryError
 from sfumato.operators.base import FloatArray
 from sfumato.operators.matched import MatchedRanges, MatchedSets, share_of_people
@@ -25,11 +25,11 @@ from sfumato.queries.dialect import Node
 from sfumato.queries.question import Term
 from sfumato.queries.session import Session
 from sfumato.queries.statements import column, named, over, select
+from sfumato.release.marginals import whole_numbers
 
 if TYPE_CHECKING:
     from sfumato.release import GeneralizedRelease, Release
 
-MOST_WHOLE = 1 << 20  # whole numbers between the ends of a domain that are asked one by one
 _COMPARISONS: dict[type[Node], str] = {
     exp.GT: ">",
     exp.GTE: ">=",
@@ -54,28 +54,18 @@ def overlap(term: Term, release: GeneralizedRelease, session: Session) -> Readin
         matched = session.remembered(
             ("matched", name),
             lambda: MatchedRanges(
-                (low - first).astype(np.int64), (high - first).astype(np.int64), len(whole), matches
+                (low - first).astype(np.int64),
+                (high - first).astype(np.int64),
+                len(whole),
+                matches,
+                release.marginals.get(name),
             ),
         )
         even = share_of_whole_numbers(low, high, satisfied, first)
-        return Reading(even, matched.share(satisfied))
+        return Reading(even, matched.share(satisfied), matched.cut(satisfied))
     ends = _ends(term.tree, term)
     even = share_of_intervals(low, high, *ends)
     return Reading(even, share_of_people(low, high, *ends, matches))
-
-
-def whole_numbers(column: Column) -> IntArray | None:
-    """The numbers that a column of whole numbers can have, where they can be asked one by one."""
-    domain = column.domain
-    if (
-        column.type.startswith(("int", "uint"))
-        and isinstance(domain, Range)
-        and isinstance(domain.low, int)
-        and isinstance(domain.high, int)
-        and domain.high - domain.low < MOST_WHOLE
-    ):
-        return np.arange(domain.low, domain.high + 1)
-    return None
 
 
 def _of_sets(term: Term, asked: Column, release: GeneralizedRelease, session: Session) -> Reading:
@@ -91,10 +81,16 @@ def _of_sets(term: Term, asked: Column, release: GeneralizedRelease, session: Se
     satisfied = _asked(term, unique, session)
     matched = session.remembered(
         ("matched", asked.name),
-        lambda: MatchedSets(codes, starts - starts[0], len(unique), release.spans),
+        lambda: MatchedSets(
+            codes,
+            starts - starts[0],
+            len(unique),
+            release.spans,
+            release.marginal_of(asked, unique),
+        ),
     )
     even = share_of_sets(codes, starts - starts[0], satisfied)
-    return Reading(even, matched.share(satisfied))
+    return Reading(even, matched.share(satisfied), matched.cut(satisfied))
 
 
 def _asked(term: Term, values: pa.Array, session: Session) -> BoolArray:

@@ -1,8 +1,8 @@
 """Generalized releases: every record counts with the share that satisfies the question.
 
-Columns are taken as independent, so a conjunction weighs the product. `matches` reads a record as
-the people that it spans (`operators.ranges`); `uniform`, the papers', takes values inside a range
-or a set as equally likely, and has no error bar.
+`matches` reads a record as the people that it spans (`operators.ranges`); `uniform`, the papers',
+takes values inside a range or a set as equally likely, columns as independent, and has no error
+bar.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ import pyarrow as pa
 from sqlglot import exp
 
 from sfumato.columns import Column
-from sfumato.draws import BoolArray, IntArray
+from sfumato.draws import IntArray
 from sfumato.errors import QueryError, WeakPromiseWarning
 from sfumato.operators.base import FloatArray
 from sfumato.operators.combined import CombinedEstimator
+from sfumato.operators.conjunction import multiplied
 from sfumato.operators.estimator import Estimator, Forms, Moments, Totals, sum_by
 from sfumato.operators.inverse import Inverse
 from sfumato.operators.ranges import (
@@ -27,8 +28,7 @@ from sfumato.operators.ranges import (
     Reading,
     SharedCounts,
     ShareSums,
-    misreading,
-    multiplied,
+    people_of,
 )
 from sfumato.operators.ranges import Shown as Beside
 from sfumato.queries.overlap import overlap, stored
@@ -125,8 +125,8 @@ class GeneralizedSource(ColumnSource):
             shown[short] = values
         groups, first, of = np.unique(codes, return_index=True, return_inverse=True)
 
-        def summed(by_record: FloatArray | BoolArray) -> FloatArray:
-            return sum_by(of, np.asarray(by_record, np.float64), len(groups))
+        def summed(by_record: FloatArray) -> FloatArray:
+            return sum_by(of, by_record, len(groups))
 
         for weights, name in plan.weights().items():
             conditions = [weight.terms[text] for weight in weights for text in weight.filter]
@@ -135,14 +135,13 @@ class GeneralizedSource(ColumnSource):
                 if term.text not in known:
                     known[term.text] = overlap(term, self.release, self.session)
             readings = [known[term.text] for term in terms]
-            people = multiplied([each.people for each in readings], self.release.rows)
-            even = multiplied([each.even for each in readings], self.release.rows)
-            sums[name] = summed(even if self._name == "uniform" else people)
-            if len(weights) == 1:
-                drawn, off = summed(people * (1 - people)), misreading(readings, beside)
-                self._shares[weights[0]] = ShareSums(
-                    drawn, off.common * drawn, off.own * drawn, summed(even >= 1), summed(even > 0)
-                )
+            if self._name == "uniform":
+                sums[name] = summed(multiplied([each.even for each in readings], len(codes)))
+            elif len(weights) == 1:
+                self._shares[weights[0]] = ShareSums.of(readings, beside, summed)
+                sums[name] = self._shares[weights[0]].number
+            else:
+                sums[name] = summed(people_of(readings, beside))
         filled = self._name == "uniform" and known
         self.error_bars = () if filled else ERROR_BARS
         if filled:
@@ -158,7 +157,7 @@ class GeneralizedSource(ColumnSource):
 
 def shown_beside(release: GeneralizedRelease, codes: IntArray, values: int) -> Beside:
     """The sensitive values of the records, by code."""
-    return Beside(codes, values, release.spans, release.takes_of_every_bucket)
+    return Beside(codes, values, release.spans, release.takes_of_every_bucket, release.shows_groups)
 
 
 def _by_column(terms: Iterable[Term]) -> list[Term]:

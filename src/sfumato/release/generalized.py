@@ -6,12 +6,15 @@ under its own name; sensitive columns stand as they are.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import pyarrow as pa
 
 from sfumato.columns import Column, Range, list_some
 from sfumato.errors import BundleError
+from sfumato.operators.matched import Marginal
+from sfumato.release.marginals import places_of, read_marginals
 from sfumato.release.plans import one_of, whole_number
 from sfumato.release.reader import Release
 from sfumato.release.records import scan
@@ -37,6 +40,21 @@ class GeneralizedRelease(Release):
     def takes_of_every_bucket(self) -> bool:
         """Whether a record spans one of the people of every bucket of values."""
         return self.manifest.mechanism.partition("(")[0] == "heterogeneous"
+
+    @property
+    def shows_groups(self) -> bool:
+        """Whether groups of people share what they show."""
+        return "groups" in self.plan
+
+    @property
+    def marginals(self) -> Mapping[str, Marginal]:
+        """How many people have which values, by quasi column; older releases do not tell."""
+        return self._marginals
+
+    def marginal_of(self, column: Column, values: pa.Array) -> Marginal | None:
+        """The same for a categorical column whose values are numbered as here."""
+        told = self._marginals.get(column.name)
+        return None if told is None else told.of(places_of(column, values))
 
     @property
     def hand(self) -> str:
@@ -135,6 +153,9 @@ class GeneralizedRelease(Release):
     def _read_plan(self) -> None:
         self._matches = whole_number(self.plan, "matches", self.where, default=1)
         self._spans = whole_number(self.plan, "spans", self.where, default=self._matches)
+        self._marginals = read_marginals(
+            self.plan, {column.name: column for column in self.quasi}, self.where
+        )
         self._hand = one_of(self.plan, "hand", ("shift", "paper"), self.where)
 
 

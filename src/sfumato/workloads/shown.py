@@ -20,8 +20,9 @@ from sfumato.operators.base import FloatArray
 from sfumato.operators.matched import MatchedRanges, MatchedSets, share_of_people
 from sfumato.operators.overlap import share_of_intervals, share_of_sets, share_of_whole_numbers
 from sfumato.operators.ranges import Reading
-from sfumato.queries.overlap import stored, whole_numbers
+from sfumato.queries.overlap import stored
 from sfumato.release import GeneralizedRelease, PerturbedRelease, Release
+from sfumato.release.marginals import whole_numbers
 from sfumato.workloads.bitmaps import Bitmaps, Bits
 from sfumato.workloads.conditions import Condition, OneOf
 from sfumato.workloads.questions import CountQuestion
@@ -32,17 +33,19 @@ class ShownColumn:
     """`codes` number what the records show; `fits` says how much of each satisfies a condition.
 
     Ranges and sets are read as the people that they span; `even` tells how much satisfies it if
-    they are evenly filled.
+    they are evenly filled, `cut` how sure the number of these people is, where that is told.
     """
 
     codes: IntArray
     fits: Callable[[Condition], FloatArray]
     even: Callable[[Condition], FloatArray] | None = None
+    cut: Callable[[Condition], float | None] = lambda _: None
 
     def reading(self, condition: Condition) -> Reading:
         """Both ways to read ranges and sets, by record."""
         even = self.even or self.fits
-        return Reading(even(condition)[self.codes], self.fits(condition)[self.codes])
+        fits = self.fits(condition)[self.codes]
+        return Reading(even(condition)[self.codes], fits, self.cut(condition))
 
 
 class ShownQuasi:
@@ -123,7 +126,13 @@ def _ranges(release: GeneralizedRelease, column: Column) -> ShownColumn:
     whole = whole_numbers(column)
     if whole is not None:
         inside = (pairs - whole[0]).astype(np.int64)
-        matched = MatchedRanges(inside[:, 0], inside[:, 1], len(whole), release.spans)
+        matched = MatchedRanges(
+            inside[:, 0],
+            inside[:, 1],
+            len(whole),
+            release.spans,
+            release.marginals.get(column.name),
+        )
 
     def fits(condition: Condition) -> FloatArray:
         if whole is None:
@@ -136,7 +145,12 @@ def _ranges(release: GeneralizedRelease, column: Column) -> ShownColumn:
         satisfied = condition.holds(pa.array(whole, pa.float64()))
         return share_of_whole_numbers(low, high, satisfied, int(whole[0]))
 
-    return ShownColumn(codes.reshape(-1), fits, even)
+    def cut(condition: Condition) -> float | None:
+        if whole is None:
+            return None
+        return matched.cut(condition.holds(pa.array(whole, pa.float64())))
+
+    return ShownColumn(codes.reshape(-1), fits, even, cut)
 
 
 def _ends(name: str, condition: Condition) -> tuple[float, float]:
@@ -165,12 +179,14 @@ def _sets(release: GeneralizedRelease, column: Column) -> ShownColumn:
     ends = np.cumsum(sizes)
     place = np.arange(int(sizes.sum())) + np.repeat(starts[first] - ends + sizes, sizes)
     members, bounds = inside[place], np.concatenate([[0], ends])
-    matched = MatchedSets(inside, starts, len(values), release.spans)
+    told = release.marginal_of(column, values)
+    matched = MatchedSets(inside, starts, len(values), release.spans, told)
 
     return ShownColumn(
         codes.reshape(-1),
         lambda condition: np.asarray(matched.share(condition.holds(values))[first]),
         lambda condition: share_of_sets(members, bounds, condition.holds(values)),
+        lambda condition: matched.cut(condition.holds(values)),
     )
 
 

@@ -23,6 +23,7 @@ from sfumato.mechanisms.generalized import (
     Generalized,
     Stage,
     TablePlan,
+    check_marginals,
     covers_of,
     kinds_of,
     one_column,
@@ -91,6 +92,10 @@ class HeterogeneousPlan(TablePlan):
         return regions(axes, codes, values, self.promise, draws.child("regions"))
 
     @property
+    def marginals(self) -> bool:
+        return self.way.marginals == "counts"
+
+    @property
     def matches(self) -> int:
         """The fewest matches that a record can have: any value is within its ceiling then."""
         return ceil(1 / max(self.ceilings))
@@ -152,7 +157,8 @@ class HeterogeneousGeneralization(Mechanism):
     `match` is hungarian, sort-greedy or greedy; `block` how many rows of a region are matched at
     once, none for all of them, auto by size; `sweeps` how often matches are mended; `assignment`
     how values get to rows: by shift, or as in the paper, for comparison; `cut` auto for regions,
-    none for one with everybody.
+    none for one with everybody; `marginals` whether the manifest tells how many people have which
+    quasi values: counts or none.
 
     >>> str(HeterogeneousGeneralization(block="256"))
     'heterogeneous(block=256)'
@@ -163,6 +169,7 @@ class HeterogeneousGeneralization(Mechanism):
     sweeps: int = 2
     assignment: str = "shift"
     cut: str = "auto"
+    marginals: str = "counts"
 
     name: ClassVar[str] = "heterogeneous"
     earlier_names: ClassVar[Mapping[str, str]] = {"hand": "assignment"}
@@ -174,6 +181,7 @@ class HeterogeneousGeneralization(Mechanism):
     needs_kinds: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        check_marginals(self.name, self.marginals)
         choices = {"match": tuple(MATCHERS), "assignment": ASSIGNMENTS, "cut": CUTS}
         for parameter, allowed in choices.items():
             if getattr(self, parameter) not in allowed:
