@@ -147,9 +147,8 @@ def test_publishing_widens_the_standard_errors(
 ) -> None:
     raw = LogisticRegression().fit(TRAIN, target="ill", features=QUASI)
     model = LogisticRegression().fit(releases[kind], target="ill")
-    # small blocks tell nearly all; what scatters from bucket to bucket is itself only estimated
-    least = 0.88 if kind == "local" else 1.02
-    assert (model.coef_stderr_ > least * raw.coef_stderr_).all()
+    # what the histograms of small blocks tell is counted: without, they were down to 0.88 of raw
+    assert (model.coef_stderr_ > 1.02 * raw.coef_stderr_).all()
     # 9 coefficients: a false alarm at 4.5 standard errors has a chance below 1e-4
     assert (np.abs(model.coef_ - TRUE[1:].T) < 4.5 * model.coef_stderr_).all()
     told = model.coefficients()

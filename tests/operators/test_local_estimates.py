@@ -195,3 +195,24 @@ def test_few_buckets_of_many_values_are_fitted_as_the_whole_matrix_is() -> None:
         assert one.moved()[name] == pytest.approx(moved, rel=1e-6, abs=1e-9)
     group, forms = np.array([0, 1, 2, 2]), rng.normal(size=(4, 60))
     assert one.quadratics(group, forms) == pytest.approx(other.quadratics(group, forms), rel=1e-6)
+
+
+@pytest.mark.parametrize("tilt", [0.0, 0.2])
+def test_intervals_of_small_blocks_hold_what_chance_adds(tilt: float) -> None:
+    """Of 3,600 counts in 120 buckets 95 ± 1.4 % (4 standard errors, by the scatter of 20 deals).
+
+    What people scatter by inside a block goes with the truth, not with what the buckets show: where
+    the two ends shared the error by the truth itself, 92.5 and 92.7 % were held.
+    """
+    held, first = make_blocks(13, (40, 30, 50))
+    default, covered = estimator(held, first), []
+    for number in range(20):
+        codes, bucket = deal(held, first, 500 + number)
+        rng = np.random.default_rng(900 + number)
+        chances = 0.3 * np.exp(tilt * rng.normal(size=(30, VALUES)))
+        groups = [rng.random(len(codes)) < each[codes] for each in chances]
+        totals = read(default, moments(groups, bucket, np.ones(len(codes))))
+        low, high = totals.interval(totals.values[0], np.zeros(len(totals.values[0])), 1.96, [1.0])
+        true = np.concatenate([np.bincount(codes[each], minlength=VALUES) for each in groups])
+        covered.append(((low <= true) & (true <= high)).mean())
+    assert np.mean(covered) == pytest.approx(0.95, abs=0.014)

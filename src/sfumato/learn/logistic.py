@@ -14,7 +14,13 @@ from sfumato.learn.examples import Examples
 from sfumato.learn.features import Features
 from sfumato.learn.hidden import Encoded
 from sfumato.learn.joint import JointFit
-from sfumato.learn.sandwich import curvature, sandwich, scatter, softmax_curvature
+from sfumato.learn.sandwich import (
+    curvature,
+    sandwich,
+    scatter,
+    softmax_curvature,
+    softmax_scores,
+)
 from sfumato.learn.seen import Seen, check_correction
 from sfumato.operators.base import FloatArray
 from sfumato.operators.links import SoftmaxFit
@@ -97,7 +103,11 @@ class LogisticRegression(Classifier):
         classes = shape[1] - 1
         shrink = np.eye(classes) - 1 / (classes + 1)
         bread = bread + np.kron(np.diagflat(ridge), shrink)
-        return sandwich(bread, scatter(scores, target.records, target))
+        followed = None
+        if target.listed is not None and fit.evidence.is_latent:
+            chances = fit.chances(self._start, slopes)
+            followed = softmax_scores(fit.design, chances, target.blocks[target.unit])
+        return sandwich(bread, scatter(scores, target.records, target, followed))
 
     def _learn_joint(
         self, examples: Examples, target: Seen, hidden: Seen, design: Any, correction: str

@@ -140,6 +140,7 @@ def _read_listed(release: Any, column: str) -> Read:
         dealt.bucket,
         dealt,
         listed,
+        block,
     )
     return kept, seen
 

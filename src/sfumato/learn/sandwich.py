@@ -4,7 +4,7 @@ H is how the mean score changes with the numbers, S how much the score of all re
 publishing added is in what records show, and so in their scores: records that were drawn one by one
 are independent, and S = Σ u·uᵀ over them. Records that were copied count as often as there are
 copies of one. Buckets list fixed values: their scores are split into what follows from the list,
-which scatters as the histogram of all people does, and the rest, which scatters from bucket to
+which scatters as the histograms of all blocks do, and the rest, which scatters from bucket to
 bucket (methods, section 11).
 """
 
@@ -15,17 +15,24 @@ from typing import Any
 
 import numpy as np
 
+from sfumato.draws import IntArray
 from sfumato.learn.seen import Seen
 from sfumato.operators.base import FloatArray
 
 _ROWS = 1 << 12  # records that are worked on at once
 _STEP = 1e-4  # of a difference quotient, in units in which features have variance 1
+_LEAST = 1e-12
 
 Scores = Callable[[slice], FloatArray]  # of some records, (records, numbers)
 
 
-def scatter(scores: Scores, records: int, seen: Seen | None) -> FloatArray:
-    """S; `seen` is the column that publishing changed, None where all is raw."""
+def scatter(
+    scores: Scores, records: int, seen: Seen | None, followed: FloatArray | None = None
+) -> FloatArray:
+    """S; `seen` is the column that publishing changed, None where all is raw.
+
+    `followed` is F where a rule tells it: what a person scores on average, by block and value.
+    """
     pieces = [slice(low, low + _ROWS) for low in range(0, records, _ROWS)]
     if seen is None or seen.listed is None:
         copies = np.ones(records) if seen is None or seen.copies is None else seen.copies
@@ -41,17 +48,51 @@ def scatter(scores: Scores, records: int, seen: Seen | None) -> FloatArray:
             by_unit = np.zeros((seen.units, found.shape[1]))
         np.add.at(by_unit, seen.unit[piece], found)
     assert by_unit is not None
-    return _listed_scatter(by_unit, np.asarray(seen.listed))
+    listed = np.asarray(seen.listed)
+    if followed is None:
+        found, *_ = np.linalg.lstsq(listed, by_unit, rcond=None)
+        return _listed_scatter(by_unit, listed, np.zeros(seen.units, np.int64), found[None])
+    return _listed_scatter(by_unit, listed, seen.blocks, followed)
 
 
-def _listed_scatter(scores: FloatArray, listed: FloatArray) -> FloatArray:
-    """S where unit u lists `listed[u]`: the rest from unit to unit, and the histogram's."""
-    followed, *_ = np.linalg.lstsq(listed, scores, rcond=None)
-    rest = scores - listed @ followed
-    held = listed.sum(axis=0)
-    mean = (held @ followed) / max(held.sum(), 1.0)
-    around = followed - mean
-    return np.asarray(rest.T @ rest + (around * held[:, None]).T @ around)
+def _listed_scatter(
+    scores: FloatArray, listed: FloatArray, block: IntArray, followed: FloatArray
+) -> FloatArray:
+    """S where unit u lists `listed[u]`: the rest from unit to unit, and the histograms'.
+
+    `followed` has by (block, value) what follows from one more of the value in a list.
+    """
+    held = np.zeros(followed.shape[:2])
+    np.add.at(held, block, listed)
+    mean = np.tensordot(held, followed, 2) / max(held.sum(), 1.0)
+    found = np.zeros((scores.shape[1], scores.shape[1]))
+    for number, own in enumerate(followed):
+        inside = block == number
+        rest = scores[inside] - listed[inside] @ own
+        around = own - mean
+        found += rest.T @ rest + (around * held[number][:, None]).T @ around
+    return found
+
+
+def softmax_scores(design: Any, chances: FloatArray, block: IntArray) -> FloatArray:
+    """F of slopes against the first class: what the people of a block with a value score on average
+    under the rule itself, if the value is seen; by (block, value, number).
+
+    Lists alone do not tell it: a value that nearly every bucket of a block lists goes with all.
+    """
+    from scipy.sparse import csr_array
+
+    classes = chances.shape[1]
+    found = np.zeros((int(block.max(initial=-1)) + 1, classes, design.shape[1], classes - 1))
+    for number, own in enumerate(found):
+        inside = np.flatnonzero(block == number)
+        rows, chance = csr_array(design[inside]), chances[inside]
+        for value, score in enumerate(own):
+            score -= rows.T @ (chance[:, [value]] * chance[:, 1:])
+            if value:
+                score[:, value - 1] += rows.T @ chance[:, value]
+            score /= max(float(chance[:, value].sum()), _LEAST)
+    return found.reshape(*found.shape[:2], -1)
 
 
 def softmax_curvature(

@@ -32,6 +32,7 @@ class Seen:
     unit: IntArray  # by record: what is independent of all others
     together: Evidence | None = None  # where the records of a unit tell of each other
     listed: Any = None  # (units, values), where units list values: how often
+    block: IntArray | None = None  # by unit, where people were mixed block by block
     copies: FloatArray | None = None  # by record: how many of them stand for one that was drawn
 
     @property
@@ -41,6 +42,11 @@ class Seen:
     @property
     def units(self) -> int:
         return int(self.unit.max(initial=-1)) + 1
+
+    @property
+    def blocks(self) -> IntArray:
+        """By unit: the block inside which its people were mixed."""
+        return np.zeros(self.units, np.int64) if self.block is None else self.block
 
     @property
     def is_true(self) -> bool:

@@ -22,6 +22,8 @@ from sfumato.operators.base import FloatArray
 
 _FURTHEST = 60.0  # in log odds: how unevenly the two ends may share the error
 _HALVINGS = 60
+_TOLD = 1e-9  # of the whole variance: with less noise than that nothing is learnt by a belief
+_LEAST = 1e-300
 
 
 def assisted_interval(
@@ -59,6 +61,38 @@ def assisted_interval(
     share = expit(np.stack([-low[0], low[1]]))
     down, up = sigma * ndtri(error * share)
     return unbiased + down, unbiased - up
+
+
+def assisted_prediction(
+    unbiased: FloatArray,
+    noise: FloatArray,
+    chance: FloatArray,
+    prior: FloatArray,
+    belief: FloatArray,
+    confidence: float,
+) -> tuple[FloatArray, FloatArray]:
+    """`assisted_interval` for θ = m + c, where c ~ N(0, γ) is chance, and y ~ N(m, ν) tells of m.
+
+    It holds for every m, N(μ, τ²) being believed of it. y − θ hangs together with θ, so that the
+    error must not be shared by θ. It does not hang together with v = (γy + νθ)/(γ + ν), which has
+    the mean m: the interval is that of v, whose y scatters by ν²/(γ + ν), and is carried back by
+    θ = y + (v − y)·(γ + ν)/ν. `noise` is ν, `chance` γ, `belief` τ².
+
+    >>> y, one = np.array([10.0]), np.ones(1)
+    >>> [end.round(2).tolist() for end in assisted_prediction(y, one, 0 * one, y, one, 0.95)]
+    [[8.36], [11.64]]
+    >>> [end.round(2).tolist() for end in assisted_prediction(y, one, one, y, one, 0.95)]
+    [[7.64], [12.36]]
+    """
+    whole = noise + chance
+    stretch = whole / np.maximum(noise, _TOLD * whole + _LEAST)
+    return assisted_interval(
+        unbiased,
+        np.sqrt(whole),
+        unbiased + stretch * (prior - unbiased),
+        np.sqrt(stretch * (stretch * belief + chance)),
+        confidence,
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -37,7 +37,7 @@ from sfumato.operators.estimator import (
     Totals,
 )
 from sfumato.operators.folding import folded
-from sfumato.operators.intervals import assisted_interval, within_possible
+from sfumato.operators.intervals import assisted_prediction, within_possible
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -215,12 +215,13 @@ class LocalTotals(Totals):
 
         if self._estimated.name != "shrunk":
             return super().interval(value, stderr, quantile, gradient)
-        chance, _, noise, prior = self._quadratics(gradient)
-        low, high = assisted_interval(
+        chance, _, noise, prior = np.maximum(self._quadratics(gradient), 0.0)
+        low, high = assisted_prediction(
             value + self._beyond("inverse", gradient),
-            np.sqrt(np.maximum(chance + noise, 0.0)),
+            noise,
+            chance,
             value + self._beyond("uniform", gradient),
-            np.sqrt(np.maximum(prior, 0.0)),
+            prior,
             2 * float(ndtr(quantile)) - 1,
         )
         low, high = np.fmin(low, value), np.fmax(high, value)
