@@ -7,7 +7,8 @@ Buckets, one to three sensitive columns: every table is planned under one of thr
 fourth jointly where there are several columns; columns have four values for every row that a person
 may have, so that most promises can be kept. The largest chance of a value in any row, over its
 ceiling, is computed in fractions from what the release would list; above 1 is a breach. Tables that
-cannot be planned are not counted.
+cannot be planned are not counted. Local buckets: one column, 30 to 60 people of two towns, which
+are cut apart wherever both sides have room, whatever is foreseen of answers.
 
 Draws, one column: two worlds of a person's rows can differ in every row, so the most that all rows
 together can raise odds by is the k-th power of the largest ratio in a column of the operator,
@@ -17,20 +18,36 @@ the limit.
 
 from __future__ import annotations
 
+import itertools
 import sys
 import warnings
 from fractions import Fraction
+from unittest import mock
 
 import numpy as np
 
 from benchmarks.measure import own_cpu
 from sfumato.draws import Draws
 from sfumato.errors import InfeasibleGuarantee
-from sfumato.guarantees import CeilingGuarantee, OddsGuarantee, OddsOfPeople, parse_guarantee
+from sfumato.guarantees import (
+    CeilingGuarantee,
+    CeilingsOfPeople,
+    OddsGuarantee,
+    OddsOfPeople,
+    parse_guarantee,
+)
 from sfumato.mechanisms import parse_mechanism
+from sfumato.mechanisms.buckets.local_shared import LocalSharedPlan
+from sfumato.mechanisms.buckets.shared import SharedPlan
 from sfumato.mechanisms.perturbed import PerturbedPlan
 from sfumato.profile import Kinds
-from tests.enumeration.shared import planned, profile_of, random_kinds, worst_ratio
+from tests.enumeration.shared import (
+    planned,
+    planned_in_blocks,
+    profile_of,
+    random_kinds,
+    worst_ratio,
+)
 from tests.enumeration.test_people import exact
 
 PROMISES = ("l-diversity(2)", "beta-likeness(2)", "f-privacy(theta=1.5, floor=0.1)")
@@ -84,25 +101,41 @@ def draws(tables: int) -> None:
             print(f"{told}{' above' if worst > 1 else ''} | {own_cpu() - began:.0f} |", flush=True)
 
 
-def main(tables: int) -> None:
-    print("| rows of a person | tables planned | could not be | worst ratio | CPU s |")
-    print("| --- | --- | --- | --- | --- |")
-    for rows in (1, 2, 3):
+def random_plan(
+    rng: np.random.Generator, rows: int, tried: int, local: bool
+) -> tuple[SharedPlan, CeilingsOfPeople] | None:
+    """Buckets of a random table, under one of the promises; None where it cannot be."""
+    promise = parse_guarantee(PROMISES[tried % 3])
+    assert isinstance(promise, CeilingGuarantee)
+    if local:
+        kinds = random_kinds(rng, rows, 1, int(rng.integers(30, 60)), 5 * rows)
+        return planned_in_blocks(rng, kinds, promise, Draws.from_seed(tried), 12)
+    columns = 1 + tried % 2 + (tried % 5 == 0)
+    kinds = random_kinds(rng, rows, columns, int(rng.integers(8, 30)), 4 * rows)
+    return planned(kinds, promise, tried % 4 == 1, Draws.from_seed(tried))
+
+
+def buckets(tables: int) -> None:
+    print("| buckets | rows of a person | tables planned | could not be | worst ratio | CPU s |")
+    print("| --- | --- | --- | --- | --- | --- |")
+    for way, rows in itertools.product(("optimal", "local"), (1, 2, 3)):
         began, rng = own_cpu(), np.random.default_rng(rows)
         worst, looked, refused = Fraction(0), 0, 0
         while looked < tables:
-            tried = looked + refused  # what cannot be planned is not tried again and again
-            promise = parse_guarantee(PROMISES[tried % 3])
-            assert isinstance(promise, CeilingGuarantee)
-            columns = 1 + tried % 2 + (tried % 5 == 0)
-            kinds = random_kinds(rng, rows, columns, int(rng.integers(8, 30)), 4 * rows)
-            made = planned(kinds, promise, tried % 4 == 1, Draws.from_seed(tried))
+            # what cannot be planned is not tried again and again
+            made = random_plan(rng, rows, looked + refused, way == "local")
             if made is None:
                 refused += 1
                 continue
             worst = max(worst, worst_ratio(*made))
             looked += 1
-        print(f"| {rows} | {looked:,} | {refused:,} | {worst} | {own_cpu() - began:.0f} |")
+        told = f"| {way} | {rows} | {looked:,} | {refused:,} | {worst}"
+        print(f"{told}{' above' if worst > 1 else ''} | {own_cpu() - began:.0f} |", flush=True)
+
+
+def main(tables: int) -> None:
+    with mock.patch.object(LocalSharedPlan, "predicted_error", return_value=0.0):
+        buckets(tables)
     draws(tables)
 
 

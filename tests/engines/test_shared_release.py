@@ -13,6 +13,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.errors import InfeasibleGuarantee, UsageError
+from sfumato.mechanisms.buckets.local_shared import LocalSharedPlan
 from sfumato.release import FileEntry
 
 ROLES = {"quasi": "age,sex", "sensitive": "job,school"}
@@ -187,6 +188,40 @@ def test_a_person_in_two_buckets_is_found(stays: pa.Table, tmp_path: Path) -> No
     assert "torn-people" in failed
 
 
+def test_local_buckets_of_people_with_several_rows(
+    stays: pa.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Cut by what is alike in all rows of a person, and by nothing else; an audit notices rows of a
+    person in two blocks."""
+    monkeypatch.setattr(LocalSharedPlan, "predicted_error", lambda self: 0.0)
+    roles = {"quasi": "age,ward", "sensitive": "ill", "person": "who", "rows_per_person": 2}
+    done = sf.publish(stays, "l-diversity(2)", to=tmp_path / "r", mechanism="local(min=100)",
+                      **roles)  # fmt: skip
+    cuts = [each["column"] for each in done.manifest.plan["blocks"] if "column" in each]
+    assert set(cuts) == {"age"}
+    assert "All rows of a person lie in one block: they are alike in age" in str(
+        done.manifest.statement
+    )
+    listed = pq.read_table(tmp_path / "r" / "sensitive.parquet").to_pandas()
+    for _, bucket in listed.groupby("bucket"):
+        assert (2 * bucket.groupby("ill", observed=True).holder.nunique()
+                <= bucket.holder.nunique()).all()  # fmt: skip
+    verdict = sf.audit(stays, tmp_path / "r")
+    assert verdict.holds, verdict
+    sql = "SELECT COUNT(*) AS n FROM release WHERE ill = 'i1'"
+    row = sf.open(tmp_path / "r").sql(sql).rows()[0]
+    assert row["n"] == pytest.approx(listed[listed.ill == "i1"]["count"].sum())
+    age = stays["age"].to_numpy().copy()
+    (changed_person,) = np.flatnonzero(np.bincount(stays["who"].to_numpy()) > 3)[:1]
+    age[np.flatnonzero(stays["who"].to_numpy() == changed_person)[0]] = 79 if age[0] < 50 else 20
+    other = stays.set_column(1, "age", pa.array(age))
+    failed = {f.check.name for f in sf.audit(other, tmp_path / "r").findings if f.holds is False}
+    assert "divided-people" in failed
+    with pytest.raises(UsageError, match=r"names ward\. Quasi columns that can be cut: age\."):
+        sf.publish(stays, "l-diversity(2)", to=tmp_path / "s", mechanism="local(columns=ward)",
+                   **roles)  # fmt: skip
+
+
 def test_few_people_with_many_rows_show_fewer(tmp_path: Path) -> None:
     """Three people with three rows cannot hide among three: they show two rows each."""
     rng = np.random.default_rng(5)
@@ -281,13 +316,10 @@ def test_an_audit_finds_a_local_release_with_exchanged_lists(
 
 
 def test_local_buckets_limit_combinations_and_refuse_fakes(
-    people: pa.Table, stays: pa.Table, tmp_path: Path
+    people: pa.Table, tmp_path: Path
 ) -> None:
     sf.publish(people, "l-diversity(2)", to=tmp_path / "r", mechanism="local(min=150)", joint=True,
                **ROLES)  # fmt: skip
     assert sf.audit(people, tmp_path / "r").holds
     with pytest.raises(UsageError, match="fakes are listed beside the values of one"):
         sf.publish(people, "l-diversity(2)", to=tmp_path / "f", mechanism="local(fakes=2)", **ROLES)
-    with pytest.raises(UsageError, match="one row of a person"):
-        sf.publish(stays, "l-diversity(2)", to=tmp_path / "k", mechanism="local", quasi="age,ward",
-                   sensitive="ill", person="who", rows_per_person=2)  # fmt: skip

@@ -19,6 +19,7 @@ import sfumato as sf
 from sfumato.draws import Draws
 from sfumato.engines.spark import engine, worker
 from sfumato.engines.spark.sealing import Sealed
+from sfumato.mechanisms.buckets.local_shared import LocalSharedPlan
 from sfumato.release import Release
 
 ROWS = 6_000
@@ -455,12 +456,27 @@ def test_wrong_tables_are_told_as_by_the_local_engine(frame: Any, tmp_path: Path
 
 
 def test_buckets_of_their_own_for_several_columns(frame: Any, tmp_path: Path) -> None:
-    """What shared buckets cannot do here: every column is dealt by its own ranks."""
+    """Every column is dealt by its own ranks."""
     roles = {"quasi": "person,age", "sensitive": "ill,town", "drop": "name", "missing": "drop"}
     sf.publish(
         frame, "l-diversity(2)", mechanism="optimal(buckets=apart)", to=tmp_path / "r", **roles
     )
     verdict = sf.audit(people(), tmp_path / "r")
     assert verdict.holds, verdict
-    with pytest.raises(sf.SfumatoError, match="buckets=apart"):
-        sf.publish(frame, "l-diversity(2)", mechanism="optimal", to=tmp_path / "s", **roles)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["optimal(buckets=shared)", "local(min=600, columns=age)"])
+def test_buckets_that_columns_share(
+    frame: Any, people_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    """People are placed by all that they hold, in blocks too, as by the local engine."""
+    # blocks, whatever is foreseen of answers
+    monkeypatch.setattr(LocalSharedPlan, "predicted_error", lambda self: 0.0)
+    roles = {"quasi": "person,age", "sensitive": "ill,town", "drop": "name", "missing": "drop"}
+    for place, origin in (("here", people_path), ("there", frame)):
+        sf.publish(origin, "l-diversity(2)", mechanism=way, to=tmp_path / place, seed=3, **roles)
+    assert by_person(tmp_path / "there") == by_person(tmp_path / "here")
+    local, other = (Release(tmp_path / place).manifest.plan for place in ("here", "there"))
+    assert other == local
+    assert ("blocks" in local) == way.startswith("local(")

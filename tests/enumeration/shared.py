@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -17,9 +18,11 @@ import numpy as np
 from sfumato.draws import Draws
 from sfumato.errors import InfeasibleGuarantee
 from sfumato.guarantees import CeilingGuarantee, CeilingsOfPeople
+from sfumato.mechanisms.buckets import LocalBuckets
+from sfumato.mechanisms.buckets.local_shared import LocalSharedPlan
 from sfumato.mechanisms.buckets.shared import SharedPlan
 from sfumato.mechanisms.buckets.ways import OptimalBuckets
-from sfumato.profile import Histogram, Kinds, Profile
+from sfumato.profile import BinnedCounts, ColumnBins, Histogram, Kinds, Profile
 
 
 def random_kinds(
@@ -67,6 +70,29 @@ def planned(
         return None
     assert isinstance(plan, SharedPlan)
     return plan, whole
+
+
+def planned_in_blocks(
+    rng: np.random.Generator, kinds: Kinds, promise: CeilingGuarantee, draws: Draws, least: int
+) -> tuple[SharedPlan, CeilingsOfPeople] | None:
+    """The same people in two towns, which may be cut apart: a town is a person's, not a row's."""
+    people = int(kinds.counts.sum())
+    town, kind = rng.integers(0, 2, people), np.repeat(np.arange(len(kinds.counts)), kinds.counts)
+    cells, counts = np.unique(np.stack([town, kind], axis=1), axis=0, return_counts=True)
+    binned = BinnedCounts(
+        (ColumnBins("town", values=("a", "b")),),
+        (cells[:, 0].astype(np.uint8),),
+        cells[:, 1],
+        counts,
+    )
+    profile = replace(profile_of(kinds), binned=binned)
+    holders = {name: kinds.holders(each) for name, each in profile.histograms.items()}
+    whole = CeilingsOfPeople(promise, holders, max(2, kinds.held.shape[1]))
+    try:
+        plan = LocalBuckets(min=least).plan(profile, whole, draws)
+    except InfeasibleGuarantee:
+        return None
+    return (plan, whole) if isinstance(plan, LocalSharedPlan) else None
 
 
 def worst_ratio(plan: SharedPlan, promise: CeilingsOfPeople) -> Fraction:

@@ -11,6 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from sfumato.audits import catalogue
 from sfumato.audits.case import AuditCase, quoted
@@ -127,6 +128,7 @@ def _people(case: AuditCase, view: Listing) -> Iterator[Finding]:
         "GROUP BY ALL) GROUP BY bucket HAVING min(n) <> max(n))"
     ).fetchall()[0]
     yield Finding.none(catalogue.UNEVEN_BUCKETS, int(uneven))
+    yield from _divided(case, connection)
     names = ", ".join(quoted(name) for name in case.table.quasi)
     if not names:
         return
@@ -145,6 +147,30 @@ def _people(case: AuditCase, view: Listing) -> Iterator[Finding]:
     ).fetchall()[0]
     witness = f"{followed:,} people whom their quasi columns single out"
     yield Finding.none(catalogue.TORN_PEOPLE, int(torn), witness=witness)
+
+
+def _divided(case: AuditCase, connection: Any) -> Iterator[Finding]:
+    """Whoever has rows in two blocks would be mixed with the people of one block only in part. All
+    rows of the table are looked at, withheld ones too: nobody need know which were chosen."""
+    tree = _release(case).tree
+    if tree is None:
+        return
+    schema = pa.schema(
+        [("person", case.table.type_of(str(case.table.person))), ("block", pa.int64())]
+    )
+    blocks = (
+        pa.RecordBatch.from_arrays(
+            [batch.column("__person"), pa.array(tree.numbers(batch))], schema=schema
+        )
+        for batch in case.person_reader(str(case.table.person))
+    )
+    connection.register("placed", pa.RecordBatchReader.from_batches(schema, blocks))
+    people, divided = connection.execute(
+        "SELECT count(*), count(*) FILTER (least <> most) FROM "
+        "(SELECT min(block) AS least, max(block) AS most FROM placed GROUP BY person)"
+    ).fetchall()[0]
+    witness = f"{people:,} people in {tree.blocks} blocks"
+    yield Finding.none(catalogue.DIVIDED_PEOPLE, int(divided), witness=witness)
 
 
 def _members(case: AuditCase, view: Listing) -> Iterator[Finding]:

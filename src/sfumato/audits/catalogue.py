@@ -122,6 +122,7 @@ UNEVEN_BUCKETS = Check(
     "uneven-buckets", "buckets of people with different numbers of rows", _DIFFERENCES
 )
 TORN_PEOPLE = Check("torn-people", "people whose rows stand in several buckets", _DIFFERENCES)
+DIVIDED_PEOPLE = Check("divided-people", "people whose rows lie in several blocks", _DIFFERENCES)
 BUCKET_SIZES = Check(
     "bucket-sizes", "buckets that list more or fewer values than they have records", _DIFFERENCES
 )

@@ -7,7 +7,7 @@ and the same in whatever order the records come, so every engine finds the same 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from sfumato.columns import Value
 from sfumato.draws import IntArray
 from sfumato.engines.coding import SensitiveCoder
 from sfumato.engines.counting import drop_missing
+from sfumato.engines.kinds import CountedKinds
 from sfumato.operators.base import FloatArray
 from sfumato.profile import BinnedCounts, ColumnBins, Profile
 from sfumato.scratch import scratch_database
@@ -31,6 +32,7 @@ _TEXTS = 1 << 14  # a column with more different values is not cut
 _BITS = 6  # of a bin's number
 _PACKED = 10  # bins in one integer
 MOST_CELLS = 1 << 22  # cells that planning holds
+KIND = "sfumato kind"  # the column that a person's kind stands in
 
 
 @dataclass
@@ -201,29 +203,59 @@ class CombinationPacker(Packer):
         return np.searchsorted(self._known, np.ravel_multi_index(codes, self._sizes))
 
 
+class KindPacker(Packer):
+    """The same with the kind of a person, which stands beside the columns."""
+
+    def values(self, batch: pa.RecordBatch) -> IntArray:
+        return np.asarray(batch.column(KIND).to_numpy(), np.int64)
+
+
 def count_binned(table: Table, column: str, values: tuple[Value, ...]) -> BinnedCounts:
     """Counts by the bins of all quasi columns and one sensitive column, on this machine."""
     return _counted(table, lambda bins: Packer(table, column, values, bins))
 
 
-def count_binned_combinations(table: Table, profile: Profile) -> BinnedCounts:
-    """Counts by the bins of all quasi columns and the combination of all sensitive columns."""
-    return _counted(table, lambda bins: CombinationPacker(table, profile, bins))
+def count_binned_kinds(table: Table, profile: Profile, counted: CountedKinds) -> BinnedCounts:
+    """People by the bins of quasi columns and by all that they hold.
+
+    People with several rows count once, by those columns that are alike in all of them.
+    """
+    if counted.row_kinds is None:
+        return _counted(table, lambda bins: CombinationPacker(table, profile, bins))
+    narrow = replace(table, quasi=table.person_columns)
+    first = next(iter(profile.histograms.values()))
+
+    def people() -> Iterator[pa.RecordBatch]:
+        start = 0
+        for batch in _whole(narrow):
+            rows = slice(start, start + batch.num_rows)
+            start += batch.num_rows
+            kinds = pa.array(counted.row_kinds[rows])  # type: ignore[index]
+            yield batch.append_column(KIND, kinds).filter(pa.array(counted.first_rows[rows]))
+
+    return _counted(
+        narrow, lambda bins: KindPacker(narrow, first.column, first.values, bins), people
+    )
 
 
-def _counted(table: Table, made: Callable[[Sequence[ColumnBins]], Packer]) -> BinnedCounts:
-    needed = (*table.quasi, *table.sensitive)
+def _whole(table: Table) -> Iterator[pa.RecordBatch]:
+    for batch in table.batches((*table.quasi, *table.sensitive)):
+        yield drop_missing(table, batch)
+
+
+def _counted(
+    table: Table,
+    made: Callable[[Sequence[ColumnBins]], Packer],
+    rows: Callable[[], Iterator[pa.RecordBatch]] | None = None,
+) -> BinnedCounts:
+    read = rows or (lambda: _whole(table))
     found = tallies(table)
-    for batch in table.batches(needed):
-        add_batch(found, drop_missing(table, batch))
+    for batch in read():
+        add_batch(found, batch)
     packer = made(bins_of(found))
-
-    def packed() -> Iterator[pa.RecordBatch]:
-        for batch in table.batches(needed):
-            yield packer(drop_missing(table, batch))
-
+    packed = (packer(batch) for batch in read())
     connection = scratch_database()
-    connection.register("packed", pa.RecordBatchReader.from_batches(packer.schema, packed()))
+    connection.register("packed", pa.RecordBatchReader.from_batches(packer.schema, packed))
     with reading_errors(table.source):
         connection.execute("CREATE TABLE cells AS SELECT *, count(*) AS n FROM packed GROUP BY ALL")
     return reduced(connection, packer)

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from sfumato.columns import Value, list_some, value_text
 from sfumato.draws import Draws
-from sfumato.engines.binning import count_binned, count_binned_combinations
+from sfumato.engines.binning import count_binned, count_binned_kinds
 from sfumato.engines.counting import Progress, count_cells, no_progress, take_profile
 from sfumato.engines.kinds import with_kinds
 from sfumato.errors import InfeasibleGuarantee, UsageError
@@ -33,7 +33,7 @@ class Counts(Protocol):
 
     def kinds(self, profile: Profile) -> Kinds | None: ...
 
-    def binned_combinations(self, profile: Profile) -> BinnedCounts | None: ...
+    def binned_kinds(self, profile: Profile) -> BinnedCounts | None: ...
 
 
 class AllCounts(Counts, Protocol):
@@ -61,8 +61,9 @@ class TableCounts:
         counted = with_kinds(self.table, profile)
         return None if counted is None else counted.kinds
 
-    def binned_combinations(self, profile: Profile) -> BinnedCounts | None:
-        return count_binned_combinations(self.table, profile)
+    def binned_kinds(self, profile: Profile) -> BinnedCounts | None:
+        counted = with_kinds(self.table, profile)
+        return None if counted is None else count_binned_kinds(self.table, profile, counted)
 
 
 def choose_draws(table: Table, seed: int | None, key_file: str | Path | None) -> Draws:
@@ -102,10 +103,10 @@ def with_counts(profile: Profile, possible: Sequence[Mechanism], counts: Counts)
     """
     if profile.kinds is None and any(each.needs_kinds for each in possible):
         profile = replace(profile, kinds=counts.kinds(profile))
-    if len(profile.histograms) != 1:
+    if len(profile.histograms) != 1 or profile.kinds is not None:
         named = len(possible) == 1 and possible[0].needs_bins  # by itself it is not chosen
         if named and profile.binned is None and profile.kinds is not None:
-            profile = replace(profile, binned=counts.binned_combinations(profile))
+            profile = replace(profile, binned=counts.binned_kinds(profile))
         return profile
     (histogram,) = profile.histograms.values()
     if profile.cells is None and any(each.needs_cells for each in possible):

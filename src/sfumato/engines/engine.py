@@ -119,9 +119,10 @@ class Engine(ABC):
         cannot place people by it."""
         return None
 
-    def binned_combinations(self, profile: Profile) -> BinnedCounts | None:
-        """Counts by bins of all quasi columns and the combination of all sensitive columns; None
-        where this engine cannot place people by it."""
+    def binned_kinds(self, profile: Profile) -> BinnedCounts | None:
+        """People by bins of quasi columns and by all that they hold: of all quasi columns, or, of
+        people with several rows, of those that are alike in all of them. None where this engine
+        cannot place people by it."""
         return None
 
     def combinations(self, profile: Profile) -> Kinds | None:

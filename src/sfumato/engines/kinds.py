@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 
-from sfumato.draws import IntArray
+from sfumato.blocks import BlockTree
+from sfumato.draws import BoolArray, IntArray
 from sfumato.engines.coding import SensitiveCoder
 from sfumato.engines.counting import drop_missing, plain_batch
 from sfumato.errors import DataError
@@ -30,11 +32,29 @@ class PeopleCoder(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class CountedKinds:
-    """Kinds, and for people with several rows the kind and the rank of every row's person."""
+    """Kinds, and for people with several rows the kind and the rank of every row's person.
+
+    People of a kind are ranked by their first rows.
+    """
 
     kinds: Kinds
     row_kinds: IntArray | None = None
     row_ranks: IntArray | None = None
+
+    @cached_property
+    def row_people(self) -> IntArray:
+        """The person of every row, kind after kind and by rank."""
+        assert self.row_kinds is not None
+        assert self.row_ranks is not None
+        begins = np.cumsum(self.kinds.counts) - self.kinds.counts
+        return np.asarray(begins[self.row_kinds] + self.row_ranks)
+
+    @cached_property
+    def first_rows(self) -> BoolArray:
+        """Which rows are the first of their person."""
+        found = np.zeros(len(self.row_people), np.bool_)
+        found[np.unique(self.row_people, return_index=True)[1]] = True
+        return found
 
     def coder(self) -> PeopleCoder:
         if self.row_kinds is None:
@@ -196,6 +216,38 @@ def _of_people(connection, names: tuple[str, ...], sizes: list[int]) -> CountedK
     lists = kinds.column("held").combine_chunks()
     counts = kinds.column("n").to_numpy().astype(np.int64)
     return CountedKinds(kinds_of_lists(names, sizes, lists, counts), row_kinds, row_ranks)
+
+
+def people_in_blocks(
+    table: Table, counted: CountedKinds, tree: BlockTree, kinds: Kinds, of_block: IntArray
+) -> CountedKinds:
+    """The same people by kind *and* block, which all rows of a person have in common: `kinds` are
+    those of a plan, `of_block` their blocks. One pass over the columns that are cut."""
+    batches = table.batches(list(dict.fromkeys([*tree.columns, *table.sensitive])))
+    found = [tree.numbers(drop_missing(table, batch)) for batch in batches]
+    block, people = np.concatenate(found), counted.row_people
+    own = np.zeros(counted.kinds.people, np.int64)
+    if len(block) == len(people):
+        own[people] = block
+    if len(block) != len(people) or not bool((own[people] == block).all()):
+        raise DataError(
+            f"{table.label} changed while it was being published: rows of a person lie in several "
+            "blocks. Publish from a fixed copy."
+        )
+    places = {
+        (tuple(each.ravel().tolist()), int(number)): place
+        for place, (each, number) in enumerate(zip(kinds.held, of_block, strict=True))
+    }
+    held = [tuple(each.ravel().tolist()) for each in counted.kinds.held]
+    kind = np.repeat(np.arange(len(held)), counted.kinds.counts)  # of every person
+    pairs, at = np.unique(np.stack([kind, own], axis=1), axis=0, return_inverse=True)
+    known = np.array([places[held[k], b] for k, b in pairs.tolist()], np.int64)
+    placed = known[at.reshape(-1)]
+    order = np.argsort(placed, kind="stable")  # people of a kind stand by rank
+    counts = np.bincount(placed, minlength=len(kinds.counts))
+    ranks = np.empty(len(placed), np.int64)
+    ranks[order] = np.arange(len(placed)) - (np.cumsum(counts) - counts)[placed[order]]
+    return CountedKinds(kinds, placed[people], ranks[people])
 
 
 def kinds_of_lists(

@@ -7,12 +7,18 @@ from typing import ClassVar
 
 from sfumato.columns import Value
 from sfumato.draws import Draws
-from sfumato.engines.binning import count_binned_combinations
+from sfumato.engines.binning import count_binned_kinds
 from sfumato.engines.compact import CompactRows
 from sfumato.engines.counting import check_keys, count_cells, take_profile
 from sfumato.engines.engine import Engine, RunOptions, Written, write_records
 from sfumato.engines.kept_order import TableOrder
-from sfumato.engines.kinds import CountedKinds, with_kinds
+from sfumato.engines.kinds import (
+    CountedKinds,
+    PeopleCoder,
+    RowCoder,
+    people_in_blocks,
+    with_kinds,
+)
 from sfumato.engines.stream import RecordStream
 from sfumato.engines.tracing import TraceWriter
 from sfumato.engines.whole import write_generalized
@@ -54,8 +60,10 @@ class LocalEngine(Engine):
         self._counted = with_kinds(self.table, profile)
         return None if self._counted is None else self._counted.kinds
 
-    def binned_combinations(self, profile: Profile) -> BinnedCounts | None:
-        return count_binned_combinations(self.table, profile)
+    def binned_kinds(self, profile: Profile) -> BinnedCounts | None:
+        if self._counted is None:
+            return None
+        return count_binned_kinds(self.table, profile, self._counted)
 
     def write(
         self, folder: Path, plan: Plan, profile: Profile, draws: Draws, order_draws: Draws
@@ -77,7 +85,19 @@ class LocalEngine(Engine):
             options.threads,
             options.progress,
             self._tracing,
-            people=None if self._counted is None else self._counted.coder(),
+            people=self._people(plan),
         )
         rows = write_records(folder, stream, options.order, order_draws)
         return rows, stream.published
+
+    def _people(self, plan: RecordPlan) -> PeopleCoder | None:
+        """Who places people by all that they hold, where the plan does."""
+        if not plan.needs_kinds:
+            return None
+        assert self._counted is not None  # it was planned with what was counted
+        if plan.placed is None:
+            return self._counted.coder()
+        if self._counted.row_kinds is None:
+            return RowCoder(*plan.placed)
+        assert plan.tree is not None
+        return people_in_blocks(self.table, self._counted, plan.tree, *plan.placed).coder()

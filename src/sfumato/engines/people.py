@@ -136,8 +136,10 @@ def _in_buckets(
             f"'{mechanism}' keeps its promise for one row of a person. Give --rows-per-person 1, "
             "or use optimal, whose buckets hold people with all their rows."
         )
+    blocks = mechanism is not None and mechanism.needs_bins
+    columns = ranked.person_columns() if blocks else ()
     while max(shown) > 1:
-        table = ranked.chosen(shown)
+        table = replace(ranked.chosen(shown), person_columns=columns)
         counts = ranked.counts(table)
         kinds = counts.kinds(profile := counts.profile())
         assert kinds is not None  # people have several rows

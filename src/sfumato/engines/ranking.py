@@ -91,6 +91,13 @@ class RankedRows(ABC):
         """The table of the published rows."""
 
     @abstractmethod
+    def person_columns(self) -> tuple[str, ...]:
+        """The quasi columns that are alike in all rows of every person, withheld ones among them.
+
+        It follows from nothing that is hidden, and not from which rows were chosen.
+        """
+
+    @abstractmethod
     def counts(self, table: Table) -> AllCounts:
         """Who counts such a table, where it lies."""
 
@@ -126,6 +133,9 @@ class PlacedRows(RankedRows):
             most = np.array([0, *shown], np.uint8)[np.minimum(self.own, len(shown))]
         source = ChosenRows(self.table.source, self.places, most)
         return replace(self.table, source=source, rows_per_person=max(shown))
+
+    def person_columns(self) -> tuple[str, ...]:
+        return find_person_columns(self.table)
 
     def counts(self, table: Table) -> AllCounts:
         return TableCounts(table)
@@ -204,6 +214,43 @@ def with_domains(table: Table, histograms: Mapping[str, Histogram]) -> Table:
         column: Values(histogram.values) for column, histogram in histograms.items()
     }
     return replace(table, domains={**table.domains, **found})
+
+
+def find_person_columns(table: Table) -> tuple[str, ...]:
+    """The quasi columns that are alike in all rows of every person, a missing value being one.
+
+    >>> from sfumato.table import read
+    >>> stays = pa.table({"who": [1, 1, 2], "sex": ["f", "f", "m"], "day": [3, 4, 5],
+    ...                   "ill": ["flu", "HIV", "flu"]})
+    >>> find_person_columns(read(stays, quasi="sex,day", sensitive="ill", person="who"))
+    ('sex',)
+    """
+    if not table.quasi:
+        return ()
+    columns = [str(table.person), *table.quasi]
+    names = ["person", *(f"q{place}" for place in range(len(table.quasi)))]
+    schema = pa.schema(
+        [(name, table.type_of(own)) for name, own in zip(names, columns, strict=True)]
+    )
+
+    def rows() -> Iterator[pa.RecordBatch]:
+        for batch in table.batches(list(dict.fromkeys([*columns, *table.sensitive]))):
+            batch = batch.filter(pa.array(whole_rows(table, batch)))
+            plain = plain_batch(batch.select(columns))
+            yield pa.RecordBatch.from_arrays(plain.columns, schema=schema)
+
+    alike = ", ".join(
+        f"min({name}) IS NOT DISTINCT FROM max({name}) AND count({name}) IN (0, count(*)) AS {name}"
+        for name in names[1:]
+    )
+    every = ", ".join(f"bool_and({name})" for name in names[1:])
+    connection = scratch_database()
+    connection.register("rows", pa.RecordBatchReader.from_batches(schema, rows()))
+    with reading_errors(table.source):
+        (found,) = connection.execute(
+            f"SELECT {every} FROM (SELECT {alike} FROM rows GROUP BY person)"
+        ).fetchall()
+    return tuple(name for name, same in zip(table.quasi, found, strict=True) if same)
 
 
 def count_holders(table: Table, profile: Profile | None = None) -> dict[str, Holders]:

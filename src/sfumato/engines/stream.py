@@ -13,7 +13,7 @@ from sfumato.draws import Address, Draws, IntArray, Positions
 from sfumato.engines.coding import SensitiveCoder, person_keys
 from sfumato.engines.compact import CompactRows
 from sfumato.engines.counting import Progress, drop_missing
-from sfumato.engines.kinds import PeopleCoder, RowCoder
+from sfumato.engines.kinds import PeopleCoder
 from sfumato.engines.quasi import quasi_column
 from sfumato.engines.tracing import TraceWriter
 from sfumato.errors import DataError
@@ -81,11 +81,7 @@ class RecordStream(RowStream):
             column: SensitiveCoder(table, column, histogram.values)
             for column, histogram in profile.histograms.items()
         }
-        self._people: PeopleCoder | None = None
-        if plan.placed is not None:
-            self._people = RowCoder(*plan.placed)
-        elif plan.needs_kinds:
-            self._people = people
+        self._people = people if plan.needs_kinds else None
         self._section = StreamSection.whole(profile, plan) if section is None else section
         self._left = {column: counts.copy() for column, counts in self._section.counts.items()}
         self._seen = {column: counts.copy() for column, counts in self._section.before.items()}

@@ -164,6 +164,7 @@ class Deviations:
     known: FloatArray  # Γ by (group, direction)
     shown: FloatArray  # Vᵀr
     spread: FloatArray  # τ² by group
+    chance: FloatArray | None = None  # Cov(n | δ, o), where it is not F − E
 
     @classmethod
     def fitted(cls, table: BlockTable, loose: Any, residual: FloatArray) -> Self:
@@ -196,20 +197,22 @@ class Deviations:
         return np.divide(1.0, self.known, out=np.zeros_like(self.known), where=told)
 
     def quadratics(self, group: IntArray, forms: FloatArray) -> FloatArray:
-        """For linear forms u by (pair, value): uᵀ(F − E)u, and that with δ left, noise and prior.
+        """For linear forms u by (pair, value): uᵀ·Cov(n | δ, o)·u, and δ's left, noise and prior.
 
         The variance of an estimate is the first, and one of the others; shape (4, pairs).
         """
-        turned = np.empty_like(forms)
+        turned, own = np.empty_like(forms), np.empty(len(forms))
+        chance = self.hidden if self.chance is None else self.chance
         along = np.empty((len(forms), self.known.shape[1]))
         for each, pairs in by_pool(group):  # a matrix of many values is not copied for every pair
             turned[pairs] = forms[pairs] @ self.hidden[each]
             along[pairs] = (turned[pairs] @ self.vectors[each]) ** 2
+            own[pairs] = ((forms[pairs] @ chance[each]) * forms[pairs]).sum(axis=1)
         prior = self.spread[group] * (turned**2).sum(axis=1)
         learned = self.spread[:, None] * self.left * self.known  # of directions left out: nothing
         return np.stack(
             [
-                (turned * forms).sum(axis=1),
+                own,
                 np.maximum(prior - (along * learned[group]).sum(axis=1), 0.0),
                 (along * self.noise[group]).sum(axis=1),
                 prior,

@@ -43,6 +43,7 @@ class PeopleListed:
 
     held: csr_array  # people by values
     rows: IntArray  # of every person
+    bucket: IntArray  # of every person
     bucket_rows: IntArray  # rows of each of its people, by bucket
     bucket_sizes: IntArray  # rows of all of them
 
@@ -61,7 +62,7 @@ class PeopleListed:
         bucket = people // width
         many = np.bincount(bucket)
         sizes = np.bincount(bucket, rows).astype(np.int64)
-        return cls(held, rows, sizes // np.maximum(many, 1), sizes)
+        return cls(held, rows, bucket, sizes // np.maximum(many, 1), sizes)
 
     def together(self, power: int) -> FloatArray:
         """Σ_p h·hᵀ·r^power."""

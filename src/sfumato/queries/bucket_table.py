@@ -19,6 +19,7 @@ from sfumato.columns import value_text
 from sfumato.draws import IntArray
 from sfumato.errors import BundleError
 from sfumato.operators.base import FloatArray
+from sfumato.operators.block_people import PeopleBlocks
 from sfumato.operators.bucket_estimates import FITS, BucketFit
 from sfumato.operators.bucketed import BucketEstimator
 from sfumato.operators.buckets import BucketKinds, BucketOperator
@@ -75,6 +76,12 @@ class BucketTable:
         fit.bars_of_interval = bool(self.codes)  # a prior of combinations believes too much
         return fit
 
+    @cached_property
+    def _people_blocks(self) -> PeopleBlocks | None:
+        if self.blocks is None or self.people is None:
+            return None
+        return PeopleBlocks.of(self.people, self.shares, self.blocks.first)
+
     def estimator(self, name: str, asked: Sequence[str] = ()) -> Estimator:
         """The estimator of that name, for questions about some of the columns, in their order."""
         if not self.codes:
@@ -92,7 +99,7 @@ class BucketTable:
 
     def _of_values(self, name: str) -> Estimator:
         if self.blocks is not None:
-            return LocalEstimator(self.blocks, self.shares, name)
+            return LocalEstimator(self.blocks, self.shares, name, self._people_blocks)
         if self.operator.has_many_values or self.people is not None:
             return ShrunkEstimator(self.pooled, self.shares, ESTIMATES[name])
         if name == "shrunk" or (name == "inverse" and len(self.operator.confused())):

@@ -229,11 +229,11 @@ class _KeptCounts:
         table = one_row_each(table, Draws.system())
         return TableCounts(table).kinds(take_profile(table))
 
-    def binned_combinations(self, profile: Profile) -> BinnedCounts | None:
+    def binned_kinds(self, profile: Profile) -> BinnedCounts | None:
         table = declared(read_json(Path(self.file))["declared"])
         table = one_row_each(table, Draws.system())
         counted = replace(take_profile(table), kinds=profile.kinds)
-        return TableCounts(table).binned_combinations(counted)
+        return TableCounts(table).binned_kinds(counted)
 
 
 def make_release(

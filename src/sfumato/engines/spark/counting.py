@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,7 +26,7 @@ from sfumato.engines.kinds import combination_sizes, unravelled
 from sfumato.engines.stream import StreamSection
 from sfumato.errors import DataError
 from sfumato.mechanisms import RecordPlan
-from sfumato.profile import BinnedCounts, Cells, Histogram, Kinds, Profile
+from sfumato.profile import BinnedCounts, Cells, ColumnBins, Histogram, Kinds, Profile
 from sfumato.scratch import scratch_database
 from sfumato.table import Table
 from sfumato.table.plain import normalize
@@ -136,11 +136,26 @@ def count_combinations(table: Table, frame: Any, histograms: Mapping[str, Histog
 
 def count_binned(table: Table, frame: Any, column: str, values: tuple[Value, ...]) -> BinnedCounts:
     """Counts by bins of all quasi columns and one sensitive column; the driver holds the cells."""
-    from pyspark.sql import functions
-
     columns = [*table.quasi, column]
     described = replace(table, source=SchemaSource(table.label, table.source.schema))
-    chosen = numbered(whole_records(table, frame, columns), columns)
+    return binned_by(
+        described,
+        whole_records(table, frame, columns),
+        columns,
+        lambda bins: Packer(described, column, values, bins),
+    )
+
+
+def binned_by(
+    described: Table,
+    frame: Any,
+    columns: Sequence[str],
+    made: Callable[[Sequence[ColumnBins]], Packer],
+) -> BinnedCounts:
+    """Counts of the records of a frame by bins, and by what a packer makes of these columns."""
+    from pyspark.sql import functions
+
+    chosen = numbered(frame, columns)
 
     def tally(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         found = tallies(described)
@@ -148,11 +163,11 @@ def count_binned(table: Table, frame: Any, column: str, values: tuple[Value, ...
             add_batch(found, normalize(named(batch, columns), columns))
         yield pa.RecordBatch.from_arrays([pa.array([pickle.dumps(found)])], names=["found"])
 
-    whole = tallies(table)
+    whole = tallies(described)
     for row in chosen.mapInArrow(tally, "found binary").toLocalIterator():
         for name, tallied in pickle.loads(row.found).items():
             whole[name].learn(tallied)
-    packer = Packer(described, column, values, bins_of(whole))
+    packer = made(bins_of(whole))
 
     def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:

@@ -104,6 +104,9 @@ class SparkEngine(Engine):
     def kinds(self, profile: Profile) -> Kinds | None:
         return self._counts.kinds(profile)
 
+    def binned_kinds(self, profile: Profile) -> BinnedCounts | None:
+        return self._counts.binned_kinds(profile)
+
     @property
     def _counts(self) -> FrameCounts:
         return FrameCounts(self.table, self._frame)
@@ -123,13 +126,13 @@ class SparkEngine(Engine):
         assert self._sections is not None
         sections, frame, kinds = self._sections, self._frame, None
         if plan.needs_kinds:
-            kinds = profile.kinds
-            assert kinds is not None  # counted, else it could not have been planned
-            placed = place_people(self.table, frame, profile.histograms, kinds)
+            assert profile.kinds is not None  # counted, else it could not have been planned
+            kinds, of_block = plan.placed or (profile.kinds, None)
+            placed = place_people(self.table, frame, profile.histograms, kinds, plan.tree, of_block)
             frame = self.held.enter_context(steady(placed))
             sections = take_profile(self.table, frame)[1]
         if plan.tree is not None:  # ranks are counted in blocks, which planning has made
-            columns = count_blocks(self.table, self._frame, plan, profile)
+            columns = count_blocks(self.table, frame, plan, profile)
             sections = Sections(profile, columns, plan.tree.blocks)
         described = SchemaSource(self.table.label, self.table.source.schema)
         work = worker.Work(

@@ -16,14 +16,18 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from sfumato.blocks import BlockTree
 from sfumato.columns import Value
 from sfumato.draws import Address, Draws, IntArray, Positions
+from sfumato.engines.binning import KIND, CombinationPacker, KindPacker
 from sfumato.engines.coding import SensitiveCoder, without_nan
 from sfumato.engines.kinds import combination_sizes, has_several_rows, kinds_of_lists
 from sfumato.engines.ranking import BEYOND, RankedRows, all_shown, refuse_absent, with_domains
 from sfumato.engines.spark.counting import (
+    binned_by,
     count_binned,
     count_cells,
+    count_combinations,
     is_whole,
     take_profile,
     whole_records,
@@ -36,9 +40,9 @@ from sfumato.table import Table
 from sfumato.table.plain import normalize
 from sfumato.table.spark import SchemaSource, SparkSource, named, numbered, quoted
 
-PLACED = ("sfumato kind", "sfumato rank")  # what a placed frame has besides the table's columns
+PLACED = (KIND, "sfumato rank")  # what a placed frame has besides the table's columns
 _PLACE, _OWN, _POSITION, _WORD = "sfumato place", "sfumato own", "sfumato position", "sfumato word"
-_CODE, _HELD, _FIRST = "sfumato code", "sfumato held", "sfumato first"
+_CODE, _HELD, _FIRST, _BLOCK = "sfumato code", "sfumato held", "sfumato first", "sfumato block"
 
 Batches = Iterator[pa.RecordBatch]
 Numbers = Callable[[Batches], Iterator[tuple[IntArray, ...]]]
@@ -61,13 +65,16 @@ class FrameCounts:
         return count_binned(self.table, self.frame, column, values)
 
     def kinds(self, profile: Profile) -> Kinds | None:
-        """Of people with several rows; what several columns hold is not placed here."""
-        if not has_several_rows(self.table):
-            return None
-        return count_kinds(self.table, self.frame, profile.histograms)
-
-    def binned_combinations(self, profile: Profile) -> BinnedCounts | None:
+        if has_several_rows(self.table):
+            return count_kinds(self.table, self.frame, profile.histograms)
+        if len(self.table.sensitive) > 1:
+            return count_combinations(self.table, self.frame, profile.histograms)
         return None
+
+    def binned_kinds(self, profile: Profile) -> BinnedCounts | None:
+        if profile.kinds is None:
+            return None
+        return count_binned_kinds(self.table, self.frame, profile, profile.kinds)
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,6 +99,9 @@ class RankedFrame(RankedRows):
         frame = self.frame.filter(quoted_column(_PLACE) <= most).drop(_PLACE, _OWN)
         source = SparkSource(frame, self.table.label)
         return replace(self.table, source=source, rows_per_person=max(shown))
+
+    def person_columns(self) -> tuple[str, ...]:
+        return find_person_columns(self.table, self.frame.filter(quoted_column(_PLACE) > 0))
 
     def counts(self, table: Table) -> FrameCounts:
         return FrameCounts(table, frame_of(table))
@@ -218,6 +228,24 @@ def _with_words(
     return with_numbers(frame, columns, [_POSITION, _WORD], words)
 
 
+def find_person_columns(table: Table, frame: Any) -> tuple[str, ...]:
+    """The quasi columns that are alike in all rows of every person, a missing value being one."""
+    from pyspark.sql import functions
+
+    names = [f"q{place}" for place in range(len(table.quasi))]
+    alike = []
+    for name, column in zip(names, map(quoted_column, table.quasi), strict=True):
+        same = functions.min(column).eqNullSafe(functions.max(column))
+        present = functions.count(column)
+        present = (present == 0) | (present == functions.count("*"))
+        alike.append((same & present).alias(name))
+    if not alike:
+        return ()
+    people = frame.groupBy(quoted(str(table.person))).agg(*alike)
+    found = people.agg(*(functions.every(name).alias(name) for name in names)).first()
+    return tuple(own for own, name in zip(table.quasi, names, strict=True) if found[name])
+
+
 def count_holders(table: Table, frame: Any) -> dict[str, Holders]:
     """How many people have each value in some row, for every sensitive column."""
     from pyspark.sql import functions
@@ -257,53 +285,114 @@ def count_kinds(table: Table, frame: Any, histograms: Mapping[str, Histogram]) -
     return kinds_of_lists(tuple(histograms), combination_sizes(table, histograms), lists, counts)
 
 
+def count_binned_kinds(table: Table, frame: Any, profile: Profile, kinds: Kinds) -> BinnedCounts:
+    """People by the bins of quasi columns and by all that they hold, as on one machine."""
+    described = replace(table, source=SchemaSource(table.label, table.source.schema))
+    if not has_several_rows(table):
+        columns = [*table.quasi, *table.sensitive]
+        whole = replace(profile, kinds=kinds)
+        return binned_by(
+            described,
+            whole_records(table, frame, columns),
+            columns,
+            lambda bins: CombinationPacker(described, whole, bins),
+        )
+    narrow = replace(described, quasi=table.person_columns)
+    first = next(iter(profile.histograms.values()))
+    people = _of_kinds(table, frame, narrow.quasi, profile.histograms, kinds)
+    return binned_by(
+        narrow,
+        people.filter(quoted_column(_POSITION) == quoted_column(_FIRST)),
+        [*narrow.quasi, KIND],
+        lambda bins: KindPacker(narrow, first.column, first.values, bins),
+    )
+
+
 def place_people(
-    table: Table, frame: Any, histograms: Mapping[str, Histogram], kinds: Kinds
+    table: Table,
+    frame: Any,
+    histograms: Mapping[str, Histogram],
+    kinds: Kinds,
+    tree: BlockTree | None = None,
+    of_block: IntArray | None = None,
 ) -> Any:
     """The published columns, and the kind and the rank of every row's person (`PLACED`).
 
-    People of a kind are ranked by their first rows, as on one machine; a task sorts those of a
-    kind.
+    With a tree, kinds are by block. People of a kind are ranked by their first rows, as on one
+    machine; a task sorts those of a kind.
     """
     from pyspark.sql import Window, functions
 
     columns = [*table.quasi, *table.sensitive]
-    people = _with_people(table, frame, [str(table.person), *columns], histograms)
-    sizes = tuple(combination_sizes(table, histograms))
-    held = [
-        np.ravel_multi_index(tuple(each[each[:, 0] >= 0].T), sizes).tolist() for each in kinds.held
-    ]
-    numbers = pa.table({_HELD: pa.array(held, pa.list_(pa.int64())), PLACED[0]: range(len(held))})
-    known = functions.broadcast(frame.sparkSession.createDataFrame(numbers))
-    of_kind = Window.partitionBy(quoted(PLACED[0])).orderBy(quoted(_FIRST))
+    people = _of_kinds(table, frame, columns, histograms, kinds, tree, of_block)
+    of_kind = Window.partitionBy(quoted(KIND)).orderBy(quoted(_FIRST))
     rank = (functions.dense_rank().over(of_kind) - 1).cast("long")
     return (
-        people.join(known, _HELD)
-        .withColumn(PLACED[1], rank)
+        people.withColumn(PLACED[1], rank)
         .sortWithinPartitions(quoted(_POSITION))
         .select([quoted(name) for name in (*columns, *PLACED)])
     )
 
 
-def _with_people(
-    table: Table, frame: Any, columns: Sequence[str], histograms: Mapping[str, Histogram]
+def _of_kinds(
+    table: Table,
+    frame: Any,
+    columns: Sequence[str],
+    histograms: Mapping[str, Histogram],
+    kinds: Kinds,
+    tree: BlockTree | None = None,
+    of_block: IntArray | None = None,
 ) -> Any:
-    """The rows with all that their person holds, and the first position of that person."""
+    """The rows with the kind of their person."""
+    from pyspark.sql import functions
+
+    needed = [*([str(table.person)] if has_several_rows(table) else []), *columns]
+    people = _with_people(
+        table, frame, list(dict.fromkeys([*needed, *table.sensitive])), histograms, tree
+    )
+    sizes = tuple(combination_sizes(table, histograms))
+    held = [
+        np.ravel_multi_index(tuple(each[each[:, 0] >= 0].T), sizes).tolist() for each in kinds.held
+    ]
+    blocks = np.zeros(len(held), np.int64) if of_block is None else of_block
+    numbers = pa.table(
+        {
+            _HELD: pa.array(held, pa.list_(pa.int64())),
+            _BLOCK: pa.array(blocks, pa.int64()),
+            KIND: pa.array(np.arange(len(held)), pa.int64()),
+        }
+    )
+    known = functions.broadcast(frame.sparkSession.createDataFrame(numbers))
+    return people.join(known, [_HELD, _BLOCK])
+
+
+def _with_people(
+    table: Table,
+    frame: Any,
+    columns: Sequence[str],
+    histograms: Mapping[str, Histogram],
+    tree: BlockTree | None = None,
+) -> Any:
+    """The rows with all that their person holds, their block, and that person's first position."""
     from pyspark.sql import Window, functions
 
     coders = {name: SensitiveCoder(table, name, h.values) for name, h in histograms.items()}
     sizes = tuple(combination_sizes(table, histograms))
+    cut = () if tree is None else tree.columns
 
     def codes(batches: Batches) -> Iterator[tuple[IntArray, ...]]:
         for batch in batches:
-            plain = normalize(batch, list(coders))
+            plain = normalize(batch, [*coders, *cut])
             own = tuple(coder(plain.column(name)) for name, coder in coders.items())
-            yield (np.ravel_multi_index(own, sizes).astype(np.int64),)
+            block = np.zeros(batch.num_rows, np.int64) if tree is None else tree.numbers(plain)
+            yield np.ravel_multi_index(own, sizes).astype(np.int64), block
 
-    coded = with_numbers(whole_records(table, frame, columns), columns, [_CODE], codes)
+    coded = with_numbers(whole_records(table, frame, columns), columns, [_CODE, _BLOCK], codes)
+    placed = coded.withColumn(_POSITION, functions.monotonically_increasing_id())
+    if not has_several_rows(table):
+        held, first = functions.array(quoted_column(_CODE)), quoted_column(_POSITION)
+        return placed.withColumn(_HELD, held).withColumn(_FIRST, first)
     mine = Window.partitionBy(quoted(str(table.person)))
     held = functions.sort_array(functions.collect_list(quoted(_CODE)).over(mine))
-    placed = coded.withColumn(_POSITION, functions.monotonically_increasing_id())
-    return placed.withColumn(_HELD, held).withColumn(
-        _FIRST, functions.min(quoted(_POSITION)).over(mine)
-    )
+    first = functions.min(quoted(_POSITION)).over(mine)
+    return placed.withColumn(_HELD, held).withColumn(_FIRST, first)

@@ -23,7 +23,6 @@ from sfumato.columns import list_some
 from sfumato.draws import BoolArray, Draws, IntArray
 from sfumato.errors import InfeasibleGuarantee, UsageError
 from sfumato.guarantees.base import Guarantee
-from sfumato.guarantees.people_ceilings import CeilingsOfPeople
 from sfumato.mechanisms.buckets.branches import (
     FEW_SIZES,
     MORE_SIZES,
@@ -227,6 +226,7 @@ class LocalBuckets(BucketMechanism):
     )
     needs_bins: ClassVar[bool] = True
     needs_kinds: ClassVar[bool] = True
+    several_rows: ClassVar[bool] = True
     mixing: ClassVar[tuple[int, int]] = (256, 32)
 
     @classmethod
@@ -256,15 +256,11 @@ class LocalBuckets(BucketMechanism):
                 f"block there is little to conclude from. Leave it out, or use {OptimalBuckets()}."
             )
 
-    def keeps(self, guarantee: Guarantee) -> bool:
-        several = isinstance(guarantee, CeilingsOfPeople) and guarantee.rows_per_person == 1
-        return super().keeps(guarantee) or several
-
     def plan(
         self, profile: Profile, guarantee: Guarantee, draws: Draws
     ) -> BucketedPlan | SharedPlan:
         """Cut as far as it is foreseen to help; where no cut does, all people are one block."""
-        if len(profile.histograms) > 1:
+        if len(profile.histograms) > 1 or profile.kinds is not None:
             return self._plan_several(profile, guarantee, draws)
         return self.plan_column(profile, guarantee, draws)
 
@@ -300,20 +296,20 @@ class LocalBuckets(BucketMechanism):
         )
 
     def _plan_several(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> SharedPlan:
-        """All columns in the same buckets, inside blocks that leave room for each of them."""
+        """All columns and rows in the same buckets, inside blocks with room for each of them."""
         if self.fakes:
             raise UsageError(
-                f"'{self}' hides one sensitive column: fakes are listed beside the values of one. "
-                "Leave fakes out, or name one sensitive column and drop the others."
+                f"'{self}' hides one sensitive column and one row of a person: fakes are listed "
+                "beside the values of one. Leave fakes out, or name one sensitive column and give "
+                "--rows-per-person 1."
             )
         shared = plan_shared(str(self), profile, guarantee, self.max_size, draws.child("whole"))
         assert profile.binned is not None  # counted where combinations are
-        least = max(self.min, profile.rows // MOST_BLOCKS)
-        room = SharedRoom(Limits(()), self.slack, least, views=shared.views)
+        least = max(self.min, shared.kinds.people // MOST_BLOCKS)
+        room = SharedRoom(Limits(()), self.slack, least, views=shared.views, rows=shared.kinds.rows)
         named, values = self._named(profile.binned), len(shared.kinds.counts)
-        (root,) = grow_all(profile.binned, values, room, CARES[1:2], named)
-        usual = UsualConditions.of(profile.binned)
-        return plan_local_shared(shared, root, usual, self.max_size, draws)
+        roots = grow_all(profile.binned, values, room, CARES, named)
+        return plan_local_shared(shared, roots, profile.binned, self.max_size, draws)
 
     def _named(self, binned: BinnedCounts) -> tuple[str, ...]:
         """The columns to cut."""

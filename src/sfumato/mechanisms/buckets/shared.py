@@ -237,9 +237,7 @@ def plan_shared(
     kinds, histograms = profile.kinds, tuple(profile.histograms.values())
     if kinds is None:
         raise UsageError(
-            f"'{name}' keeps several sensitive columns in the same buckets on one machine only. "
-            "Publish with --engine local; or give each its own, --mechanism "
-            "'optimal(buckets=apart)'; or name one sensitive column and drop the others."
+            f"'{name}' looks at what people hold in all sensitive columns: count that first."
         )
     taken = sorted(set(_TAKEN) & set(kinds.columns))
     if taken:

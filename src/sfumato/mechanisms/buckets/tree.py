@@ -67,14 +67,21 @@ class Room:
         [True, False, False]
         """
         people = counts.sum(axis=1)
+        return np.asarray((people >= self.least) & self.fits(counts, people))
+
+    def fits(self, counts: IntArray, people: IntArray) -> BoolArray:
+        """By row, whether so many of these people may have each value; some may have several."""
         if self._alike:  # the commonest value decides
             counts = counts.max(axis=1, keepdims=True)
         tight, loose = self._bounds
         return np.asarray(
-            (people >= self.least)
-            & (self._rounded(counts) <= tight.table(self._rounded(people))).all(axis=1)
+            (self._rounded(counts) <= tight.table(self._rounded(people))).all(axis=1)
             & (counts <= loose.table(people)).all(axis=1)
         )
+
+    def looked_at(self, counts: IntArray) -> IntArray:
+        """By row, the counts that cuts should tell about."""
+        return counts
 
     def taken(self, counts: IntArray) -> FloatArray:
         """By row: −log of the share of a value's room that is left, summed over people.
@@ -83,8 +90,12 @@ class Room:
         >>> room.taken(np.array([[30, 40, 50]])).round(1).tolist()
         [154.3]
         """
+        return self.taken_of(counts, counts.sum(axis=1))
+
+    def taken_of(self, counts: IntArray, people: IntArray) -> FloatArray:
+        """The same of these people, of whom some may have several values."""
         held = counts.astype(np.float64)
-        most = self._allowed * np.maximum(held.sum(axis=1), 1.0)[:, None]
+        most = self._allowed * np.maximum(people, 1.0)[:, None]
         left = np.maximum(1 - held / most, _LEAST_LEFT)
         return -np.asarray((held * np.log(left)).sum(axis=1))
 
@@ -239,7 +250,7 @@ def _best_cuts(
         """What the sides have together, over what all have."""
         return np.asarray(measured[:-1].reshape(2, -1).sum(axis=0) - measured[-1])
 
-    told = -added(_entropy(both))
+    told = -added(_entropy(room.looked_at(both)))
     taken = added(room.taken(both)) if any(cares.values()) else np.zeros(len(possible))
     found = {}
     for number, care in cares.items():
@@ -275,7 +286,7 @@ def _sides(
     values = len(whole)
     joint = np.bincount(people.keys[place], people.counts, minlength=bins.number * values)
     held = joint.astype(np.int64).reshape(bins.number, values)  # exact: sums below 2⁵³
-    order = np.arange(bins.number) if bins.values is None else _line(held)
+    order = np.arange(bins.number) if bins.values is None else _line(room.looked_at(held))
     below = np.cumsum(held[order], axis=0)[:-1]
     size = below.sum(axis=1)  # rising
     start = int(np.searchsorted(size, room.least))
