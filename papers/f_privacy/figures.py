@@ -27,7 +27,7 @@ from sfumato.profile import Histogram, Profile
 THETAS = (2, 4, 8, 16, 32)
 FLOOR = Fraction(1, 50)
 LARGEST = 50
-AT_ONCE = 200  # queries held in memory
+AT_ONCE = 200  # queries held in memory and estimated together
 Mechanism = TwoSizeBuckets | MultiSizeBuckets | OptimalBuckets
 
 
@@ -154,7 +154,7 @@ def error_figure(tables: dict[str, People], effort: Effort) -> Outcome:
         for begin in range(0, effort.queries, AT_ONCE):
             number = min(AT_ONCE, effort.queries - begin)
             asked = CountQueries.draw(people, number, seed=11 + begin)
-            found = [[asked.error(shown, None), asked.error(shown, fit)] for shown, fit in ways]
+            found = [asked.errors(shown, fit) for shown, fit in ways]
             errors += np.reshape(found, errors.shape) * number / effort.queries
         rows += [(name, t, *line) for t, line in zip(effort.thetas, errors.tolist(), strict=True)]
     columns = (

@@ -11,7 +11,7 @@ from sfumato.draws import BoolArray, IntArray
 from sfumato.engines.stream import ranks_in_value
 from sfumato.mechanisms.buckets import BucketedPlan
 from sfumato.operators.base import FloatArray
-from sfumato.operators.bucket_estimates import BucketFit
+from sfumato.operators.bucket_estimates import BucketFit, ShownGroups
 
 SELECTIVITY = 0.01
 
@@ -65,15 +65,19 @@ class CountQueries:
                 truths.append(true)
         return cls(masks, forms, truths)
 
-    def error(self, published: Published, estimator: BucketFit | None) -> float:
-        """The mean relative error; without an estimator that of what the buckets show (uniform)."""
-        errors = []
-        for mask, form, true in zip(self.masks, self.forms, self.truths, strict=True):
-            beside = np.bincount(published.bucket[mask], minlength=len(published.shares))
-            shown = beside @ published.shares
-            mean = shown if estimator is None else estimator.fit_counts(mask.sum(), shown).mean
-            errors.append(abs(float(form @ mean) - true) / true)
-        return float(np.mean(errors))
+    def errors(self, published: Published, estimator: BucketFit) -> tuple[float, float]:
+        """The mean relative error of what the buckets show (uniform), and of the estimator."""
+        buckets = len(published.shares)
+        beside = [np.bincount(published.bucket[mask], minlength=buckets) for mask in self.masks]
+        shown = np.stack([each @ published.shares for each in beside])
+        number = np.array([float(mask.sum()) for mask in self.masks])
+        mean = estimator.fit(ShownGroups.of_counts(number, shown)).mean
+        return self._off(shown), self._off(mean)
+
+    def _off(self, counts: FloatArray) -> float:
+        truths = np.array(self.truths)
+        answers = (np.stack(self.forms) * counts).sum(axis=1)
+        return float((np.abs(answers - truths) / truths).mean())
 
 
 def _some(domain: int, side: float, rng: np.random.Generator) -> BoolArray:

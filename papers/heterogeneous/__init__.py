@@ -51,8 +51,16 @@ STEPS = (
     ),
     Step(_three("Figure 3"), lambda made: ([], figures.dimensions(made.people, made.setting))),
     Step(
-        tuple(f"Figure {name}" for name in ("4(a)", "5(a)", "4(b)", "5(b)", "7(a)", "7(b)")),
+        ("Figure 4(a)", "Figure 5(a)"),
         lambda made: ([], figures.sizes(made.people, made.setting)),
+    ),
+    Step(
+        ("Figure 4(b)", "Figure 5(b)"),
+        lambda made: ([], figures.blocks(made.people, made.setting)),
+    ),
+    Step(
+        ("Figure 7(a)", "Figure 7(b)"),
+        lambda made: ([], figures.likeness_sizes(made.people, made.setting)),
     ),
     Step(_three("Figure 6"), lambda made: ([], figures.likeness(made.people, made.setting))),
     Step(

@@ -107,36 +107,56 @@ def dimensions(people: People, setting: Setting) -> list[Series]:
     return made
 
 
+def _reached(people: People, setting: Setting) -> list[int]:
+    return [size for size in setting.sizes if size <= people.records.num_rows]
+
+
 def sizes(people: People, setting: Setting) -> list[Series]:
-    """Figures 4(a, b), 5(a, b) and 7(a, b): loss and seconds by records and by block."""
+    """Figures 4(a) and 5(a): loss and seconds by records."""
     promise = f"l-diversity({setting.diversities[-1]})"
-    reached = [size for size in setting.sizes if size <= people.records.num_rows]
     blocked = {**DIVERSITY, "GR": "heterogeneous(match=greedy, block=256, sweeps=0, cut=none)"}
-    losses, times = _lines(blocked, reached, lambda n: people.table(rows=int(n)), lambda _: promise)
-    largest = people.table(rows=max(reached))
-    parted: dict[str, list[Point]] = {name: [] for name in MATCHING}
-    waited: dict[str, list[Point]] = {name: [] for name in MATCHING}
+    losses, times = _lines(
+        blocked,
+        _reached(people, setting),
+        lambda n: people.table(rows=int(n)),
+        lambda _: promise,
+    )
+    return [
+        Series("Figure 4(a)", "GCP by records, l-diversity", "records", "GCP", losses),
+        Series("Figure 5(a)", "CPU seconds by records, l-diversity", "records", "seconds", times),
+    ]
+
+
+def blocks(people: People, setting: Setting) -> list[Series]:
+    """Figures 4(b) and 5(b): loss and seconds by the rows that are matched at once."""
+    promise = f"l-diversity({setting.diversities[-1]})"
+    largest = people.table(rows=max(_reached(people, setting)))
+    losses: dict[str, list[Point]] = {name: [] for name in MATCHING}
+    times: dict[str, list[Point]] = {name: [] for name in MATCHING}
     for name, match in zip(MATCHING, ("hungarian", "sort-greedy", "greedy"), strict=True):
         for part in setting.parts:
             way = f"heterogeneous(match={match}, block={part}, sweeps=0, cut=none)"
             found = measured(largest, promise, way)
             if found is not None:
-                parted[name].append((part, found[0]))
-                waited[name].append((part, found[1]))
-    some = tuple(size for size in reached if size <= people.rows)
-    likely, likely_times = _lines(
+                losses[name].append((part, found[0]))
+                times[name].append((part, found[1]))
+    return [
+        Series("Figure 4(b)", "GCP by block", "rows matched at once", "GCP", losses),
+        Series("Figure 5(b)", "CPU seconds by block", "rows matched at once", "s", times),
+    ]
+
+
+def likeness_sizes(people: People, setting: Setting) -> list[Series]:
+    """Figures 7(a) and 7(b): loss and seconds by records, under beta-likeness."""
+    losses, times = _lines(
         LIKENESS,
-        some,
+        [size for size in _reached(people, setting) if size <= people.rows],
         lambda n: people.table(rows=int(n)),
         lambda _: f"beta-likeness({USUAL_BETA})",
     )
     return [
-        Series("Figure 4(a)", "GCP by records, l-diversity", "records", "GCP", losses),
-        Series("Figure 5(a)", "CPU seconds by records, l-diversity", "records", "seconds", times),
-        Series("Figure 4(b)", "GCP by block", "rows matched at once", "GCP", parted),
-        Series("Figure 5(b)", "CPU seconds by block", "rows matched at once", "s", waited),
-        Series("Figure 7(a)", "GCP by records, beta-likeness", "records", "GCP", likely),
-        Series("Figure 7(b)", "CPU seconds by records, beta", "records", "seconds", likely_times),
+        Series("Figure 7(a)", "GCP by records, beta-likeness", "records", "GCP", losses),
+        Series("Figure 7(b)", "CPU seconds by records, beta", "records", "seconds", times),
     ]
 
 
