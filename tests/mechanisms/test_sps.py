@@ -216,11 +216,6 @@ def test_orders_traces_and_keys_that_make_no_sense(tmp_path: Path) -> None:
         publish(declared(small_table()), promise, to=tmp_path / "r", order="keep")
     with pytest.raises(UsageError, match="has no trace"):
         publish(declared(small_table()), promise, to=tmp_path / "r", trace=tmp_path / "t")
-    two = sf.read(
-        small_table(), quasi=["sex", "age"], sensitive=["disease", "job"], missing="value"
-    )
-    with pytest.raises(UsageError, match="publishes one sensitive column"):
-        publish(two, promise, to=tmp_path / "r")
     keyed = small_table().append_column("id", pa.array(range(4000)))
     people = sf.read(keyed, quasi=["sex", "age", "job"], sensitive="disease", key="id")
     (tmp_path / "key").write_text("ab0123456789cdef" * 4)

@@ -9,7 +9,12 @@ from sfumato.columns import Value
 from sfumato.draws import Draws
 from sfumato.engines.binning import count_binned_kinds
 from sfumato.engines.compact import CompactRows
-from sfumato.engines.counting import check_keys, count_cells, take_profile
+from sfumato.engines.counting import (
+    check_keys,
+    count_cells,
+    count_combined_cells,
+    take_profile,
+)
 from sfumato.engines.engine import Engine, RunOptions, Written, write_records
 from sfumato.engines.kept_order import TableOrder
 from sfumato.engines.kinds import (
@@ -55,6 +60,9 @@ class LocalEngine(Engine):
 
     def cells(self, column: str, values: tuple[Value, ...]) -> Cells:
         return count_cells(self.table, column, values)
+
+    def combined_cells(self, profile: Profile) -> Cells | None:
+        return count_combined_cells(self.table, profile.histograms)
 
     def kinds(self, profile: Profile) -> Kinds | None:
         self._counted = with_kinds(self.table, profile)

@@ -21,8 +21,10 @@ from sfumato.guarantees import (
     CeilingGuarantee,
     CeilingsOfPeople,
     Guarantee,
+    JointReconstruction,
     OddsGuarantee,
     OddsOfPeople,
+    ReconstructionPrivacy,
 )
 from sfumato.operators import General, Operator
 from sfumato.operators.base import FloatArray
@@ -45,6 +47,8 @@ def for_columns(guarantee: Guarantee, profile: Profile) -> Guarantee:
         return CeilingsOfPeople(guarantee.promise, guarantee.holders, rows, columns)
     if isinstance(guarantee, CeilingGuarantee):
         return CeilingsOfPeople(guarantee, profile.histograms, 1, columns)
+    if isinstance(guarantee, ReconstructionPrivacy):
+        return JointReconstruction(guarantee.error, guarantee.chance, guarantee.retention)
     if not isinstance(guarantee, OddsGuarantee):
         raise UsageError(
             f"'{guarantee}' is kept for each sensitive column by itself. For what they tell "

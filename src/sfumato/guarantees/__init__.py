@@ -17,7 +17,7 @@ from sfumato.guarantees.linked_diversity import LinkedDiversity
 from sfumato.guarantees.odds import OddsGuarantee
 from sfumato.guarantees.people import OddsOfPeople
 from sfumato.guarantees.people_ceilings import CeilingsOfPeople
-from sfumato.guarantees.reconstruction import ReconstructionPrivacy
+from sfumato.guarantees.reconstruction import JointReconstruction, ReconstructionPrivacy
 from sfumato.guarantees.rho import RhoPrivacy
 from sfumato.guarantees.signposts import signpost
 from sfumato.guarantees.small_sum import SmallSum
@@ -85,6 +85,7 @@ __all__ = [
     "FPrivacy",
     "FineRhoPrivacy",
     "Guarantee",
+    "JointReconstruction",
     "LDiversity",
     "LinkedDiversity",
     "OddsGuarantee",

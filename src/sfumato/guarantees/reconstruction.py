@@ -63,6 +63,7 @@ class ReconstructionPrivacy(Guarantee):
         ),
     )
     holds_against: ClassVar[Reader] = GROUPS
+    several_columns: ClassVar[bool] = True
     limits_belief: ClassVar[bool] = False
     does_not_protect: ClassVar[tuple[str, ...]] = (
         "what holds for larger groups of people, reconstructed over several quasi values on "
@@ -121,3 +122,14 @@ class ReconstructionPrivacy(Guarantee):
     def ladder(cls, histogram: Histogram, ceilings: Ceilings) -> list[Self]:
         """The paper's λ = 0.3; the chance δ that an estimate errs by more, in steps of 0.05."""
         return [cls(Fraction(3, 10), Fraction(twentieths, 20)) for twentieths in range(9, 0, -1)]
+
+
+@dataclass(frozen=True)
+class JointReconstruction(ReconstructionPrivacy):
+    """The same about combinations of values of several columns, whichever of the columns are taken.
+
+    Plans are made with it; releases name the promise itself.
+
+    >>> str(JointReconstruction(0.3, 0.3))
+    'reconstruction-privacy(0.3, 0.3)'
+    """

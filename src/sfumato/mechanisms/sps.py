@@ -5,40 +5,46 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from sfumato.columns import list_some, value_text
+from sfumato.columns import value_text
 from sfumato.draws import Draws, IntArray
-from sfumato.errors import InfeasibleGuarantee, UsageError
+from sfumato.errors import DataError, InfeasibleGuarantee, UsageError
 from sfumato.guarantees.base import Guarantee
-from sfumato.guarantees.reconstruction import ReconstructionPrivacy
+from sfumato.guarantees.reconstruction import JointReconstruction, ReconstructionPrivacy
 from sfumato.mechanisms.perturbed import relative_error
-from sfumato.mechanisms.protocol import CellPlan, Emitted, Mechanism, PlanTable, PublishedQuasi
-from sfumato.mechanisms.reconstruction.described import describe_sampling
+from sfumato.mechanisms.protocol import Emitted, Mechanism
 from sfumato.mechanisms.reconstruction.drawing import draw_block
 from sfumato.mechanisms.reconstruction.groups import PersonalGroups, personal_groups
 from sfumato.mechanisms.reconstruction.levels import Bound, Level, levels
+from sfumato.mechanisms.reconstruction.looks import (
+    Look,
+    choose_together,
+    column_sets,
+    seen_codes,
+    simple_levels,
+)
 from sfumato.mechanisms.reconstruction.merging import Linkage
-from sfumato.mechanisms.reconstruction.scales import part_scales, parts_of
+from sfumato.mechanisms.reconstruction.sampled import SampledGroups
+from sfumato.mechanisms.reconstruction.simple import draw_simply
 from sfumato.mechanisms.reconstruction.tails import Setting
-from sfumato.mechanisms.reconstruction.testing import choose_samples, violations, worst_tail
+from sfumato.mechanisms.reconstruction.testing import choose_samples
 from sfumato.operators import Uniform
 from sfumato.operators.base import dyadic_floor
 from sfumato.profile import Histogram, Profile
 from sfumato.textform import decimal_text, rational
 
+MOST_COMBINATIONS = 1 << 16  # of several sensitive columns
 BOUNDS = ("exact", "chernoff")
 LINKAGES = ("components", "complete", "none")
 
 
 @dataclass(frozen=True, eq=False)
-class SampledPlan(CellPlan):
-    """How many records of each personal group are perturbed; the group's copies make up the rest.
-
-    `samples[g]` is n for group g: its size where it stays whole, 0 where it is not published.
-    """
+class SampledPlan(SampledGroups):
+    """One sensitive column: a sample's values are rounded shares of its group's."""
 
     histogram: Histogram
     operator: Uniform
@@ -48,65 +54,30 @@ class SampledPlan(CellPlan):
     groups: PersonalGroups
     samples: IntArray
 
-    kind: ClassVar[str] = "perturbed"
+    @property
+    def histograms(self) -> tuple[Histogram, ...]:
+        return (self.histogram,)
 
     @property
     def operators(self) -> dict[str, Uniform]:
         return {self.histogram.column: self.operator}
 
-    @property
-    def withheld(self) -> int:  # type: ignore[override]
-        return int(self.groups.sizes[self.samples == 0].sum())
-
-    @property
-    def suppressed(self) -> int:
-        """Groups that are not published."""
-        return int((self.samples == 0).sum())
-
-    @property
-    def scales(self) -> tuple[float, ...]:
-        """For each part: at most so many published records stand for one that was perturbed."""
-        return part_scales(self.groups.sizes, self.samples)
-
-    @property
-    def inflation(self) -> float:
-        """By how much the perturbation's variance grows: Σ|g|·(|g|/n)/Σ|g| (errata R12)."""
-        kept = self.samples > 0
-        sizes = self.groups.sizes[kept].astype(np.float64)
-        return float((sizes**2 / self.samples[kept]).sum() / max(sizes.sum(), 1.0))
-
-    def quasi(self) -> list[PublishedQuasi]:
-        return [
-            PublishedQuasi(m.column, m.labels() if m.changes else m.domain, m.changes)
-            for m in self.groups.merges
-        ]
+    @cached_property
+    def looks(self) -> tuple[Look, ...]:
+        return (Look((self.histogram.column,), self.groups, self.setting, self.levels),)
 
     def emit(self, draws: Draws) -> Iterator[Emitted]:
-        scales = self.scales
         for run in self.groups.blocks():
             drawn = draw_block(self.groups, self.samples, run, self.operator, draws)
-            parts = parts_of(
-                self.groups.sizes[drawn.groups], self.samples[drawn.groups], len(scales)
-            )
             yield Emitted(
                 self.groups.codes(drawn.groups),
                 {self.histogram.column: drawn.values},
-                {"part": parts},
+                {"part": self.parts(drawn.groups)},
                 drawn.counts,
             )
 
     def public(self) -> dict[str, Any]:
-        described: dict[str, Any] = {
-            "operators": {column: op.to_json() for column, op in self.operators.items()},
-            "sampling": {
-                "bound": self.bound,
-                "levels": [level.to_json() for level in self.levels],
-                "scales": list(self.scales),
-                "groups_suppressed": self.suppressed,
-            },
-        }
-        merged = {m.column: m.to_json() for m in self.groups.merges if m.changes}
-        return described | ({"merges": merged} if merged else {})
+        return self._described([level.to_json() for level in self.levels])
 
     def statement(self, guarantee: Guarantee, histogram: Histogram) -> str:
         if self.bound == "exact":
@@ -119,41 +90,14 @@ class SampledPlan(CellPlan):
             f"{float(self.setting.chance):.4g}. Their chance itself can be far smaller."
         )
 
-    def caveats(self) -> list[str]:
-        sentences = [
-            "Groups of people with the same quasi values were sampled, perturbed and copied back "
-            "to their size: records are not independent, and copies carry no information of their "
-            "own. Standard errors take the copies into account.",
+    def _own_caveats(self) -> list[str]:
+        if self.bound == "exact":
+            return []
+        return [
+            "bound=chernoff is the paper's test. It bounds from above the chance of a large "
+            "error, which is what protects; the chance itself can be hundreds of times "
+            "smaller. bound=exact keeps the promise as it reads."
         ]
-        if self.bound == "chernoff":
-            sentences.append(
-                "bound=chernoff is the paper's test. It bounds from above the chance of a large "
-                "error, which is what protects; the chance itself can be hundreds of times "
-                "smaller. bound=exact keeps the promise as it reads."
-            )
-        merged = [m for m in self.groups.merges if m.changes]
-        if merged:
-            names = [f"{m.column} ({len(m.domain)} values to {m.count})" for m in merged]
-            sentences.append(
-                "Quasi values that say the same about the sensitive column were merged: "
-                f"{list_some(names)}."
-            )
-        sentences += [
-            f"Column {m.column!r}: of the {m.pairs:,} pairs of values inside its merged classes, "
-            f"{len(m.rejected):,} differ by the same test (merging by connected components does "
-            "not see that; merge=complete does)."
-            for m in merged
-            if len(m.rejected)
-        ]
-        if self.suppressed:
-            sentences.append(
-                f"{self.suppressed:,} groups, {self.withheld:,} people, are left out: not even one "
-                "of their records could be perturbed and published within the promise."
-            )
-        return sentences
-
-    def description(self) -> tuple[list[PlanTable], list[str]]:
-        return describe_sampling(self)
 
     def predicted_error(self) -> float:
         plain = relative_error(self.operator, self.histogram.counts.astype(np.float64))
@@ -161,19 +105,85 @@ class SampledPlan(CellPlan):
 
     def exposed(self, bound: Bound, setting: Setting | None = None) -> tuple[float, float]:
         """v_g and v_r: the shares of groups and of people that perturbation alone exposes."""
-        found = violations(self.groups, setting or self.setting, bound)
-        people = self.groups.sizes
-        return float(found.mean()), float(people[found].sum() / people.sum())
+        return self.looks[0].exposed(bound, setting)
 
-    def check(self) -> None:
-        sizes, kept = self.groups.sizes, self.samples > 0
-        assert int(sizes.sum()) == self.histogram.rows, (int(sizes.sum()), self.histogram.rows)
-        assert bool((self.samples <= sizes).all())
-        scale = np.asarray(self.scales)[parts_of(sizes[kept], self.samples[kept], len(self.scales))]
-        assert bool((scale * self.samples[kept] >= sizes[kept]).all())
-        if self.bound == "exact":
-            _, private = worst_tail(self.groups, self.samples, self.setting)
-            assert bool(private.all()), np.flatnonzero(~private)[:12]
+    def allows(self, chance: Fraction) -> bool:
+        """Whether some group could be published under another chance δ."""
+        setting = replace(self.setting, chance=chance)
+        chosen = levels(setting, self.bound)
+        return bool(choose_samples(self.groups, setting, self.bound, chosen).any())
+
+
+@dataclass(frozen=True, eq=False)
+class SampledColumnsPlan(SampledGroups):
+    """Several sensitive columns, perturbed together: a record keeps its combination or shows any.
+
+    `groups` have cells by combination of all columns; `operator` is that of combinations.
+    """
+
+    columns: tuple[Histogram, ...]
+    operator: Uniform
+    seen: tuple[Look, ...]
+    groups: PersonalGroups
+    samples: IntArray
+    bound: Bound = "exact"
+
+    @property
+    def histograms(self) -> tuple[Histogram, ...]:
+        return self.columns
+
+    @property
+    def looks(self) -> tuple[Look, ...]:
+        return self.seen
+
+    @property
+    def holds_for_columns(self) -> bool:
+        return True  # what all columns let estimate of one, that one lets estimate alone
+
+    @property
+    def operators(self) -> dict[str, Uniform]:
+        retention = self.operator.retention
+        return {h.column: Uniform(len(h.values), retention) for h in self.histograms}
+
+    def emit(self, draws: Draws) -> Iterator[Emitted]:
+        sizes = tuple(len(histogram.values) for histogram in self.histograms)
+        for run in self.groups.blocks():
+            drawn = draw_simply(self.groups, self.samples, run, self.operator, draws)
+            codes = np.unravel_index(drawn.values, sizes)
+            yield Emitted(
+                self.groups.codes(drawn.groups),
+                {h.column: own for h, own in zip(self.histograms, codes, strict=True)},
+                {"part": self.parts(drawn.groups)},
+                drawn.counts,
+            )
+
+    def public(self) -> dict[str, Any]:
+        levels = {look.title: [level.to_json() for level in look.levels] for look in self.looks}
+        return self._described(levels, together=True)
+
+    def _own_caveats(self) -> list[str]:
+        named = ", ".join(histogram.column for histogram in self.histograms)
+        return [
+            f"The columns {named} were perturbed together: a record shows either all values of a "
+            "person or any combination. Whoever knows one of them of a person, and sees it beside "
+            "another that few have together, may take that for theirs."
+        ]
+
+    def predicted_error(self) -> float:
+        """That of the column which is told worst."""
+        plain = max(
+            relative_error(self.operators[h.column], h.counts.astype(np.float64))
+            for h in self.histograms
+        )
+        return float(plain * np.sqrt(self.inflation))
+
+    def allows(self, chance: Fraction) -> bool:
+        """Whether some group could be published under another chance δ."""
+        looks = []
+        for look in self.looks:
+            setting = replace(look.setting, chance=chance)
+            looks.append(replace(look, setting=setting, levels=simple_levels(setting)))
+        return bool(choose_together(looks).any())
 
 
 @dataclass(frozen=True)
@@ -215,17 +225,18 @@ class SamplingPerturbingScaling(Mechanism):
             )
         object.__setattr__(self, "significance", significance)
 
-    def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> SampledPlan:
+    def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> SampledGroups:
         assert isinstance(guarantee, ReconstructionPrivacy)
-        if len(profile.histograms) != 1:
-            raise UsageError(
-                f"{self.name} publishes one sensitive column; got "
-                f"{', '.join(profile.histograms)}. How many records of a group may be drawn "
-                "follows from the shares of one column. Name one as sensitive and drop the "
-                "others; or promise rho-privacy, which is kept for several (--joint: together)."
-            )
+        for histogram in profile.histograms.values():
+            guarantee.require_feasible(histogram)
+        several = len(profile.histograms) > 1
+        plan = self._of_columns(profile, guarantee) if several else self._of(profile, guarantee)
+        if not plan.samples.any():
+            raise self._infeasible(plan, guarantee)
+        return plan
+
+    def _of(self, profile: Profile, guarantee: ReconstructionPrivacy) -> SampledPlan:
         (histogram,) = profile.histograms.values()
-        guarantee.require_feasible(histogram)
         assert profile.cells is not None
         m = len(histogram.values)
         linkage, bound = cast(Linkage, self.merge), cast(Bound, self.bound)
@@ -234,13 +245,52 @@ class SamplingPerturbingScaling(Mechanism):
         groups = personal_groups(profile.cells, m, linkage, self.significance)
         chosen = levels(setting, bound)
         samples = choose_samples(groups, setting, bound, chosen)
-        plan = SampledPlan(histogram, operator, setting, bound, chosen, groups, samples)
-        if not samples.any():
-            raise self._infeasible(plan, guarantee)
-        return plan
+        return SampledPlan(histogram, operator, setting, bound, chosen, groups, samples)
+
+    def _of_columns(self, profile: Profile, guarantee: ReconstructionPrivacy) -> SampledColumnsPlan:
+        histograms = tuple(profile.histograms.values())
+        names = [histogram.column for histogram in histograms]
+        if self.bound != "exact":
+            raise UsageError(
+                f"'{self}' tests a bound that is known for one sensitive column; the table has "
+                f"{', '.join(names)}. Use bound=exact, or drop the others."
+            )
+        if profile.cells is None:
+            raise UsageError(
+                f"'{self}' counts combinations of several sensitive columns on one machine only. "
+                "Publish with --engine local, or name one sensitive column and drop the others."
+            )
+        sizes = [len(histogram.values) for histogram in histograms]
+        every = int(np.prod(sizes, dtype=object))
+        if every > MOST_COMBINATIONS:
+            raise DataError(
+                f"The sensitive columns {', '.join(names)} have {every:,} combinations of values; "
+                f"'{self.name}' perturbs at most {MOST_COMBINATIONS:,} together. Recode or drop "
+                "some."
+            )
+        joint = isinstance(guarantee, JointReconstruction)
+        sets = list(column_sets(names))
+        views = [seen_codes(sizes, chosen) for chosen in sets]
+        promised = [joint or len(chosen) == 1 for chosen in sets]
+        groups = personal_groups(
+            profile.cells,
+            every,
+            cast(Linkage, self.merge),
+            self.significance,
+            [view for view, held in zip(views, promised, strict=True) if held],
+        )
+        operator = Uniform(every, dyadic_floor(guarantee.retention))
+        looks = []
+        for chosen, (of, many), held in zip(sets, views, promised, strict=True):
+            setting = Setting(guarantee.error, guarantee.chance, operator.retention, many)
+            own = tuple(names[place] for place in chosen)
+            seen = groups.seen_by(of, many)
+            looks.append(Look(own, seen, setting, simple_levels(setting), True, held))
+        samples = choose_together(looks)
+        return SampledColumnsPlan(histograms, operator, tuple(looks), groups, samples)
 
     def _infeasible(
-        self, plan: SampledPlan, guarantee: ReconstructionPrivacy
+        self, plan: SampledPlan | SampledColumnsPlan, guarantee: ReconstructionPrivacy
     ) -> InfeasibleGuarantee:
         largest = int(np.argmax(plan.groups.sizes))
         place = np.array([largest])
@@ -263,14 +313,12 @@ class SamplingPerturbingScaling(Mechanism):
             nearest=nearest,
         )
 
-    def _nearest(self, plan: SampledPlan, guarantee: ReconstructionPrivacy) -> str | None:
+    def _nearest(
+        self, plan: SampledPlan | SampledColumnsPlan, guarantee: ReconstructionPrivacy
+    ) -> str | None:
         """The largest chance, in hundredths, that some group allows."""
         for hundredths in range(int(guarantee.chance * 100), 0, -1):
             chance = Fraction(hundredths, 100)
-            if chance >= guarantee.chance:
-                continue
-            setting = replace(plan.setting, chance=chance)
-            chosen = levels(setting, plan.bound)
-            if choose_samples(plan.groups, setting, plan.bound, chosen).any():
+            if chance < guarantee.chance and plan.allows(chance):
                 return str(replace(guarantee, chance=chance))
         return None

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from sfumato.columns import Column, Values, list_some
 from sfumato.draws import IntArray
 from sfumato.errors import BundleError
-from sfumato.operators import Operator, Parts, operator_from_json
+from sfumato.operators import Operator, Parts, Uniform, operator_from_json
 from sfumato.release.reader import Merged, Release
 
 
@@ -35,6 +35,11 @@ class PerturbedRelease(Release):
     @property
     def scales(self) -> tuple[float, ...] | None:
         return self._scales
+
+    @property
+    def drawn_together(self) -> bool:
+        """Whether a record keeps all its sensitive values, or shows any combination of others."""
+        return self._drawn_together
 
     @property
     def merges(self) -> Mapping[str, tuple[Merged, ...]]:
@@ -73,6 +78,7 @@ class PerturbedRelease(Release):
         self._operators = self._read_operators(self.plan.get("operators", {}))
         self._part_columns = self._read_part_columns(self.plan.get("part_columns", {}))
         self._scales = self._read_scales() if "sampling" in self.plan else None
+        self._drawn_together = self._read_together() if self._scales is not None else False
         self._merges = self._read_merges(self.plan.get("merges", {}))
 
     def _read_operators(self, described: Any) -> dict[str, Operator]:
@@ -127,6 +133,21 @@ class PerturbedRelease(Release):
             raise BundleError(f"The sampling scales of {self.where} are not numbers from 1.")
         self._check_part_column("part")
         return tuple(map(float, scales))
+
+    def _read_together(self) -> bool:
+        """Several columns are drawn together by one coin, so their operators have one retention."""
+        together = self.plan["sampling"].get("together", False)
+        if type(together) is not bool or together != (len(self.sensitive) > 1):
+            raise BundleError(
+                f"The sampling of {self.where} does not say that its columns were drawn together."
+            )
+        operators = self._operators.values()
+        kept = {each.retention for each in operators if isinstance(each, Uniform)}
+        if together and (len(kept) != 1 or not all(isinstance(e, Uniform) for e in operators)):
+            raise BundleError(
+                f"The columns of {self.where} were drawn together, but not by one uniform operator."
+            )
+        return together
 
     def _check_part_column(self, name: str) -> None:
         if name not in self._schemas["records"].names:

@@ -9,26 +9,32 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sfumato.columns import value_text
+from sfumato.draws import IntArray
 from sfumato.mechanisms.protocol import PlanTable
 from sfumato.mechanisms.reconstruction.merging import Merge
 from sfumato.mechanisms.reconstruction.prediction import inflation
+from sfumato.mechanisms.reconstruction.tails import FloatArray
 
 if TYPE_CHECKING:
-    from sfumato.mechanisms.sps import SampledPlan
+    from sfumato.mechanisms.reconstruction.looks import Look
+    from sfumato.mechanisms.reconstruction.sampled import SampledGroups
 
 USUAL = tuple(Fraction(tenths, 10) for tenths in range(1, 6))  # the paper's λ and δ
 _SHOWN_PAIRS = 10
 
 
-def describe_sampling(plan: SampledPlan) -> tuple[list[PlanTable], list[str]]:
-    """v_g and v_r by λ and δ, merges, levels and the price."""
-    tables = [exposure_table(plan), level_table(plan)]
+def describe_sampling(plan: SampledGroups) -> tuple[list[PlanTable], list[str]]:
+    """v_g and v_r by λ and δ, merges, levels and the price; of several columns for each of them."""
+    promised = [look for look in plan.looks if look.promised]
+    several = len(promised) > 1
+    tables = [exposure_table(look, several) for look in promised]
+    tables += [level_table(look, plan.samples, several) for look in promised]
     if any(merge.changes for merge in plan.groups.merges):
         tables.insert(0, merge_table(plan.groups.merges))
     rejected = rejected_table(plan.groups.merges)
     if rejected.rows:
         tables.insert(1, rejected)
-    growth = inflation(plan.groups, plan.samples, plan.setting)
+    growth = np.concatenate([_growth(look, plan) for look in promised[: len(plan.histograms)]])
     notes = [
         f"{len(plan.groups):,} personal groups; {int((plan.samples == plan.groups.sizes).sum()):,} "
         f"stay whole, {plan.suppressed:,} are left out ({plan.withheld:,} people).",
@@ -39,9 +45,17 @@ def describe_sampling(plan: SampledPlan) -> tuple[list[PlanTable], list[str]]:
     return tables, notes
 
 
-def exposure_table(plan: SampledPlan) -> PlanTable:
+def _growth(look: Look, plan: SampledGroups) -> FloatArray:
+    """By how much sampling raises the variance of each value's count."""
+    if not look.simply:
+        return inflation(look.groups, plan.samples, look.setting)
+    whole = np.where(plan.samples > 0, look.groups.sizes, 0)
+    return np.asarray(look.moments(plan.samples)[1] / look.moments(whole)[1])
+
+
+def exposure_table(look: Look, several: bool = False) -> PlanTable:
     """v_g and v_r under plain uniform perturbation, around the promised λ and δ."""
-    own = plan.setting
+    own = look.setting
     settings = [replace(own, error=error) for error in sorted({*USUAL, own.error})]
     settings += [
         replace(own, chance=chance)
@@ -50,10 +64,10 @@ def exposure_table(plan: SampledPlan) -> PlanTable:
     ]
     rows = []
     for setting in settings:
-        exact, chernoff = plan.exposed("exact", setting), plan.exposed("chernoff", setting)
+        exact, chernoff = look.exposed("exact", setting), look.exposed("chernoff", setting)
         rows.append((float(setting.error), float(setting.chance), *exact, *chernoff))
     return PlanTable(
-        "Exposed",
+        f"Exposed: {look.title}" if several else "Exposed",
         "shares of personal groups and of people exposed by uniform perturbation alone",
         ("error", "chance", "groups", "people", "groups, Chernoff", "people, Chernoff"),
         rows,
@@ -88,16 +102,16 @@ def rejected_table(merges: tuple[Merge, ...]) -> PlanTable:
     )
 
 
-def level_table(plan: SampledPlan) -> PlanTable:
-    sizes, largest = plan.groups.sizes, plan.groups.largest
+def level_table(look: Look, samples: IntArray, several: bool = False) -> PlanTable:
+    sizes, largest = look.groups.sizes, look.groups.largest
     shares = largest / sizes
     rows = []
-    for level in plan.levels:
+    for level in look.levels:
         inside = (shares > level.above) & (shares <= level.to)
-        sampled = inside & (plan.samples < sizes)
+        sampled = inside & (samples < sizes)
         rows.append((level.above, level.to, level.sample, int(inside.sum()), int(sampled.sum())))
     return PlanTable(
-        "Levels",
+        f"Levels: {look.title}" if several else "Levels",
         "records perturbed of a group, by its largest share",
         ("share above", "up to", "records", "groups", "sampled"),
         rows,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -50,6 +50,14 @@ class PersonalGroups:
             rest, found[merge.column] = np.divmod(rest, merge.count)
         return {merge.column: found[merge.column] for merge in self.merges}
 
+    def seen_by(self, of: IntArray, values: int) -> PersonalGroups:
+        """The same groups by what `of` says of every code: by one column of several, say."""
+        owner = np.repeat(np.arange(len(self)), np.diff(self.starts))
+        place, back = np.unique(owner * values + of[self.values], return_inverse=True)
+        counts = np.bincount(back.reshape(-1), self.counts, minlength=len(place)).astype(np.int64)
+        group, value = np.divmod(place, values)
+        return PersonalGroups(self.merges, self.keys, _starts(group), value, counts)
+
     def blocks(self) -> Iterator[slice]:
         """Runs of groups with about a million records each, one group at the least."""
         edges = np.cumsum(self.sizes)
@@ -69,9 +77,17 @@ class PersonalGroups:
 
 
 def personal_groups(
-    cells: Cells, values: int, linkage: Linkage, significance: Fraction
+    cells: Cells,
+    values: int,
+    linkage: Linkage,
+    significance: Fraction,
+    views: Sequence[tuple[IntArray, int]] = (),
 ) -> PersonalGroups:
-    """Merge the quasi values column by column, then group the cells. O(cells log cells)."""
+    """Merge the quasi values column by column, then group the cells. O(cells log cells).
+
+    Where cells count combinations, `views` are what is asked of them, such as one column: by code
+    the value there, and how many values there are.
+    """
     starts = _starts(cells.keys)
     keys = cells.keys[starts[:-1]]
     if linkage == "none":
@@ -86,10 +102,11 @@ def personal_groups(
     for column, domain in zip(cells.columns, cells.domains, strict=True):
         stride //= len(domain)
         code = keys // stride % len(domain)
-        place = np.repeat(code, repeats) * values + cells.values
-        flat = np.bincount(place, weights=cells.counts, minlength=len(domain) * values)
-        table = flat.astype(np.int64).reshape(len(domain), values)
-        merge = merge_values(column, domain, table, linkage, significance)
+        table, *others = (
+            _counted(np.repeat(code, repeats), of[cells.values], cells.counts, len(domain), many)
+            for of, many in views or [(np.arange(values), values)]
+        )
+        merge = merge_values(column, domain, table, linkage, significance, others)
         merges_found.append(merge)
         merged = merged * merge.count + merge.classes[code]
     if not any(merge.changes for merge in merges_found):
@@ -102,6 +119,13 @@ def personal_groups(
     merged_keys, sensitive = np.divmod(place[cell_starts[:-1]], values)
     starts = _starts(merged_keys)
     return PersonalGroups(tuple(merges_found), merged_keys[starts[:-1]], starts, sensitive, counts)
+
+
+def _counted(
+    code: IntArray, value: IntArray, counts: IntArray, codes: int, values: int
+) -> IntArray:
+    flat = np.bincount(code * values + value, weights=counts, minlength=codes * values)
+    return flat.astype(np.int64).reshape(codes, values)
 
 
 def _starts(keys: IntArray) -> IntArray:

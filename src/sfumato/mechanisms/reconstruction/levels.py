@@ -9,6 +9,7 @@ the operator alone and are published.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
@@ -19,6 +20,7 @@ from sfumato.draws import BoolArray, IntArray
 from sfumato.mechanisms.reconstruction.tails import FloatArray, Setting, chernoff_size, tails
 
 Bound = Literal["exact", "chernoff"]
+PrivateAt = Callable[[Setting, IntArray, FloatArray], BoolArray]  # by (sample, share)
 
 _RATIO = 3.0  # between the levels of f under Chernoff's bound
 _GRID = 1.02  # between the shares that are tried
@@ -49,7 +51,7 @@ def levels(setting: Setting, bound: Bound) -> tuple[Level, ...]:
     >>> [level.sample for level in levels(half, "chernoff")]
     [54, 170, 568, 2224]
     """
-    return _exact_levels(setting) if bound == "exact" else _chernoff_levels(setting)
+    return exact_levels(setting, _private) if bound == "exact" else _chernoff_levels(setting)
 
 
 def level_of(shares: FloatArray, chosen: tuple[Level, ...]) -> IntArray:
@@ -67,8 +69,11 @@ def _chernoff_levels(setting: Setting) -> tuple[Level, ...]:
     return tuple(found)
 
 
-def _exact_levels(setting: Setting) -> tuple[Level, ...]:
-    """From each top, the sample size that stays private over the longest run of shares below."""
+def exact_levels(setting: Setting, private_at: PrivateAt, most: int = 1 << 30) -> tuple[Level, ...]:
+    """From each top, the sample size that stays private over the longest run of shares below.
+
+    `private_at` says which samples keep which shares private; none is larger than `most`.
+    """
     least = 1 / setting.values
     steps = np.arange(math.ceil(math.log(_FAR) / math.log(_GRID)))
     found: list[Level] = []
@@ -78,8 +83,8 @@ def _exact_levels(setting: Setting) -> tuple[Level, ...]:
         if run[-1] <= least:
             run = np.append(run[run > least], least)
         spread = top * float(setting.retention) + float(setting.background)
-        samples = np.arange(1, math.ceil(3 / spread) + 1)
-        private = _private(setting, samples, run)
+        samples = np.arange(1, min(math.ceil(3 / spread), most) + 1)
+        private = private_at(setting, samples, run)
         lengths = np.where(private.all(axis=1), len(run), np.argmin(private, axis=1))
         sample = 0
         if lengths.max() > 0:
@@ -94,17 +99,19 @@ def _exact_levels(setting: Setting) -> tuple[Level, ...]:
         # the next level begins where this one ends, so that no share falls through
         below = float(run[last])
         if sample and last < len(run) - 1:
-            below = _edge(setting, sample, below, float(run[last + 1]))
+            below = _edge(setting, sample, below, float(run[last + 1]), private_at)
         below = min(below, float(run[1]))
         found.append(Level(below, top, sample))
         top = below
 
 
-def _edge(setting: Setting, sample: int, inside: float, outside: float) -> float:
+def _edge(
+    setting: Setting, sample: int, inside: float, outside: float, private_at: PrivateAt
+) -> float:
     """The least share from `inside` downwards that the sample keeps private."""
     for _ in range(12):
         middle = (inside + outside) / 2
-        if _private(setting, np.array([sample]), np.array([middle]))[0, 0]:
+        if private_at(setting, np.array([sample]), np.array([middle]))[0, 0]:
             inside = middle
         else:
             outside = middle

@@ -7,7 +7,14 @@ import numpy as np
 from sfumato.draws import BoolArray, IntArray
 from sfumato.mechanisms.reconstruction.groups import PersonalGroups
 from sfumato.mechanisms.reconstruction.levels import Bound, Level, level_of
-from sfumato.mechanisms.reconstruction.tails import FloatArray, Setting, Tails, distinct_rows, tails
+from sfumato.mechanisms.reconstruction.tails import (
+    FloatArray,
+    Reach,
+    Setting,
+    Tails,
+    distinct_rows,
+    tails,
+)
 
 
 def choose_samples(
@@ -68,11 +75,12 @@ def private_cells(
     samples: IntArray,
     counts: IntArray,
     largest: IntArray,
+    reach: Reach | None = None,
 ) -> BoolArray:
     """Whether each (group, value) keeps the promise, given its group's size, sample and maximum."""
     if bound == "chernoff":
         return chernoff_private(setting, sizes, samples, counts)
-    found, place = distinct_tails(setting, sizes, samples, counts)
+    found, place = distinct_tails(setting, sizes, samples, counts, reach)
     chance = float(setting.chance)
     both, either = found.both_ways(chance)[place], found.either_way(chance)[place]
     return np.where(counts == largest, both, either)
@@ -89,11 +97,15 @@ def chernoff_private(
 
 
 def distinct_tails(
-    setting: Setting, sizes: IntArray, samples: IntArray, counts: IntArray
+    setting: Setting,
+    sizes: IntArray,
+    samples: IntArray,
+    counts: IntArray,
+    reach: Reach | None = None,
 ) -> tuple[Tails, IntArray]:
     """The tails of the different cases, and where each case is among them."""
     first, place = distinct_rows(sizes, samples, counts)
-    return tails(setting, sizes[first], samples[first], counts[first]), place
+    return tails(setting, sizes[first], samples[first], counts[first], reach), place
 
 
 def violations(groups: PersonalGroups, setting: Setting, bound: Bound) -> BoolArray:
@@ -116,7 +128,7 @@ def violations(groups: PersonalGroups, setting: Setting, bound: Bound) -> BoolAr
 
 
 def worst_tail(
-    groups: PersonalGroups, samples: IntArray, setting: Setting
+    groups: PersonalGroups, samples: IntArray, setting: Setting, reach: Reach | None = None
 ) -> tuple[FloatArray, BoolArray]:
     """Per published group: the smaller exact tail of its commonest value; whether all is kept."""
     worst, kept = np.ones(len(groups)), np.ones(len(groups), np.bool_)
@@ -127,7 +139,7 @@ def worst_tail(
         cells = samples[run][owner] > 0
         which = owner[cells]
         found, place = distinct_tails(
-            setting, sizes[run][which], samples[run][which], counts[cells]
+            setting, sizes[run][which], samples[run][which], counts[cells], reach
         )
         top = counts[cells] == largest[run][which]
         smaller = np.minimum(found.above, found.below)[place]

@@ -21,9 +21,9 @@ from sfumato.mechanisms.buckets.filling import in_pieces, kinds_of_rows
 from sfumato.mechanisms.greedy import GreedyGroups
 from sfumato.mechanisms.partitioned import PartitionedPlan
 from sfumato.mechanisms.perturbed import PerturbedPlan
+from sfumato.mechanisms.reconstruction.sampled import SampledGroups
 from sfumato.mechanisms.resample import ResampledPlan
 from sfumato.mechanisms.splu import DecoyGroups, DecoyPlan
-from sfumato.mechanisms.sps import SampledPlan
 from sfumato.operators import Decoy
 from sfumato.operators.base import FloatArray
 from sfumato.operators.buckets import BucketOperator
@@ -81,8 +81,8 @@ def _(plan: DecoyPlan, profile: Profile, column: str, *, exact: bool = True) -> 
 
 
 @error_law.register
-def _(plan: SampledPlan, profile: Profile, column: str, *, exact: bool = True) -> ErrorLaw:
-    return SampledLaw(plan)
+def _(plan: SampledGroups, profile: Profile, column: str, *, exact: bool = True) -> ErrorLaw:
+    return SampledLaw(plan, column)
 
 
 @error_law.register
