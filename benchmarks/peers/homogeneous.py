@@ -129,7 +129,7 @@ class _Groups(Mechanism):
 
     def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> GroupsPlan:
         assert isinstance(guarantee, LDiversity)
-        histogram = one_column(profile, self.name)
+        histogram = one_column(profile, self.name, guarantee)
         guarantee.require_feasible(histogram)
         return self.plan_class(histogram, guarantee.l)
 
