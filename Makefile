@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-TESTS := $(BIN)/pytest -n 2 --dist loadgroup --no-loadscope-reorder
+TESTS := $(BIN)/pytest --dist loadgroup --no-loadscope-reorder
 
 # where bytecode is not kept, every program that a test starts compiles what it loads once more
 unexport PYTHONDONTWRITEBYTECODE
@@ -20,11 +20,12 @@ define tested
 endef
 
 test: $(STAMP) tools
-	$(call tested,-m "not slow")
+	$(call tested,-n 2 -m "not slow")
 
-# What CI runs: everything, the dear tests too, in one go so that both processes are busy to the end
+# What CI runs: everything, the dear tests too, in one go. Many of these wait, for a browser or for a
+# job: three processes keep two cores busy
 test-all: $(STAMP) tools
-	$(call tested,)
+	$(call tested,-n 3)
 
 # What some tests need beyond Python; a test whose program is missing is skipped by name
 tools:

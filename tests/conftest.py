@@ -54,6 +54,16 @@ def _no_waiting_for_disks() -> Iterator[None]:
         yield
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """While all is loaded there is nothing to clear away."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+
+
 def pytest_collection_finish() -> None:
     """Thousands of tests and their libraries stay to the end: the collector need not look again."""
     gc.collect()

@@ -31,6 +31,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark cluster")]
 DRIVER = Path(__file__).with_name("spark_driver.py")
 ROLES = {"quasi": "person,age,town", "sensitive": "ill", "drop": "name"}
 ROWS = 40_000
+# short runs: what the better compiler finds out about a program comes too late
+QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +55,8 @@ def environment(home: Path) -> dict[str, str]:
         "SPARK_HOME": str(home),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_DAEMON_JAVA_OPTS": QUICK,
+        "SPARK_LAUNCHER_OPTS": QUICK,
         "PYSPARK_PYTHON": sys.executable,
     }
 

@@ -325,6 +325,7 @@ def test_profiles_without_bins_say_so() -> None:
     assert plan.histogram.rows == 300
 
 
+@pytest.mark.slow
 def test_ceilings_hold_in_random_tables(capsys: pytest.CaptureFixture[str]) -> None:
     """Two dozen of the 2,000 that `python -m benchmarks.local ceilings` goes through."""
     from benchmarks.local import ceilings

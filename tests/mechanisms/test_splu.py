@@ -132,6 +132,7 @@ def test_batches_do_not_matter() -> None:
     assert np.array_equal(np.concatenate(keeps), whole.keep)
 
 
+@pytest.mark.slow
 def test_withheld_records_are_uniform() -> None:
     """2 of 20 records withheld, 1,500 plans: every record's share of 0.1 within 5 deviations."""
     codes = np.repeat(np.arange(4), [6, 6, 5, 3])

@@ -56,6 +56,7 @@ def random_profile(generator: np.random.Generator) -> Profile:
     return Profile(rows, {"s": histogram}, cells)
 
 
+@pytest.mark.slow
 def test_every_group_of_300_random_tables_passes_the_exact_test() -> None:
     generator = np.random.default_rng(1)
     retentions, left_out = ("0.2", "0.5", "0.7"), 0

@@ -113,6 +113,7 @@ def test_what_is_advised_is_as_accurate_when_published(
         assert 0.65 * option.error < found < most * option.error, (option.guarantee, found)
 
 
+@pytest.mark.slow
 def test_no_stronger_promise_of_the_family_would_do(advice: Advice, table: sf.Table) -> None:
     """A stronger neighbour misses the target (or nearly so: 2 % are close enough to stop)."""
     from sfumato.outlook.advise.study import Study

@@ -51,6 +51,7 @@ def test_nobody_is_left_out_in_silence(found: tuple[Card, ...]) -> None:
         assert card.against
 
 
+@pytest.mark.slow
 def test_delicate_values_keep_their_ceiling(table: sf.Table) -> None:
     from sfumato.engines.counting import take_profile
 

@@ -36,6 +36,7 @@ def published(
     return open_release(folder)
 
 
+@pytest.mark.slow
 def test_intervals_cover_for_counts_sums_and_averages(tmp_path: Path) -> None:
     """12 values × 3 conditions × 12 publications, three aggregates: 92 to 98 % of 432 each.
 

@@ -346,6 +346,7 @@ def published(operator: Operator, codes: npt.NDArray[np.int64], seed: int) -> np
     return operator.apply(codes, "test", Positions(0, len(codes)), Draws.from_seed(seed))
 
 
+@pytest.mark.slow
 def test_answers_are_unbiased_and_intervals_cover(make_release: MakeRelease) -> None:
     """600 publications of 400 people, and 10 questions.
 

@@ -59,9 +59,9 @@ def people(rows: int = 900) -> pa.Table:
     "operator",
     [
         Uniform(8, Fraction(1, 3)),
-        Uniform(8, Fraction(1)),
+        pytest.param(Uniform(8, Fraction(1)), marks=pytest.mark.slow),
         FineGrain.of([Fraction(n, 9) for n in range(1, 9)]),
-        Decoy(8, 3),
+        pytest.param(Decoy(8, 3), marks=pytest.mark.slow),
     ],
 )
 def test_both_ways_agree(

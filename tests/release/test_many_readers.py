@@ -30,6 +30,7 @@ with ThreadPoolExecutor(5) as threads:
 """
 
 
+@pytest.mark.slow
 def test_fifty_questions_at_once() -> None:
     """From ten threads on one opened release, and from two processes, as one after the other."""
     known = sf.open(OLDER)

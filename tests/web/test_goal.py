@@ -45,6 +45,7 @@ def test_people_and_rows_are_counted_apart(site: Any, stays: dict[str, Any]) -> 
     assert (found["rows"], found["table_rows"], found["person"]) == (300, 600, "patient_nbr")
 
 
+@pytest.mark.slow
 def test_three_cards(site: Any) -> None:
     """A job, so that a reload finds it; the next one on the same counts takes its place."""
     profile = site.profile("people.parquet")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from tests.web.conftest import ROLES, Site, some_people
 
 
@@ -65,6 +67,7 @@ def test_questions_can_name_an_estimator_and_be_consistent(
     assert site.post("/api/query", **asked, estimator="magic").status_code == 400
 
 
+@pytest.mark.slow
 def test_forgetting_a_table_stops_what_works_with_it(site: Site) -> None:
     """Upload, table, counts and what workers remember go; the release of it stays."""
     table = uploaded(site, "forget me.csv")

@@ -13,6 +13,7 @@ from sfumato.profile import Histogram, Profile
 from tests.web.conftest import Site
 
 
+@pytest.mark.slow
 def test_120_columns_and_2000_rows_can_be_published(site: Site) -> None:
     """DuckDB had 512 MB for every table: this one "may be damaged", the page said."""
     rng = np.random.default_rng(5)

@@ -44,6 +44,7 @@ from sfumato.mechanisms.protocol import Mechanism, Standing
 from sfumato.profile import Histogram, Profile
 
 PARTS = 4  # parts of a block: rows exchange misfits within a block, values travel within it
+_WORTH_THREADS = 2_000  # people
 LARGE = 50_000  # people: of so many, smaller parts cost next to nothing of GCP
 ASSIGNMENTS = ("shift", "paper")
 CUTS = ("auto", "none")
@@ -140,13 +141,15 @@ def _matched(
     matching: Matching, pieces: list[tuple[IntArray, int | None]], progress: Stage
 ) -> list[IntArray]:
     """Blocks are independent: on all cores, since matching leaves Python's lock."""
-    done = 0
+    done, whole = 0, sum(records.size for records, _ in pieces)
     found = []
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as workers:
-        for members in workers.map(lambda piece: matching.members(*piece), pieces):
+        # a few people are matched before a thread has started
+        each = workers.map if whole >= _WORTH_THREADS else map
+        for members in each(lambda piece: matching.members(*piece), pieces):
             found.append(members)
             done += members.shape[0] * members.shape[1]
-            progress("matching", done, sum(records.size for records, _ in pieces))
+            progress("matching", done, whole)
     return found
 
 
