@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 IntArray = npt.NDArray[np.int64]
 
+_REMEMBERED = 1 << 24  # combinations of codes, two bytes each
+_NEAR = 1 << 12  # integers of a span that are looked at one by one
+
 
 @dataclass(frozen=True)
 class Cut:
@@ -112,21 +115,62 @@ class BlockTree:
         return {column: np.array(sorted(edges)) for column, edges in found.items()}
 
     def numbers(self, records: pa.RecordBatch | pa.Table) -> IntArray:
-        """The block of every record. O(records · depth)."""
+        """The block of every record: O(columns) where its codes were met before, else O(depth)."""
+        codes = self._codes(records)
+        if self._known is None:
+            return self.walk(records.num_rows, codes, self._firsts.__getitem__)
+        key = np.zeros(records.num_rows, np.int64)
+        for column, size in self._sizes.items():
+            key *= size
+            key += codes[column]
+        found = self._known.take(key)  # the block and one more; 0 where nobody asked yet
+        asked = np.flatnonzero(found == 0)
+        if asked.size:
+            fresh = np.unique(key[asked])
+            parts = np.unravel_index(fresh, tuple(self._sizes.values()))
+            blocks = self.walk(
+                len(fresh), dict(zip(self._sizes, parts, strict=True)), self._firsts.__getitem__
+            )
+            self._known[fresh] = blocks + 1
+            found[asked] = self._known.take(key[asked])
+        return found.astype(np.int64) - 1
+
+    @cached_property
+    def _sizes(self) -> Mapping[str, int]:
+        """How many codes every column has."""
+        many = {column: len(edges) + 1 for column, edges in self._edges.items()}
+        many |= {column: len(named) + 1 for column, named in self._named.items()}
+        return {column: many[column] for column in self.columns}
+
+    @cached_property
+    def _known(self) -> npt.NDArray[np.uint16] | None:
+        """By the codes of all columns: the block and one more, as far as it was asked for.
+
+        Millions of records have the same few hundred thousand combinations. None where a table of
+        all combinations would be too large.
+        """
+        every = math.prod(self._sizes.values())
+        fits = self._sizes and every <= _REMEMBERED and self.blocks < 1 << 16
+        return np.zeros(every, np.uint16) if fits else None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The cuts alone: whoever asks elsewhere finds the rest anew."""
+        return {"cuts": self.cuts}
+
+    def _codes(self, records: pa.RecordBatch | pa.Table) -> dict[str, npt.NDArray[Any]]:
+        """For every column which of its edges a record has reached, or which named value it has."""
         codes: dict[str, npt.NDArray[Any]] = {}
         for column in self.columns:
             array = records.column(column)
             if column in self._edges:
                 # how many edges a number has reached
-                edges = self._edges[column]
-                reached = np.searchsorted(edges, as_numbers(array), side="right")
-                codes[column] = reached.astype(np.min_scalar_type(len(edges)))
+                codes[column] = reached(self._edges[column], array)
             else:
                 named = self._named[column]
                 rows, values = as_codes(array)
                 place = [named.get(value, len(named)) for value in values]
                 codes[column] = np.array(place, np.min_scalar_type(len(named)))[rows]
-        return self.walk(records.num_rows, codes, self._firsts.__getitem__)
+        return codes
 
     @cached_property
     def _named(self) -> Mapping[str, Mapping[Value, int]]:
@@ -167,6 +211,8 @@ class BlockTree:
         block = {place: n for n, place in enumerate(self._leaves)}
         while waiting:
             place, rows = waiting.pop()
+            if not rows.size:
+                continue
             cut = self.cuts[place]
             if cut is None:
                 found[rows] = block[place]
@@ -202,6 +248,42 @@ def as_numbers(array: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.float64]:
         pc.fill_null(pc.cast(array, pa.float64(), safe=False), -math.inf).to_numpy(), np.float64
     )
     return np.where(np.isnan(numbers), -math.inf, numbers)
+
+
+def reached(edges: npt.NDArray[np.float64], array: pa.Array | pa.ChunkedArray) -> npt.NDArray[Any]:
+    """How many of the ascending edges every number has reached.
+
+    >>> import pyarrow as pa
+    >>> reached(np.array([2.0, 7.0]), pa.array([7, 1, 2])).tolist()
+    [2, 0, 1]
+    """
+    kind = np.min_scalar_type(len(edges))
+    near = near_integers(array)
+    if near is None:
+        return np.searchsorted(edges, as_numbers(array), side="right").astype(kind)
+    values, places = near
+    return np.searchsorted(edges, values, side="right").astype(kind)[places]
+
+
+def near_integers(
+    array: pa.Array | pa.ChunkedArray,
+) -> tuple[npt.NDArray[np.float64], IntArray] | None:
+    """All integers of the span that an array has, as numbers, and the place of each in it.
+
+    Ages and years are few, so what is asked of them is answered once for each of them. None where
+    they are no integers, some are missing, or the span is long.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not pa.types.is_integer(array.type) or array.null_count or not len(array):
+        return None
+    low, high = (int(end.as_py()) for end in pc.min_max(array).values())
+    if high - low >= _NEAR or max(-low, high) >= 1 << 62:
+        return None
+    places = array.to_numpy().astype(np.int64)
+    places -= low
+    return np.arange(low, high + 1).astype(np.float64), places
 
 
 def as_codes(array: pa.Array | pa.ChunkedArray) -> tuple[IntArray, list[Value]]:

@@ -22,7 +22,7 @@ class Permutation:
     Small sizes hold an explicit, uniformly random table (2²¹ entries in all at most). Larger ones
     run a generalized Feistel network with AES round functions on Z_a × Z_b, a·b ≥ size, walking
     out-of-range points on: a bijection for every key, in O(1) per rank. The round functions are
-    looked up in tables of O(√size) entries where 2²³ of them are enough. `words(n)` gives the n
+    looked up in tables of O(√size) entries where 2²⁴ of them are enough. `words(n)` gives the n
     random words that the explicit tables are sorted by.
 
     >>> from sfumato.draws import Draws
@@ -33,7 +33,7 @@ class Permutation:
 
     ROUNDS = 6
     TABLE_ENTRIES = 1 << 21
-    ROUND_ENTRIES = 1 << 23
+    ROUND_ENTRIES = 1 << 24
 
     def __init__(self, key: bytes, words: Callable[[int], Words], sizes: IntArray) -> None:
         if len(sizes) and int(sizes.min()) < 0:

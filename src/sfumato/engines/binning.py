@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sfumato.blocks import as_codes, as_numbers
+from sfumato.blocks import as_codes, as_numbers, near_integers, reached
 from sfumato.columns import Value
 from sfumato.draws import IntArray
 from sfumato.engines.coding import SensitiveCoder
@@ -29,8 +29,7 @@ BINS = 32  # of a column of numbers: about as many records in each
 MOST_VALUES = 62  # of other columns: rarer values share a bin
 _FINE = 1 << 16  # different numbers that are counted before they are rounded
 _TEXTS = 1 << 14  # a column with more different values is not cut
-_BITS = 6  # of a bin's number
-_PACKED = 10  # bins in one integer
+_WORD = 62  # bits of an integer that are used
 MOST_CELLS = 1 << 22  # cells that planning holds
 KIND = "sfumato kind"  # the column that a person's kind stands in
 
@@ -52,9 +51,20 @@ class NumberTally:
     counts: IntArray = field(default_factory=lambda: np.empty(0, np.int64))
     dropped: int = 0  # bits
 
-    def add(self, numbers: FloatArray) -> None:
-        keys, counts = np.unique(_ordered(numbers) >> self.dropped, return_counts=True)
-        self._merge(keys, counts.astype(np.int64))
+    def add(self, numbers: FloatArray, counts: IntArray | None = None) -> None:
+        """Numbers, or different ones in ascending order that were counted before."""
+        keys = _ordered(numbers) >> self.dropped
+        if counts is None:
+            keys, counts = np.unique(keys, return_counts=True)
+        self._merge(keys, counts)
+
+    def add_column(self, array: pa.Array) -> None:
+        near = near_integers(array)
+        if near is None:
+            self.add(as_numbers(array))
+        else:
+            counts = np.bincount(near[1], minlength=len(near[0]))
+            self.add(near[0][counts > 0], counts[counts > 0])
 
     def learn(self, other: NumberTally) -> None:
         """Know of what was counted elsewhere."""
@@ -133,7 +143,7 @@ def tallies(table: Table) -> dict[str, Tally]:
 def add_batch(found: dict[str, Tally], batch: pa.RecordBatch) -> None:
     for name, tally in found.items():
         if isinstance(tally, NumberTally):
-            tally.add(as_numbers(batch.column(name)))
+            tally.add_column(batch.column(name))
         else:
             tally.add(batch.column(name))
 
@@ -149,40 +159,76 @@ def bins_of(found: dict[str, Tally]) -> tuple[ColumnBins, ...]:
     return tuple(each for each in bins if (each.edges if each.values is None else each.values))
 
 
+@dataclass(frozen=True)
+class _Field:
+    """Where a bin, or the sensitive code, stands in the integers of a record."""
+
+    word: int
+    shift: int
+    mask: int
+
+    def __str__(self) -> str:
+        return f"((k{self.word} >> {self.shift}) & {self.mask})"
+
+    def of(self, words: Sequence[IntArray]) -> IntArray:
+        return np.asarray(words[self.word] >> self.shift & self.mask)
+
+
 class Packer:
-    """The bins of a record as integers of ten bins each, beside its sensitive code."""
+    """The bins of a record and its sensitive code, in as few integers as hold them.
+
+    Earlier bins stand in higher bits, so that records in the order of the integers are in the order
+    of their bins. `fields` has a place for every bin, then one for the code.
+    """
 
     def __init__(
-        self, table: Table, column: str, values: tuple[Value, ...], bins: Sequence[ColumnBins]
+        self,
+        table: Table,
+        column: str,
+        values: tuple[Value, ...],
+        bins: Sequence[ColumnBins],
+        codes: int | None = None,  # how many there are, where they are not those of the values
     ) -> None:
         self._table, self._column, self.bins = table, column, bins
         self._coder = SensitiveCoder(table, column, values)
-        self.names = [f"k{n}" for n in range(-(-len(bins) // _PACKED))]
+        self.fields = self._placed(len(values) if codes is None else codes)
+
+    def _placed(self, codes: int) -> list[_Field]:
+        bits = [*(each.number.bit_length() for each in self.bins), max(codes.bit_length(), 1)]
+        word, used, found = 0, 0, []
+        for each in bits:
+            if used + each > _WORD:
+                word, used = word + 1, 0
+            used += each
+            found.append(_Field(word, _WORD - used, (1 << each) - 1))
+        return found
+
+    @property
+    def names(self) -> list[str]:
+        return [f"k{n}" for n in range(self.fields[-1].word + 1)]
 
     @property
     def schema(self) -> pa.Schema:
-        return pa.schema([(name, pa.int64()) for name in (*self.names, "value")])
+        return pa.schema([(name, pa.int64()) for name in self.names])
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         keys = np.zeros((len(self.names), batch.num_rows), np.int64)
-        for place, bins in enumerate(self.bins):
-            key = keys[place // _PACKED]
-            key |= _bin(bins, batch.column(bins.column)) << (_BITS * (place % _PACKED))
-        arrays = [pa.array(key) for key in keys]
-        return pa.RecordBatch.from_arrays(
-            [*arrays, pa.array(self.values(batch))], schema=self.schema
-        )
+        for bins, place in zip(self.bins, self.fields, strict=False):
+            own = _bin(bins, batch.column(bins.column)).astype(np.int64)
+            keys[place.word] |= own << place.shift
+        keys[self.fields[-1].word] |= self.values(batch) << self.fields[-1].shift
+        return pa.RecordBatch.from_arrays([pa.array(key) for key in keys], schema=self.schema)
 
     def values(self, batch: pa.RecordBatch) -> IntArray:
         return self._coder(batch.column(self._column))
 
 
-def _bin(bins: ColumnBins, array: pa.Array) -> IntArray:
+def _bin(bins: ColumnBins, array: pa.Array) -> npt.NDArray[np.uint8]:
     if bins.values is None:
-        return np.searchsorted(np.array(bins.edges), as_numbers(array), side="right")
+        return reached(np.array(bins.edges), array)
     codes, values = as_codes(array)
     place = {value: n for n, value in enumerate(bins.values)}
-    return np.array([place.get(value, len(place)) for value in values], np.int64)[codes]
+    return np.array([place.get(value, len(place)) for value in values], np.uint8)[codes]
 
 
 class CombinationPacker(Packer):
@@ -192,7 +238,7 @@ class CombinationPacker(Packer):
         assert profile.kinds is not None
         columns = profile.histograms
         first = next(iter(columns))
-        super().__init__(table, first, columns[first].values, bins)
+        super().__init__(table, first, columns[first].values, bins, len(profile.kinds.counts))
         self._coders = {n: SensitiveCoder(table, n, h.values) for n, h in columns.items()}
         self._sizes = tuple(len(histogram.values) for histogram in columns.values())
         held = profile.kinds.held[:, 0]
@@ -233,8 +279,9 @@ def count_binned_kinds(table: Table, profile: Profile, counted: CountedKinds) ->
             kinds = pa.array(counted.row_kinds[rows])  # type: ignore[index]
             yield batch.append_column(KIND, kinds).filter(pa.array(counted.first_rows[rows]))
 
+    many = len(counted.kinds.counts)
     return _counted(
-        narrow, lambda bins: KindPacker(narrow, first.column, first.values, bins), people
+        narrow, lambda bins: KindPacker(narrow, first.column, first.values, bins, many), people
     )
 
 
@@ -254,7 +301,7 @@ def _counted(
         add_batch(found, batch)
     packer = made(bins_of(found))
     packed = (packer(batch) for batch in read())
-    connection = scratch_database()
+    connection = scratch_database(counting=True)
     connection.register("packed", pa.RecordBatchReader.from_batches(packer.schema, packed))
     with reading_errors(table.source):
         connection.execute("CREATE TABLE cells AS SELECT *, count(*) AS n FROM packed GROUP BY ALL")
@@ -263,33 +310,37 @@ def _counted(
 
 def reduced(connection: Any, packer: Packer) -> BinnedCounts:
     """The counts of the table `cells`; of too many cells, those of the columns that tell most."""
-    bins, shift = packer.bins, "(k{} >> {}) & 63"
-    kept = list(range(len(bins)))
-    taken = [shift.format(p // _PACKED, _BITS * (p % _PACKED)) for p in kept]
-    ranked: list[int] | None = None
-    while True:
-        asked = ", ".join([*(f"({taken[p]})::UTINYINT AS c{p}" for p in kept), "value"])
+    *places, value = packer.fields
+    kept = list(range(len(places)))
+    ((many,),) = connection.execute("SELECT count(*) FROM cells").fetchall()
+    grouped, ranked = "SELECT * FROM cells", list[int]()
+    while many > MOST_CELLS:
+        ranked = ranked or sorted(kept, key=lambda p: -_told(connection, places[p], value))
+        kept.remove(ranked.pop())
+        held = [0] * len(packer.names)
+        for each in (*(places[p] for p in kept), value):
+            held[each.word] |= each.mask << each.shift
+        asked = ", ".join(
+            f"{name} & {mask} AS {name}" for name, mask in zip(packer.names, held, strict=True)
+        )
         grouped = f"SELECT {asked}, sum(n)::BIGINT AS n FROM cells GROUP BY ALL"
-        many = connection.execute(f"SELECT count(*) FROM ({grouped})").fetchall()[0][0]
-        if many <= MOST_CELLS:
-            break
-        if ranked is None:
-            ranked = sorted(kept, key=lambda p: _told(connection, taken[p]))
-        kept.remove(ranked.pop(0))
-    order = ", ".join([*(f"c{p}" for p in kept), "value"])
-    cells = connection.sql(f"{grouped} ORDER BY {order}").to_arrow_table()
+        ((many,),) = connection.execute(f"SELECT count(*) FROM ({grouped})").fetchall()
+    cells = connection.sql(grouped).to_arrow_table()
+    words = [cells.column(name).to_numpy() for name in packer.names]
+    order = np.argsort(words[0]) if len(words) == 1 else np.lexsort(words[::-1])
+    words = [word[order] for word in words]
     return BinnedCounts(
-        tuple(bins[p] for p in kept),
-        tuple(cells.column(f"c{p}").to_numpy() for p in kept),
-        cells.column("value").to_numpy(),
-        cells.column("n").to_numpy(),
+        tuple(packer.bins[p] for p in kept),
+        tuple(places[p].of(words).astype(np.uint8) for p in kept),
+        value.of(words),
+        cells.column("n").to_numpy()[order],
     )
 
 
-def _told(connection: Any, taken: str) -> float:
+def _told(connection: Any, place: _Field, value: _Field) -> float:
     """The mutual information of one column's bins and the sensitive values, up to a constant."""
     found = connection.execute(
-        f"SELECT {taken} AS bin, value, sum(n)::BIGINT AS n FROM cells GROUP BY ALL"
+        f"SELECT {place} AS bin, {value} AS value, sum(n)::BIGINT AS n FROM cells GROUP BY ALL"
     ).fetchnumpy()
     joint, bins = found["n"].astype(float), np.asarray(found["bin"], np.int64)
     alone = np.bincount(bins, joint)

@@ -62,6 +62,30 @@ class SlotRuns:
     first: IntArray
 
 
+def every_slot(sets: Sequence[SlotRuns], first: Sequence[int]) -> IntArray:
+    """The buckets of all slots, value by value, through several sets of buckets. O(slots + runs).
+
+    >>> one = SlotRuns(np.array([[1], [2]]), np.array([[0], [1]]), np.array([3]), np.array([0]))
+    >>> two = SlotRuns(np.array([[2], [0]]), np.array([[0], [2]]), np.array([2]), np.array([0]))
+    >>> every_slot([one, two], [0, 3]).tolist()
+    [0, 3, 4, 1, 2]
+    """
+    held = np.concatenate([each.counts for each in sets], axis=1)
+    begins = np.concatenate([each.begins for each in sets], axis=1)
+    widths = np.concatenate([each.widths for each in sets])
+    bucket = np.concatenate([each.first + n for each, n in zip(sets, first, strict=True)])
+    value, run = np.nonzero(held)
+    some = held[value, run]
+    place = np.repeat(begins[value, run] - (np.cumsum(some) - some), some)
+    place += np.arange(len(place))
+    if int(widths.max(initial=1)) > 1:
+        place %= np.repeat(widths[run], some)
+    else:
+        place[:] = 0
+    place += np.repeat(bucket[run], some)
+    return place
+
+
 class SlotBuckets:
     """The bucket of every (value, slot), through several sets of buckets, one after the other.
 

@@ -307,7 +307,7 @@ def count_binned_kinds(table: Table, frame: Any, profile: Profile, kinds: Kinds)
         narrow,
         people.filter(quoted_column(_POSITION) == quoted_column(_FIRST)),
         [*narrow.quasi, KIND],
-        lambda bins: KindPacker(narrow, first.column, first.values, bins),
+        lambda bins: KindPacker(narrow, first.column, first.values, bins, len(kinds.counts)),
     )
 
 

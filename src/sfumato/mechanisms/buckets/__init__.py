@@ -7,7 +7,8 @@ often every sensitive value stands in it (F'-privacy paper, Section 3).
 from sfumato.mechanisms.buckets.apart import ApartPlan
 from sfumato.mechanisms.buckets.fakes import certainty
 from sfumato.mechanisms.buckets.linked import LinkedBuckets
-from sfumato.mechanisms.buckets.local import LocalBuckets, LocalPlan
+from sfumato.mechanisms.buckets.local import LocalBuckets
+from sfumato.mechanisms.buckets.local_plan import LocalPlan
 from sfumato.mechanisms.buckets.plan import BucketedPlan
 from sfumato.mechanisms.buckets.ways import (
     AnatomyBuckets,

@@ -59,7 +59,7 @@ class Branches:
         codes = np.flatnonzero(counts)
         values = tuple(self.histogram.values[code] for code in codes)
         part = Histogram(self.histogram.column, values, counts[codes])
-        own = Limits(tuple(self.limits.ceilings[code] for code in codes), self.limits.distinct)
+        own = self.limits.of(codes)
         largest, found = self.largest(part, own), {}
         if largest > 0:
             found = foreseen_settings(part.counts, own, largest, DEVIATION, self.sizes)

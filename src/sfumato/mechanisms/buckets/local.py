@@ -10,17 +10,13 @@ how they hang together learns less.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
-import numpy as np
-
-from sfumato.blocks import BlockTree
 from sfumato.columns import list_some
-from sfumato.draws import BoolArray, Draws, IntArray
+from sfumato.draws import Draws, IntArray
 from sfumato.errors import InfeasibleGuarantee, UsageError
 from sfumato.guarantees.base import Guarantee
 from sfumato.mechanisms.buckets.branches import (
@@ -32,6 +28,7 @@ from sfumato.mechanisms.buckets.branches import (
 )
 from sfumato.mechanisms.buckets.feasible import only_histogram
 from sfumato.mechanisms.buckets.foresight import CutTable, Foresight, best_cut, best_of
+from sfumato.mechanisms.buckets.local_plan import Block, LocalPlan, by_block
 from sfumato.mechanisms.buckets.local_shared import SharedRoom, plan_local_shared
 from sfumato.mechanisms.buckets.plan import BucketedPlan
 from sfumato.mechanisms.buckets.settings import Limits, Setting, setting_of
@@ -46,12 +43,7 @@ from sfumato.mechanisms.buckets.ways import (
     OptimalBuckets,
     TwoSizeBuckets,
 )
-from sfumato.mechanisms.protocol import Batch, Published
-from sfumato.operators.base import FloatArray
-from sfumato.operators.buckets import BucketKinds
-from sfumato.operators.deviations import BlockTable
 from sfumato.profile import BinnedCounts, Histogram, Profile
-from sfumato.sorting import counted_order
 from sfumato.textform import rational
 
 USUAL_LEAST = 200
@@ -59,149 +51,10 @@ CARES = (0.0, 0.3, 3.0)  # that are tried: what room weighs when cuts are chosen
 MOST_BLOCKS = 1000
 _COARSER = 4  # times: blocks of trees that are compared, the best of which is grown on
 _COMPARED = 32  # blocks at least, for trees to be compared by
+_COMPARED_CELLS = 1 << 19  # that trees to be compared grow on; the one that is taken grows on all
 _FEW_BLOCKS = 64  # so few are filled by finer ladders: it takes no longer than cutting them
 _TRIED = 4  # settings of a block, until one can be filled
 _MOST_SEARCHED = 100  # values: with more, the search for the least loss takes a second a block
-
-
-@dataclass(frozen=True, eq=False)
-class Block:
-    """The people of a block: codes of the values they have, and their buckets."""
-
-    codes: IntArray
-    plan: BucketedPlan
-
-
-@dataclass(frozen=True, eq=False)
-class LocalPlan(BucketedPlan):
-    """Buckets block by block; bucket numbers follow the blocks of the tree."""
-
-    cuts: BlockTree = field(default_factory=BlockTree)
-    blocks: tuple[Block, ...] = ()
-    weights: tuple[float, ...] = ()  # by block: how much of its noise usual conditions let through
-    foresight: Foresight | None = None
-
-    def __post_init__(self) -> None:
-        buckets = [block.plan.buckets for block in self.blocks]
-        object.__setattr__(self, "_first", np.concatenate([[0], np.cumsum(buckets)]))
-
-    @property
-    def tree(self) -> BlockTree:
-        return self.cuts
-
-    @property
-    def fake_values(self) -> int:
-        return self.blocks[0].plan.fake_values
-
-    @cached_property
-    def block_counts(self) -> IntArray:
-        """Records by (block, value)."""
-        return _by_block(self.blocks, len(self.histogram.values))
-
-    def ranked(self, profile: Profile) -> Mapping[str, IntArray]:
-        return {self.histogram.column: self.block_counts.reshape(-1)}
-
-    # -- records -------------------------------------------------------------------------------
-
-    def apply(self, batch: Batch, draws: Draws) -> Published:
-        column = self.histogram.column
-        blocks = batch.blocks if batch.blocks is not None else np.empty(0, np.int64)
-        found = self.bucket_in(blocks, batch.codes[column], batch.ranks[column])
-        return Published({}, {"bucket": found})
-
-    def bucket_in(self, blocks: IntArray, codes: IntArray, ranks: IntArray) -> IntArray:
-        """The bucket of every (block, value, rank). About 0.2 µs a record with 250 blocks."""
-        slots = self.slots(blocks * len(self.histogram.values) + codes, ranks)
-        bucket = np.empty(len(codes), np.int64)
-        order = counted_order(blocks, len(self.blocks))
-        cuts = np.searchsorted(blocks[order], np.arange(len(self.blocks) + 1))
-        place = np.zeros(len(self.histogram.values), np.int64)
-        for number, block in enumerate(self.blocks):
-            chosen = order[cuts[number] : cuts[number + 1]]
-            if len(chosen):
-                place[block.codes] = np.arange(len(block.codes))
-                inside = block.plan.bucket_at(place[codes[chosen]], slots[chosen])
-                bucket[chosen] = inside + self._first[number]
-        return bucket
-
-    # -- what is published besides -------------------------------------------------------------
-
-    def contents(self) -> Iterator[tuple[int, BucketKinds]]:
-        return self._lifted(block.plan.contents() for block in self.blocks)
-
-    def listed(self, barred: BoolArray | None = None) -> Iterator[tuple[int, BucketKinds]]:
-        return self._lifted(block.plan.listed() for block in self.blocks)
-
-    def _lifted(
-        self, runs: Iterator[Iterator[tuple[int, BucketKinds]]]
-    ) -> Iterator[tuple[int, BucketKinds]]:
-        """Runs of buckets of the blocks, with the table's numbers and codes."""
-        for first, block, own in zip(self._first, self.blocks, runs, strict=False):
-            for begin, kinds in own:
-                values = block.codes[kinds.values]
-                yield int(first) + begin, dataclasses.replace(kinds, values=values)
-
-    def public(self) -> dict[str, Any]:
-        described = super().public()
-        told = []
-        for block, counts in zip(self.blocks, self.block_counts, strict=True):
-            told.append({"buckets": block.plan.buckets})
-            if self.fake_values:
-                told[-1]["histogram"] = counts.tolist()
-        if self.fake_values:
-            described["histogram"] = self.histogram.counts.tolist()
-        return {**described, "blocks": self.cuts.to_json(told)}
-
-    def statement(self, guarantee: Guarantee, histogram: Histogram) -> str:
-        # the sensitive table shows the histogram, so the manifest may
-        said = f"{guarantee.left_out_text(histogram)} {guarantee.statement(histogram)}".lstrip()
-        return (
-            f"{said} People are mixed inside {len(self.blocks)} blocks "
-            f"only, which are cut by {list_some(self.cuts.columns)}: the ceiling holds for whoever "
-            "knows links that do not go beyond the blocks, too."
-        )
-
-    # -- what it is worth ----------------------------------------------------------------------
-
-    @cached_property
-    def _told(self) -> tuple[FloatArray, float, IntArray]:
-        """Variances add up; values count as confused where they are for most who have them."""
-        variances = np.zeros(len(self.histogram.values))
-        confused = np.zeros(len(variances), np.int64)
-        for block in self.blocks:
-            variances[block.codes] += block.plan.variances
-            lost = block.plan.confused
-            confused[block.codes[lost]] += block.plan.histogram.counts[lost]
-        worst = max(block.plan.condition for block in self.blocks)
-        return variances, worst, np.flatnonzero(2 * confused > self.histogram.counts)
-
-    @cached_property
-    def table(self) -> BlockTable:
-        """What an estimator knows of the blocks, fakes left out."""
-        from scipy.sparse import coo_array
-
-        values = len(self.histogram.values)
-        together = []
-        for block in self.blocks:
-            at = np.repeat(block.codes, len(block.codes)), np.tile(block.codes, len(block.codes))
-            met = coo_array((block.plan.together.reshape(-1), at), shape=(values, values))
-            together.append(met.tocsr())
-        return BlockTable.met(self._first[:-1], self.block_counts, together)
-
-    def predicted_error(self) -> float:
-        """As predicted for buckets over the whole table, times what usual conditions save."""
-        assert self.foresight is not None  # every plan is made with it
-        return self.foresight.error(lambda: self.table, self.histogram)
-
-    def _gap(self) -> float | None:
-        return None
-
-    def check(self) -> None:
-        assert bool((self.block_counts.sum(axis=0) == self.histogram.counts).all())
-        for block in self.blocks:
-            block.plan.check()
-            held = [self.limits.ceilings[code] for code in block.codes]
-            assert list(block.plan.limits.ceilings) == held, "a block has ceilings of its own"
 
 
 @dataclass(frozen=True)
@@ -227,7 +80,8 @@ class LocalBuckets(BucketMechanism):
     needs_bins: ClassVar[bool] = True
     needs_kinds: ClassVar[bool] = True
     several_rows: ClassVar[bool] = True
-    mixing: ClassVar[tuple[int, int]] = (256, 32)
+    # of a single block; with twice as many the law of the plan finds nothing better
+    mixing: ClassVar[tuple[int, int]] = (128, 32)
 
     @classmethod
     def advised(cls) -> list[Self]:
@@ -288,7 +142,7 @@ class LocalBuckets(BucketMechanism):
             limits,
             _together([block.plan.setting for block in blocks]),
             (),
-            draws.permutation("slots", _by_block(blocks, len(histogram.values)).reshape(-1)),
+            draws.permutation("slots", by_block(blocks, len(histogram.values)).reshape(-1)),
             cuts=cut.root.tree(),
             blocks=tuple(blocks),
             weights=tuple(let_through(inside, cut.counts()).tolist()),
@@ -328,18 +182,19 @@ class LocalBuckets(BucketMechanism):
         histogram, ceilings = branches.histogram, branches.limits.ceilings
         least = max(self.min, histogram.rows // MOST_BLOCKS)
         coarse = max(least, min(_COARSER * least, histogram.rows // _COMPARED))
-        usual = UsualConditions.of(binned)
+        some = binned.thinned(_COMPARED_CELLS)
 
-        def grown(least: int, cares: Sequence[float]) -> list[Node]:
+        def grown(cells: BinnedCounts, least: int, cares: Sequence[float]) -> list[Node]:
             room = Room(Limits(ceilings), self.slack, least)
-            return grow_all(binned, len(histogram.values), room, cares, named)
+            return grow_all(cells, len(histogram.values), room, cares, named)
 
-        trees = grown(coarse, CARES)
+        usual = UsualConditions.of(some)
+        trees = grown(some, coarse, CARES)
         best = best_of(trees, usual, branches)
-        trees = trees[best : best + 1]
-        if coarse > least:
-            trees = grown(least, CARES[best : best + 1])
-        return best_cut(trees[0], usual, branches)
+        if coarse == least and some is binned:
+            return best_cut(trees[best], usual, branches)
+        (tree,) = grown(binned, least, CARES[best : best + 1])
+        return best_cut(tree, UsualConditions.of(binned), branches)
 
     def _block_largest(self, histogram: Histogram, limits: Limits) -> int:
         some = self.max_size or self.fakes
@@ -378,14 +233,6 @@ class LocalBuckets(BucketMechanism):
 
     def _setting(self, counts: IntArray, limits: Limits, max_size: int) -> Found | None:
         return OptimalBuckets()._setting(counts, limits, max_size)
-
-
-def _by_block(blocks: Sequence[Block], values: int) -> IntArray:
-    """Records by (block, value)."""
-    found = np.zeros((len(blocks), values), np.int64)
-    for row, block in zip(found, blocks, strict=True):
-        row[block.codes] = block.plan.histogram.counts
-    return found
 
 
 def _together(settings: list[Setting]) -> Setting:

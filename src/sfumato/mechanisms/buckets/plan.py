@@ -26,7 +26,7 @@ from sfumato.mechanisms.buckets.fakes import Fakes, certainty, odds_weights
 from sfumato.mechanisms.buckets.filling import Filling, in_pieces, kinds_of_rows, places
 from sfumato.mechanisms.buckets.settings import Limits, Part, Setting, loss, mean_squared_error
 from sfumato.mechanisms.protocol import Batch, Published, RecordPlan
-from sfumato.mechanisms.steps import SlotBuckets
+from sfumato.mechanisms.steps import SlotBuckets, SlotRuns, every_slot
 from sfumato.operators.base import FloatArray
 from sfumato.operators.buckets import NEARLY_SINGULAR, BucketKinds, BucketOperator
 from sfumato.profile import Histogram
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 _ROWS = 1 << 20  # rows of the sensitive table that are written at once
 _CELLS = 1 << 22  # buckets times values that fakes are drawn for at once
 MOST_EXACT = 500  # values: with more, eigenvalues take too long
+
+Told = tuple[FloatArray, float, IntArray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,8 +97,14 @@ class BucketedPlan(RecordPlan):
     @cached_property
     def _slot_buckets(self) -> SlotBuckets:
         """Dealt when the first record asks."""
-        sets = [filling.slot_runs() for filling in self.fillings]
-        return SlotBuckets(sets, self._first[:-1].tolist())
+        return SlotBuckets(*self._slot_runs())
+
+    def every_slot(self) -> IntArray:
+        """The buckets of all slots, value by value."""
+        return every_slot(*self._slot_runs())
+
+    def _slot_runs(self) -> tuple[list[SlotRuns], list[int]]:
+        return [filling.slot_runs() for filling in self.fillings], self._first[:-1].tolist()
 
     # -- what is published besides -------------------------------------------------------------
 
@@ -239,23 +247,28 @@ class BucketedPlan(RecordPlan):
         return BucketOperator.of(in_pieces(runs), len(self.histogram.values))
 
     @cached_property
-    def _told(self) -> tuple[FloatArray, float, IntArray]:
+    def _told(self) -> Told:
         """Variances of counts, the condition, and the values that cannot be told apart.
 
         Of many values what mixing comes close to is taken instead of the buckets themselves.
         """
         counts = self.histogram.counts
         if len(counts) > MOST_EXACT:
-            parts = self._parts()
-            shares = np.stack([filling.counts for filling in self.fillings])
-            allowed = self.limits.table([part.size for part in parts])
-            told = told_by_parts(parts, shares, counts, allowed)
-            smallest = float(told[counts > 0].min(initial=1.0))
-            confused = np.flatnonzero((counts > 0) & (told < NEARLY_SINGULAR))
-            condition = 1 / smallest if smallest > 0 else math.inf
-            return variances_of(counts, told), condition, confused
+            return self.nearly_told
         operator = BucketOperator(counts.astype(np.float64), self.together, None)
         return told_variances(operator), operator.condition, operator.confused()
+
+    @cached_property
+    def nearly_told(self) -> Told:
+        """The same as mixing comes close to it, without a look at the buckets: nothing is dealt."""
+        counts, parts = self.histogram.counts, self._parts()
+        shares = np.stack([filling.counts for filling in self.fillings])
+        allowed = self.limits.table([part.size for part in parts])
+        told = told_by_parts(parts, shares, counts, allowed)
+        smallest = float(told[counts > 0].min(initial=1.0))
+        confused = np.flatnonzero((counts > 0) & (told < NEARLY_SINGULAR))
+        condition = 1 / smallest if smallest > 0 else math.inf
+        return variances_of(counts, told), condition, confused
 
     def _parts(self) -> Setting:
         """The setting, a part for each filling: round robin fills two sizes at once."""

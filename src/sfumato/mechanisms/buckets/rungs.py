@@ -18,7 +18,7 @@ import numpy as np
 
 from sfumato.draws import IntArray
 from sfumato.mechanisms.buckets.accuracy import errors_of, told_by_rungs, variances_of
-from sfumato.mechanisms.buckets.settings import Limits, Part, Setting, setting_of
+from sfumato.mechanisms.buckets.settings import Limits, Part, Setting
 from sfumato.operators.base import FloatArray
 from sfumato.operators.buckets import NEARLY_SINGULAR
 
@@ -43,17 +43,20 @@ class _Sample:
     @classmethod
     def of(cls, counts: IntArray, limits: Limits) -> _Sample:
         present = np.flatnonzero(counts > 0)
-        by_ceiling = sorted(present.tolist(), key=lambda x: (limits.ceilings[x], counts[x]))
-        chunks = np.array_split(np.array(by_ceiling), min(_VALUES, len(by_ceiling)))
+        # floats will do: what is filled in the end is looked at exactly
+        ceilings = np.array([float(limits.ceilings[code]) for code in present])
+        ordered = present[np.lexsort((counts[present], ceilings))]
+        many = min(_VALUES, len(ordered))
+        lengths = np.full(many, len(ordered) // many)
+        lengths[: len(ordered) % many] += 1
+        starts = np.cumsum(lengths) - lengths
         # the first of a chunk has its smallest ceiling: what it allows, all allow
-        codes = np.array([chunk[0] for chunk in chunks])
+        codes = ordered[starts]
         held = counts[codes].astype(np.float64)
-        totals = np.array([counts[chunk].sum() for chunk in chunks])
-        kept = Limits(tuple(limits.ceilings[code] for code in codes), limits.distinct)
+        totals = np.add.reduceat(counts[ordered], starts)
         place = np.zeros(len(counts), np.int64)
-        for number, chunk in enumerate(chunks):
-            place[chunk] = number
-        return cls(codes, held, totals / held, kept, place)
+        place[ordered] = np.repeat(np.arange(many), lengths)
+        return cls(codes, held, totals / held, limits.of(codes), place)
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,11 +114,11 @@ def foreseen_settings(
         )
         confused = np.asarray((told < NEARLY_SINGULAR).any(axis=1))
         every = np.where(counts > 0, told[:, sample.place], 0.0)
-        for number, rungs in enumerate(climbed.rungs()):
-            setting = _whole(rungs, rows)
-            if setting is None or setting[-1].size > top or setting in found:
-                continue
-            found[setting] = Foreseen(float(errors[number]), every[number], bool(confused[number]))
+        for number, setting in climbed.whole(rows):
+            if setting[-1].size <= top and setting not in found:
+                found[setting] = Foreseen(
+                    float(errors[number]), every[number], bool(confused[number])
+                )
     return found
 
 
@@ -123,8 +126,7 @@ def _sizes(limits: Limits, needed: int, top: int, most: int) -> IntArray:
     """Evenly spaced in proportion, and those from which on a value may stand in a bucket."""
     least = min(limits.smallest_size, needed)
     spaced = np.geomspace(least, min(top, _STRETCH * needed), most).astype(np.int64)
-    steps = np.array([-(-c.denominator // c.numerator) for c in limits.ceilings], np.int64)
-    steps = np.unique(steps)
+    steps = np.unique(limits.first_sizes[limits.first_sizes > 0])
     some = steps[np.unique(np.linspace(0, len(steps) - 1, most).astype(np.int64))]
     every = np.unique(np.concatenate([spaced, some, [needed]]))
     return np.asarray(every[every <= top])
@@ -156,9 +158,27 @@ class _Climbed:
     shares: FloatArray
     rooms: IntArray
 
-    def rungs(self) -> Iterator[Setting]:
-        for sizes, buckets in zip(self.sizes.tolist(), self.buckets.tolist(), strict=True):
-            yield tuple(map(Part, sizes, buckets))
+    def whole(self, rows: int) -> Iterator[tuple[int, Setting]]:
+        """Ladders with the smallest rung's buckets grown by a record until all records fit, and
+        the number of each; those that hold more records than there are, are left out."""
+        rest = rows - (self.sizes[:, 1:] * self.buckets[:, 1:]).sum(axis=1)
+        fits = np.flatnonzero(rest >= self.sizes[:, 0] * self.buckets[:, 0])
+        first = self.buckets[fits, 0]
+        size, more = np.divmod(rest[fits], first)
+        sizes = np.column_stack([size, size + 1, self.sizes[fits, 1:]])
+        buckets = np.column_stack([first - more, more, self.buckets[fits, 1:]])
+        order = np.argsort(sizes, axis=1, kind="stable")
+        rungs = zip(
+            np.take_along_axis(sizes, order, axis=1).tolist(),
+            np.take_along_axis(buckets, order, axis=1).tolist(),
+            strict=True,
+        )
+        for number, (ascending, many) in zip(fits.tolist(), rungs, strict=True):
+            held: dict[int, int] = {}
+            for each, some in zip(ascending, many, strict=True):
+                if some:
+                    held[each] = held.get(each, 0) + some
+            yield number, tuple(map(Part, held, held.values()))
 
     def told(self, sample: _Sample) -> FloatArray:
         """How far each value is told apart, by (ladder, value)."""
@@ -212,17 +232,3 @@ def _filled(
         short = np.minimum(middle[:, None] * left, most) @ weights < rest
         low, high = np.where(short, middle, low), np.where(short, high, middle)
     return np.asarray(np.minimum(high[:, None] * left, most))
-
-
-def _whole(rungs: Setting, rows: int) -> Setting | None:
-    """The rungs with the smallest one's buckets grown by a record until all records fit."""
-    first = rungs[0]
-    rest = rows - sum(part.records for part in rungs[1:])
-    if rest < first.records:
-        return None
-    size, more = divmod(rest, first.buckets)
-    buckets: dict[int, int] = {}
-    grown = [Part(size, first.buckets - more), Part(size + 1, more)]
-    for part in (*grown, *rungs[1:]):
-        buckets[part.size] = buckets.get(part.size, 0) + part.buckets
-    return setting_of(buckets.keys(), buckets.values())

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,8 +19,7 @@ import numpy.typing as npt
 from sfumato.draws import IntArray
 
 
-@dataclass(frozen=True, order=True)
-class Part:
+class Part(NamedTuple):
     """`buckets` buckets of `size` records each: B_j(S_j, b_j) in the paper."""
 
     size: int
@@ -37,6 +36,7 @@ class Part:
 
 Setting = tuple[Part, ...]
 
+_LARGEST = 1 << 62  # records: no bucket is larger
 _ALL_SIZES = 200  # sizes that are all looked at
 _SOME_SIZES = 48  # of each sort where there are more
 
@@ -96,21 +96,29 @@ class Limits:
         kind: type = np.int64 if max([*tops, *bottoms], default=0) < 1 << 62 else object
         return np.array(tops, kind), np.array(bottoms, kind)
 
+    def of(self, codes: IntArray) -> Limits:
+        """The limits of some values."""
+        part = Limits(tuple(self.ceilings[code] for code in codes.tolist()), self.distinct)
+        tops, bottoms = self._fractions
+        part.__dict__["_fractions"] = (tops[codes], bottoms[codes])  # known, so not found again
+        return part
+
+    @cached_property
+    def first_sizes(self) -> IntArray:
+        """⌈1/f'_x⌉ by value, from which on a bucket may hold it; 0 where no bucket may."""
+        tops, bottoms = self._fractions
+        sizes = np.minimum(-(-bottoms // np.maximum(tops, 1)), _LARGEST)
+        return np.where(tops > 0, sizes, 0).astype(np.int64)
+
     @property
     def smallest_size(self) -> int:
         """M = min over x of ⌈1/f'_x⌉: no smaller bucket can hold any record."""
-        return min((-(-c.denominator // c.numerator) for c in self.ceilings if c > 0), default=1)
+        some = self.first_sizes[self.first_sizes > 0]
+        return int(some.min()) if some.size else 1
 
     def needed_size(self, counts: IntArray) -> int:
         """max over the values present of ⌈1/f'_x⌉: no smaller maximum will do (errata F2)."""
-        return max(
-            (
-                -(-ceiling.denominator // ceiling.numerator)
-                for ceiling, count in zip(self.ceilings, counts, strict=True)
-                if count > 0
-            ),
-            default=1,
-        )
+        return max(int(self.first_sizes[counts > 0].max(initial=1)), 1)
 
     def sizes(self, counts: IntArray, largest: int) -> IntArray:
         """The sizes up to `largest` that a search looks at: all, or some where there are many.

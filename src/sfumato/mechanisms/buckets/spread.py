@@ -85,20 +85,21 @@ def _even(rooms: FloatArray, counts: FloatArray, demands: FloatArray) -> FloatAr
     parts, values = rooms.shape
     of_part, of_value = np.zeros(parts), np.zeros(values)
     for _ in range(_ROUNDS):
-        of_value = _level(rooms, of_part[:, None], counts)
+        of_value = _level(rooms, of_part[:, None], counts, of_value)
         even = rooms * _filled(of_part[:, None] + of_value[None, :])
         if bool((np.abs(even.sum(axis=1) - demands) <= _NEAR * demands).all()):
             break
-        of_part = _level(rooms.T, of_value[:, None], demands)
+        of_part = _level(rooms.T, of_value[:, None], demands, of_part)
     return rooms * _filled(of_part[:, None] + of_value[None, :])
 
 
-def _level(rooms: FloatArray, offsets: FloatArray, totals: FloatArray) -> FloatArray:
-    """For each column t with Σ rooms·σ(offset + t) = total: Newton's steps, halving where they
-    leave what is known (the sum grows with t)."""
+def _level(
+    rooms: FloatArray, offsets: FloatArray, totals: FloatArray, level: FloatArray
+) -> FloatArray:
+    """For each column t with Σ rooms·σ(offset + t) = total: Newton's steps from `level`, halving
+    where they leave what is known (the sum grows with t)."""
     low = np.full(rooms.shape[1], -2 * _REACH)
     high = np.full(rooms.shape[1], 2 * _REACH)
-    level = np.zeros(rooms.shape[1])
     for _ in range(_STEPS):
         filled = _filled(offsets + level[None, :])
         held = rooms * filled
