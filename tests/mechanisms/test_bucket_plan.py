@@ -150,7 +150,7 @@ def test_without_a_maximum_the_buckets_grow():
 def test_several_sensitive_columns_and_reserved_names_are_refused():
     one = profile_of(COUNTS).histograms["s"]
     two = Profile(int(COUNTS.sum()), {"a": one, "b": one})
-    with pytest.raises(UsageError, match="one sensitive column"):
+    with pytest.raises(UsageError, match="in all sensitive columns: count"):
         OptimalBuckets().plan(two, LDiversity(2), Draws.from_seed(1))
     with pytest.raises(DataError, match="Rename"):
         OptimalBuckets().plan(profile_of(COUNTS, "count"), LDiversity(2), Draws.from_seed(1))
