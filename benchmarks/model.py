@@ -1,12 +1,13 @@
 """How much sharper are answers with the model, and do their intervals hold?
 
-Publishes rows of CENSUS and asks for every occupation within conditions that random people satisfy,
-with the default estimator and with `model`: median relative error of counts by size, how many true
-counts the 95 % intervals hold, by size and by how far a count lies from independence, and how long
-intervals are. The model's constants were chosen on the first 50,000 rows of CENSUS and on 50,000 of
-`sal500k`.
+Publishes rows of CENSUS, or of another table of `benchmarks.coverage`, and asks for every sensitive
+value within conditions that random people satisfy, with the default estimator and with `model`:
+median relative error of counts by size, how many true counts the 95 % intervals hold, by size and
+by how far a count lies from independence, and how long intervals are. The model's constants were
+chosen on the first 50,000 rows of CENSUS (occ100k) and of `sal500k`.
 
-    .venv/bin/python -m benchmarks.model [--rows N] [--first N] [--publications N] [NAME …]
+    .venv/bin/python -m benchmarks.model [--table occ100k] [--rows N] [--first N]
+        [--publications N] [--conditions N] [NAME …]
 """
 
 from __future__ import annotations
@@ -17,20 +18,19 @@ import tempfile
 import time
 import warnings
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 import sfumato as sf
-from benchmarks.coverage import DATA, FEWEST, SOURCES, STRATA, condition
+from benchmarks.coverage import FEWEST, SOURCES, STRATA, Source, condition
 from benchmarks.measure import print_table
-
-SENSITIVE = "occupation"
 
 RELEASES = {
     "buckets": ("l-diversity(5)", "optimal"),
+    "local": ("l-diversity(5)", "local"),
     "partitioned": ("rho-privacy(0.08, 1/3, reader=shares)", "partitioned"),
     "uniform": ("rho-privacy(0.08, 1/3)", "uniform"),
 }
@@ -43,12 +43,13 @@ COLUMNS = (
 )
 
 
-def asked(people: pa.Table, name: str, seed: int, conditions: int) -> np.ndarray:
+def asked(people: pa.Table, source: Source, name: str, seed: int, conditions: int) -> np.ndarray:
     """For every answer: `COLUMNS`."""
     guarantee, mechanism = RELEASES[name]
-    quasi = [column for column in people.column_names if column != SENSITIVE]
-    columns = {each: people[each].to_numpy().astype(int) for each in people.column_names}
-    shares = np.bincount(columns[SENSITIVE]) / len(people)
+    sensitive = source.sensitive
+    quasi = [column for column in people.column_names if column != sensitive]
+    counted = people[sensitive].value_counts().to_pylist()
+    shares = {each["values"]: each["counts"] / len(people) for each in counted}
     raw = duckdb.connect()
     raw.register("release", people)
     draw = np.random.default_rng(seed)
@@ -57,23 +58,25 @@ def asked(people: pa.Table, name: str, seed: int, conditions: int) -> np.ndarray
         os.environ["SFUMATO_CACHE"] = folder + "/models"
         place = Path(folder) / "release"
         sf.publish(
-            people, guarantee, to=place, mechanism=mechanism, quasi=quasi, sensitive=SENSITIVE
+            people, guarantee, to=place, mechanism=mechanism, quasi=quasi, sensitive=sensitive
         )
         release = sf.open(place)
         started = time.process_time()
-        release.sql(f"SELECT COUNT(*) FROM release WHERE {SENSITIVE} = 1", estimator="model")
+        asked_first = next(iter(shares))
+        where = f"{sensitive} = {asked_first!r}"
+        release.sql(f"SELECT COUNT(*) FROM release WHERE {where}", estimator="model")
         print(
             f"{name}: the first answer took {time.process_time() - started:.1f} CPU s", flush=True
         )
         spent = dict.fromkeys((None, "model"), 0.0)
         for _ in range(conditions):
-            where = condition(people, SOURCES["occ100k"], draw)
+            where = condition(people, source, draw)
             sql = (
-                f"SELECT {SENSITIVE} AS x, COUNT(*) AS n FROM release WHERE {where} "
-                f"GROUP BY {SENSITIVE}"
+                f"SELECT {sensitive} AS x, COUNT(*) AS n FROM release WHERE {where} "
+                f"GROUP BY {sensitive}"
             )
             truth = dict(raw.execute(sql).fetchall())
-            by_value: dict[int, list[float]] = {}
+            by_value: dict[Any, list[float]] = {}
             for estimator in spent:
                 started = time.process_time()
                 rows = release.sql(sql, estimator=estimator).rows()
@@ -131,16 +134,19 @@ def show(name: str, answers: np.ndarray) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("names", nargs="*", default=list(RELEASES))
+    parser.add_argument("--table", choices=list(SOURCES), default="occ100k")
     parser.add_argument("--rows", type=int, default=50_000)
     parser.add_argument("--first", type=int, default=50_000)
     parser.add_argument("--publications", type=int, default=1)
     parser.add_argument("--conditions", type=int, default=120)
     given = parser.parse_args()
     warnings.simplefilter("ignore")
-    people = pq.read_table(DATA / "occ100k.parquet")[given.first : given.first + given.rows]
+    source = SOURCES[given.table]
+    people = source.read()[given.first : given.first + given.rows]
     for name in given.names:
         answers = [
-            asked(people, name, seed, given.conditions) for seed in range(given.publications)
+            asked(people, source, name, seed, given.conditions)
+            for seed in range(given.publications)
         ]
         show(name, np.concatenate(answers))
 

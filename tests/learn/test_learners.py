@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.metrics import log_loss
 
-from sfumato.errors import SfumatoError, UsageError
+from sfumato.errors import SfumatoError, UsageError, WeakPromiseWarning
 from sfumato.learn import (
     Boosting,
     DecisionTree,
@@ -154,6 +155,20 @@ def test_publishing_widens_the_standard_errors(
     told = model.coefficients()
     assert [each.name for each in told[:4]] == ["(constant)", "age", "sex=M", "smoker=yes"]
     assert told[1].low < told[1].value < told[1].high
+
+
+def test_features_that_leave_out_what_blocks_are_cut_by_are_warned_of(
+    releases: dict[str, OpenedRelease],
+) -> None:
+    """Inside a block that another column cut, a value goes otherwise with the features."""
+    cut_by = releases["local"].tree.columns  # type: ignore[attr-defined]
+    asked = {"target": "ill", "features": [name for name in QUASI if name != cut_by[0]]}
+    with pytest.warns(WeakPromiseWarning, match=f"cut by {cut_by[0]} too"):
+        NaiveBayes().fit(releases["local"], **asked)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        NaiveBayes(correction="backward").fit(releases["local"], **asked)
+        NaiveBayes().fit(releases["local"], target="ill")
 
 
 def test_a_number_is_regressed_on_quasi_columns_and_a_quasi_one_on_it(published: Publish) -> None:

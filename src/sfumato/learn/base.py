@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, Self
@@ -13,7 +14,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sfumato.errors import UsageError
+from sfumato.columns import list_some
+from sfumato.errors import UsageError, WeakPromiseWarning
 from sfumato.learn.examples import Examples, as_release, as_table, from_frame, from_release
 from sfumato.learn.seen import Seen
 from sfumato.operators.base import FloatArray
@@ -53,6 +55,8 @@ class Learner(BaseEstimator):  # type: ignore[misc]
                 raise UsageError("A release holds its target: name it by target=… and leave y out.")
             if release is not None:
                 found = from_release(release, target, features, numbers=self.estimates_numbers)
+                if getattr(self, "correction", None) == "forward":
+                    _warn_of_blocks(found, target)
             else:
                 table = as_table(given)
                 found = from_frame(table, target, features, numbers=self.estimates_numbers)
@@ -152,6 +156,22 @@ class Classifier(ClassifierMixin, Learner):  # type: ignore[misc]
             right = truth == self.predict(X)
             return float(np.average(right, weights=sample_weight))
         return float(super().score(X, truth, sample_weight))
+
+
+def _warn_of_blocks(examples: Examples, target: str | None) -> None:
+    """Inside a block that another column cut, a value goes otherwise with the features."""
+    hidden = examples.target if examples.hidden is None else examples.hidden
+    known = {target, *examples.features.names}
+    cut_by = hidden.cut_by if isinstance(hidden, Seen) else ()
+    beyond = [name for name in cut_by if name not in known]
+    if beyond:
+        warnings.warn(
+            f"People were mixed inside blocks that are cut by {list_some(beyond)} too, which is no "
+            "feature here: what is learned is off by what it tells beside the features. Add it to "
+            "the features, or use correction='backward'.",
+            WeakPromiseWarning,
+            stacklevel=4,
+        )
 
 
 def as_labels(values: Sequence[Any]) -> npt.NDArray[Any]:

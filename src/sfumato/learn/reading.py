@@ -141,6 +141,7 @@ def _read_listed(release: Any, column: str) -> Read:
         dealt,
         listed,
         block,
+        () if release.tree is None else release.tree.columns,
     )
     return kept, seen
 

@@ -33,6 +33,7 @@ class Seen:
     together: Evidence | None = None  # where the records of a unit tell of each other
     listed: Any = None  # (units, values), where units list values: how often
     block: IntArray | None = None  # by unit, where people were mixed block by block
+    cut_by: tuple[str, ...] = ()  # the columns by which blocks were cut
     copies: FloatArray | None = None  # by record: how many of them stand for one that was drawn
 
     @property

@@ -107,18 +107,35 @@ class Model:
 
 def fit_model(sample: Sample, draws: Draws, progress: Progress) -> Model:
     """Fit two rules to the halves of a sample, and estimate their error across."""
+    halves = model_halves(sample.units, draws)
+    readings = [sample.reading(half) for half in halves]
+    return _judged(_fitted(sample, halves, readings, progress), sample, halves, readings, draws)
+
+
+def fit_rules(sample: Sample, draws: Draws, progress: Progress) -> Model:
+    """Two rules alone, where nothing is asked about their error."""
+    halves = model_halves(sample.units, draws)
+    return _fitted(sample, halves, [sample.reading(half) for half in halves], progress)
+
+
+def model_halves(units: int, draws: Draws) -> tuple[IntArray, IntArray]:
+    """The units that each of the rules is fitted to."""
+    order = draws.order("halves of a model", units)
+    return np.sort(order[::2]), np.sort(order[1::2])
+
+
+def _fitted(
+    sample: Sample, halves: Sequence[IntArray], readings: Sequence[Reading], progress: Progress
+) -> Model:
     whole = sample.reading(np.arange(sample.units))
     shape = RuleShape.of(sample, whole)
-    order = draws.order("halves of a model", sample.units)
-    halves = np.sort(order[::2]), np.sort(order[1::2])
-    readings = [sample.reading(half) for half in halves]
     rules = []
     for place, (half, reading) in enumerate(zip(halves, readings, strict=True)):
         progress("fitting the model", place, len(halves))
         rules.append(shape.fit(reading, half))
     progress("fitting the model", len(halves), len(halves))
     one, other = (reading.parts for reading in readings)
-    fitted = Model(
+    return Model(
         (rules[0], rules[1]),
         shape.coarse,
         shape.pairs,
@@ -131,7 +148,6 @@ def fit_model(sample: Sample, draws: Draws, progress: Progress) -> Model:
         np.zeros(len(KNOTS)),
         sample.share,
     )
-    return _judged(fitted, sample, halves, readings, draws)
 
 
 def _judged(

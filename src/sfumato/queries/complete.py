@@ -249,7 +249,7 @@ def completion_of(
             f"A release with {len(release.sensitive)} sensitive columns cannot be completed: what "
             "they have to do with each other would be lost. Ask it by SQL."
         )
-    reason = source.uncompletable() or hindrance(source, blocks=True)
+    reason = source.uncompletable() or hindrance(source, kept=False)
     if reason is not None:
         raise QueryError(f"This release cannot be completed: {reason}. Ask it by SQL.")
     made = next(made for kind, made in _KINDS.items() if isinstance(source, kind))

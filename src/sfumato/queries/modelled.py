@@ -16,10 +16,11 @@ from sfumato.operators import Parts
 from sfumato.operators.composite import CompositeEstimator
 from sfumato.operators.estimator import Estimator
 from sfumato.operators.foreseen import Foreseen
-from sfumato.operators.model import Model, fit_model
+from sfumato.operators.leaning import DealtCells, LeaningEstimator
+from sfumato.operators.model import Model, fit_model, fit_rules
 from sfumato.queries.bucket_table import bucket_table_of
 from sfumato.queries.bucketed import BucketedSource
-from sfumato.queries.model_sample import drawn_sample, listed_sample
+from sfumato.queries.model_sample import dealt_cells, drawn_sample, listed_sample
 from sfumato.queries.model_store import keep_model, kept_model, place_of
 from sfumato.queries.quasi_codes import QuasiCode, codes_of_columns
 from sfumato.queries.sources import PerturbedSource, Request, Shown, Source
@@ -27,6 +28,7 @@ from sfumato.queries.sources import PerturbedSource, Request, Shown, Source
 if TYPE_CHECKING:
     from sfumato.queries.question import Question
 
+MOST_PAIRS = 1 << 25  # (person, value) pairs of local buckets whose chances are kept
 FEWEST = 200  # records, below which nothing can be learnt from a half
 
 
@@ -55,11 +57,14 @@ class ModelledSource(Source):
         return replace(self.inner.read(columns, shown), quasi=codes)
 
     def estimator(self, columns: Sequence[str], name: str) -> Estimator:
-        unbiased = self.inner.estimator(columns, self.inner.estimators[0])
+        default = self.inner.estimator(columns, self.inner.estimators[0])
+        if self._in_blocks:
+            dealt = self.session.remembered(("dealt", columns[0]), lambda: self._dealt(columns[0]))
+            return LeaningEstimator(default, dealt, len(self.release.domain(columns[0])))
         foreseen = self.session.remembered(
             ("foreseen", columns[0]), lambda: Foreseen(self._model(columns[0])[1])
         )
-        return CompositeEstimator(unbiased, foreseen)
+        return CompositeEstimator(default, foreseen)
 
     def finish(self, question: Question, answer: pa.Table, aggregates: Sequence[str]) -> pa.Table:
         return self.inner.finish(question, answer, aggregates)
@@ -79,9 +84,21 @@ class ModelledSource(Source):
         else:
             listed = bucket_table_of(self.inner.release, [column])
             coded, sample = listed_sample(self.release, listed, draws)
-        model = fit_model(sample, draws, self._request.progress)
+        fit = fit_rules if self._in_blocks else fit_model
+        model = fit(sample, draws, self._request.progress)
         keep_model(place, coded, model)
         return coded, model
+
+    @property
+    def _in_blocks(self) -> bool:
+        return isinstance(self.inner, BucketedSource) and self.inner.release.tree is not None
+
+    def _dealt(self, column: str) -> DealtCells:
+        """Everybody's chances, each bucket's by the rule that was fitted without it."""
+        assert isinstance(self.inner, BucketedSource)
+        coded, model = self._model(column)
+        listed = bucket_table_of(self.inner.release, [column])
+        return dealt_cells(self.release, listed, coded, model, Draws.from_seed(0))
 
     def _parts(self, column: str) -> int:
         operator = self.release.operators.get(column)
@@ -106,8 +123,9 @@ def with_model(source: Source, question: Question, request: Request) -> Source |
     return None
 
 
-def hindrance(source: Source, *, blocks: bool = False) -> str | None:
-    """Why no model of this release can help, if none can; `blocks` lets local buckets pass."""
+def hindrance(source: Source, *, kept: bool = True) -> str | None:
+    """Why no model of this release can help, if none can; `kept` says that the chances of all
+    people of local buckets are kept."""
     release = source.release
     if not release.quasi:
         return "the release has no quasi columns to learn from"
@@ -119,6 +137,8 @@ def hindrance(source: Source, *, blocks: bool = False) -> str | None:
         return "the buckets of this release list fakes"
     if isinstance(source, BucketedSource) and source.release.tells_people_apart:
         return "the rows of a person stand in one bucket, which a model does not know"
-    if isinstance(source, BucketedSource) and source.release.tree is not None and not blocks:
-        return "its people were mixed block by block, which the default knows and a model does not"
+    if isinstance(source, BucketedSource) and source.release.tree is not None and kept:
+        pairs = sum(size * size * number for size, number in source.release.sizes)
+        if pairs > MOST_PAIRS:
+            return f"dealing the values of its buckets to {release.rows:,} people takes too much"
     return None
