@@ -25,7 +25,7 @@ import numpy as np
 
 from sfumato.operators.base import FloatArray
 
-_ROUNDS = 30
+_ROUNDS = 15
 _SETTLED = 1e-3
 _MOST = 6.0  # log odds: beyond, columns determine each other
 _TINY = 1e-12
@@ -60,16 +60,24 @@ def log_odds_between(first: FloatArray, second: FloatArray) -> float:
     a, b = first[open_], second[open_]
     settled = float((first[~open_] * second[~open_]).sum())
     number, one, other = len(first), float(first.sum()), float(second.sum())
-    found = 0.0
-    for _ in range(_ROUNDS):
-        with_both = settled + float(both(a, b, found).sum())
+
+    def counted(log_odds: float) -> float:
+        """The log odds ratio of the table, if it is so inside records."""
+        with_both = settled + float(both(a, b, log_odds).sum())
         table = (with_both, number - one - other + with_both, one - with_both, other - with_both)
         # half a person more in each, as ever with odds ratios of counts
         yes, no, first_only, second_only = np.log(np.maximum(table, 0.0) + 0.5)
-        renewed = float(np.clip(yes + no - first_only - second_only, -_MOST, _MOST))
-        done, found = abs(renewed - found) < _SETTLED, renewed
-        if done:
-            break
+        return float(np.clip(yes + no - first_only - second_only, -_MOST, _MOST))
+
+    found = 0.0
+    for _ in range(_ROUNDS):  # two steps, and where they lead to (Aitken)
+        step = counted(found)
+        if abs(step - found) < _SETTLED:
+            return step
+        second_step = counted(step)
+        bend = second_step - 2 * step + found
+        ahead = found - (step - found) ** 2 / bend if abs(bend) > _TINY else second_step
+        found = float(np.clip(ahead, -_MOST, _MOST))
     return found
 
 

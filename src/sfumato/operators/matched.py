@@ -109,6 +109,10 @@ class Matched(ABC):
         mass = np.maximum(self.inside(marginal), _NOTHING)
         return self.added(self._free / mass, marginal, 1 / self._people)
 
+    @cached_property
+    def _added_up(self) -> FloatArray:
+        return self._add_up(self.marginal)
+
     def cut(self, satisfied: BoolArray) -> float | None:
         """The variance of what a condition takes of the cells that it cuts, in people.
 
@@ -116,7 +120,7 @@ class Matched(ABC):
         """
         if self.told is None:
             return None
-        added = self._add_up(self.marginal)
+        added = self._added_up
         whole = np.maximum(self.told.by_cell(added), _NOTHING)
         share = self.told.by_cell(added * satisfied) / whole
         return float((self.told.people**2 * share * (1 - share)).sum())
