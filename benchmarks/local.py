@@ -7,11 +7,11 @@ columns with Sinkhorn's scaling inside each bucket, told whose record is whose. 
 same with the errors that the law of the plan expects, which a single release scatters about.
 `many` is `gain` for a generated table of 1,500 values, where `local` must be named. `ceilings`
 plans 2,000 random tables and looks at every bucket in fractions. `streaming`
-(`streaming 10000000` for other sizes) publishes generated census records from Parquet to Parquet,
-beside a plain copy. `linked` publishes 20 tables under linked-diversity and audits them. `aware`
-tells what knowing the tree adds, on tables small enough to go through all of them (see
-`local_aware`). `chart` draws the documents' chart from the table of figures beside it (see
-`local_chart`).
+(`streaming 10000000 local` for other sizes, and one way) publishes generated census records from
+Parquet to Parquet, beside a plain copy. `linked` publishes 20 tables under linked-diversity and
+audits them. `aware` tells what knowing the tree adds, on tables small enough to go through all of
+them (see `local_aware`). `chart` draws the documents' chart from the table of figures beside it
+(see `local_chart`).
 """
 
 from __future__ import annotations
@@ -299,14 +299,15 @@ def linked(rows: str = "6000", promise: str = "linked-diversity(2, share=0.8)") 
     print_table(f"The first {int(rows):,} people of occ100k", heads, lines)
 
 
-def streaming(rows: str = "2000000") -> None:
-    """CPU, time and memory of publishing, beside a plain copy of the same file."""
+def streaming(rows: str = "2000000", *ways: str) -> None:
+    """CPU, time and memory of publishing, in all ways or in some, beside a plain copy of the same
+    file."""
     source = generated("census", int(rows))
     lines = []
     with tempfile.TemporaryDirectory() as folder:
         copy = [sys.executable, "-m", "benchmarks.copy_parquet", str(source), f"{folder}/copy"]
         runs = {"copy": copy}
-        for way in WAYS:
+        for way in ways or WAYS:
             runs[way] = publish_command(
                 source, Path(folder) / way, "--guarantee", "l-diversity(5)", "--mechanism", way
             )

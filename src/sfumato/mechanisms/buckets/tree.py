@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -172,9 +173,21 @@ class _People:
     keys: list[IntArray]
     counts: FloatArray
 
-    def part(self, inside: BoolArray) -> _People:
-        keys = [key[inside] for key in self.keys]
-        return _People(self.cells[inside], keys, self.counts[inside])
+    def split(self, inside: BoolArray) -> tuple[_People, _People]:
+        """Those inside, then the others, in the place of all: a tree is grown in what its root has.
+
+        Whoever holds all of them holds the same people afterwards, in another order.
+        """
+        many = int(np.count_nonzero(inside))
+        every: list[npt.NDArray[Any]] = [self.cells, self.counts, *self.keys]
+        for each in every:
+            first, second = each[inside], each[~inside]
+            each[:many], each[many:] = first, second
+        one, other = slice(None, many), slice(many, None)
+        return self._view(one), self._view(other)
+
+    def _view(self, some: slice) -> _People:
+        return _People(self.cells[some], [key[some] for key in self.keys], self.counts[some])
 
 
 def _grown(
@@ -186,7 +199,7 @@ def _grown(
 ) -> dict[int, Node]:
     """The branch of these people for every care, by its number."""
     values = len(counts)
-    found = {number: Node(counts, people.cells) for number in cares}
+    found: dict[int, Node] = {}
     best: dict[int, _Found] = {}
     if int(counts.sum()) >= 2 * room.least:
         together = max(1, _AT_ONCE // (max((each.number for each in columns), default=1) * values))
@@ -201,13 +214,16 @@ def _grown(
     for (place, _), numbers in alike.items():
         first = best[numbers[0]].first
         inside = np.repeat(first, values)[people.keys[place]]
-        own = people.part(inside)
+        own, others = people.split(inside)
         held = np.bincount(own.keys[place] % values, own.counts, minlength=values).astype(np.int64)
         some = {number: cares[number] for number in numbers}
         one = _grown(columns, own, held, room, some)
-        other = _grown(columns, people.part(~inside), counts - held, room, some)
+        other = _grown(columns, others, counts - held, room, some)
         cut = _cut(columns[place], first)
         found |= {n: Node(counts, _NONE, cut, (one[n], other[n])) for n in numbers}
+    if len(found) < len(cares):
+        block = Node(counts, people.cells.copy())
+        found |= {number: block for number in cares if number not in found}
     return found
 
 
