@@ -129,6 +129,7 @@ def test_estimates_of_combinations_are_unbiased_over_all_deals(
     np.testing.assert_allclose(found / many, truth, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_plans_say_whether_all_columns_keep_the_promise() -> None:
     """200 random tables: ceilings in every bucket, and together exactly as brute force says."""
     rng, looked, narrow = np.random.default_rng(5), 0, 0

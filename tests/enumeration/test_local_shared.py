@@ -48,7 +48,7 @@ def planned(
     return (plan, whole) if isinstance(plan, LocalSharedPlan) else None
 
 
-@pytest.mark.parametrize("columns", [2, 3])
+@pytest.mark.parametrize("columns", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_no_table_exceeds_a_ceiling(columns: int) -> None:
     rng, looked = np.random.default_rng(columns), 0
     for number in range(6):

@@ -30,7 +30,14 @@ def counts_of_one_release(name: str, estimator: str | None = None) -> Held:
 @pytest.mark.filterwarnings("ignore::sfumato.errors.WeakPromiseWarning")
 @pytest.mark.parametrize(
     "name",
-    ["uniform", "general", "partitioned", "splu", "optimal, l-diversity", "optimal with fakes"],
+    [
+        "uniform",
+        pytest.param("general", marks=pytest.mark.slow),
+        "partitioned",
+        "splu",
+        "optimal, l-diversity",
+        "optimal with fakes",
+    ],
 )
 def test_default_intervals_hold(name: str) -> None:
     """About 600 intervals of one release, which hang together: 95 % ± 4 of them.
