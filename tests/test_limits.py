@@ -142,6 +142,7 @@ def test_memory_follows_the_machine_and_the_table() -> None:
     assert database_memory() == usual
 
 
+@pytest.mark.slow
 def test_a_wide_table_is_looked_at_published_and_opened(folder: Path) -> None:
     """512 MB were not enough to count 120 columns of 2,000 rows."""
     looked = survey(folder / "wide.parquet")

@@ -6,6 +6,7 @@ import ast
 import inspect
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -27,12 +28,20 @@ _SQL = re.compile(
 _SAYING = {"refuse", "_refuse", "warn", "QueryError", "SingularOperator", "UsageError"}
 
 
+@cache
+def parsed() -> dict[str, ast.Module]:
+    """Every module of the package by its path; who looks changes nothing."""
+    return {
+        path.relative_to(SOURCE).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
+        for path in sorted(SOURCE.rglob("*.py"))
+    }
+
+
 def modules(*, outside: str) -> Iterator[tuple[str, ast.Module]]:
     """Every module of the package but those of one room, by its path."""
-    for path in sorted(SOURCE.rglob("*.py")):
-        name = path.relative_to(SOURCE).as_posix()
+    for name, tree in parsed().items():
         if not name.startswith(outside):
-            yield name, ast.parse(path.read_text(encoding="utf-8"))
+            yield name, tree
 
 
 def dispatched(tree: ast.AST) -> Iterator[ast.AST]:

@@ -262,6 +262,7 @@ def _alive(process: int) -> bool:
     return state != "Z"
 
 
+@pytest.mark.slow
 def test_the_command_line(cli: Any, people_path: Path, tmp_path: Path) -> None:
     roles = ("--quasi", "age,sex,region", "--sensitive", "disease")
     few = ("--questions", 40, "--targets", 100, "--no-fresh", "--attack", "naive-bayes")

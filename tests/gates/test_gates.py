@@ -42,6 +42,7 @@ def test_a_gate_without_a_limit_is_none(cli: Any, tables: Path) -> None:
     assert missing.code == 2
 
 
+@pytest.mark.slow
 def test_the_hook_stops_a_commit(tables: Path) -> None:
     """The hook as it is defined, run by pre-commit with this environment's program."""
     yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")

@@ -154,6 +154,7 @@ def test_parameters_are_short_and_exact(advice: Advice) -> None:
         assert parse_guarantee(text) == option.guarantee
 
 
+@pytest.mark.slow
 def test_ceilings_are_kept_by_whatever_is_advised(table: sf.Table) -> None:
     """A rare value may be believed with at most 0.12."""
     histogram = histogram_of(table)
@@ -181,6 +182,7 @@ def test_ceilings_are_kept_by_whatever_is_advised(table: sf.Table) -> None:
     assert "keeps no such ceiling" in str(advice)
 
 
+@pytest.mark.slow
 def test_an_error_out_of_reach_is_said(table: sf.Table) -> None:
     histogram = histogram_of(table)
     rare = histogram.values[int(histogram.counts.argmin())]
@@ -224,6 +226,7 @@ def test_what_cannot_be_asked_for(table: sf.Table) -> None:
         sf.advise(two)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sfumato.errors.WeakPromiseWarning")
 def test_a_promise_costs_what_it_says(table: sf.Table, tmp_path: Path) -> None:
     cost = sf.advise(table, guarantee="l-diversity(4)", min_count=200, questions=50)
@@ -356,6 +359,7 @@ def test_the_cost_names_mechanisms_that_cannot_keep_the_promise() -> None:
     assert cost.to_json()["refused"][0]["why"] in refused.values()
 
 
+@pytest.mark.slow
 def test_what_publish_would_pick_is_priced(table: sf.Table) -> None:
     """Local buckets are no part of the search; the promise that it finds is priced with them."""
     known = {"min_count": 200, "questions": 40}

@@ -32,6 +32,7 @@ TRUE · n = 3 OR NULL · NOT (n = 3 AND x > 0) · n = 3 IS NULL · NOT n IS NULL
 """
 
 
+@pytest.mark.slow
 def test_functions_and_operators_agree_with_duckdb(make_release: MakeRelease) -> None:
     day = datetime.date
     table = pa.table(

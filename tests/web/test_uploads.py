@@ -112,6 +112,7 @@ def bomb(groups: int, size: int) -> bytes:
     return sink.getvalue()
 
 
+@pytest.mark.slow
 def test_a_zip_bomb_is_refused_by_what_it_states(site: Any) -> None:
     content = bomb(66, 17 << 20)  # 1.2 GB in some 100 KB
     assert len(content) < 1_000_000
@@ -121,6 +122,7 @@ def test_a_zip_bomb_is_refused_by_what_it_states(site: Any) -> None:
     assert "unpack" in answer.json()["error"]
 
 
+@pytest.mark.slow
 def test_a_zip_bomb_that_states_little_meets_the_memory_limit(site: Any) -> None:
     """A worker with little memory says so, and is still there."""
     import asyncio

@@ -34,6 +34,7 @@ def evidence(site: Site, release: dict[str, Any]) -> dict[str, Any]:
     return {"job": job, "told": told, **found}
 
 
+@pytest.mark.slow
 def test_evidence_tells_how_far_it_is_and_how_long_it_takes(evidence: dict[str, Any]) -> None:
     """It stood at one of four steps for minutes: every check and every attack counts now."""
     running = [job for job in evidence["told"] if job["state"] == "running"]
