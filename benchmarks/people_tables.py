@@ -7,7 +7,7 @@ Buckets, one to three sensitive columns: every table is planned under one of thr
 fourth jointly where there are several columns; columns have four values for every row that a person
 may have, so that most promises can be kept. The largest chance of a value in any row, over its
 ceiling, is computed in fractions from what the release would list; above 1 is a breach. Tables that
-cannot be planned are not counted. Local buckets: one column, 30 to 60 people of two towns, which
+cannot be planned are not counted. Local buckets: one column, 16 to 30 people of two towns, which
 are cut apart wherever both sides have room, whatever is foreseen of answers.
 
 Draws, one column: two worlds of a person's rows can differ in every row, so the most that all rows
@@ -39,6 +39,7 @@ from sfumato.guarantees import (
 from sfumato.mechanisms import parse_mechanism
 from sfumato.mechanisms.buckets.local_shared import LocalSharedPlan
 from sfumato.mechanisms.buckets.shared import SharedPlan
+from sfumato.mechanisms.buckets.usual import UsualConditions
 from sfumato.mechanisms.perturbed import PerturbedPlan
 from sfumato.profile import Kinds
 from tests.enumeration.shared import (
@@ -108,8 +109,8 @@ def random_plan(
     promise = parse_guarantee(PROMISES[tried % 3])
     assert isinstance(promise, CeilingGuarantee)
     if local:
-        kinds = random_kinds(rng, rows, 1, int(rng.integers(30, 60)), 5 * rows)
-        return planned_in_blocks(rng, kinds, promise, Draws.from_seed(tried), 12)
+        kinds = random_kinds(rng, rows, 1, int(rng.integers(16, 30)), 6 * rows)
+        return planned_in_blocks(rng, kinds, promise, Draws.from_seed(tried), 6)
     columns = 1 + tried % 2 + (tried % 5 == 0)
     kinds = random_kinds(rng, rows, columns, int(rng.integers(8, 30)), 4 * rows)
     return planned(kinds, promise, tried % 4 == 1, Draws.from_seed(tried))
@@ -134,7 +135,10 @@ def buckets(tables: int) -> None:
 
 
 def main(tables: int) -> None:
-    with mock.patch.object(LocalSharedPlan, "predicted_error", return_value=0.0):
+    with (
+        mock.patch.object(LocalSharedPlan, "predicted_error", return_value=0.0),
+        mock.patch.object(UsualConditions, "of", lambda binned: UsualConditions(binned, (), 1)),
+    ):
         buckets(tables)
     draws(tables)
 

@@ -97,7 +97,8 @@ class Room:
         """The same of these people, of whom some may have several values."""
         held = counts.astype(np.float64)
         most = self._allowed * np.maximum(people, 1.0)[:, None]
-        left = np.maximum(1 - held / most, _LEAST_LEFT)
+        taken = np.divide(held, most, out=np.zeros_like(held), where=most > 0)  # nobody has others
+        left = np.maximum(1 - taken, _LEAST_LEFT)
         return -np.asarray((held * np.log(left)).sum(axis=1))
 
     def _rounded(self, counts: IntArray) -> IntArray:
