@@ -93,6 +93,12 @@ def write_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[obje
     RESULTS.write_text("".join(parts).rstrip("\n") + "\n")
 
 
+def report_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """Print a table, and put it into `RESULTS.md`."""
+    print_table(title, columns, rows)
+    write_table(title, columns, rows)
+
+
 def write_between(page: Path, marks: tuple[str, str], text: str) -> None:
     """Put a text between two marks of a document, in place of what stands there."""
     before, rest = page.read_text("utf-8").split(marks[0])

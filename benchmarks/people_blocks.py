@@ -1,6 +1,6 @@
 """People with several rows in local buckets, beside buckets of the whole table.
 
-    nice python -m benchmarks.people_blocks            # 24,000 stays, three tables
+    nice python -m benchmarks.people_blocks            # 24,000 stays, three tables; into RESULTS.md
     nice python -m benchmarks.people_blocks 6000 2
 
 Stays of the generated hospital, diagnoses by their first letter. Records carry their row number as
@@ -23,12 +23,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import sfumato as sf
-from benchmarks.measure import own_cpu, print_table
+from benchmarks.hospital_people import ROUNDING
+from benchmarks.measure import own_cpu, report_table
 from sfumato.datasets import hospital
 
 PROMISE = "l-diversity(3)"
 ASKED = {"age": "age // 20", "sex": "sex", "region": "region", "row": "row % 5"}
-_ROUNDING = 1e-6  # of an interval that is a single number
 
 
 def stays(rows: int, seed: int) -> pd.DataFrame:
@@ -64,7 +64,7 @@ def answers(frame: pd.DataFrame, way: str, rows: int, to: str) -> tuple[int, dic
         for row in release.sql(asked).rows():
             true = int(truth.get((row["k"], row["diagnosis"]), 0))
             if true >= 20:
-                held = row["n_low"] - _ROUNDING <= true <= row["n_high"] + _ROUNDING
+                held = row["n_low"] - ROUNDING <= true <= row["n_high"] + ROUNDING
                 found.setdefault(name, []).append((abs(row["n"] - true) / true, held))
     blocks = [each for each in done.manifest.plan.get("blocks", []) if "buckets" in each]
     return max(len(blocks), 1), found
@@ -91,7 +91,7 @@ def main(rows: int, tables: int) -> None:
             lines.append(
                 (number, way, ", ".join(map(str, blocks)), *told, f"{own_cpu() - began:.0f}")
             )
-    print_table(
+    report_table(
         f"{tables} tables of {rows:,} stays, {PROMISE}",
         ("rows a person", "buckets", "blocks", *(f"by {name}" for name in ASKED), "CPU s"),
         lines,

@@ -1,6 +1,6 @@
 """Random tables of people with one to three rows: what any reader may conclude, in fractions.
 
-    nice python -m benchmarks.people_tables           # 2,000 tables for every k
+    nice python -m benchmarks.people_tables           # 2,000 tables for every k; into RESULTS.md
     nice python -m benchmarks.people_tables 100
 
 Buckets, one to three sensitive columns: every table is planned under one of three promises, every
@@ -26,7 +26,7 @@ from unittest import mock
 
 import numpy as np
 
-from benchmarks.measure import own_cpu
+from benchmarks.measure import own_cpu, report_table
 from sfumato.draws import Draws
 from sfumato.errors import InfeasibleGuarantee
 from sfumato.guarantees import (
@@ -52,6 +52,14 @@ from tests.enumeration.shared import (
 from tests.enumeration.test_people import exact
 
 PROMISES = ("l-diversity(2)", "beta-likeness(2)", "f-privacy(theta=1.5, floor=0.1)")
+COLUMNS = (
+    "mechanism",
+    "rows of a person",
+    "tables planned",
+    "could not be",
+    "worst ratio",
+    "CPU s",
+)
 DRAWS = {
     "uniform": "rho-privacy(1/4, 3/5)",
     "fine-grain": "fine-rho-privacy(theta=2)",
@@ -86,8 +94,7 @@ def drawn_ratio(kinds: Kinds, way: str, rows: int) -> Fraction | None:
 
 
 def draws(tables: int) -> None:
-    print("\n| draws | rows of a person | tables planned | could not be | worst ratio | CPU s |")
-    print("| --- | --- | --- | --- | --- | --- |")
+    lines = []
     for way in DRAWS:
         for rows in (1, 2, 3):
             began, rng = own_cpu(), np.random.default_rng(rows)
@@ -98,8 +105,10 @@ def draws(tables: int) -> None:
                 found = drawn_ratio(kinds, way, rows)
                 worst = max(worst, Fraction(0) if found is None else found)
                 looked, refused = looked + (found is not None), refused + (found is None)
-            told = f"| {way} | {rows} | {looked:,} | {refused:,} | {float(worst):.6f}"
-            print(f"{told}{' above' if worst > 1 else ''} | {own_cpu() - began:.0f} |", flush=True)
+            told = f"{float(worst):.6f}{' above' if worst > 1 else ''}"
+            seconds = f"{own_cpu() - began:.0f}"
+            lines.append((way, rows, f"{looked:,}", f"{refused:,}", told, seconds))
+    report_table("Random tables of people, drawn", COLUMNS, lines)
 
 
 def random_plan(
@@ -117,8 +126,7 @@ def random_plan(
 
 
 def buckets(tables: int) -> None:
-    print("| buckets | rows of a person | tables planned | could not be | worst ratio | CPU s |")
-    print("| --- | --- | --- | --- | --- | --- |")
+    lines = []
     for way, rows in itertools.product(("optimal", "local"), (1, 2, 3)):
         began, rng = own_cpu(), np.random.default_rng(rows)
         worst, looked, refused = Fraction(0), 0, 0
@@ -130,8 +138,10 @@ def buckets(tables: int) -> None:
                 continue
             worst = max(worst, worst_ratio(*made))
             looked += 1
-        told = f"| {way} | {rows} | {looked:,} | {refused:,} | {worst}"
-        print(f"{told}{' above' if worst > 1 else ''} | {own_cpu() - began:.0f} |", flush=True)
+        told = f"{worst}{' above' if worst > 1 else ''}"
+        lines.append((way, rows, f"{looked:,}", f"{refused:,}", told, f"{own_cpu() - began:.0f}"))
+        print(*lines[-1], flush=True)
+    report_table("Random tables of people in buckets", COLUMNS, lines)
 
 
 def main(tables: int) -> None:
