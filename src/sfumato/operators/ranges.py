@@ -272,7 +272,10 @@ class _Shared(Totals):
             return low, high
         certain = self._by_row(self.shares[0].certain, self.h[0])
         possible = self._by_row(self.shares[0].possible, self.h[0])
-        return np.fmax(low, np.fmin(certain, value)), np.fmin(high, np.fmax(possible, value))
+        least, most = np.fmin(certain, value), np.fmax(possible, value)
+        # what is certain ends at the count itself, not a rounding of many shares beside it
+        low = np.where(stderr == 0, least, np.fmax(low, least))
+        return low, np.where(stderr == 0, most, np.fmin(high, most))
 
     def ratio_interval(
         self,
