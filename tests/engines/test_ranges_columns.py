@@ -14,6 +14,8 @@ import pytest
 import sfumato as sf
 from sfumato.errors import UsageError, WeakPromiseWarning
 from sfumato.evidence.penalty import release_penalty
+from sfumato.operators.estimator import Forms, Moments, Statistic
+from sfumato.operators.ranges import RangeEstimator, ShareSums
 
 ROLES = {"quasi": "age,sex", "sensitive": "job,school"}
 
@@ -191,3 +193,17 @@ def test_one_row_of_a_person_may_have_several_columns(people: pa.Table, tmp_path
                       rows_per_person=1, **ROLES)  # fmt: skip
     assert done.manifest.rows == 300
     assert len(pq.read_table(tmp_path / "r" / "records.parquet")) == 300
+
+
+def test_a_count_that_is_certain_ends_at_the_count() -> None:
+    """Sixty-one people for certain, whose shares add up to a rounding less than that."""
+    nothing, certain = np.zeros(1), np.array([61.0])
+    summed = np.array([61.0 - 7e-15])
+    shares = ShareSums(summed, *[nothing] * 5, certain, certain)
+    moments = Moments(1, np.array([0]), (np.array([0]),), {("n",): summed, ("n", "n"): summed})
+    forms = Forms.of(np.arange(1), np.array([[0]]), np.array([0, 1]))
+    asked = Statistic("n", "n", np.ones((1, 1)), np.ones((1, 1), np.bool_))
+    totals = RangeEstimator(1, {"n": shares}).estimate(moments).read(forms, [asked])
+    low, high = totals.interval(totals.values[0], nothing, 1.96, [1.0])
+    assert totals.variance([1.0])[0] == 0
+    assert low[0] <= 61 <= high[0]
