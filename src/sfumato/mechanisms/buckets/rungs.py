@@ -44,8 +44,7 @@ class _Sample:
     def of(cls, counts: IntArray, limits: Limits) -> _Sample:
         present = np.flatnonzero(counts > 0)
         # floats will do: what is filled in the end is looked at exactly
-        ceilings = np.array([float(limits.ceilings[code]) for code in present])
-        ordered = present[np.lexsort((counts[present], ceilings))]
+        ordered = present[np.lexsort((counts[present], limits.nearly[present]))]
         many = min(_VALUES, len(ordered))
         lengths = np.full(many, len(ordered) // many)
         lengths[: len(ordered) % many] += 1
