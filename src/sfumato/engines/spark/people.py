@@ -124,6 +124,14 @@ def quoted_column(name: str) -> Any:
     return functions.col(quoted(name))
 
 
+def many_partitions(frame: Any) -> int:
+    """How many partitions have rows: what was sorted gets as many, for each costs a task."""
+    from pyspark.sql import functions
+
+    found = frame.select(functions.spark_partition_id().alias("number")).distinct().count()
+    return max(int(found), 1)
+
+
 def rank_rows(table: Table, frame: Any, draws: Draws, held: ExitStack) -> RankedFrame:
     """Put every person's rows in a random order; `held` is how long the frame is kept."""
     from pyspark.sql import Window, functions
@@ -142,7 +150,8 @@ def rank_rows(table: Table, frame: Any, draws: Draws, held: ExitStack) -> Ranked
     kept = (
         worded.withColumn(_PLACE, functions.when(counts, place).otherwise(0))
         .withColumn(_OWN, functions.count("*").over(mine))
-        .orderBy(quoted(_POSITION))
+        .repartitionByRange(many_partitions(frame), quoted_column(_POSITION))
+        .sortWithinPartitions(quoted(_POSITION))
         .select([quoted(name) for name in (*columns, _PLACE, _OWN)])
     )
     kept = held.enter_context(kept_on_disk(kept))
@@ -332,6 +341,7 @@ def place_people(
     rank = (functions.dense_rank().over(of_kind) - 1).cast("long")
     return (
         people.withColumn(PLACED[1], rank)
+        .repartitionByRange(many_partitions(frame), quoted_column(_POSITION))
         .sortWithinPartitions(quoted(_POSITION))
         .select([quoted(name) for name in (*columns, *PLACED)])
     )
