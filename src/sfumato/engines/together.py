@@ -16,16 +16,7 @@ from sfumato.draws import IntArray
 from sfumato.engines.coding import SensitiveCoder
 from sfumato.engines.counting import drop_missing
 from sfumato.engines.kinds import with_kinds
-from sfumato.errors import UsageError
-from sfumato.guarantees import (
-    CeilingGuarantee,
-    CeilingsOfPeople,
-    Guarantee,
-    JointReconstruction,
-    OddsGuarantee,
-    OddsOfPeople,
-    ReconstructionPrivacy,
-)
+from sfumato.guarantees import Guarantee
 from sfumato.operators import General, Operator
 from sfumato.operators.base import FloatArray
 from sfumato.operators.retention import RetentionOperator
@@ -39,26 +30,9 @@ from sfumato.table import Table, reading_errors
 
 def for_columns(guarantee: Guarantee, profile: Profile) -> Guarantee:
     """The promise for what all sensitive columns tell together: the odds' limit is shared out."""
-    columns = len(profile.histograms)
-    if columns == 1:
+    if len(profile.histograms) == 1:
         return guarantee
-    if isinstance(guarantee, CeilingsOfPeople):
-        rows = guarantee.rows_per_person
-        return CeilingsOfPeople(guarantee.promise, guarantee.holders, rows, columns)
-    if isinstance(guarantee, CeilingGuarantee):
-        return CeilingsOfPeople(guarantee, profile.histograms, 1, columns)
-    if isinstance(guarantee, ReconstructionPrivacy):
-        return JointReconstruction(guarantee.error, guarantee.chance, guarantee.retention)
-    if not isinstance(guarantee, OddsGuarantee):
-        raise UsageError(
-            f"'{guarantee}' is kept for each sensitive column by itself. For what they tell "
-            "together use a promise about odds or ceilings, such as rho-privacy or l-diversity."
-        )
-    if isinstance(guarantee, OddsOfPeople):
-        return OddsOfPeople(
-            guarantee.promise, guarantee.holders, guarantee.rows_per_person, columns
-        )
-    return OddsOfPeople(guarantee, profile.histograms, 1, columns)
+    return guarantee.together(profile.histograms)
 
 
 @dataclass(frozen=True, eq=False)

@@ -104,6 +104,13 @@ class Guarantee(TextForm, ABC):
         """What it does not protect against, in words."""
         return self.does_not_protect
 
+    def together(self, histograms: Mapping[str, Histogram]) -> Guarantee:
+        """The promise for what these sensitive columns tell together."""
+        raise UsageError(
+            f"'{self}' is kept for each sensitive column by itself. For what they tell "
+            "together use a promise about odds or ceilings, such as rho-privacy or l-diversity."
+        )
+
     @property
     def least_ceiling(self) -> Fraction | None:
         """A chance that none of its ceilings is below, whatever the counts, for a reader who knows

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import ClassVar
 
@@ -61,6 +62,11 @@ class CeilingGuarantee(Guarantee):
             return ""
         named = ", ".join(repr(name) for name in self.open.labels)
         return f" Nothing is promised about values that need no protection: {named}."
+
+    def together(self, histograms: Mapping[str, Histogram]) -> Guarantee:
+        from sfumato.guarantees.people_ceilings import CeilingsOfPeople
+
+        return CeilingsOfPeople(self, histograms, 1, len(histograms))
 
     def require_feasible(self, histogram: Histogram) -> None:
         """Lemma 1 of the F'-privacy paper: it can be kept iff no share is above its ceiling."""

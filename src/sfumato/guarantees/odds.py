@@ -8,7 +8,7 @@ those (methods, section 1).
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import ClassVar
 
@@ -29,6 +29,11 @@ class OddsGuarantee(Guarantee):
     @abstractmethod
     def odds_limits(self, histogram: Histogram) -> list[Fraction | None]:
         """How much each value's odds may be raised; None where nothing is promised."""
+
+    def together(self, histograms: Mapping[str, Histogram]) -> Guarantee:
+        from sfumato.guarantees.people import OddsOfPeople
+
+        return OddsOfPeople(self, histograms, 1, len(histograms))
 
     def odds_gains(self, histogram: Histogram) -> list[Fraction | None]:
         return self.odds_limits(histogram)

@@ -13,7 +13,7 @@ draw: rows that differ would then show that their values do, and rows that agree
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
 
@@ -75,6 +75,9 @@ class OddsOfPeople(OddsGuarantee):
 
     def ceilings(self, histogram: Histogram) -> list[Fraction]:
         return self.promise.ceilings(self.holders[histogram.column])
+
+    def together(self, histograms: Mapping[str, Histogram]) -> OddsOfPeople:
+        return replace(self, columns=len(histograms))
 
     def require_feasible(self, histogram: Histogram) -> None:
         self.promise.require_feasible(self.holders[histogram.column])

@@ -9,7 +9,7 @@ rows of a person hang together. The same of a combination of columns.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
 
@@ -63,6 +63,9 @@ class CeilingsOfPeople(CeilingGuarantee):
 
     def open_codes(self, histogram: Histogram) -> list[int]:
         return self.promise.open_codes(histogram)
+
+    def together(self, histograms: Mapping[str, Histogram]) -> CeilingsOfPeople:
+        return replace(self, columns=len(histograms))
 
     def require_feasible(self, histogram: Histogram) -> None:
         self.promise.require_feasible(self._of_people(histogram))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Self
@@ -86,6 +86,9 @@ class ReconstructionPrivacy(Guarantee):
 
     def ceilings(self, histogram: Histogram) -> list[Fraction]:
         return [Fraction(1)] * len(histogram.values)  # it limits accuracy, not belief
+
+    def together(self, histograms: Mapping[str, Histogram]) -> JointReconstruction:
+        return JointReconstruction(self.error, self.chance, self.retention)
 
     def require_feasible(self, histogram: Histogram) -> None:
         require_two_values(histogram)

@@ -34,7 +34,9 @@ from sfumato.engines.spark.counting import (
     take_profile,
     whole_records,
 )
-from sfumato.engines.spark.people import PLACED, FrameCounts, frame_of, place_people, rank_rows
+from sfumato.engines.spark.frames import frame_of
+from sfumato.engines.spark.kinds import PLACED, place_people
+from sfumato.engines.spark.people import FrameCounts, rank_rows
 from sfumato.engines.spark.sealing import Sealed
 from sfumato.engines.spark.session import job_settings, open_files, spark_errors, steady
 from sfumato.engines.stream import changed

@@ -1,4 +1,4 @@
-"""People with several rows on Spark: which rows are published, who holds what, and who is who.
+"""People with several rows on Spark: which rows are published, and counts of those.
 
 Rows get the same words as on one machine, which belong to their place in the table or, under a key
 file, to their key. Spark sorts the rows of every person, and puts all rows in the table's order
@@ -8,44 +8,41 @@ the release is written: it is the raw table.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
-from sfumato.blocks import BlockTree
 from sfumato.columns import Value
 from sfumato.draws import Address, Draws, IntArray, Positions
-from sfumato.engines.binning import KIND, CombinationPacker, KindPacker
-from sfumato.engines.coding import SensitiveCoder, without_nan
-from sfumato.engines.kinds import combination_sizes, has_several_rows, kinds_of_lists
+from sfumato.engines.kinds import has_several_rows
 from sfumato.engines.ranking import BEYOND, RankedRows, all_shown, refuse_absent, with_domains
 from sfumato.engines.spark.counting import (
-    binned_by,
     count_binned,
     count_cells,
     count_combinations,
     is_whole,
     take_profile,
-    whole_records,
 )
+from sfumato.engines.spark.frames import (
+    Batches,
+    frame_of,
+    many_partitions,
+    quoted_column,
+    with_numbers,
+)
+from sfumato.engines.spark.kinds import count_binned_kinds, count_holders, count_kinds
 from sfumato.engines.spark.sealing import Sealed
 from sfumato.engines.spark.session import kept_on_disk
 from sfumato.engines.stream import changed
-from sfumato.profile import BinnedCounts, Cells, Histogram, Holders, Kinds, Profile
+from sfumato.profile import BinnedCounts, Cells, Holders, Kinds, Profile
 from sfumato.table import Table
 from sfumato.table.plain import normalize
-from sfumato.table.spark import SchemaSource, SparkSource, named, numbered, quoted
+from sfumato.table.spark import SchemaSource, SparkSource, quoted
 
-PLACED = (KIND, "sfumato rank")  # what a placed frame has besides the table's columns
 _PLACE, _OWN, _POSITION, _WORD = "sfumato place", "sfumato own", "sfumato position", "sfumato word"
-_CODE, _HELD, _FIRST, _BLOCK = "sfumato code", "sfumato held", "sfumato first", "sfumato block"
-
-Batches = Iterator[pa.RecordBatch]
-Numbers = Callable[[Batches], Iterator[tuple[IntArray, ...]]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,25 +110,6 @@ class RankedFrame(RankedRows):
         return count_holders(table, frame_of(table))
 
 
-def frame_of(table: Table) -> Any:
-    assert isinstance(table.source, SparkSource)
-    return table.source.frame
-
-
-def quoted_column(name: str) -> Any:
-    from pyspark.sql import functions
-
-    return functions.col(quoted(name))
-
-
-def many_partitions(frame: Any) -> int:
-    """How many partitions have rows: what was sorted gets as many, for each costs a task."""
-    from pyspark.sql import functions
-
-    found = frame.select(functions.spark_partition_id().alias("number")).distinct().count()
-    return max(int(found), 1)
-
-
 def rank_rows(table: Table, frame: Any, draws: Draws, held: ExitStack) -> RankedFrame:
     """Put every person's rows in a random order; `held` is how long the frame is kept."""
     from pyspark.sql import Window, functions
@@ -168,33 +146,6 @@ def rank_rows(table: Table, frame: Any, draws: Draws, held: ExitStack) -> Ranked
     refuse_absent(table, int(absent.sum()))
     sizes = np.bincount(own, people, minlength=1).astype(np.int64)
     return RankedFrame(table, sizes, kept)
-
-
-def with_numbers(frame: Any, columns: Sequence[str], names: Sequence[str], made: Numbers) -> Any:
-    """The named columns, and beside them whole numbers that every task makes of its batches."""
-    from pyspark.sql import functions
-    from pyspark.sql.types import LongType, StructField, StructType
-
-    rows = numbered(frame, columns)
-    added = [f"added{place}" for place in range(len(names))]
-    schema = StructType([*rows.schema.fields, *(StructField(name, LongType()) for name in added)])
-
-    def run(batches: Batches) -> Batches:
-        given: list[pa.RecordBatch] = []
-
-        def read() -> Batches:
-            for batch in batches:
-                given.append(batch)
-                yield named(batch, columns)
-
-        for numbers in made(read()):
-            arrays = [*given.pop().columns, *(pa.array(each, pa.int64()) for each in numbers)]
-            yield pa.RecordBatch.from_arrays(arrays, names=schema.names)
-
-    return rows.mapInArrow(run, schema).select(
-        [functions.col(f"column{place}").alias(name) for place, name in enumerate(columns)]
-        + [functions.col(own).alias(name) for own, name in zip(added, names, strict=True)]
-    )
 
 
 def _with_words(
@@ -256,156 +207,3 @@ def find_person_columns(table: Table, frame: Any) -> tuple[str, ...]:
     people = frame.groupBy(quoted(str(table.person))).agg(*alike)
     found = people.agg(*(functions.every(name).alias(name) for name in names)).first()
     return tuple(own for own, name in zip(table.quasi, names, strict=True) if found[name])
-
-
-def count_holders(table: Table, frame: Any) -> dict[str, Holders]:
-    """How many people have each value in some row, for every sensitive column."""
-    from pyspark.sql import functions
-
-    person = quoted_column(str(table.person))
-    different = functions.count_distinct(person).alias("people")
-    whole = whole_records(table, frame, [str(table.person), *table.sensitive])
-    people = int(whole.agg(different).first().people)
-    found = {}
-    for column, histogram in take_profile(table, frame)[0].histograms.items():
-        counted = whole.groupBy(quoted_column(column).alias("value")).agg(different).toArrow()
-        (batch,) = counted.combine_chunks().to_batches()
-        values = without_nan(normalize(batch, ["value"]).column(0)).to_pylist()
-        code = {value: place for place, value in enumerate(histogram.values)}
-        counts = np.zeros(len(code), np.int64)
-        for value, number in zip(values, batch.column("people").to_pylist(), strict=True):
-            counts[code[value]] += number
-        found[column] = Holders(column, histogram.values, counts, people)
-    return found
-
-
-def count_kinds(table: Table, frame: Any, histograms: Mapping[str, Histogram]) -> Kinds:
-    """People by all that they hold in all rows; the driver holds the kinds."""
-    from pyspark.sql import functions
-
-    people = _with_people(table, frame, [str(table.person), *table.sensitive], histograms)
-    counted = (
-        people.filter(quoted_column(_POSITION) == quoted_column(_FIRST))
-        .groupBy(quoted(_HELD))
-        .agg(functions.count("*").alias("n"))
-        .toArrow()
-    )
-    held, number = (column.to_pylist() for column in counted.columns)
-    order = sorted(range(len(held)), key=lambda place: (len(held[place]), held[place]))
-    lists = pa.array([held[place] for place in order], pa.list_(pa.int64()))
-    counts = np.array([number[place] for place in order], np.int64)
-    return kinds_of_lists(tuple(histograms), combination_sizes(table, histograms), lists, counts)
-
-
-def count_binned_kinds(table: Table, frame: Any, profile: Profile, kinds: Kinds) -> BinnedCounts:
-    """People by the bins of quasi columns and by all that they hold, as on one machine."""
-    described = replace(table, source=SchemaSource(table.label, table.source.schema))
-    if not has_several_rows(table):
-        columns = [*table.quasi, *table.sensitive]
-        whole = replace(profile, kinds=kinds)
-        return binned_by(
-            described,
-            whole_records(table, frame, columns),
-            columns,
-            lambda bins: CombinationPacker(described, whole, bins),
-        )
-    narrow = replace(described, quasi=table.person_columns)
-    first = next(iter(profile.histograms.values()))
-    people = _of_kinds(table, frame, narrow.quasi, profile.histograms, kinds)
-    return binned_by(
-        narrow,
-        people.filter(quoted_column(_POSITION) == quoted_column(_FIRST)),
-        [*narrow.quasi, KIND],
-        lambda bins: KindPacker(narrow, first.column, first.values, bins, len(kinds.counts)),
-    )
-
-
-def place_people(
-    table: Table,
-    frame: Any,
-    histograms: Mapping[str, Histogram],
-    kinds: Kinds,
-    tree: BlockTree | None = None,
-    of_block: IntArray | None = None,
-) -> Any:
-    """The published columns, and the kind and the rank of every row's person (`PLACED`).
-
-    With a tree, kinds are by block. People of a kind are ranked by their first rows, as on one
-    machine; a task sorts those of a kind.
-    """
-    from pyspark.sql import Window, functions
-
-    columns = [*table.quasi, *table.sensitive]
-    people = _of_kinds(table, frame, columns, histograms, kinds, tree, of_block)
-    of_kind = Window.partitionBy(quoted(KIND)).orderBy(quoted(_FIRST))
-    rank = (functions.dense_rank().over(of_kind) - 1).cast("long")
-    return (
-        people.withColumn(PLACED[1], rank)
-        .repartitionByRange(many_partitions(frame), quoted_column(_POSITION))
-        .sortWithinPartitions(quoted(_POSITION))
-        .select([quoted(name) for name in (*columns, *PLACED)])
-    )
-
-
-def _of_kinds(
-    table: Table,
-    frame: Any,
-    columns: Sequence[str],
-    histograms: Mapping[str, Histogram],
-    kinds: Kinds,
-    tree: BlockTree | None = None,
-    of_block: IntArray | None = None,
-) -> Any:
-    """The rows with the kind of their person."""
-    from pyspark.sql import functions
-
-    needed = [*([str(table.person)] if has_several_rows(table) else []), *columns]
-    people = _with_people(
-        table, frame, list(dict.fromkeys([*needed, *table.sensitive])), histograms, tree
-    )
-    sizes = tuple(combination_sizes(table, histograms))
-    held = [
-        np.ravel_multi_index(tuple(each[each[:, 0] >= 0].T), sizes).tolist() for each in kinds.held
-    ]
-    blocks = np.zeros(len(held), np.int64) if of_block is None else of_block
-    numbers = pa.table(
-        {
-            _HELD: pa.array(held, pa.list_(pa.int64())),
-            _BLOCK: pa.array(blocks, pa.int64()),
-            KIND: pa.array(np.arange(len(held)), pa.int64()),
-        }
-    )
-    known = functions.broadcast(frame.sparkSession.createDataFrame(numbers))
-    return people.join(known, [_HELD, _BLOCK])
-
-
-def _with_people(
-    table: Table,
-    frame: Any,
-    columns: Sequence[str],
-    histograms: Mapping[str, Histogram],
-    tree: BlockTree | None = None,
-) -> Any:
-    """The rows with all that their person holds, their block, and that person's first position."""
-    from pyspark.sql import Window, functions
-
-    coders = {name: SensitiveCoder(table, name, h.values) for name, h in histograms.items()}
-    sizes = tuple(combination_sizes(table, histograms))
-    cut = () if tree is None else tree.columns
-
-    def codes(batches: Batches) -> Iterator[tuple[IntArray, ...]]:
-        for batch in batches:
-            plain = normalize(batch, [*coders, *cut])
-            own = tuple(coder(plain.column(name)) for name, coder in coders.items())
-            block = np.zeros(batch.num_rows, np.int64) if tree is None else tree.numbers(plain)
-            yield np.ravel_multi_index(own, sizes).astype(np.int64), block
-
-    coded = with_numbers(whole_records(table, frame, columns), columns, [_CODE, _BLOCK], codes)
-    placed = coded.withColumn(_POSITION, functions.monotonically_increasing_id())
-    if not has_several_rows(table):
-        held, first = functions.array(quoted_column(_CODE)), quoted_column(_POSITION)
-        return placed.withColumn(_HELD, held).withColumn(_FIRST, first)
-    mine = Window.partitionBy(quoted(str(table.person)))
-    held = functions.sort_array(functions.collect_list(quoted(_CODE)).over(mine))
-    first = functions.min(quoted(_POSITION)).over(mine)
-    return placed.withColumn(_HELD, held).withColumn(_FIRST, first)

@@ -3,7 +3,7 @@
 import { finished, get, post, segment } from "./api.js";
 import { h, notice, problem, put } from "./dom.js";
 import { moment } from "./format.js";
-import { jobProgress } from "./progress.js";
+import { buttonJob } from "./progress.js";
 
 // where this page has what the command line calls by a flag
 const FLAGS = [
@@ -18,29 +18,12 @@ const FLAGS = [
 
 /** Counting of a table, shown in `place`; `button` starts it and waits. */
 export function counting(table, place, button) {
-  let following = null;
-  let left = false;
-
-  function stop() {
-    left = true;
-    following?.stop();
-  }
-
-  function follow(job) {
-    if (left) return;
-    following?.stop();
-    button.disabled = true;
-    following = jobProgress(job, "Counting the table", show);
-    put(place, following.element);
-  }
-
-  function show(job) {
-    button.disabled = false;
-    if (job.state === "done") location.hash = promiseOf(job);
-    else if (job.state === "failed") failed(job.error);
-    else put(place);
-    if (job.state === "cancelled") button.focus();
-  }
+  const shown = buttonJob(button, place, "Counting the table", {
+    done: (job) => {
+      location.hash = promiseOf(job);
+    },
+    failed: (job) => failed(job.error),
+  });
 
   function failed(sentence) {
     const hints = FLAGS.filter(([flag]) => sentence.includes(flag));
@@ -50,7 +33,7 @@ export function counting(table, place, button) {
   async function start(asked) {
     button.disabled = true;
     try {
-      follow(await post("/api/jobs", { kind: "counts", table, ...asked }));
+      shown.follow(await post("/api/jobs", { kind: "counts", table, ...asked }));
     } catch (error) {
       button.disabled = false;
       failed(error.message);
@@ -61,14 +44,14 @@ export function counting(table, place, button) {
   async function resume() {
     const jobs = await get("/api/jobs");
     const last = jobs.find((job) => job.kind === "counts" && job.table === table);
-    if (!last || left || following || button.disabled) return;
-    if (!finished(last)) follow(last);
+    if (!last || !shown.fresh()) return;
+    if (!finished(last)) shown.follow(last);
     else if (last.state === "failed") failed(last.error);
     else if (last.state === "done") put(place, known(last));
   }
 
   resume().catch((error) => put(place, problem(error)));
-  return { start, stop };
+  return { start, stop: shown.stop };
 }
 
 function known(job) {

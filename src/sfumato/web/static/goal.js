@@ -3,7 +3,7 @@
 import { get, post } from "./api.js";
 import { freshId, h, notice, problem, put } from "./dom.js";
 import { count, percent, valueText } from "./format.js";
-import { jobProgress } from "./progress.js";
+import { buttonJob } from "./progress.js";
 
 const ERRORS = ["0.05", "0.1", "0.2", "0.3"];
 const WAYS = {
@@ -25,8 +25,10 @@ export function goalBox(profile, use) {
     values.map((value) => h("option", { value }, valueText(value))),
   );
   const button = h("button", { type: "submit", class: "main" }, "Show three promises");
-  let following = null;
-  let left = false;
+  const search = buttonJob(button, found, "Looking for promises", {
+    done: (job) => put(found, job.summary.cards.map(card)),
+    failed: (job) => put(found, notice("bad", job.error)),
+  });
 
   function choice(name, question, list, usual) {
     return h(
@@ -44,38 +46,16 @@ export function goalBox(profile, use) {
     );
   }
 
-  function stop() {
-    left = true;
-    following?.stop();
-  }
-
-  /** Show a search on its way, and what it found. */
-  function follow(job) {
-    if (left) return;
-    following?.stop();
-    button.disabled = true;
-    following = jobProgress(job, "Looking for promises", show);
-    put(found, following.element);
-  }
-
-  function show(job) {
-    button.disabled = false;
-    if (job.state === "done") put(found, job.summary.cards.map(card));
-    else if (job.state === "failed") put(found, notice("bad", job.error));
-    else put(found);
-    if (job.state === "cancelled") button.focus();
-  }
-
   /** A reload, or another tab, goes on with the last search. */
   async function resume() {
     const jobs = await get("/api/jobs");
     const last = jobs.find((job) => job.kind === "cards" && job.profile === profile.profile);
-    if (!last || last.state === "cancelled" || following) return;
+    if (!last || last.state === "cancelled" || !search.fresh()) return;
     for (const radio of error.querySelectorAll("input"))
       radio.checked = Number(radio.value) === last.wished;
     for (const option of delicate.options) option.selected = last.delicate.includes(option.value);
     anybody.checked = last.anybody;
-    follow(last);
+    search.follow(last);
   }
 
   async function ask(event) {
@@ -89,7 +69,7 @@ export function goalBox(profile, use) {
       anybody: anybody.checked,
     };
     try {
-      follow(await post("/api/jobs", body));
+      search.follow(await post("/api/jobs", body));
     } catch (wrong) {
       put(found, problem(wrong));
       button.disabled = false;
@@ -185,5 +165,5 @@ export function goalBox(profile, use) {
     found,
   );
   resume().catch((wrong) => put(found, problem(wrong)));
-  return { element, stop };
+  return { element, stop: search.stop };
 }

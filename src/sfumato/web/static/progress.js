@@ -83,3 +83,35 @@ export function jobProgress(job, title, onEnd) {
     },
   };
 }
+
+/** The job of a button, in `place`: the button waits for it. `show` has a function of the job for each
+ * state in which there is something to see; after any other `place` is empty. */
+export function buttonJob(button, place, title, show) {
+  let following = null;
+  let left = false;
+
+  function follow(job) {
+    if (left) return;
+    following?.stop();
+    button.disabled = true;
+    following = jobProgress(job, title, end);
+    put(place, following.element);
+  }
+
+  function end(job) {
+    button.disabled = false;
+    if (job.state in show) show[job.state](job);
+    else put(place);
+    if (job.state === "cancelled") button.focus();
+  }
+
+  return {
+    follow,
+    /** Whether nothing was followed and nobody waits: a reload may go on with what ran before. */
+    fresh: () => !following && !left && !button.disabled,
+    stop: () => {
+      left = true;
+      following?.stop();
+    },
+  };
+}
