@@ -61,7 +61,13 @@ def test_honest_releases_pass(stays: pa.Table, way: str, tmp_path: Path) -> None
 
 
 def test_a_receipt_repeats_the_choice_of_rows(stays: pa.Table, tmp_path: Path) -> None:
-    for way, promise in (("splu", "small-sum(2)"), ("partitioned", "rho-privacy(0.35, 0.7)")):
+    ways = {
+        "splu": "small-sum(2)",
+        "partitioned": "rho-privacy(0.35, 0.7)",
+        "sps": "reconstruction-privacy(0.3, 0.3)",
+        "burel": "l-diversity(2)",
+    }
+    for way, promise in ways.items():
         release, receipt = tmp_path / way, tmp_path / f"{way}.receipt"
         sf.publish(stays, promise, mechanism=way, to=release, receipt=receipt, **ROLES)
         assert sf.audit(stays, release, receipt=receipt).holds

@@ -18,8 +18,9 @@ def follows_chosen_rows(case: AuditCase) -> bool:
     """Whether audits can do without knowing which rows of people were withheld."""
     if not case.rows_of_people_withheld or isinstance(case.release, BucketedRelease):
         return True
-    forms = {operator.form for operator in case.release.operators.values()}
-    return isinstance(case.release, PerturbedRelease) and forms <= set(FOLLOWED)
+    if not isinstance(case.release, PerturbedRelease) or case.release.scales is not None:
+        return False  # what was drawn for sampled groups follows from all of a group's rows
+    return {operator.form for operator in case.release.operators.values()} <= set(FOLLOWED)
 
 
 def check_people(case: AuditCase) -> Iterator[Finding]:
