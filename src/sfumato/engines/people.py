@@ -136,6 +136,7 @@ def _in_buckets(
             f"'{mechanism}' keeps its promise for one row of a person. Give --rows-per-person 1, "
             "or use optimal, whose buckets hold people with all their rows."
         )
+    shown = shown[: ranked.most]  # a release lists as many rows of people as there are
     blocks = mechanism is not None and mechanism.needs_bins
     columns = ranked.person_columns() if blocks else ()
     while max(shown) > 1:
