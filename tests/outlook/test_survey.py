@@ -110,7 +110,7 @@ def test_suggestions_do_not_lead_astray() -> None:
     roles = {name: found.role if found else None for name, found in told.items()}
     assert roles == {
         "row": "drop", "encounter": "drop", "patient_nbr": "person", "gender": "quasi",
-        "country": "drop", "diag_1": "sensitive", "diag_2": "sensitive", "diag_3": "drop",
+        "country": "drop", "diag_1": "sensitive", "diag_2": "drop", "diag_3": "drop",
         "admission": "quasi",
     }  # fmt: skip
     found = told["patient_nbr"]

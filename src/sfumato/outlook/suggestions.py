@@ -7,28 +7,95 @@ can see of a person is quasi, not sensitive.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import pyarrow as pa
 
 from sfumato.engines.cautions import IDENTIFIER, is_named
 
-MOST_SENSITIVE = 2  # columns that are suggested as sensitive
+MOST_SENSITIVE = 3  # columns that are suggested as sensitive
 _MOST_VALUES = 1000  # more are no sensitive column without a recode
 _LEAST_TEXTS = 100  # rows from which on texts that hardly repeat are seen to
 _MOST_CODES = 100  # more whole numbers are amounts, not codes
 _LEAST_PEOPLE = 20  # an identifier that repeats has one in so many rows at least
+_MOSTLY = 0.8  # of the records whose values have a form: then the column has it
+_MISSING = 0.5  # of the records: a column that says less is not worth its risk
+_NEUTRAL = r"not in universe.*|other|all other|unknown|none|\?|na|n/a"  # says nothing of the column
+_AMOUNT = r"num|number|count"  # a number of diagnoses is no diagnosis
+_UNNAMED = r"column\d+"  # a name that a file without names was given
 
-_VISIBLE = (
-    r"age|sex|gender|race|ethnicity|marital|married|zip|zipcode|postcode|plz|region|city|town|state"
-    r"|county|country|nationality|education|school|birth|born|birthdate|dob|workclass|religion|height"
-    r"|weight|household|relationship|native|admission|admitted|discharge|arrival|ward|department"
-    r"|hospital|date|year|month"
-)
-_HIDDEN = (
-    r"diag|diagnosis|diagnoses|disease|illness|ill|icd|condition|salary|income|wage|occupation|drug"
-    r"|medication|treatment|result|test|cost|debt|disposition|class|outcome"
+
+@dataclass(frozen=True)
+class Meaning:
+    """What a column is about, seen by a word of its name or by the form of its values."""
+
+    name: str
+    role: str
+    words: str
+    values: str = ""
+
+
+# sensitive meanings in the order in which they are suggested, then what others may know
+MEANINGS = (
+    Meaning(
+        "diagnosis",
+        "sensitive",
+        r"diag|diagnosis|diagnoses|disease|illness|ill|icd|condition",
+        r"[a-z]\d{2}(\.\w{1,4})?|\d{3}\.\d{1,2}",
+    ),
+    Meaning("readmission", "sensitive", r"readmitted|readmission|readmit"),
+    Meaning("specialty", "sensitive", r"specialty|speciality"),
+    Meaning(
+        "occupation",
+        "sensitive",
+        r"occupation|job|profession",
+        r".*(specialty|executive|clerical|adm support|sales|craft|operators|technician|farming"
+        r"|handlers|cleaners|service|serv|production|transport|household|teacher|nurse).*",
+    ),
+    Meaning(
+        "income",
+        "sensitive",
+        r"salary|income|wage|debt|cost",
+        r"[<>=+-]+ ?\$?\d[\d.,]*k?\.?|\$?\d[\d.,]*k?\+\.?",
+    ),
+    Meaning("outcome", "sensitive", r"outcome|disposition|class|died|death|mortality"),
+    Meaning("result", "sensitive", r"result|test"),
+    Meaning("treatment", "sensitive", r"drug|medication|treatment|dose", r"no|steady|up|down"),
+    Meaning("age", "quasi", r"age"),
+    Meaning("sex", "quasi", r"sex|gender", r"f|m|w|female|male|woman|man"),
+    Meaning(
+        "race",
+        "quasi",
+        r"race|ethnicity|ethnic|hispanic",
+        r"white|black|caucasian|african.*|asian.*|hispanic.*|amer-?indian.*",
+    ),
+    Meaning(
+        "marital_status",
+        "quasi",
+        r"marital|married",
+        r".*\b(married|divorced|widowed|separated).*|single|never-married",
+    ),
+    Meaning(
+        "education",
+        "quasi",
+        r"education|school|degree",
+        r".*(grade|high school|college|bachelor|master|doctor|degree|children).*",
+    ),
+    Meaning(
+        "country", "quasi", r"country|nationality|native", r"united.states|mexico|germany|cuba"
+    ),
+    Meaning(
+        "place", "quasi", r"zip|zipcode|postcode|plz|region|city|town|state|county|ward|hospital"
+    ),
+    Meaning(
+        "visible",
+        "quasi",
+        r"birth|born|birthdate|dob|workclass|religion|height|weight|household|relationship"
+        r"|admission|admitted|discharge|arrival|department|date|year|month",
+    ),
 )
 
 
@@ -38,11 +105,12 @@ class Suggestion:
 
     role: str
     why: str
+    meaning: str = ""  # what the column is about, where that was seen
 
 
 @dataclass(frozen=True)
 class Looked:
-    """What a first look counted of a column; `low` and `high` of numbers only."""
+    """What a first look counted of a column: `low` and `high` of numbers, `common` of texts."""
 
     name: str
     type: pa.DataType
@@ -52,6 +120,34 @@ class Looked:
     exact: bool
     low: float | None = None
     high: float | None = None
+    common: tuple[tuple[str, int], ...] = ()  # the commonest values, with their counts
+
+    @cached_property
+    def meaning(self) -> Meaning | None:
+        """What the column is about, or nothing that its name or values show."""
+        amount = self.named(_AMOUNT)
+        shown = (
+            meaning
+            for meaning in MEANINGS
+            if (self.named(meaning.words) and not (amount and meaning.role == "sensitive"))
+            or self._has_form(meaning.values)
+            or (meaning.name == "age" and re.fullmatch(_UNNAMED, self.name) and self._like_ages)
+        )
+        return next(shown, None)
+
+    @property
+    def _like_ages(self) -> bool:
+        if self.low is None or self.high is None or not pa.types.is_integer(self.type):
+            return False
+        return self.low >= 0 and 60 <= self.high <= 120 and self.distinct >= 40
+
+    def _has_form(self, form: str) -> bool:
+        if not form or not pa.types.is_string(self.type):
+            return False
+        texts = [(text.strip().casefold(), count) for text, count in self.common]
+        telling = [(text, count) for text, count in texts if not re.fullmatch(_NEUTRAL, text)]
+        fitting = sum(count for text, count in telling if re.fullmatch(form, text))
+        return fitting > 0 and fitting >= _MOSTLY * sum(count for _, count in telling)
 
     def named(self, words: str) -> bool:
         """Whether a word of the name is one of these."""
@@ -80,8 +176,7 @@ class Looked:
     @property
     def repeats(self) -> bool:
         """Whether it is named like an identifier, and several rows share one."""
-        named = self.named(IDENTIFIER) and not self.named(_VISIBLE) and not self.named(_HIDDEN)
-        return self._shared and named
+        return self._shared and self.named(IDENTIFIER) and self.meaning is None
 
     @property
     def may_repeat(self) -> bool:
@@ -110,24 +205,51 @@ def suggest(columns: Sequence[Looked]) -> list[Suggestion]:
     ['drop', 'person', 'quasi', 'sensitive', 'drop']
     """
     found = [_plain(column, columns) for column in columns]
-    free = [place for place, given in enumerate(found) if given is None]
-    hidden = [place for place in free if columns[place].named(_HIDDEN) and _few(columns[place])]
-    if not hidden:  # the one with the most values that are still few: texts, else codes
-        plain = [place for place in free if _few(columns[place]) and not _visible(columns[place])]
-        texts = [place for place in plain if _is_text(columns[place])]
-        codes = [place for place in plain if _is_code(columns[place])]
-        hidden = sorted(texts or codes, key=lambda place: columns[place].distinct)[-1:]
-    for place in hidden[:MOST_SENSITIVE]:
-        values = f"{columns[place].distinct:,} different values"
-        found[place] = Suggestion("sensitive", f"It has {values} that others may not know.")
-    for place in hidden[MOST_SENSITIVE:]:
-        found[place] = Suggestion("drop", "Sensitive as well, and such columns tell more together.")
+    hidden = _sensitive(columns, [place for place, given in enumerate(found) if given is None])
+    first: dict[str, str] = {}  # the first column of each meaning
+    for place in hidden:
+        meaning = columns[place].meaning
+        about = meaning.name if meaning else ""
+        if about not in first and len(first) < MOST_SENSITIVE:
+            values = f"{columns[place].distinct:,} different values"
+            why = f"It has {values} that others may not know."
+            found[place] = Suggestion("sensitive", why, about)
+            first[about] = columns[place].name
+        else:
+            like = f", like {first[about]!r}" if about in first else ""
+            why = f"Sensitive as well{like}, and such columns tell more together."
+            found[place] = Suggestion("drop", why, about)
     return [given or _public(column) for given, column in zip(found, columns, strict=True)]
+
+
+def _sensitive(columns: Sequence[Looked], free: Sequence[int]) -> list[int]:
+    """Places of the sensitive columns: the most telling meanings first.
+
+    Where no column has such a meaning, the one with the most values that are still few: texts,
+    else codes.
+    """
+    few = [place for place in free if 1 < columns[place].distinct <= _MOST_VALUES]
+    ranked = [
+        place
+        for meaning in MEANINGS
+        if meaning.role == "sensitive"
+        for place in few
+        if columns[place].meaning == meaning
+    ]
+    plain = [place for place in few if not _visible(columns[place])]
+    texts = [place for place in plain if _is_text(columns[place])]
+    codes = [place for place in plain if _is_code(columns[place])]
+    return ranked or sorted(texts or codes, key=lambda place: columns[place].distinct)[-1:]
 
 
 def _public(column: Looked) -> Suggestion:
     if _visible(column):
-        return Suggestion("quasi", "Others may know it of a person.")
+        about = column.meaning.name if column.meaning else "visible"
+        return Suggestion("quasi", "Others may know it of a person.", about)
+    if column.named(_AMOUNT):
+        return Suggestion("drop", "A number of something; keep it only where it is needed.")
+    if column.common and all(re.fullmatch("y|n|yes|no", t.casefold()) for t, _ in column.common):
+        return Suggestion("drop", "A yes or no; keep it only where it is needed.")
     return Suggestion("drop", "Its name does not tell what it is; keep it only where it is needed.")
 
 
@@ -136,6 +258,9 @@ def _plain(column: Looked, columns: Sequence[Looked]) -> Suggestion | None:
         return Suggestion("drop", "Every value is missing.")
     if column.distinct == 1 and column.exact and column.rows > 1:
         return Suggestion("drop", "Every row has the same value.")
+    if column.rows - column.present > _MISSING * column.rows and column.rows > _LEAST_TEXTS:
+        share = (column.rows - column.present) / column.rows
+        return Suggestion("drop", f"Missing in {100 * share:.0f} % of the rows.")
     if column.repeats:
         people = f"{'' if column.exact else 'about '}{column.distinct:,} people"
         return Suggestion(
@@ -171,9 +296,6 @@ def _is_code(column: Looked) -> bool:
     return bool(pa.types.is_integer(column.type)) and column.distinct <= _MOST_CODES
 
 
-def _few(column: Looked) -> bool:
-    return 1 < column.distinct <= _MOST_VALUES
-
-
 def _visible(column: Looked) -> bool:
-    return column.named(_VISIBLE) or bool(pa.types.is_temporal(column.type))
+    known = column.meaning is not None and column.meaning.role == "quasi"
+    return known or bool(pa.types.is_temporal(column.type))

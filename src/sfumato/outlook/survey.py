@@ -139,6 +139,7 @@ def survey(
             place in unique,
             seen[place].low,
             seen[place].high,
+            bars[place].bars if place in bars and bars[place].kind == "values" else (),
         )
         for place, name in enumerate(names)
     ]
