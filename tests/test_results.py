@@ -56,7 +56,6 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Any, st
         "first look": (sf.describe(people), "sensitive?"),
         "Description": (sf.describe(table), "Histogram. ill"),
         "described release": (sf.describe(made.release), "1 in 2"),
-        "Signature": (_signed(folder), "is signed by the key SHA256:"),
         "Exported": (sf.export_metadata(made.release, "ddi", out=folder / "ddi"), "Wrote"),
         "Report": (sf.report(opened, out=folder / "report"), "Not audited"),
         "Comparison": (
@@ -66,13 +65,6 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Any, st
             "1 candidate",
         ),
     }
-
-
-def _signed(folder: Path) -> Any:
-    from sfumato.release.signing import make_keys
-
-    make_keys(folder / "key")
-    return sf.sign(folder / "release", folder / "key")
 
 
 class Tags(HTMLParser):

@@ -46,9 +46,6 @@ from sfumato.queries import OpenedRelease as OpenedRelease
 from sfumato.queries import open as open
 from sfumato.queries.combine import Combined as Combined
 from sfumato.queries.combine import combine as combine
-from sfumato.release.signing import Signature as Signature
-from sfumato.release.signing import sign as sign
-from sfumato.release.signing import verify as verify
 from sfumato.table import Table as Table
 from sfumato.table import read as read
 from sfumato.version import __version__ as __version__

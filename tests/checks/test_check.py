@@ -8,6 +8,7 @@ import math
 from collections import Counter, defaultdict
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -327,3 +328,19 @@ def test_command_line(cli: Any, tmp_path: Any) -> None:
     assert cli(*base, "--require", "k-anonymity(1)").code == 0
     assert cli(*base, "--require", "nonsense(1)").code == 2
     json.dumps(failed.json, allow_nan=False)
+
+
+def test_several_tables_are_held_to_limits_in_a_line_each(cli: Any, tmp_path: Path) -> None:
+    (tmp_path / "good.csv").write_text("zip;disease\n10;flu\n10;gout\n")
+    (tmp_path / "bad.csv").write_text("zip;disease\n10;flu\n20;flu\n")
+    given = ("--quasi", "zip", "--sensitive", "disease", "--require", "l-diversity(2)")
+    tables = (tmp_path / "good.csv", tmp_path / "bad.csv")
+    told = cli("check", *tables, *given, "--separator", ";")
+    assert told.code == 4
+    assert told.out.splitlines() == [
+        f"{tables[0]}: keeps l-diversity(2)",
+        f"{tables[1]}: BREAKS l-diversity(2)",
+    ]
+    listed = json.loads(cli("check", *tables, *given, "--json").out)
+    assert [each["holds"] for each in listed] == [True, False]
+    assert cli("check", *tables, *given, "--html", tmp_path / "page.html").code == 2

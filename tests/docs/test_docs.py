@@ -53,9 +53,7 @@ DOCUMENTS = [
     "docs/serve.md",
     "docs/guide-analyst.md",
     "docs/release-format.md",
-    "docs/signed-releases.md",
     "docs/metadata.md",
-    "docs/gates.md",
     "docs/randomness.md",
     "docs/people.md",
     "docs/sets.md",
@@ -345,6 +343,8 @@ def all_documents() -> list[Path]:
 def test_links_lead_somewhere() -> None:
     dead = []
     for document in all_documents():
+        if document.name == "CHANGELOG.md":  # names pages that have left since
+            continue
         text = re.sub(r"^```.*?^```$", "", document.read_text("utf-8"), flags=re.M | re.S)
         for target in re.findall(r"\]\(([^)\s]+)\)", text):
             path = target.partition("#")[0]

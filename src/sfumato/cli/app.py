@@ -147,7 +147,6 @@ def _whole_program() -> typer.Typer:
         check,
         commands,
         compare,
-        gate,
         keys,
         learn,
         metadata,

@@ -135,9 +135,6 @@ def publish(
     receipt: Annotated[
         Path | None, typer.Option(help="Private file with which 'audit --receipt' repeats it all.")
     ] = None,
-    sign: Annotated[
-        Path | None, typer.Option(help="Sign it with this private key; see 'keygen --signing'.")
-    ] = None,
     as_json: Json = False,
 ) -> None:
     """Publish a table under a promise."""
@@ -171,7 +168,6 @@ def publish(
             progress=line.callback,
             trace=trace,
             receipt=receipt,
-            sign=sign,
             **roles,
         )
     if merges is not None:

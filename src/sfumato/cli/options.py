@@ -127,16 +127,20 @@ def table_flags(command: Callable[..., None]) -> Callable[..., None]:
 def reading_flags(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the flags that say how a raw table is written, where `reading` stands.
 
-    The command gets its `table` ready to be read.
+    The command gets its `table`, or all of its `tables`, ready to be read.
     """
 
     def handed(said: dict[TableOption, Any], named: dict[str, Any]) -> None:
         given = {option.name: value for option, value in said.items() if value != option.default}
-        if given and named["table"] is not None:
+        if given:
             from sfumato.table.reading import Reading
             from sfumato.table.sources import find_source
 
-            named["table"] = find_source(named["table"], Reading.of(**given))
+            reading = Reading.of(**given)
+            if named.get("table") is not None:
+                named["table"] = find_source(named["table"], reading)
+            if "tables" in named:
+                named["tables"] = [find_source(table, reading) for table in named["tables"]]
         command(**named, reading=given)
 
     return _with_flags(command, [option for option in TABLE_OPTIONS if option.reads], handed)

@@ -37,7 +37,7 @@ class RunOptions:
 
     `joint` asks for a promise about all sensitive columns together.
     `release` is where the release will be, `trace` a private folder for what an audit can follow
-    the plan by, `sign` what puts the steward's signature into a folder.
+    the plan by.
     """
 
     release: Path
@@ -48,7 +48,6 @@ class RunOptions:
     progress: Progress = no_progress
     trace: Path | None = None
     joint: bool = False
-    sign: Callable[[Path], None] | None = None
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,6 @@ from sfumato.mechanisms.perturbed import PerturbedPlan
 from sfumato.profile import Profile
 from sfumato.release import BundleWriter, FileEntry, Manifest, Release, record_files
 from sfumato.release.manifest import NAME
-from sfumato.release.signing import release_signer
 from sfumato.table import Table, as_table
 
 LEFT_OUT = "1/4"  # of the people: a promise that leaves out more is refused unless it is asked for
@@ -69,7 +68,6 @@ def publish(
     ledger: str | Path | None = None,
     ledger_promise: Guarantee | str | None = None,
     joint: bool = False,
-    sign: str | Path | None = None,
     **roles: Any,
 ) -> Publication:
     """Publish `table` under `guarantee` into the folder `to`.
@@ -87,9 +85,7 @@ def publish(
     whose operators and domains are taken over so that nobody is drawn again. `ledger` is a private
     file of what all releases of these people tell together; one that would break `ledger_promise`,
     by default the guarantee of its first release, is refused. `joint` promises the guarantee for
-    what all sensitive columns tell together. `sign` is a private key (`keygen --signing`), with
-    which the release is signed as it appears. `batch_rows` and `threads` are the
-    local engine's.
+    what all sensitive columns tell together. `batch_rows` and `threads` are the local engine's.
 
     >>> import tempfile, pyarrow as pa
     >>> people = pa.table({"age": [30, 41, 52, 60], "ill": ["no", "yes", "no", "no"]})
@@ -123,7 +119,6 @@ def publish(
         progress=progress,
         trace=None if trace is None else Path(trace),
         joint=joint,
-        sign=None if sign is None else release_signer(sign, Path(to)),
     )
     place = engine or table.source.engine
     with (
@@ -265,7 +260,7 @@ def run(
         )
         if ledger is not None:
             ledger.enter(spent)
-        done = bundle.finish(manifest, options.sign)
+        done = bundle.finish(manifest)
         return Run(done, profile, people.counted(profile), promise, offer, together)
 
 

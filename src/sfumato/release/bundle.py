@@ -9,14 +9,13 @@ import os
 import shutil
 import warnings
 import weakref
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from sfumato.errors import BundleError, DataError, LeftoverWarning
-from sfumato.release.manifest import NAME, SIGNATURE, UNFINISHED, FileEntry, Manifest
+from sfumato.release.manifest import NAME, UNFINISHED, FileEntry, Manifest
 from sfumato.release.reader import Release
 from sfumato.release.records import FOLDER, number_parts
 
@@ -77,7 +76,7 @@ class BundleWriter:
         if isinstance(error, OSError):
             raise unwritable(self.place, error) from None
 
-    def finish(self, manifest: Manifest, sign: Callable[[Path], None] | None = None) -> Manifest:
+    def finish(self, manifest: Manifest) -> Manifest:
         """Hash the files, write the manifest, open the release once, and let the folder appear.
 
         `sign` puts a signature into the folder, where the release is to have one.
@@ -96,9 +95,6 @@ class BundleWriter:
             file.write(whole.to_text())
             file.flush()
             os.fsync(file.fileno())
-        if sign is not None:
-            sign(self.folder)
-            _sync(self.folder / SIGNATURE)
         for path in (*paths, *reversed(folders)):
             _sync(path)
         self._reopen()

@@ -9,18 +9,14 @@ import pyarrow as pa
 
 from sfumato.columns import list_some
 from sfumato.errors import BundleError
-from sfumato.release.manifest import NAME, SIGNATURE, FileEntry, Manifest
+from sfumato.release.manifest import NAME, FileEntry, Manifest
 from sfumato.release.records import FOLDER, record_names
-from sfumato.release.signatures import read_signature
 
 
 def check_files(folder: Path, manifest: Manifest, where: str, *, hashes: bool) -> None:
     """The folder holds exactly what the manifest names, in plain files of the stated size."""
     listed = set(manifest.files) | {NAME}
     present = {path.name for path in folder.iterdir()}
-    if SIGNATURE in present:
-        read_signature(folder, where)  # has room for a signature and for nothing else
-        present.remove(SIGNATURE)
     parts = folder / FOLDER
     in_parts = "/" in record_names(manifest.files)[0]
     if in_parts and parts.is_dir() and not parts.is_symlink():

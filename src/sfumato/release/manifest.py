@@ -15,7 +15,6 @@ from sfumato.errors import BundleError
 
 FORMAT = 1
 NAME = "manifest.json"
-SIGNATURE = "manifest.sig"  # whose release it is, where its steward signed it
 UNFINISHED = ".sfumato-part"  # how the folder of a run that has not finished ends
 MOST_BYTES = 64 << 20  # a larger manifest is not read
 

@@ -64,10 +64,6 @@ def commands(
             [*publish, "--receipt", "release.receipt", "--out", "release"],
         ),
         (
-            "A signature, by which readers know that the release is yours (key: keygen --signing)",
-            ["sign", "release", "--key", "signing.key"],
-        ),
-        (
             "One table in several files",
             ["publish", "part-*.parquet", *flags, *kept, "--out", "release"],
         ),

@@ -1,2 +1,0 @@
--- The raw table. It stays here.
-select * from read_parquet('{{ var("patients") }}')

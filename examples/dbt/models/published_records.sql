@@ -1,2 +1,0 @@
--- depends_on: {{ ref("release_audit") }}
-select * from read_parquet('{{ var("release") }}/records.parquet')

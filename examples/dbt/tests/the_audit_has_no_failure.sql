@@ -1,2 +1,0 @@
--- Rows are the checks that failed.
-select * from {{ ref("release_audit") }} where result = 'fails'
