@@ -11,6 +11,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 DATA = Path(__file__).parent / "data"
 RESULTS = Path(__file__).parent / "RESULTS.md"
@@ -45,7 +46,7 @@ def cost_of(command: Sequence[str]) -> Cost:
     return Cost(cpu, time.perf_counter() - began, megabytes)
 
 
-def generated(name: str, rows: int, **parameters: object) -> Path:
+def generated(name: str, rows: int, **parameters: Any) -> Path:
     """A generated table on disk, made once."""
     from sfumato.datasets import write_dataset
 
