@@ -182,7 +182,7 @@ def test_a_receipt_is_kept_from_others(data: pa.Table, tmp_path: Path) -> None:
         with pytest.raises(DataError, match="Cannot use the receipt"):
             sf.audit(data, tmp_path / "r", receipt=tmp_path / "bad")
     with pytest.raises(UsageError, match="audit twice"):
-        sf.audit(data, tmp_path / "r", receipt=tmp_path / "new", trace=tmp_path)
+        sf.audit(data, tmp_path / "r", receipt=tmp_path / "new", previous=tmp_path / "r")
 
 
 def test_rows_are_compared_to_the_last_bit(tmp_path: Path) -> None:

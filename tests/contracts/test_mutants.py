@@ -143,8 +143,8 @@ def releases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         publish(table, guarantee, to=made[mechanism], mechanism=mechanism)
     for mechanism, guarantee in GENERALIZED.items():
         made[mechanism] = folder / mechanism
-        trace = folder / f"{mechanism} trace"
-        publish(table, guarantee, to=made[mechanism], mechanism=mechanism, trace=trace)
+        receipt = folder / f"{mechanism} receipt"
+        publish(table, guarantee, to=made[mechanism], mechanism=mechanism, receipt=receipt)
     return made
 
 
@@ -816,16 +816,16 @@ ELSEWHERE = {
 }  # fmt: skip
 
 
-def trace_of(releases: dict[str, Path], mechanism: str) -> Path | None:
-    """Matches and groups of generalized releases can be seen in the private trace alone."""
+def receipt_of(releases: dict[str, Path], mechanism: str) -> Path | None:
+    """Matches and groups of generalized releases can be seen with the receipt alone."""
     if mechanism not in GENERALIZED:
         return None
-    return releases[mechanism].parent / f"{mechanism} trace"
+    return releases[mechanism].parent / f"{mechanism} receipt"
 
 
 @pytest.mark.parametrize("mechanism", [*RELEASES, *GENERALIZED])
 def test_honest_releases_pass(releases: dict[str, Path], mechanism: str) -> None:
-    verdict = audit(TABLE, releases[mechanism], trace=trace_of(releases, mechanism))
+    verdict = audit(TABLE, releases[mechanism], receipt=receipt_of(releases, mechanism))
     assert verdict.holds, str(verdict)
 
 
@@ -839,7 +839,7 @@ def test_mutants_are_caught(
     shutil.copytree(releases[mechanism], tmp_path / "copy")
     mutant(Copy(tmp_path / "copy"))
     try:
-        verdict = audit(TABLE, tmp_path / "copy", trace=trace_of(releases, mechanism))
+        verdict = audit(TABLE, tmp_path / "copy", receipt=receipt_of(releases, mechanism))
         failed = {f.check.name for f in verdict.findings if f.holds is False}
     except SfumatoError:
         failed = {"opening"}

@@ -34,9 +34,9 @@ def people() -> pa.Table:
 
 @pytest.fixture(scope="module")
 def folder(people: pa.Table, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A release of classes, and its private trace."""
+    """A release of classes, and its receipt."""
     to = tmp_path_factory.mktemp("columns")
-    sf.publish(people, "l-diversity(3)", to=to / "r", mechanism="burel", trace=to / "t", **ROLES)
+    sf.publish(people, "l-diversity(3)", to=to / "r", mechanism="burel", receipt=to / "t", **ROLES)
     return to
 
 
@@ -56,7 +56,7 @@ def test_rows_show_every_column_and_say_so(people: pa.Table, folder: Path) -> No
 def test_audits_judge_every_column_and_tell_of_combinations(
     people: pa.Table, folder: Path, tmp_path: Path, mutate: Any
 ) -> None:
-    verdict = sf.audit(people, folder / "r", trace=folder / "t")
+    verdict = sf.audit(people, folder / "r", receipt=folder / "t")
     assert verdict.holds, verdict
     judged = {f.column: f.value for f in verdict.findings if f.check.name == "group-share"}
     assert set(judged) == {"job", "school"}
@@ -74,7 +74,7 @@ def test_audits_judge_every_column_and_tell_of_combinations(
     bad = mutate(folder / "r", tmp_path / "bad", records=exchanged)
     failed = {
         (f.check.name, f.column)
-        for f in sf.audit(people, bad, trace=folder / "t").findings
+        for f in sf.audit(people, bad, receipt=folder / "t").findings
         if f.holds is False
     }
     assert ("value-counts", "job and school") in failed
@@ -84,8 +84,8 @@ def test_audits_judge_every_column_and_tell_of_combinations(
 
 def test_a_joint_promise_limits_combinations(people: pa.Table, tmp_path: Path) -> None:
     sf.publish(people, "beta-likeness(2)", to=tmp_path / "r", mechanism="burel", joint=True,
-               trace=tmp_path / "t", **ROLES)  # fmt: skip
-    verdict = sf.audit(people, tmp_path / "r", trace=tmp_path / "t")
+               receipt=tmp_path / "t", **ROLES)  # fmt: skip
+    verdict = sf.audit(people, tmp_path / "r", receipt=tmp_path / "t")
     assert verdict.holds, verdict
     judged = [f.column for f in verdict.findings if f.check.name == "group-share"]
     assert judged == ["job", "school", "job and school"]
@@ -95,7 +95,7 @@ def test_a_joint_promise_limits_combinations(people: pa.Table, tmp_path: Path) -
     manifest = json.loads((tmp_path / "r" / "manifest.json").read_text())
     manifest["guarantee"] = "beta-likeness(1/4)"
     (tmp_path / "r" / "manifest.json").write_text(json.dumps(manifest))
-    found = sf.audit(people, tmp_path / "r", trace=tmp_path / "t").findings
+    found = sf.audit(people, tmp_path / "r", receipt=tmp_path / "t").findings
     assert "job and school" in {f.column for f in found if f.holds is False}
 
 
@@ -133,8 +133,8 @@ def test_heterogeneous_keeps_beta_likeness_of_combinations(
     people: pa.Table, tmp_path: Path
 ) -> None:
     sf.publish(people, "beta-likeness(2)", to=tmp_path / "r", mechanism="heterogeneous",
-               trace=tmp_path / "t", **ROLES)  # fmt: skip
-    verdict = sf.audit(people, tmp_path / "r", trace=tmp_path / "t")
+               receipt=tmp_path / "t", **ROLES)  # fmt: skip
+    verdict = sf.audit(people, tmp_path / "r", receipt=tmp_path / "t")
     assert verdict.holds, verdict
     judged = {f.column for f in verdict.findings if f.check.name == "match-share"}
     assert judged == {"job", "school"}
@@ -153,13 +153,13 @@ def test_the_command_line_publishes_asks_audits_and_attacks(
     release, trace = str(tmp_path / "r"), str(tmp_path / "t")
     assert cli(
         "publish", str(tmp_path / "people.parquet"), "--quasi", "age,sex", "--sensitive",
-        "job,school", "--guarantee", "l-diversity(2)", "--mechanism", "burel", "--trace", trace,
+        "job,school", "--guarantee", "l-diversity(2)", "--mechanism", "burel", "--receipt", trace,
         "--out", release,
     ).code == 0  # fmt: skip
     asked = cli("query", release, "SELECT job, COUNT(*) FROM release WHERE age < 40 GROUP BY job")
     assert asked.code == 0
     assert "j5" in asked.out
-    assert cli("audit", str(tmp_path / "people.parquet"), release, "--trace", trace).code == 0
+    assert cli("audit", str(tmp_path / "people.parquet"), release, "--receipt", trace).code == 0
     attacked = cli(
         "attack", str(tmp_path / "people.parquet"), release, "--targets", "50", "--no-fresh"
     )

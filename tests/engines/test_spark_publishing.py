@@ -428,7 +428,6 @@ def test_a_large_plan_leaves_the_function_small(spark: Any) -> None:
         ({"mechanism": "heterogeneous"}, "all records at once.*--engine local.*optimal buckets"),
         ({"mechanism": "burel"}, "all records at once"),
         ({"order": "keep"}, "no order to keep"),
-        ({"trace": "private"}, "no trace"),
         ({"engine": "dask"}, "'engine' must be one of local, spark"),
     ],
 )

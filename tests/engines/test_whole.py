@@ -1,4 +1,4 @@
-"""Publishing ranges and sets: what the folder holds, what it refuses, what the trace holds."""
+"""Publishing ranges and sets: what the folder holds, what it refuses."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sfumato.engines.publishing import publish
-from sfumato.engines.whole import TRACE
+from sfumato.audits.replay import Trace
+from sfumato.engines.publishing import publish, repeat
+from sfumato.engines.receipts import Receipt
 from sfumato.errors import DataError, InfeasibleGuarantee, UsageError
 from sfumato.release import Release
 from sfumato.table import Hierarchy, read
@@ -65,19 +66,6 @@ def test_row_order_carries_no_information(people: Callable[..., pa.Table], tmp_p
     with pytest.raises(UsageError, match="no order of the table to keep"):
         publish(table, "l-diversity(3)", to=tmp_path / "r", mechanism="ring", order="keep")
     assert not (tmp_path / "r").exists()
-
-
-def test_trace_is_private(people: Callable[..., pa.Table], tmp_path: Path) -> None:
-    table = read(people(120), quasi="age,sex,region", sensitive="disease")
-    with pytest.raises(UsageError, match="would lie in the release"):
-        publish(
-            table, "l-diversity(3)", to=tmp_path / "r", mechanism="ring", trace=tmp_path / "r" / "t"
-        )
-    publish(table, "l-diversity(3)", to=tmp_path / "r", mechanism="ring", trace=tmp_path / "t")
-    assert (tmp_path / "t" / "matches.parquet").exists()
-    assert not list((tmp_path / "r").rglob("*match*"))
-    with pytest.raises(DataError, match="exists already"):
-        publish(table, "l-diversity(3)", to=tmp_path / "q", mechanism="ring", trace=tmp_path / "t")
 
 
 def test_several_sensitive_columns_are_refused(
@@ -213,14 +201,15 @@ def test_no_value_is_split(tmp_path: Path) -> None:
     rng = np.random.default_rng(2)
     raw = pa.table({"age": rng.integers(0, 50, 90), "s": pa.array(rng.permutation(values))})
     table = read(raw, quasi="age", sensitive="s")
-    publish(
-        table, "l-diversity(2)", to=tmp_path / "r", mechanism="heterogeneous", trace=tmp_path / "t"
-    )
-    trace = pq.read_table(tmp_path / "t" / TRACE).to_pydict()
+    receipt = tmp_path / "receipt"
+    publish(table, "l-diversity(2)", to=tmp_path / "r", mechanism="heterogeneous", receipt=receipt)
+    trace = Trace()
+    repeat(Receipt.read(receipt), table, Release(tmp_path / "r"), tmp_path / "again", trace)
+    found = trace.matches
     shown: list[list[str]] = [[] for _ in range(90)]  # by record: the values of the rows it matches
-    for source, matches in zip(trace["source"], trace["matches"], strict=True):
-        for record in matches:
-            shown[record].append(raw["s"][source].as_py())
+    for row, source in enumerate(found.source):
+        for record in found.matches[found.starts[row] : found.starts[row + 1]]:
+            shown[record].append(raw["s"][int(source)].as_py())
     for found in shown:
         assert max(found.count(value) for value in "abc") * 2 <= len(found)
 

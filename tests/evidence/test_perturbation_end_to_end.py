@@ -149,9 +149,9 @@ def test_a_manifest_that_lies_about_its_operator_is_found_out(
     assert check in {finding.check.name for finding in verdict.findings if not finding.holds}
 
 
-def test_parts_can_be_proved_by_the_trace(table: Table, tmp_path: Path) -> None:
-    publish(table, RHO, to=tmp_path / "r", mechanism="partitioned", trace=tmp_path / "private")
-    verdict = audit(table, tmp_path / "r", trace=tmp_path / "private")
+def test_parts_can_be_proved_by_the_receipt(table: Table, tmp_path: Path) -> None:
+    publish(table, RHO, to=tmp_path / "r", mechanism="partitioned", receipt=tmp_path / "private")
+    verdict = audit(table, tmp_path / "r", receipt=tmp_path / "private")
     assert verdict.holds
     chance = next(f for f in verdict.findings if f.check.name == "part-posterior")
     assert chance.value == pytest.approx(0.5, abs=1e-6)

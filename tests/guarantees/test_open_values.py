@@ -84,9 +84,9 @@ def test_open_releases_pass_their_audit(tmp_path: Path, mechanism: str) -> None:
     trace = tmp_path / "trace" if mechanism == "heterogeneous" else None
     promise = "l-diversity(5, open='none')"
     made = sf.publish(
-        people(), promise, to=tmp_path / "r", mechanism=mechanism, trace=trace, **ROLES
+        people(), promise, to=tmp_path / "r", mechanism=mechanism, receipt=trace, **ROLES
     )
-    assert sf.audit(people(), made.release, trace=trace).holds
+    assert sf.audit(people(), made.release, receipt=trace).holds
     assert made.manifest.guarantee == promise
 
 

@@ -211,12 +211,10 @@ def test_mechanisms_that_make_no_sense(text: str, message: str) -> None:
         parse_mechanism(text)
 
 
-def test_orders_traces_and_keys_that_make_no_sense(tmp_path: Path) -> None:
+def test_orders_and_keys_that_make_no_sense(tmp_path: Path) -> None:
     promise = "reconstruction-privacy(0.3, 0.3)"
     with pytest.raises(UsageError, match="no order to keep"):
         publish(declared(small_table()), promise, to=tmp_path / "r", order="keep")
-    with pytest.raises(UsageError, match="has no trace"):
-        publish(declared(small_table()), promise, to=tmp_path / "r", trace=tmp_path / "t")
     keyed = small_table().append_column("id", pa.array(range(4000)))
     people = sf.read(keyed, quasi=["sex", "age", "job"], sensitive="disease", key="id")
     (tmp_path / "key").write_text("ab0123456789cdef" * 4)

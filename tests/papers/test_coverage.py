@@ -57,7 +57,7 @@ def test_commands_parse_and_name_what_there_is(line: str) -> None:
     name, *rest = words(line)
     context = typer.Context(whole)
     whole.get_command(context, name).make_context(name, rest, parent=context)  # type: ignore[attr-defined]
-    for text in [*options(line, "--guarantee"), *options(line, "--against")]:
+    for text in options(line, "--guarantee"):
         if "(" in text:
             parse_guarantee(text)
     assert all(text in MECHANISMS for text in options(line, "--mechanism"))

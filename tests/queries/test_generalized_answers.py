@@ -10,8 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from sfumato.audits.replay import Trace
 from sfumato.datasets import census
-from sfumato.engines.publishing import publish
+from sfumato.engines.publishing import publish, repeat
+from sfumato.engines.receipts import Receipt
 from sfumato.errors import QueryError, WeakPromiseWarning
 from sfumato.queries import open_release
 from sfumato.queries.opened import OpenedRelease
@@ -193,14 +195,16 @@ def test_how_many_people_a_record_spans_is_published(tmp_path: Path) -> None:
     for mechanism in ("heterogeneous", "burel"):
         publish(
             table, "beta-likeness(1)", to=tmp_path / mechanism, mechanism=mechanism, seed=3,
-            trace=tmp_path / f"trace {mechanism}",
+            receipt=tmp_path / f"{mechanism} receipt",
         )  # fmt: skip
-        trace = pq.read_table(tmp_path / f"trace {mechanism}" / "matches.parquet")
+        opened, trace = open_release(tmp_path / mechanism), Trace()
+        receipt = Receipt.read(tmp_path / f"{mechanism} receipt")
+        repeat(receipt, table, opened, tmp_path / f"{mechanism} again", trace)
+        found = trace.matches
         if mechanism == "burel":
-            sizes = np.bincount(trace["group"].to_numpy())[trace["group"].to_numpy()]
+            sizes = np.bincount(found.group)[found.group]
         else:
-            sizes = np.array([len(row) for row in trace["matches"].to_pylist()])
-        opened = open_release(tmp_path / mechanism)
+            sizes = np.diff(found.starts)
         assert opened.spans == round(sizes.mean()) >= opened.matches
 
 

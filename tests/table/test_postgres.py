@@ -388,13 +388,14 @@ def test_an_address_in_the_wrong_place_is_not_quoted(postgres: Any, cli: Any) ->
 
 def test_nothing_made_holds_a_credential(clinic: Any, cli: Any, tmp_path: Path) -> None:
     address = f"{clinic.address()}?table=people"
-    release, trace = tmp_path / "release", tmp_path / "trace"
+    release, receipt = tmp_path / "release", tmp_path / "receipt"
     texts = []
     for command in (
         ("describe", address, "--quasi", "age,sex,region", "--sensitive", "disease",
          "--drop", "id"),
         ("publish", address, "--quasi", "age,sex,region", "--sensitive", "disease", "--key", "id",
-         "--guarantee", PROMISE, "--mechanism", "partitioned", "--out", release, "--trace", trace),
+         "--guarantee", PROMISE, "--mechanism", "partitioned", "--out", release,
+         "--receipt", receipt),
         ("audit", address, release),
         ("audit", address, release, "--json"),
         ("check", address, "--quasi", "age,sex,region", "--sensitive", "disease", "--drop", "id"),

@@ -291,7 +291,7 @@ def test_9_limits_have_a_direction_and_json_is_whole(cli: Any, folder: Path) -> 
     assert all(each["direction"] == "at most" for each in judged)
 
 
-def test_9_ranges_without_their_trace_are_not_looked_at(tmp_path: Path) -> None:
+def test_9_ranges_without_their_receipt_are_not_looked_at(tmp_path: Path) -> None:
     table = pa.table({"age": [k % 50 for k in range(120)], "ill": ["a", "b", "c", "d"] * 30})
     sf.publish(
         table, "l-diversity(2)", to=tmp_path / "r", mechanism="heterogeneous",

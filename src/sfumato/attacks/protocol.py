@@ -17,7 +17,6 @@ import numpy as np
 from sfumato.attacks.calibration import calibrated
 from sfumato.attacks.intervals import Interval, above_constant, paired_difference, wilson
 from sfumato.attacks.people import People
-from sfumato.attacks.reruns import MatchSets
 from sfumato.attacks.views import BucketsView, RangesView, View
 from sfumato.draws import BoolArray, Draws, IntArray
 from sfumato.guarantees.words import Known, Reader, Standing
@@ -47,7 +46,6 @@ class Knowledge:
     ceilings: FloatArray | None = None  # per value, what the promise allows at most
     reader: Reader | None = None  # whom the promise holds against
     others: tuple[BucketsView | RangesView, ...] = ()  # further releases of the same people
-    matches: MatchSets | None = None  # who matches whom, where that is granted
 
     @property
     def ceiling(self) -> float | None:

@@ -11,7 +11,6 @@ from sfumato.attacks.naive_bayes import NaiveBayes
 from sfumato.attacks.negative_association import NegativeAssociation
 from sfumato.attacks.own_record import OwnRecord
 from sfumato.attacks.protocol import Attack
-from sfumato.attacks.rerun import Rerun
 from sfumato.errors import UsageError
 from sfumato.release import Release
 from sfumato.textform import split_call
@@ -20,7 +19,7 @@ ATTACKS: dict[str, type[Attack]] = {
     cls.name: cls
     for cls in (
         *(OwnRecord, Linked, NaiveBayes, DeFinetti, NegativeAssociation, Corruption, Linkage),
-        *(Intersection, Rerun),
+        Intersection,
     )
 }
 ALL = "all"

@@ -17,20 +17,15 @@ from sfumato.attacks.merged import mechanism_on_merged, merged_table
 from sfumato.attacks.people import People, common_keys, other_halves, read_people
 from sfumato.attacks.protocol import Attack, Knowledge, Outcome, guess_without, judge
 from sfumato.attacks.registry import ALL, attacks_for, parse_attack
-from sfumato.attacks.rerun import Rerun
-from sfumato.attacks.reruns import MatchSets
 from sfumato.attacks.shown import MATCHES, Match, see_shown
 from sfumato.attacks.views import BucketsView, RangesView, raw_view, view_of
 from sfumato.audits.case import raw_table
-from sfumato.audits.ranges import Trace
 from sfumato.draws import Draws, IntArray
-from sfumato.engines.counting import Progress, no_progress, take_profile
+from sfumato.engines.counting import Progress, no_progress
 from sfumato.engines.one_column import of_column
 from sfumato.engines.publishing import publish
-from sfumato.engines.whole import WholeTable
 from sfumato.errors import SfumatoError, UsageError
 from sfumato.guarantees import parse_guarantee
-from sfumato.mechanisms import parse_mechanism
 from sfumato.operators.base import FloatArray
 from sfumato.release import ApartRelease, Release
 from sfumato.release.apart import column_release
@@ -39,7 +34,6 @@ from sfumato.table import Table, is_number
 
 MOST_TARGETS = 10_000
 SEVERAL = "What the same attack reaches without the person is not computed for several releases."
-NO_MATCHES = "What the same attack reaches without the person is not computed: matches are theirs."
 NOT_AGAIN = (
     "What the same attack reaches without the person is not known: another tool made the records."
 )
@@ -59,7 +53,6 @@ def attack(
     remake: Callable[[pa.Table], Any] | None = None,
     others: Sequence[Release | str | Path] = (),
     progress: Progress = no_progress,
-    trace: str | Path | None = None,
 ) -> list[Outcome]:
     """Attack a release and judge the guesses by the raw table; per column the best attack first.
 
@@ -71,8 +64,7 @@ def attack(
     `targets` people, drawn at random, are attacked. `fresh` False leaves out the baseline without
     the person, which publishes two tables of the same size. The seed decides targets and ties; it
     protects nobody and need not. `others` are further releases of the same people, in buckets or
-    ranges, for the attack `intersection`; `trace` is the private folder of `publish --trace`, for
-    `rerun`.
+    ranges, for the attack `intersection`.
 
     >>> import pyarrow as pa
     >>> from sfumato.table import read
@@ -101,20 +93,18 @@ def attack(
         opened = release if isinstance(release, Release) else Release(release)
         source = merged_table(raw_table(table, opened), opened)
         if isinstance(opened, ApartRelease):
-            if others or trace is not None:
+            if others:
                 raise UsageError(
                     f"The sensitive columns of {opened.where} have buckets of their own. Attack "
-                    "it without --with and --trace: column by column."
+                    "it without --with: column by column."
                 )
             asked = _asked_columns(column, source)
             options = {"attacks": attacks, "targets": targets, "fresh": fresh, "seed": seed}
             return _attack_apart(source, opened, asked, progress, options)
-    chosen = _chosen(attacks, Release if opened is None else type(opened), trace is not None)
+    chosen = _chosen(attacks, Release if opened is None else type(opened))
     further = [_listing(each) for each in others]
     if further and not all(isinstance(each, Intersection) for each in chosen):
         raise UsageError("Several releases are attacked with --attack intersection alone.")
-    if trace is not None and not any(isinstance(each, Rerun) for each in chosen):
-        raise UsageError("Who matches whom is for --attack rerun alone: leave --trace out.")
     outcomes = []
     names = _asked_columns(column, source)
     steps = len(names) * (len(chosen) + 1)
@@ -125,11 +115,8 @@ def attack(
         people = read_people(source, name)
         if shown is None:
             knowledge = knowledge_of(people, opened, source)
-            granted = None if trace is None else _match_sets(trace, opened, source)
-            knowledge = replace(knowledge, matches=granted)
             baseline = FreshReleases(note=SEVERAL if further else None)
-            needed = any(not isinstance(each, Rerun) for each in chosen)
-            if fresh and not further and needed:
+            if fresh and not further:
                 again = partial(_fresh_knowledge, opened, source)
                 baseline = FreshReleases.of(people, again, draws)
             views = [view_of(each, people) for each in further]
@@ -145,9 +132,7 @@ def attack(
         found = []
         for place, each in enumerate(chosen, done + 1):
             progress(f"attacking: {each}", place, steps)
-            # no fresh release has the matches that this reader is granted
-            own = FreshReleases(note=NO_MATCHES) if isinstance(each, Rerun) else baseline
-            found.append(_run(each, people, knowledge, aim, own, draws))
+            found.append(_run(each, people, knowledge, aim, baseline, draws))
         outcomes += sorted(found, key=lambda outcome: -outcome.success.value)
     return outcomes
 
@@ -183,19 +168,6 @@ def _listing(release: Release | str | Path) -> Release:
             f"{opened.where} does not list values by bucket or range: nothing to intersect."
         )
     return opened
-
-
-def _match_sets(folder: str | Path, release: Release | None, table: Table) -> MatchSets:
-    """The private trace of a release, and the quasi columns as its program saw them."""
-    assert release is not None
-    trace = Trace(str(folder))
-    mechanism = parse_mechanism(release.manifest.mechanism).name
-    axes = WholeTable(table, take_profile(table), True).axes
-    if trace.matches is None:
-        return MatchSets(np.zeros(1, np.int64), np.empty(0, np.int64), axes, mechanism)
-    if len(trace.starts) != release.rows + 1:
-        raise UsageError(f"{str(folder)!r} is the trace of another release than {release.where}.")
-    return MatchSets(trace.starts, trace.matches, axes, mechanism)
 
 
 def knowledge_of(people: People, release: Release | None, table: Table) -> Knowledge:
@@ -305,16 +277,12 @@ def _run(
     return judge(attack, targets, people.prior, guesses, right, others.note, single, knowledge)
 
 
-def _chosen(
-    attacks: str | Attack | Sequence[str | Attack], kind: type[Release], traced: bool
-) -> list[Attack]:
-    """`all` takes in the attack that needs the trace where there is one."""
+def _chosen(attacks: str | Attack | Sequence[str | Attack], kind: type[Release]) -> list[Attack]:
     given = [attacks] if isinstance(attacks, (str, Attack)) else list(attacks)
     found: list[Attack] = []
     for wanted in given:
         if wanted == ALL:
             found += attacks_for(kind)
-            found += [Rerun()] if traced and issubclass(kind, Rerun.kinds) else []
             continue
         attack = parse_attack(wanted) if isinstance(wanted, str) else wanted
         if not issubclass(kind, attack.kinds):

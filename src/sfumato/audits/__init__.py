@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.audits import catalogue
-from sfumato.audits.against import check_small_sums, small_sum_of
 from sfumato.audits.agreement import check_agreement
 from sfumato.audits.apart import check_apart
 from sfumato.audits.bucketed import check_buckets
@@ -32,7 +31,7 @@ from sfumato.audits.perturbed import check_amplification, check_fit
 from sfumato.audits.previous import Before, check_previous
 from sfumato.audits.reconstruction import check_reconstruction
 from sfumato.audits.repeated import check_repeated
-from sfumato.audits.replay import check_replay, declared_again
+from sfumato.audits.replay import Trace, check_replay, declared_again
 from sfumato.audits.resampled import check_resampled
 from sfumato.audits.small_sum import (
     check_group_size,
@@ -100,26 +99,21 @@ def audit(
     table: Any,
     release: Release | str | Path,
     *,
-    trace: str | Path | None = None,
     previous: Release | str | Path | None = None,
     previous_table: Any = None,
     key: str | None = None,
     receipt: str | Path | None = None,
     other: Release | str | Path | None = None,
-    against: str | None = None,
     progress: Progress = no_progress,
 ) -> Verdict:
     """Check a release against the raw table it was made from.
 
     `table` is a `Table` or anything that `sfumato.read` takes; the roles come from the manifest.
-    `trace` is the folder of the private trace, where the mechanism wrote one. With `previous`, an
-    earlier release of the same people, whoever stayed must be shown as before; `previous_table`
-    and the column `key` tell whose value changed meanwhile. With `receipt`, what `publish` kept to
-    repeat the draws, the release is made again and compared record by record, which leaves nothing
-    for the other checks to find. Where the `key` repeats, it is told what a person's records say
-    together. With `other`, a further bucketed release of the same people, what both tell together
-    is held to the promise. With `against`, such as "small-sum(5)", it is told how far the release
-    keeps that too, which it did not promise.
+    With `previous`, an earlier release of the same people, whoever stayed must be shown as before;
+    `previous_table` and the column `key` tell whose value changed meanwhile. With `receipt`, what
+    `publish` kept to repeat the draws, the release is made again and compared record by record.
+    Where the `key` repeats, it is told what a person's records say together. With `other`, a
+    further bucketed release of the same people, what both tell together is held to the promise.
 
     >>> import tempfile, pyarrow as pa
     >>> from sfumato.engines.publishing import publish
@@ -135,14 +129,13 @@ def audit(
     named = table.key if key is None and isinstance(table, Table) else key
     before = None if previous is None else Before.of(previous, previous_table, named)
     if receipt is not None:
-        if any(each is not None for each in (trace, before, other, against)):
+        if before is not None or other is not None:
             raise UsageError(
-                "With a receipt the release is made again as a whole. Leave --trace, --previous, "
-                "--with and --against out, or audit twice."
+                "With a receipt the release is made again as a whole. Leave --previous and --with "
+                "out, or audit twice."
             )
         return _replayed(table, opened, Receipt.read(receipt))
-    promise = None if against is None else small_sum_of(against)
-    case = AuditCase(raw_table(table, opened), opened, None if trace is None else str(trace))
+    case = AuditCase(raw_table(table, opened), opened)
     looks = [
         look
         for concerned, listed in CHECKS.items()
@@ -157,7 +150,6 @@ def audit(
             progress("auditing", done, len(looks))
             found += look(case)
         found += check_repeated(case, named)
-        found += [] if promise is None else check_small_sums(case, promise)
     if other is not None:
         further = other if isinstance(other, Release) else Release(other)
         with reading_errors(case.table.source):
@@ -173,9 +165,14 @@ def audit(
 def _replayed(table: Any, release: Release, receipt: Receipt) -> Verdict:
     """The verdict over a release that was made again."""
     manifest = release.manifest
-    case = AuditCase(declared_again(table, receipt), release)
+    trace = Trace()
+    case = AuditCase(declared_again(table, receipt), release, trace)
     with reading_errors(case.table.source):
-        found = [*check_randomness(case), *check_replay(case, receipt)]
+        found = [*check_randomness(case), *check_replay(case, receipt, trace)]
+        found += check_traced_groups(case)
+        if not case.rows_of_people_withheld:  # else only the records that were made again tell
+            found += check_generalized(case) if trace.matches is not None else []
+            found += check_parts(case)
     names = " and ".join(case.table.sensitive)
     tested = (
         f"{manifest.guarantee} of {names}, {manifest.rows:,} records, each made again from the "
@@ -192,7 +189,6 @@ def _tested(case: AuditCase, before: Before | None, who: str) -> str:
     if manifest.person is not None:
         whom = f"the people of {case.profile.rows:,} rows"
     told = f"{manifest.guarantee} of {names} for {whom}"
-    told += ", with the private trace" if case.trace is not None else ""
     return told if before is None else f"{told}, and against the release before"
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -14,7 +13,6 @@ from sfumato.engines.counting import drop_missing, take_profile
 from sfumato.errors import DataError, SfumatoError
 from sfumato.guarantees import Guarantee, parse_guarantee
 from sfumato.mechanisms import Mechanism, parse_mechanism
-from sfumato.private import keep_private
 from sfumato.profile import Profile
 from sfumato.release import Release, scan
 from sfumato.scratch import scratch_database
@@ -25,12 +23,13 @@ from sfumato.table.sources import find_source
 if TYPE_CHECKING:
     from sfumato.audits.classes import Classes
     from sfumato.audits.order import FollowedRows
+    from sfumato.audits.replay import Trace
 
 
 class AuditCase:
     """A table and a release of it. Counts are taken once, on demand."""
 
-    def __init__(self, table: Table, release: Release, trace: str | None = None) -> None:
+    def __init__(self, table: Table, release: Release, trace: Trace | None = None) -> None:
         self.table, self.release, self.trace = table, release, trace
 
     @cached_property
@@ -208,17 +207,6 @@ def raw_table(origin: Any, release: Release) -> Table:
         },
         missing=missing,
     )
-
-
-def traced_file(folder: str, name: str) -> Path:
-    """A file of the private trace, which nobody else needs to read."""
-    path = Path(folder) / name
-    if not path.exists():
-        raise DataError(
-            f"There is no {name} in {folder!r}. Name the folder that 'publish --trace' wrote."
-        )
-    keep_private(path)
-    return path
 
 
 def quoted(name: str) -> str:

@@ -102,7 +102,6 @@ BORROWED_GROUPS = Check(
     "borrowed-groups", "records published with a borrowed group of {column}", _DIFFERENCES
 )
 PERSONAL_SUMS = Check("personal-sums", "wrong sums of {column} within personal groups")
-SMALL_SUMS = Check("small-sums", "chance that a small sum of {column} is off by {about}")
 
 # samples copied back
 PLAN = Check("plan", "plan")

@@ -1,4 +1,4 @@
-"""Does a generalized release keep its promise? From the trace, and from release and table alone.
+"""Does a generalized release keep its promise? From the receipt, and from release and table alone.
 
 The promise speaks of the published matches of one *original* record (Definitions 2 and 4), so
 that is what is counted, besides the originals behind one published record (errata H1). Ranges and
@@ -15,7 +15,8 @@ import numpy as np
 from sfumato.audits import catalogue
 from sfumato.audits.case import AuditCase
 from sfumato.audits.findings import Direction, Finding
-from sfumato.audits.ranges import HeldValues, Ranges, Trace
+from sfumato.audits.ranges import HeldValues, Ranges
+from sfumato.audits.replay import Matches
 from sfumato.audits.shares import LargestShare, largest_share
 from sfumato.draws import IntArray
 from sfumato.guarantees import CeilingGuarantee
@@ -55,21 +56,19 @@ def check_generalized(case: AuditCase) -> Iterator[Finding]:
                     catalogue.PROMISE,
                     column=each.histogram.column,
                     value=case.release.manifest.guarantee,
-                    witness="who matches whom is private: name the folder that 'publish --trace' "
-                    "wrote",
+                    witness="who matches whom is private: audit with --receipt",
                 )
         return
-    trace = Trace(case.trace)
+    trace = case.trace.matches
+    assert trace is not None
     yield from _check_sources(ranges, trace)
     if len(trace.source) != ranges.records.num_rows:
-        return  # the trace of another release tells nothing about this one
+        return  # the receipt of another release tells nothing about this one
     if "spans" in case.release.plan:  # answers are read by it; older releases do not say
-        yield Finding.limited(
-            catalogue.SPANS, trace.spans(), Direction.EXACTLY, _release(case).spans
-        )
+        yield Finding.limited(catalogue.SPANS, trace.spans, Direction.EXACTLY, _release(case).spans)
     if not isinstance(case.guarantee, CeilingGuarantee):
         return  # matches cannot be held to a promise that states no ceilings
-    if trace.matches is not None:
+    if trace.matches is not None and trace.starts is not None:
         yield from _check_graph(case, ranges, trace.source, trace.starts, trace.matches)
     if trace.group is not None:
         yield from _check_groups(case, ranges, trace)
@@ -106,7 +105,7 @@ def _check_marginals(case: AuditCase, ranges: Ranges) -> Iterator[Finding]:
 def _check_coverage(case: AuditCase, ranges: Ranges) -> Iterator[Finding]:
     """Every record fits its number of rows; and how its observed matches look (H3).
 
-    Without the private trace nobody knows which of the rows that a record fits are its matches, but
+    Without the receipt nobody knows which of the rows that a record fits are its matches, but
     they are among those: if s ≥ μ matches keep the ceilings c, then Σ min(rows with x, s·c_x) ≥ s,
     and, the sum being concave in s, also for s = μ. A record whose rows cannot do that proves that
     the promise is broken.
@@ -142,7 +141,7 @@ def _check_coverage(case: AuditCase, ranges: Ranges) -> Iterator[Finding]:
             about=several + whole,
             witness=None
             if case.trace
-            else "necessary, not sufficient: the trace shows the matches themselves",
+            else "necessary, not sufficient: the receipt shows the matches themselves",
         )
         yield look.worst_finding(several + whole, len(sample))
 
@@ -179,7 +178,7 @@ class _Fitting:
         )
 
 
-def _check_sources(ranges: Ranges, trace: Trace) -> Iterator[Finding]:
+def _check_sources(ranges: Ranges, trace: Matches) -> Iterator[Finding]:
     """Every row shows the value of one record, and no record stands behind two rows."""
     twice = len(trace.source) - len(np.unique(trace.source))
     same = len(trace.source) == ranges.records.num_rows
@@ -189,7 +188,7 @@ def _check_sources(ranges: Ranges, trace: Trace) -> Iterator[Finding]:
     yield Finding.none(
         catalogue.SOURCES,
         twice + wrong,
-        witness=None if same else "the trace belongs to another release",
+        witness=None if same else "the receipt belongs to another release",
     )
 
 
@@ -266,7 +265,7 @@ def _attained(worst: LargestShare) -> str:
     return "" if worst.ratio is None else f"; attained beta {float(worst.ratio - 1):.4g}"
 
 
-def _check_groups(case: AuditCase, ranges: Ranges, trace: Trace) -> Iterator[Finding]:
+def _check_groups(case: AuditCase, ranges: Ranges, trace: Matches) -> Iterator[Finding]:
     """Homogeneous groups: the share of each value in each of them."""
     assert trace.group is not None
     _, group = np.unique(trace.group, return_inverse=True)

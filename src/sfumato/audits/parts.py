@@ -8,25 +8,23 @@ from fractions import Fraction
 import numpy as np
 
 from sfumato.audits import catalogue
-from sfumato.audits.case import AuditCase, quoted, traced_file
+from sfumato.audits.case import AuditCase, quoted
 from sfumato.audits.findings import Direction, Finding
 from sfumato.audits.perturbed import fit_finding, group_expression
 from sfumato.columns import value_text, value_to_json
 from sfumato.draws import IntArray
-from sfumato.engines.tracing import TRACE
 from sfumato.errors import DataError
 from sfumato.guarantees import RhoPrivacy
 from sfumato.guarantees.rho import SHARES_READER
 from sfumato.mechanisms.partitioned import PartitionedPerturbation, SubTables, cut_table
 from sfumato.operators import Parts
-from sfumato.scratch import scratch_database
 
 
 def check_parts(case: AuditCase) -> Iterator[Finding]:
     """Sizes, posteriors within every part, exactly; the fit; and what the part number tells.
 
-    Counts by (part, true value) come from the private trace or, without one, from planning the
-    raw histogram again: the plan is a function of it. The posterior of a covered value within a
+    Counts by (part, true value) come from the receipt or, without one, from planning the raw
+    histogram again: the plan is a function of it. The posterior of a covered value within a
     part, for who reads all its records, must not exceed rho2; in releases that do not say
     `reader=shares`, which 0.1.0 wrote, for who reads one of them.
     """
@@ -42,7 +40,7 @@ def check_parts(case: AuditCase) -> Iterator[Finding]:
                 False,
                 column=column,
                 witness="they are not those that the mechanism makes of this table; only a "
-                "private trace (publish --trace) could show that they keep the promise",
+                "receipt (publish --receipt) could show that they keep the promise",
             )
             continue
         sizes = np.bincount(
@@ -92,15 +90,10 @@ def quotas_of(case: AuditCase, column: str, operator: Parts) -> IntArray | None:
 
 
 def _traced(case: AuditCase, column: str, operator: Parts) -> IntArray:
-    path = traced_file(str(case.trace), TRACE)
-    quotas = np.zeros((len(operator.parts), operator.domain), np.int64)
-    with scratch_database() as connection:
-        source = "read_parquet('" + str(path).replace("'", "''") + "')"
-        part, code = quoted(f"{column} part"), quoted(column)
-        found = connection.execute(f"SELECT {part}, {code}, count(*) FROM {source} GROUP BY ALL")
-        for number, value, count in found.fetchall():
-            quotas[number, value] = count
-    return quotas
+    assert case.trace is not None
+    pairs = case.trace.numbers(f"{column} part") * operator.domain + case.trace.numbers(column)
+    shape = (len(operator.parts), operator.domain)
+    return np.bincount(pairs, minlength=shape[0] * shape[1]).reshape(shape)
 
 
 def _shown_counts(

@@ -11,10 +11,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sfumato.audits.case import AuditCase, traced_file
+from sfumato.audits.case import AuditCase
 from sfumato.columns import Column, value_text
 from sfumato.draws import IntArray
-from sfumato.engines.whole import TRACE
 from sfumato.guarantees import CeilingGuarantee, CeilingsOfPeople
 from sfumato.profile import Histogram
 
@@ -171,34 +170,6 @@ class _Sets:
         wanted = rows * self.size + self.value[records]
         place = np.minimum(np.searchsorted(self._pairs, wanted), len(self._pairs) - 1)
         return np.asarray(self._pairs[place] == wanted)
-
-
-class Trace:
-    """The private match graph that `publish --trace` wrote."""
-
-    def __init__(self, folder: str) -> None:
-        import pyarrow.parquet as pq
-
-        table = pq.read_table(traced_file(folder, TRACE))
-        self.source = np.asarray(table.column("source").to_numpy(), np.int64)
-        self.group = self.matches = None
-        if "matches" in table.schema.names:  # of row r: matches[starts[r]:starts[r + 1]]
-            lists = pa.concat_arrays(table.column("matches").chunks)
-            self.matches = np.asarray(lists.flatten().to_numpy(), np.int64)
-            lengths = pc.list_value_length(lists).to_numpy()
-            self.starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        if "group" in table.schema.names:
-            self.group = np.asarray(table.column("group").to_numpy(), np.int64)
-
-    def spans(self) -> int:
-        """How many people a row spans, in the mean over rows, to the next whole number."""
-        rows, people = len(self.source), 0
-        if self.matches is not None:
-            people = len(self.matches)
-        elif self.group is not None:
-            _, group = np.unique(self.group, return_inverse=True)
-            people = int((np.bincount(group) ** 2).sum())
-        return (2 * people + rows) // (2 * rows) if rows else 0
 
 
 def _numbers(column: pa.ChunkedArray) -> npt.NDArray[np.float64]:

@@ -7,7 +7,7 @@ differs, in any column, in content or in place, is found, whatever the kind of r
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,10 +19,12 @@ import pyarrow.compute as pc
 from sfumato.audits import catalogue
 from sfumato.audits.case import AuditCase
 from sfumato.audits.findings import Finding
-from sfumato.draws import BoolArray
+from sfumato.draws import BoolArray, IntArray
 from sfumato.engines.publishing import ENGINES, repeat
 from sfumato.engines.receipts import Receipt
 from sfumato.errors import InfeasibleGuarantee
+from sfumato.mechanisms import Batch, Published
+from sfumato.mechanisms.generalized import Generalized
 from sfumato.release import FileEntry, Manifest, Release, record_files
 from sfumato.release.manifest import NAME
 from sfumato.scratch import scratch_space
@@ -36,6 +38,58 @@ _CLAIMS = ("kind", "mechanism", "guarantee", "rows", "withheld", "missing", "ord
 _AT_ONCE = 1 << 17
 
 
+@dataclass(frozen=True, eq=False)
+class Matches:
+    """Who stands behind the rows of ranges and sets, row by row of the release.
+
+    Row r shows the value of record `source[r]`, and stands for `matches[starts[r]:starts[r + 1]]`
+    or, where whole groups share what they show, for everybody of `group[r]`.
+    """
+
+    source: IntArray
+    spans: int
+    starts: IntArray | None = None
+    matches: IntArray | None = None
+    group: IntArray | None = None
+
+    @classmethod
+    def of(cls, made: Generalized, place: IntArray) -> Matches:
+        source, group = made.source[place], None if made.group is None else made.group[place]
+        if made.matches is None:
+            return cls(source, made.spans, group=group)
+        lengths = np.concatenate([np.full(len(run), run.shape[1]) for run in made.matches])
+        flat = np.concatenate([run.ravel() for run in made.matches])
+        begin = (np.cumsum(lengths) - lengths)[place]
+        starts = np.concatenate([[0], np.cumsum(lengths[place])])
+        entries = np.repeat(begin - starts[:-1], lengths[place]) + np.arange(starts[-1])
+        return cls(source, made.spans, starts, flat[entries], group)
+
+
+class Trace:
+    """What a run that was repeated did with every record, for the checks of the promise."""
+
+    def __init__(self) -> None:
+        self.matches: Matches | None = None
+        self._pieces: dict[str, list[IntArray]] = {}
+
+    def records(self, batch: Batch, published: Published, numbers: Mapping[str, IntArray]) -> None:
+        if not numbers:
+            return
+        rows = len(next(iter(numbers.values())))
+        kept = np.ones(rows, np.bool_) if published.keep is None else published.keep
+        shown = {f"{name} published": codes for name, codes in published.codes.items()}
+        for name, array in {**batch.codes, **shown, **numbers, "kept": kept}.items():
+            self._pieces.setdefault(name, []).append(array.astype(np.int32))
+
+    def rows(self, made: Generalized, place: IntArray) -> None:
+        self.matches = Matches.of(made, place)
+
+    def numbers(self, name: str) -> IntArray:
+        """Of every record: its code (`c`), its published code (`c published`), `kept`, or a number
+        of the plan's own, such as `c group`."""
+        return np.concatenate(self._pieces.get(name, [np.empty(0)])).astype(np.int64)
+
+
 def declared_again(origin: Any, receipt: Receipt) -> Table:
     """The table as it was declared, on the engine that published it."""
     if isinstance(origin, Table):
@@ -43,13 +97,13 @@ def declared_again(origin: Any, receipt: Receipt) -> Table:
     return receipt.declare(find_source(ENGINES[receipt.engine].source(origin)))
 
 
-def check_replay(case: AuditCase, receipt: Receipt) -> Iterator[Finding]:
+def check_replay(case: AuditCase, receipt: Receipt, trace: Trace) -> Iterator[Finding]:
     """Publish again and compare. Costs what publishing costs, and a reading of both files."""
     release = case.release
     with scratch_space() as folder:
         again = folder / "release"
         try:
-            manifest = repeat(receipt, case.table, release, again)
+            manifest = repeat(receipt, case.table, release, again, trace)
         except InfeasibleGuarantee as error:
             yield Finding.plain(catalogue.REPLAY, False, witness=str(error))
             return

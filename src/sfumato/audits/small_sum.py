@@ -8,17 +8,15 @@ from fractions import Fraction
 import numpy as np
 
 from sfumato.audits import catalogue
-from sfumato.audits.case import AuditCase, quoted, traced_file
+from sfumato.audits.case import AuditCase, quoted
 from sfumato.audits.findings import Direction, Finding
 from sfumato.audits.perturbed import FALSE_ALARM, grouped_counts
 from sfumato.columns import value_text
-from sfumato.engines.tracing import TRACE
 from sfumato.guarantees import SmallSum
 from sfumato.guarantees.small_sum import USUAL_ERROR, USUAL_UP_TO
 from sfumato.guarantees.small_sum_tails import small_sum_privacy, wrong_condition_sum
 from sfumato.operators import Decoy
 from sfumato.profile import Histogram
-from sfumato.scratch import scratch_database
 
 _MOST_TAILS = 4000  # different (group, value) sizes whose tails are computed
 
@@ -138,47 +136,34 @@ def check_own_share(case: AuditCase) -> Iterator[Finding]:
 
 
 def check_traced_groups(case: AuditCase) -> Iterator[Finding]:
-    """From the private trace: whole groups of c different values, and nothing published outside
-    them."""
-    decoys = list(_decoys(case))
-    if case.trace is None or not decoys:
+    """Made again from the receipt: whole groups of c different values, and nothing published
+    outside them."""
+    if case.trace is None:
         return
-    path = traced_file(case.trace, TRACE)
-    with scratch_database() as connection:
-        source = "read_parquet('" + str(path).replace("'", "''") + "')"
-        for number, (column, operator) in enumerate(decoys):
-            group, code = quoted(f"{column} group"), quoted(column)
-            published = quoted(f"{column} published")
-            broken = connection.execute(
-                f"""
-                SELECT count(*) FILTER (WHERE n <> {operator.groups} OR d <> {operator.groups}),
-                       min(g) FILTER (WHERE n <> {operator.groups} OR d <> {operator.groups}),
-                       count(*)
-                FROM (SELECT {group} AS g, count(*) AS n, count(DISTINCT {code}) AS d
-                      FROM {source} WHERE {group} >= 0 GROUP BY g)
-                """
-            ).fetchall()[0]
-            yield Finding.none(
-                catalogue.TRACED_GROUPS,
-                int(broken[0]),
-                column=column,
-                about=str(operator.groups),
-                witness=f"of {int(broken[2]):,} in the trace"
-                + (f"; group {broken[1]}" if broken[0] else ""),
-            )
-            strays, spare = connection.execute(
-                f"""
-                WITH t AS (SELECT {group} AS g, {code} AS x, {published} AS y, kept FROM {source})
-                SELECT (SELECT count(*) FROM t AS a WHERE a.kept AND a.g >= 0 AND NOT EXISTS (
-                            SELECT 1 FROM t AS b WHERE b.g = a.g AND b.x = a.y)),
-                       (SELECT count(*) FROM t WHERE g < 0 AND (kept OR {number} > 0))
-                """
-            ).fetchall()[0]
-            yield Finding.none(catalogue.STRAY_VALUES, int(strays), column=column)
-            most = 0 if number == 0 else operator.groups - 1
-            yield Finding.limited(
-                catalogue.BORROWED_GROUPS, int(spare), Direction.AT_MOST, most, column=column
-            )
+    kept = case.trace.numbers("kept").astype(np.bool_)
+    for number, (column, operator) in enumerate(_decoys(case)):
+        group, code = case.trace.numbers(f"{column} group"), case.trace.numbers(column)
+        shown, values = case.trace.numbers(f"{column} published"), operator.values
+        inside = group >= 0
+        pairs, times = np.unique(group[inside] * values + code[inside], return_counts=True)
+        sizes = np.bincount(pairs // values)
+        broken = (sizes != operator.groups) | (np.bincount(pairs // values, times) != sizes)
+        broken &= sizes > 0
+        yield Finding.none(
+            catalogue.TRACED_GROUPS,
+            int(broken.sum()),
+            column=column,
+            about=str(operator.groups),
+            witness=f"of {int((sizes > 0).sum()):,} groups"
+            + (f"; group {int(broken.argmax())}" if broken.any() else ""),
+        )
+        strays = ~np.isin(group * values + shown, pairs) & kept & inside
+        yield Finding.none(catalogue.STRAY_VALUES, int(strays.sum()), column=column)
+        spare = ~inside & (kept | (number > 0))
+        most = 0 if number == 0 else operator.groups - 1
+        yield Finding.limited(
+            catalogue.BORROWED_GROUPS, int(spare.sum()), Direction.AT_MOST, most, column=column
+        )
 
 
 def check_personal_sums(case: AuditCase) -> Iterator[Finding]:

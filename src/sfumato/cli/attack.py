@@ -69,10 +69,6 @@ def attack(
         list[Path] | None,
         typer.Option("--with", help="Intersection: another release of these people. Repeatable."),
     ] = None,
-    trace: Annotated[
-        Path | None,
-        typer.Option(help="Rerun: the private folder of 'publish --trace': who matches whom."),
-    ] = None,
     require: Annotated[
         list[str] | None,
         typer.Option(
@@ -118,7 +114,6 @@ def attack(
         fresh=fresh,
         seed=seed,
         others=others or (),
-        trace=trace,
     )
     held = [each for limit in limits for each in limit.held(outcomes)]
     values = _exposed_values(declared, outcomes) if show else {}

@@ -129,9 +129,6 @@ def publish(
     ] = None,
     batch_rows: Annotated[int, typer.Option(help="Rows read at once.")] = 1 << 17,
     threads: Threads = None,
-    trace: Annotated[
-        Path | None, typer.Option(help="Private folder for what 'audit --trace' follows.")
-    ] = None,
     receipt: Annotated[
         Path | None, typer.Option(help="Private file with which 'audit --receipt' repeats it all.")
     ] = None,
@@ -166,7 +163,6 @@ def publish(
             batch_rows=batch_rows,
             threads=threads,
             progress=line.callback,
-            trace=trace,
             receipt=receipt,
             **roles,
         )
@@ -246,9 +242,6 @@ def audit(
     table: Origin,
     release: Folder,
     reading: dict[str, Any],
-    trace: Annotated[
-        Path | None, typer.Option(help="Folder of the private trace, where there is one.")
-    ] = None,
     previous: Annotated[
         Path | None, typer.Option(help="An earlier release: whoever stayed must be shown alike.")
     ] = None,
@@ -265,10 +258,6 @@ def audit(
         Path | None,
         typer.Option("--with", help="Another bucketed release of these people: audit both."),
     ] = None,
-    against: Annotated[
-        str | None,
-        typer.Option(help="Tell how far it keeps this too, unpromised: 'small-sum(5)'."),
-    ] = None,
     as_json: Json = False,
 ) -> None:
     """Check a release against the table it was made from.
@@ -281,13 +270,11 @@ def audit(
         verdict = audit_release(
             table,
             release,
-            trace=trace,
             previous=previous,
             previous_table=previous_table,
             key=key,
             receipt=receipt,
             other=other,
-            against=against,
             progress=line.callback,
         )
     if as_json:

@@ -30,8 +30,8 @@ def report(
     out: Annotated[
         Path | None, typer.Option(help="Folder for the page and the JSON; RELEASE-report else.")
     ] = None,
-    trace: Annotated[
-        Path | None, typer.Option(help="Folder of the private trace, where there is one.")
+    receipt: Annotated[
+        Path | None, typer.Option(help="What 'publish --receipt' kept: make it all again.")
     ] = None,
     attacks: Annotated[
         list[str] | None, typer.Option("--attack", help="An attack; all by default. Repeatable.")
@@ -58,7 +58,7 @@ def report(
             release,
             table=table,
             out=Path(f"{release.resolve().name}-report") if out is None else out,
-            trace=trace,
+            receipt=receipt,
             attacks=attacks or "all",
             targets=targets,
             questions=questions,

@@ -273,13 +273,11 @@ def weaker_offer(profile: Profile, guarantee: Guarantee, plan: Plan, draws: Draw
     )
 
 
-def refuse_unfit(
-    table: Table, mechanism: Mechanism, plan: Plan, order: str, trace: Path | None
-) -> None:
+def refuse_unfit(table: Table, mechanism: Mechanism, plan: Plan, order: str) -> None:
     """What was asked for and this plan cannot do must not be passed over in silence.
 
-    A plan that makes new rows has neither their order nor a trace of them; one that publishes quasi
-    values as they are has no use for hierarchies.
+    A plan that makes new rows has no order of theirs; one that publishes quasi values as they are
+    has no use for hierarchies.
     """
     if table.hierarchies and not isinstance(plan, TablePlan):
         column = next(iter(table.hierarchies))
@@ -290,5 +288,3 @@ def refuse_unfit(
         )
     if isinstance(plan, CellPlan) and order == "keep":
         raise UsageError(f"'{mechanism}' makes new rows, so there is no order to keep.")
-    if isinstance(plan, CellPlan) and trace is not None:
-        raise UsageError(f"'{mechanism}' makes new rows from counts, so it has no trace.")

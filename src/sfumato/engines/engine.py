@@ -21,7 +21,7 @@ from sfumato.engines.counting import Progress, no_progress
 from sfumato.engines.from_cells import CellStream
 from sfumato.engines.order import KeptOrder, Order, ShuffledOrder
 from sfumato.engines.ranking import RankedRows, rank_rows
-from sfumato.engines.stream import RowStream
+from sfumato.engines.stream import Follower, RowStream
 from sfumato.engines.together import count_combinations
 from sfumato.engines.writing import RecordWriter
 from sfumato.mechanisms import CellPlan, Plan, RecordPlan
@@ -36,8 +36,7 @@ class RunOptions:
     """How a run is to be done; what it promises is not among them.
 
     `joint` asks for a promise about all sensitive columns together.
-    `release` is where the release will be, `trace` a private folder for what an audit can follow
-    the plan by.
+    `release` is where the release will be, `follow` what an audit that repeats the run sees it by.
     """
 
     release: Path
@@ -46,7 +45,7 @@ class RunOptions:
     batch_rows: int = 1 << 17
     threads: bool = True
     progress: Progress = no_progress
-    trace: Path | None = None
+    follow: Follower | None = None
     joint: bool = False
 
 

@@ -25,7 +25,6 @@ from sfumato.engines.kinds import (
     with_kinds,
 )
 from sfumato.engines.stream import RecordStream
-from sfumato.engines.tracing import TraceWriter
 from sfumato.engines.whole import write_generalized
 from sfumato.mechanisms import CellPlan, Plan, RecordPlan, TablePlan
 from sfumato.profile import BinnedCounts, Cells, Kinds, Profile
@@ -40,10 +39,7 @@ class LocalEngine(Engine):
 
     def __init__(self, table: Table, options: RunOptions) -> None:
         super().__init__(table, options)
-        self._tracing: TraceWriter | None = None
         self._counted: CountedKinds | None = None
-        if options.trace is not None:
-            self._tracing = self.held.enter_context(TraceWriter(options.trace, options.release))
 
     def repeated_keys(self) -> int:
         return check_keys(self.table)
@@ -92,7 +88,7 @@ class LocalEngine(Engine):
             options.batch_rows,
             options.threads,
             options.progress,
-            self._tracing,
+            options.follow,
             people=self._people(plan),
         )
         rows = write_records(folder, stream, options.order, order_draws)

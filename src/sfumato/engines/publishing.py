@@ -32,6 +32,7 @@ from sfumato.engines.publication import Publication, key_caveats, make_manifest,
 from sfumato.engines.receipts import Receipt, describe_table, receipt_file
 from sfumato.engines.republishing import as_before
 from sfumato.engines.spark.engine import SparkEngine
+from sfumato.engines.stream import Follower
 from sfumato.engines.together import ColumnTold, for_columns, told_by_buckets, told_by_columns
 from sfumato.errors import UsageError
 from sfumato.guarantees import Guarantee, parse_guarantee
@@ -62,7 +63,6 @@ def publish(
     batch_rows: int = 1 << 17,
     threads: int | None = None,
     progress: Progress = no_progress,
-    trace: str | Path | None = None,
     receipt: str | Path | None = None,
     previous: Release | str | Path | None = None,
     ledger: str | Path | None = None,
@@ -79,9 +79,8 @@ def publish(
     `key_file` with a key column ties every draw to the person. `order` is "shuffle" or "keep".
     `left_out` is the largest share of the people about whom nothing may be promised while their
     values may be shown; values that the guarantee names as open do not count.
-    `trace` is a folder, private to the steward, for what an audit can follow the plan by, where the
-    mechanism has that. `receipt` is a file, private too, for what repeats the draws, so that an
-    audit can make the release again. `previous` is an earlier release under the same key file,
+    `receipt` is a file, private to the steward, for what repeats the draws, so that an audit can
+    make the release again. `previous` is an earlier release under the same key file,
     whose operators and domains are taken over so that nobody is drawn again. `ledger` is a private
     file of what all releases of these people tell together; one that would break `ledger_promise`,
     by default the guarantee of its first release, is refused. `joint` promises the guarantee for
@@ -117,7 +116,6 @@ def publish(
         batch_rows=batch_rows,
         threads=threads is None or threads > 1,
         progress=progress,
-        trace=None if trace is None else Path(trace),
         joint=joint,
     )
     place = engine or table.source.engine
@@ -220,7 +218,7 @@ def run(
         chosen, plan = choose_plan(
             profile, promise, mechanism, draws, running.plans, options.progress
         )
-        refuse_unfit(table, chosen, plan, options.order, options.trace)
+        refuse_unfit(table, chosen, plan, options.order)
         offer = "" if mechanism is not None else weaker_offer(profile, promise, plan, draws)
         # nothing looks at these after planning, and the records need the memory
         profile = replace(profile, cells=None, binned=None)
@@ -264,16 +262,21 @@ def run(
         return Run(done, profile, people.counted(profile), promise, offer, together)
 
 
-def repeat(receipt: Receipt, table: Table, release: Release, to: Path) -> Manifest:
+def repeat(
+    receipt: Receipt, table: Table, release: Release, to: Path, follow: Follower | None = None
+) -> Manifest:
     """Make a release again, into the folder `to`, with the draws that its receipt repeats.
 
     Operators that were taken over from an earlier release are those that the release shows.
+    `follow` sees what happens to every record.
     """
     guarantee = parse_guarantee(receipt.guarantee)
     mechanism: Mechanism = parse_mechanism(receipt.mechanism)
     if receipt.as_before:
         table, mechanism = as_before(table, guarantee, mechanism, to, release)
-    options = RunOptions(release=to, joint=release.manifest.joint, order=receipt.order)
+    options = RunOptions(
+        release=to, joint=release.manifest.joint, order=receipt.order, follow=follow
+    )
     draws, order_draws = receipt.draws, receipt.order_draws
     engine = ENGINES[receipt.engine]
     ran = run(

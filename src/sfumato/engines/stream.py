@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -15,9 +16,9 @@ from sfumato.engines.compact import CompactRows
 from sfumato.engines.counting import Progress, drop_missing
 from sfumato.engines.kinds import PeopleCoder
 from sfumato.engines.quasi import quasi_column
-from sfumato.engines.tracing import TraceWriter
 from sfumato.errors import DataError
-from sfumato.mechanisms import Batch, Plan, RecordPlan
+from sfumato.mechanisms import Batch, Plan, Published, RecordPlan
+from sfumato.mechanisms.generalized import Generalized
 from sfumato.profile import Profile
 from sfumato.sorting import counted_order
 from sfumato.table import Table
@@ -35,6 +36,16 @@ class RowStream(ABC):
     @abstractmethod
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         """Compact batches; raises where there were other rows than expected."""
+
+
+class Follower(Protocol):
+    """Sees what a run does with every record: for an audit that makes a release again."""
+
+    def records(self, batch: Batch, published: Published, numbers: Mapping[str, IntArray]) -> None:
+        """A batch, what a plan made of it, and the plan's own numbers, such as groups."""
+
+    def rows(self, made: Generalized, place: IntArray) -> None:
+        """Ranges and sets, with who matches whom, and the row that stands at each place."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,12 +81,12 @@ class RecordStream(RowStream):
         batch_rows: int,
         threads: bool,
         progress: Progress,
-        tracing: TraceWriter | None = None,
+        follow: Follower | None = None,
         section: StreamSection | None = None,
         people: PeopleCoder | None = None,
     ) -> None:
         super().__init__(table, profile, plan, progress)
-        self.plan, self.draws, self.tracing = plan, draws, tracing
+        self.plan, self.draws, self.follow = plan, draws, follow
         self.batch_rows, self.threads = batch_rows, threads
         self._coders = {
             column: SensitiveCoder(table, column, histogram.values)
@@ -108,8 +119,8 @@ class RecordStream(RowStream):
                 ranks = {c: ranks_in_value(code, self._seen[c]) for c, code in ranked.items()}
             given = Batch(codes, ranks, addresses, blocks, self._kinds(codes, start, blocks))
             outcome = plan.apply(given, self.draws)
-            if self.tracing is not None:
-                self.tracing.add(given, outcome, plan.trace(given))
+            if self.follow is not None:
+                self.follow.records(given, outcome, plan.trace(given))
             start += batch.num_rows
             if not self.published:
                 self._begin(batch, tuple(outcome.extra))

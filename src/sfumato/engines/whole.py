@@ -21,13 +21,11 @@ from sfumato.engines.order import ROW_GROUP
 from sfumato.errors import DataError, UsageError
 from sfumato.mechanisms.generalized import Generalized, RangeCover, TablePlan
 from sfumato.mechanisms.heterogeneous.ncp import Axis, NumericAxis, SetAxis, TreeAxis
-from sfumato.private import MODE
 from sfumato.profile import Profile
 from sfumato.release.marginals import in_cells, places, places_of, to_json
 from sfumato.table import Table
 
 FINE = 1 << 20  # steps of the scale on which numbers that are not whole are measured
-TRACE = "matches.parquet"
 
 
 class WholeTable:
@@ -201,9 +199,7 @@ def write_generalized(
             "another mechanism."
         )
     _check_names(table)
-    trace, progress = options.trace, options.progress
-    if trace is not None and (trace / TRACE).exists():
-        raise DataError(f"{str(trace / TRACE)!r} exists already. Choose another folder.")
+    progress = options.progress
     whole = WholeTable(table, profile, options.threads)
     made = plan.generalize(whole.axes, whole.codes, draws, progress)
     place = draws.order("shuffle rows", made.rows)
@@ -216,8 +212,8 @@ def write_generalized(
         progress("publishing", min(start + ROW_GROUP, made.rows), made.rows)
     assert writer is not None
     writer.close()
-    if trace is not None:
-        _write_trace(trace, made, place)
+    if options.follow is not None:
+        options.follow.rows(made, place)
     columns, described = whole.columns(made), made.described()
     if plan.marginals:
         described["marginals"] = whole.marginals(columns, made.spans)
@@ -237,25 +233,6 @@ def _check_names(table: Table) -> None:
             f"Column {taken[0]!r} of {table.label} has the name of a column that the release adds. "
             "Rename it."
         )
-
-
-def _write_trace(folder: Path, made: Generalized, place: IntArray) -> None:
-    """The private match graph, row by row of the release; records are numbered as in the table."""
-    import pyarrow.parquet as pq
-
-    columns = {"source": pa.array(made.source[place].astype(np.int32))}
-    if made.matches is not None:
-        lengths = np.concatenate([np.full(len(run), run.shape[1]) for run in made.matches])
-        ends = pa.array(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64))
-        flat = pa.array(np.concatenate([run.ravel() for run in made.matches]).astype(np.int32))
-        columns["matches"] = pa.LargeListArray.from_arrays(ends, flat).take(pa.array(place))
-    if made.group is not None:
-        columns["group"] = pa.array(made.group[place].astype(np.int32))
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    part = folder / f"{TRACE}.part"
-    part.touch(MODE)
-    pq.write_table(pa.table(columns), part)
-    part.rename(folder / TRACE)
 
 
 def _number(value: pa.Scalar) -> int | float:

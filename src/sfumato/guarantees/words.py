@@ -42,7 +42,6 @@ class Known(Enum):
     LINKS = "links of the raw table"
     RECORDS = "values of other people"
     RELEASES = "another release of the same people"
-    MATCHES = "the program, and who matches whom"
 
 
 Standing = Literal["inside", "partly", "outside"]

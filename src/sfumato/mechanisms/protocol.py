@@ -153,7 +153,7 @@ class RecordPlan(Plan):
     def trace(self, batch: Batch) -> Mapping[str, IntArray]:
         """Private numbers per record by which an audit can follow the plan, such as the group.
 
-        Written only where the steward asks for a trace; never part of a release.
+        Seen only where an audit repeats a run from its receipt; never part of a release.
         """
         return {}
 

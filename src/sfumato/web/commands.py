@@ -73,7 +73,7 @@ def commands(
             ["attack", file, "release", *reads, "--targets", "2000", "--require", "advantage<=0.1"],
         ),
         (
-            "A report with a private trace, or with chosen attacks and questions",
+            "A report with a receipt, or with chosen attacks and questions",
             [
                 "report",
                 "release",

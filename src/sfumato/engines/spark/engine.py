@@ -55,8 +55,6 @@ class SparkEngine(Engine):
     name: ClassVar[str] = "spark"
 
     def __init__(self, table: Table, options: RunOptions) -> None:
-        if options.trace is not None:
-            raise UsageError("The Spark engine writes no trace. Leave it out, or publish locally.")
         if options.order == "keep":
             raise UsageError(
                 "Rows on Spark have no order to keep. Leave --order out, or publish with --engine "

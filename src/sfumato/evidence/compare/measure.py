@@ -30,8 +30,8 @@ from sfumato.release import GeneralizedRelease, Release
 from sfumato.table import Table
 from sfumato.workloads import Workload, people_of, release_answers
 
-# who matches whom cannot be audited without the private trace
-_TRACED: tuple[type[Mechanism], ...] = (HeterogeneousGeneralization, Ring, Burel)
+# who matches whom cannot be audited without the receipt
+_MATCHED: tuple[type[Mechanism], ...] = (HeterogeneousGeneralization, Ring, Burel)
 # how far a candidate is once each of its parts is done, in thousandths
 _PUBLISHED, _ASKED, _AUDITED, WHOLE = 150, 300, 500, 1000
 
@@ -67,7 +67,7 @@ def slowest_first(candidate: Candidate) -> int:
     'heterogeneous'
     """
     mechanism = None if candidate.mechanism is None else parse_mechanism(candidate.mechanism)
-    if isinstance(mechanism, _TRACED):
+    if isinstance(mechanism, _MATCHED):
         return 0
     return 1 if isinstance(parse_guarantee(candidate.guarantee), CeilingGuarantee) else 2
 
@@ -95,7 +95,7 @@ def _measured(trial: Trial, progress: Progress) -> dict[str, Any]:
     settings, seconds = trial.settings, {}
     named = trial.candidate.mechanism
     mechanism = None if named is None else parse_mechanism(named)
-    trace = trial.folder / "trace" if isinstance(mechanism, _TRACED) else None
+    receipt = trial.folder / "receipt" if isinstance(mechanism, _MATCHED) else None
     progress("publishing", 0, WHOLE)
     began = time.perf_counter()
     publication = publish(
@@ -103,7 +103,7 @@ def _measured(trial: Trial, progress: Progress) -> dict[str, Any]:
         trial.candidate.guarantee,
         to=trial.folder / "release",
         mechanism=mechanism,
-        trace=trace,
+        receipt=receipt,
         left_out=1,  # a comparison is for the steward, who sees whom each candidate leaves out
     )
     seconds["publish"] = time.perf_counter() - began
@@ -114,7 +114,7 @@ def _measured(trial: Trial, progress: Progress) -> dict[str, Any]:
     seconds["ask"] = time.perf_counter() - began
     began = time.perf_counter()
     auditing = part_of(progress, _ASKED, _AUDITED - _ASKED, WHOLE)
-    verdict = audit(trial.table, release, trace=trace, progress=auditing)
+    verdict = audit(trial.table, release, receipt=receipt, progress=auditing)
     seconds["audit"] = time.perf_counter() - began
     began = time.perf_counter()
     attacking = part_of(progress, _AUDITED, WHOLE - _AUDITED, WHOLE)
@@ -159,7 +159,7 @@ def _measured(trial: Trial, progress: Progress) -> dict[str, Any]:
 def _predicted(trial: Trial, mechanism: str) -> dict[str, Any] | None:
     """What the plan alone lets expect of the same questions; None where nothing can be told."""
     guarantee, chosen = parse_guarantee(trial.candidate.guarantee), parse_mechanism(mechanism)
-    if isinstance(chosen, _TRACED):
+    if isinstance(chosen, _MATCHED):
         return None
     try:
         profile = profile_for(trial.table, guarantee, chosen)

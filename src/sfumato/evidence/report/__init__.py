@@ -47,7 +47,7 @@ def write_report(
     *,
     table: Any | None = None,
     out: str | Path,
-    trace: str | Path | None = None,
+    receipt: str | Path | None = None,
     attacks: str | Sequence[str] = "all",
     targets: int = MOST_TARGETS,
     questions: int = 1000,
@@ -61,10 +61,10 @@ def write_report(
 
     Without `table` it is what the release alone can tell. With it (a `Table`, or anything that
     `sfumato.read` takes; the roles come from the manifest) the release is audited, attacked and
-    asked, and the figures are coarse enough to tell nothing that the release hides. `trace` is the
-    folder of the private trace, where there is one. At most `targets` people are attacked; `seed`
-    decides whom, and which questions are asked. `table_name`, `release_name` and `author` are what
-    the report calls them; the raw file's own name is told to nobody.
+    asked, and the figures are coarse enough to tell nothing that the release hides. `receipt` is
+    what `publish` kept to repeat its draws, where there is one. At most `targets` people are
+    attacked; `seed` decides whom, and which questions are asked. `table_name`, `release_name` and
+    `author` are what the report calls them; the raw file's own name is told to nobody.
 
     >>> import tempfile, pyarrow as pa
     >>> from sfumato.engines.publishing import publish
@@ -82,7 +82,7 @@ def write_report(
             opened,
             table,
             head,
-            trace=trace,
+            receipt=receipt,
             attacks=attacks,
             targets=targets,
             questions=questions,

@@ -153,7 +153,7 @@ def collect(
     table: Any | None,
     head: Head,
     *,
-    trace: str | Path | None,
+    receipt: str | Path | None,
     attacks: str | Sequence[str],
     targets: int,
     questions: int,
@@ -179,7 +179,7 @@ def collect(
     declared = raw_table(table, release)
     problems: list[str] = []
     auditing = part_of(progress, 0, _AUDITED, WHOLE)
-    verdict = audit(declared, release, trace=trace, progress=auditing)
+    verdict = audit(declared, release, receipt=receipt, progress=auditing)
     findings = tuple(shown_finding(each) for each in verdict.findings)
     attacking = part_of(progress, _AUDITED, _ATTACKED - _AUDITED, WHOLE)
     outcomes = _or_problem(
