@@ -1,17 +1,17 @@
 """Are intervals honest, for every mechanism, size of count and distance from independence?
 
     python -m benchmarks.coverage [TABLE …] [--rows 20000] [--publications 3] [--conditions 40]
-                                  [--mechanism NAME …] [--estimator model]
+                                  [--mechanism NAME …]
 
 Publishes rows of a table several times and asks, of each release, for every sensitive value within
 conditions that random people satisfy: COUNT, SUM and AVG of a quasi column, each with its default
-95 % interval, or with that of `model`, held against the raw rows. Answers fall into classes by
+95 % interval, held against the raw rows. Answers fall into classes by
 their true count, and into strata by the true count over the count under independence. The intervals
 of a release hang together, because conditions overlap: ± is twice the error of a share by the
 scatter between publications, or twice the binomial one if that is larger. Of redrawn values and
 decoys, an AVG whose count may be 0 has by default an interval that ends only where records do, and
-always holds: such answers are left out. Beside the tables stands what is outside 93 to 98 %, of
-`model` 91 to 98 %, by more than ±. CENSUS, ADULT and COIL need SFUMATO_DATA.
+always holds: such answers are left out. Beside the tables stands what is outside 93 to 98 %
+by more than ±. CENSUS, ADULT and COIL need SFUMATO_DATA.
 """
 
 from __future__ import annotations
@@ -38,7 +38,6 @@ DATA = Path(os.environ.get("SFUMATO_DATA", Path(__file__).parents[2] / "shared" 
 SIZES = ((0, 0), (1, 10), (11, 50), (51, 200), (201, 500), (501, 2_000), (2_001, 10**9))
 STRATA = ((0, 1 / 3), (1 / 3, 3), (3, 10), (10, np.inf))
 LEAST, MOST, FEWEST = 0.93, 0.98, 50
-LEAST_MODELLED = 0.91
 AGGREGATES = ("COUNT", "SUM", "AVG")
 AVERAGE = AGGREGATES.index("AVG")
 COUNTS_ONLY = ("sps", "heterogeneous", "ring", "burel")  # quasi columns are not numbers there
@@ -61,8 +60,6 @@ MECHANISMS = {  # what is published: mechanism, guarantee
     "burel": ("burel", "beta-likeness(3)"),
     "resample": ("resample", "rho-privacy(0.15, 0.5)"),
 }
-
-MODELLED = ("uniform", "fine-grain", "partitioned", "splu", "optimal, l-diversity", "two-size")
 
 
 @dataclass(frozen=True)
@@ -190,7 +187,6 @@ def held(
     rows: list[list[float]] = []
     for number in range(publications):
         with tempfile.TemporaryDirectory() as folder:
-            os.environ["SFUMATO_CACHE"] = f"{folder}/models"
             place = Path(folder) / "release"
             sf.publish(
                 people,
@@ -261,10 +257,8 @@ def main() -> None:
     parser.add_argument("--publications", type=int, default=3)
     parser.add_argument("--conditions", type=int, default=40)
     parser.add_argument("--mechanism", action="append", choices=MECHANISMS)
-    parser.add_argument("--estimator", choices=["model"])
     given = parser.parse_args()
-    least = LEAST if given.estimator is None else LEAST_MODELLED
-    names = given.mechanism or (MECHANISMS if given.estimator is None else MODELLED)
+    names = given.mechanism or MECHANISMS
     warnings.simplefilter("ignore")
     marked: list[tuple[object, ...]] = []
     summary: list[tuple[object, ...]] = []
@@ -285,14 +279,13 @@ def main() -> None:
                     publications=given.publications,
                     conditions=given.conditions,
                     aggregates=aggregates,
-                    estimator=given.estimator,
                 )
             except SfumatoError as error:
                 print(f"\n{name} on {table}: {error}")
                 continue
-            lines = list(lines_of(found, least))
+            lines = list(lines_of(found))
             print_table(
-                f"{table}, {guarantee} by {mechanism}{', model' if given.estimator else ''}: held "
+                f"{table}, {guarantee} by {mechanism}: held "
                 f"by 95 % intervals, {len(people):,} "
                 f"rows, {given.publications} publications × {given.conditions} conditions",
                 ("answers", "number", *aggregates),
@@ -313,7 +306,7 @@ def main() -> None:
         summary,
     )
     print_table(
-        f"Outside {least:.0%} to {MOST:.0%} by more than ±",
+        f"Outside {LEAST:.0%} to {MOST:.0%} by more than ±",
         ("table", "mechanism", "answers", "of", "held", "number"),
         marked,
     )

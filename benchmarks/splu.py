@@ -14,7 +14,7 @@ from collections.abc import Callable
 import numpy as np
 
 from benchmarks.measure import print_table
-from sfumato.operators.four_states import reconstruct, reconstruct_counting
+from papers.splu.four_states import reconstruct, reconstruct_counting
 
 ROWS, GROUPS, QUERIES = 100_000, 5, 1000
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from papers.coded import People
+from papers.splu.four_states import reconstruct
 from sfumato.attacks.laplace import laplace_noise
 from sfumato.draws import BoolArray, Draws, IntArray, Positions
 from sfumato.engines.stream import ranks_in_value
@@ -18,7 +19,6 @@ from sfumato.mechanisms.resample import Resampling
 from sfumato.mechanisms.splu import DecoyValues, Grouping
 from sfumato.operators import Decoy
 from sfumato.operators.base import FloatArray
-from sfumato.operators.four_states import reconstruct
 from sfumato.profile import Histogram, Profile
 from sfumato.workloads import Conjunctions, random_conjunctions
 

@@ -10,11 +10,11 @@ import numpy as np
 from papers.coded import People
 from papers.splu import methods
 from papers.splu.figures import relative_errors
+from papers.splu.four_states import reconstruct
 from sfumato.draws import Draws, IntArray
 from sfumato.errors import WeakPromiseWarning
 from sfumato.operators import Decoy
 from sfumato.operators.base import FloatArray
-from sfumato.operators.four_states import reconstruct
 from sfumato.pages.tables import Cell, ReportTable
 
 LOW, HIGH = 0.001, 0.007  # the selectivities of Figure 12

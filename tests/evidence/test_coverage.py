@@ -49,14 +49,6 @@ def test_default_intervals_hold(name: str) -> None:
     assert 0.91 < float(np.nanmean(found.inside[0])) < 0.995
 
 
-@pytest.mark.filterwarnings("ignore::sfumato.errors.WeakPromiseWarning")
-@pytest.mark.parametrize("name", ["uniform", "optimal, l-diversity"])
-def test_intervals_of_the_model_hold(name: str) -> None:
-    """As above; as many errors as the model claims would hold far from independence 70 %."""
-    found = counts_of_one_release(name, estimator="model")
-    assert 0.91 < float(np.nanmean(found.inside[0])) < 0.995
-
-
 def test_what_lies_outside_is_marked() -> None:
     assert Cell(0.90, 0.01, 2_000).is_outside
     assert Cell(0.995, 0.01, 2_000).is_outside

@@ -6,13 +6,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from sfumato.operators import FineGrain, Part, Parts, Uniform
 from sfumato.operators.base import DYADIC
-from sfumato.operators.reconstruct import most_likely, nearest_possible
+from sfumato.operators.reconstruct import most_likely
 
 
 def loglikelihood(counts: np.ndarray, shown: np.ndarray, matrix: np.ndarray) -> float:
@@ -73,17 +71,3 @@ def test_parts_keep_their_sizes() -> None:
     found = most_likely(shown, [parts]).counts[0]
     assert found[:2].sum() == pytest.approx(100, abs=1e-3)
     assert found[2:].sum() == pytest.approx(15, abs=1e-3)
-
-
-@settings(max_examples=100, deadline=None)
-@given(st.lists(st.floats(-100, 100), min_size=1, max_size=8), st.floats(0, 500))
-def test_nearest_possible_is_a_projection(estimates: list[float], total: float) -> None:
-    point = np.array([estimates])
-    found = nearest_possible(point, np.array([total]))
-    assert found.min() >= 0
-    assert found.sum() == pytest.approx(total, abs=1e-6)
-    # optimality: moving mass between two cells never comes nearer
-    gradient = (found - point)[0]
-    positive = gradient[found[0] > 1e-9]
-    if positive.size:
-        assert positive.max() <= gradient.min() + 1e-6

@@ -84,7 +84,7 @@ def test_both_ways_agree(
         monkeypatch.setattr(way, "floor", lambda *_: None)
         monkeypatch.setattr(way, "steepness", lambda *_: None)
     monkeypatch.setattr(DecoyEstimator, "estimate", plain)
-    for wish in ({}, {"consistent": True}, {"keys": True}):
+    for wish in ({}, {"keys": True}):
         for sql in QUESTIONS if not wish else QUESTIONS[:1]:
             found = ask(structured, sql, **wish).rows()  # type: ignore[arg-type]
             with monkeypatch.context() as patch:

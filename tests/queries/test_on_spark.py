@@ -51,8 +51,7 @@ MORE = (
     "WHERE age BETWEEN 25 AND 45 GROUP BY disease",
 )
 WISHES: dict[str, list[dict[str, Any]]] = {
-    "uniform": [{"keys": True, "consistent": True}, {"estimator": "em"}],
-    "splu": [{"estimator": "paper"}],
+    "uniform": [{"keys": True}, {"estimator": "em"}],
     "optimal": [{"estimator": "inverse", "confidence": 0.5}],
 }
 

@@ -196,9 +196,6 @@ def query(
     keys: Annotated[
         bool, typer.Option("--keys", help="Show empty groups of the GROUP BY columns too.")
     ] = False,
-    consistent: Annotated[
-        bool, typer.Option("--consistent", help="Counts that are never negative and add up.")
-    ] = False,
     estimator: Annotated[
         str | None, typer.Option(help="How to estimate; the release's default otherwise.")
     ] = None,
@@ -214,15 +211,13 @@ def query(
     from sfumato.queries import open_release
     from sfumato.queries.estimators import estimated_by
 
-    with ProgressLine("asking") as line, limited(rows=max_rows):
+    with ProgressLine("asking"), limited(rows=max_rows):
         answer = open_release(release, engine=engine).sql(
             sql,
             confidence=confidence,
             keys=keys,
-            consistent=consistent,
             estimator=estimator,
             threads=threads,
-            progress=line.callback,
         )
     if plot is not None:
         answer.plot(plot)

@@ -1,4 +1,4 @@
-"""Estimates from buckets: shrunk, inverse and uniform, with their error bars.
+"""Estimates from buckets: shrunk and inverse, with their error bars.
 
 What is asked of a group of records A is n_x = Σ over the records of A with value x of e, e being 1
 for a count or a quasi column for a sum. Known exactly are how many records there are, Σ e and
@@ -184,21 +184,7 @@ class Inverted(BucketFit):
         return np.asarray(weights.T @ self.noise(counts) @ weights)
 
 
-@dataclass(frozen=True, eq=False)
-class AsShown(BucketFit):
-    """The papers' estimate o itself: everybody in a bucket has each of its values alike.
-
-    It is pulled towards independence. Its error bar is the root mean square distance from what
-    `Shrunk` believes, so the pull is in it.
-    """
-
-    def fit(self, groups: ShownGroups) -> Fitted:
-        believed = Shrunk(self.operator, self.counts).fit(groups)
-        pull = groups.shown - believed.mean
-        return Fitted(groups.shown, believed.covariance + pull[:, :, None] * pull[:, None, :])
-
-
-FITS: dict[str, type[BucketFit]] = {"shrunk": Shrunk, "inverse": Inverted, "uniform": AsShown}
+FITS: dict[str, type[BucketFit]] = {"shrunk": Shrunk, "inverse": Inverted}
 
 
 def tied(prior: FloatArray) -> FloatArray:

@@ -63,9 +63,6 @@ class ListedEstimated(Estimated):
     def mean(self, weight: Hashable, number: Hashable) -> FloatArray:
         """n̂ by (class, value)."""
 
-    def histogram(self, weight: Hashable, number: Hashable) -> FloatArray:
-        return self.mean(weight, number)
-
     def reached(self, forms: Forms) -> BoolArray:
         return np.ones(forms.pairs, np.bool_)
 

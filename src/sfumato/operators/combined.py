@@ -8,14 +8,13 @@ a condition may go with these.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from sfumato.draws import BoolArray, IntArray
-from sfumato.operators.base import FloatArray
 from sfumato.operators.estimator import Estimated, Estimator, Forms, Moments, Statistic, Totals
 
 _NOBODY = -np.inf
@@ -49,15 +48,6 @@ class CombinedEstimated(Estimated):
             for each in statistics
         ]
         return self._inner.read(self._forms(forms), listed)
-
-    def histogram(self, weight: Hashable, number: Hashable) -> FloatArray:
-        found = self._inner.histogram(weight, number)
-        whole: Any = np.zeros((len(found), *self._sizes))
-        places: Any = (slice(None), *self._codes)
-        np.add.at(whole, places, found)
-        listed = np.zeros(self._sizes, np.bool_)
-        listed[self._codes] = True
-        return np.where(listed, whole, _NOBODY)
 
 
 class CombinedEstimator(Estimator):

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -30,7 +30,6 @@ from sfumato.operators.estimator import (
     sum_by,
 )
 from sfumato.operators.intervals import ByTruth, ratio_interval, score_interval
-from sfumato.operators.inverse import DenseInverse, Inverse
 
 Gradient = Sequence[FloatArray | float]
 
@@ -267,22 +266,3 @@ class DrawnTotals(Totals):
                 by_row = self._forms.by_row((one * other)[profile] * least)
                 whole = whole + (1.0 if i == j else 2.0) * slope * gradient[j] * by_row
         return whole
-
-
-def histogram(
-    moments: Moments, weight: Hashable, inverses: Sequence[Inverse | DenseInverse]
-) -> FloatArray:
-    """Σ e by (class, value …), −∞ where no record of the class could have the values."""
-    found = moments.table(weight, [len(each.codes) for each in inverses])
-    reached = (found != 0).astype(np.float64)
-    for axis, inverse in enumerate(inverses, start=1):
-        found = _by_value(inverse, inverse.estimate(np.moveaxis(found, axis, -1)), axis)
-        pattern = inverse.pattern().estimate(np.moveaxis(reached, axis, -1))
-        reached = _by_value(inverse, pattern, axis)
-    return np.where(reached > 0, found, -np.inf)
-
-
-def _by_value(inverse: Inverse | DenseInverse, by_symbol: FloatArray, axis: int) -> FloatArray:
-    found = np.zeros((*by_symbol.shape[:-1], inverse.values))
-    np.add.at(found.T, inverse.codes, by_symbol.T)
-    return np.moveaxis(found, -1, axis)

@@ -34,8 +34,7 @@ class Moments:
     `sums[(e,)]` is Σ e over the records of a line, `sums[(d, e)]` is Σ d·e. Where groups were
     sampled and copied back to their size, `copies` published records stand for one draw, and
     `sampled` says whether the draw was from a sample. Classes with the same `pool` differ only in
-    what a mixed expression needs of them; None means that no two do. `quasi` has the codes of quasi
-    columns, for estimators that look at them.
+    what a mixed expression needs of them; None means that no two do.
 
     >>> counts = Moments.of_counts(np.array([[3.0, 0.0, 2.0]]), "n")
     >>> counts.shown[0].tolist(), counts.total("n").tolist()
@@ -49,7 +48,6 @@ class Moments:
     copies: FloatArray | None = None
     sampled: BoolArray | None = None
     pool: IntArray | None = None
-    quasi: tuple[IntArray, ...] | None = None
 
     @classmethod
     def of_counts(cls, counts: FloatArray, weight: Hashable) -> Moments:
@@ -67,7 +65,6 @@ class Moments:
             sums={weights: each[lines] for weights, each in self.sums.items()},
             copies=None if self.copies is None else self.copies[lines],
             sampled=None if self.sampled is None else self.sampled[lines],
-            quasi=None if self.quasi is None else tuple(each[lines] for each in self.quasi),
         )
 
     def total(self, *weights: Hashable) -> FloatArray:
@@ -275,13 +272,6 @@ class Estimated(ABC):
     @abstractmethod
     def read(self, forms: Forms, statistics: Sequence[Statistic]) -> Totals:
         """Estimate statistics by row."""
-
-    @abstractmethod
-    def histogram(self, weight: Hashable, number: Hashable) -> FloatArray:
-        """Σ e by (class, value …); −∞ where no record of the class could have the value.
-
-        `number` names the moment that counts the records with a known e.
-        """
 
 
 class Estimator(ABC):

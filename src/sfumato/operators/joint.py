@@ -6,14 +6,14 @@ column and written down by what a record can show of all columns together.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
 
 from sfumato.draws import BoolArray, IntArray
 from sfumato.operators.base import FloatArray
-from sfumato.operators.drawn import DrawnEstimated, histogram
+from sfumato.operators.drawn import DrawnEstimated
 from sfumato.operators.estimator import Estimated, Estimator, Forms, Moments, Statistic, sum_by
 from sfumato.operators.inverse import DenseInverse, Inverse, product
 
@@ -191,9 +191,6 @@ class Joint(DrawnEstimated):
         if not all(np.isfinite(each).all() for each in weights):
             return None
         return [np.asarray(np.linalg.inv(each), np.float64) for each in weights]
-
-    def histogram(self, weight: Hashable, number: Hashable) -> FloatArray:
-        return histogram(self.moments, weight, self._inverses)
 
 
 class JointEstimator(Estimator):

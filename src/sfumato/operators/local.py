@@ -166,15 +166,12 @@ class LocalEstimated(Estimated):
         """Σ e by (class, value), for every estimator by name."""
         if weight not in self._found:
             start = self.shown(weight)[0]
-            found = {name: start.copy() for name in ("shrunk", "inverse", "uniform")}
+            found = {name: start.copy() for name in ("shrunk", "inverse", "shown")}
             for classes, deviations in self.fits(weight):
                 for name, moved in deviations.moved().items():
                     found[name][classes] += moved
             self._found[weight] = found
         return self._found[weight]
-
-    def histogram(self, weight: Hashable, number: Hashable) -> FloatArray:
-        return self.estimated(weight)[self.name]
 
     def possible(self, *weights: Hashable) -> FloatArray:
         """By (class, value): how many records of the class's blocks have the value.
@@ -232,10 +229,7 @@ class LocalTotals(Totals):
         chance, left, noise, _ = self._quadratics(gradient)
         if self._estimated.name == "inverse":
             return np.asarray(chance + noise)
-        # the distance of `uniform` from what is believed belongs to its error bar
-        pulled = self._estimated.name == "uniform"
-        pull = self._beyond("shrunk", gradient) ** 2 if pulled else 0.0
-        return np.asarray(chance + left + pull)
+        return np.asarray(chance + left)
 
     def unbiased(self) -> FloatArray:
         return self._by_row("inverse") if self._estimated.name == "shrunk" else self.values
@@ -261,7 +255,7 @@ class LocalTotals(Totals):
             value + self._beyond("inverse", gradient),
             noise,
             chance,
-            value + self._beyond("uniform", gradient),
+            value + self._beyond("shown", gradient),
             prior,
             2 * float(ndtr(quantile)) - 1,
         )

@@ -194,38 +194,7 @@ class UnbiasedTotals(ShrunkTotals):
         return self._variances(gradient)[2]
 
 
-class ShownEstimated(ShrunkEstimated):
-    """`uniform`, the papers': o itself."""
-
-    def mean(self, weight: Hashable, number: Hashable) -> FloatArray:
-        return self.beside(weight)
-
-    def shrunk(self, weight: Hashable, number: Hashable) -> FloatArray:
-        return super().mean(weight, number)
-
-    def read(self, forms: Forms, statistics: Sequence[Statistic]) -> Totals:
-        return ShownTotals(self, forms, statistics)
-
-
-class ShownTotals(ShrunkTotals):
-    """The error bar is the root mean square distance from what `shrunk` believes."""
-
-    _estimated: ShownEstimated
-    interval = Totals.interval
-
-    def variance(self, gradient: Gradient) -> FloatArray:
-        believed = self._by_row(
-            [self._estimated.shrunk(each.weight, each.number) for each in self._statistics]
-        )
-        pulled = sum(
-            np.nan_to_num(np.asarray(slope, np.float64)) * (shown - mean)
-            for slope, shown, mean in zip(gradient, self.values, believed, strict=True)
-        )
-        return np.asarray(self._variances(gradient)[0] + pulled**2)
-
-
 ESTIMATES: dict[str, type[ShrunkEstimated]] = {
     "shrunk": ShrunkEstimated,
     "inverse": UnbiasedEstimated,
-    "uniform": ShownEstimated,
 }

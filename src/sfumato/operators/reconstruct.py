@@ -1,7 +1,4 @@
-"""Reconstructions besides the inverse: most likely counts, and nearest possible counts.
-
-Both answer with counts that can be: none negative, summing to what is known. Neither is unbiased.
-"""
+"""The most likely counts: none negative, summing to what is known, and not unbiased."""
 
 from __future__ import annotations
 
@@ -14,8 +11,6 @@ from sfumato.operators.base import FloatArray, Operator
 
 TOLERANCE = 1e-5  # log-likelihood units that the maximum may still be away
 MOST_CYCLES = 3_000  # of three EM steps each
-_CLOSE = 1e-10  # of the largest sum: how well parts add up
-_MOST_ROUNDS = 2_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,93 +108,3 @@ def _accelerated(
     settled, _, reached = _bayes_step(jumped, observed, operators)
     keep = (reached >= plain).reshape(-1, *([1] * len(axes)))
     return np.where(keep, settled, second)
-
-
-def nearest_possible(estimates: FloatArray, totals: FloatArray) -> FloatArray:
-    """The nearest point of {n ≥ 0, Σ n = total} to each row. O(m log m) a row.
-
-    n = max(estimate − θ, 0), θ the largest of (Σ of the k largest − total)/k.
-
-    >>> nearest_possible(np.array([[200.0, 0.0, -100.0]]), np.array([100.0])).tolist()
-    [[100.0, 0.0, 0.0]]
-    """
-    descending = -np.sort(-estimates, axis=1)
-    excess = np.cumsum(descending, axis=1) - totals[:, None]
-    theta = (excess / np.arange(1, estimates.shape[1] + 1)).max(axis=1)
-    return np.asarray(np.maximum(estimates - theta[:, None], 0.0))
-
-
-def nearest_parts(estimates: FloatArray, totals: FloatArray, together: FloatArray) -> FloatArray:
-    """The nearest table to the estimates that is nowhere negative and has these margins.
-
-    Rows are parts of a condition: each has its known total, and all of them add up to `together`.
-    Distances count by the noise of a row, which grows with its total: n minimizes
-    Σ (n − estimate)²/total, so that n = max(estimate + total·(a_row + b_value), 0), a and b being
-    found in turn. −∞ marks what a row cannot hold.
-
-    >>> halves = np.array([[70.0, -10.0, 0.0], [30.0, 20.0, 10.0]])
-    >>> found = nearest_parts(halves, np.array([60.0, 60.0]), np.array([90.0, 15.0, 15.0]))
-    >>> found.round(2).tolist()
-    [[60.0, 0.0, 0.0], [30.0, 15.0, 15.0]]
-    """
-    weights = np.maximum(totals, 0.0)[:, None]
-    shift = np.zeros(estimates.shape[1])
-    found = nearest_possible(estimates, totals)
-    close = _CLOSE * max(float(np.abs(together).max(initial=0.0)), 1.0)
-    for _ in range(_MOST_ROUNDS):
-        if np.abs(found.sum(axis=0) - together).max(initial=0.0) <= close:
-            break
-        moved = estimates + weights * shift
-        # what the rows' own step takes off, wherever it leaves something
-        step = np.where(found > 0, found - moved, -np.inf).max(axis=1, keepdims=True)
-        shift = _column_shifts(
-            estimates + np.where(np.isfinite(step), step, 0.0), weights, together
-        )
-        found = nearest_possible(estimates + weights * shift, totals)
-    return found
-
-
-def added_up(
-    estimates: FloatArray, totals: FloatArray, together: FloatArray | None, weights: FloatArray
-) -> FloatArray:
-    """The nearest amounts to the estimates that have these margins; they may be negative.
-
-    Rows have their known totals, and add up to `together` where that is given. t minimizes
-    Σ (t − estimate)²/weight, the weight being that of a row: t = estimate + weight·(a_row +
-    b_value). −∞ marks what a row cannot hold; it holds 0 of it.
-
-    >>> halves = np.array([[70.0, -10.0], [30.0, 25.0]])
-    >>> margins = np.array([60.0, 60.0]), np.array([105.0, 15.0])
-    >>> added_up(halves, *margins, np.array([1.0, 3.0])).round(2).tolist()
-    [[70.62, -10.62], [34.38, 25.62]]
-    """
-    there = np.isfinite(estimates)
-    found, room = np.where(there, estimates, 0.0), np.where(there, weights[:, None], 0.0)
-    of_row = room.sum(axis=1)
-    if together is None:
-        lacking = totals - found.sum(axis=1)
-        rise = np.divide(lacking, of_row, out=np.zeros(len(totals)), where=of_row > 0)
-        return np.asarray(found + room * rise[:, None])
-    # a and b solve the equations of all margins, which say one thing twice: the least solution
-    lacking = np.concatenate([totals - found.sum(axis=1), together - found.sum(axis=0)])
-    equations = np.block([[np.diag(of_row), room], [room.T, np.diag(room.sum(axis=0))]])
-    rise = np.linalg.lstsq(equations, lacking, rcond=None)[0]
-    rows, columns = rise[: len(totals), None], rise[len(totals) :]
-    return np.asarray(found + room * (rows + columns))
-
-
-def _column_shifts(estimates: FloatArray, weights: FloatArray, together: FloatArray) -> FloatArray:
-    """b of every column, so that Σ max(estimate + weight·b, 0) is what it should be."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        starts = np.where((weights > 0) & np.isfinite(estimates), -estimates / weights, np.inf)
-        order = np.argsort(starts, axis=0)
-        sorted_starts = np.take_along_axis(starts, order, axis=0)
-        usable = np.isfinite(sorted_starts)
-        ordered = np.where(usable, np.take_along_axis(estimates, order, axis=0), 0.0)
-        heavy = np.where(usable, weights[order, 0], 0.0)
-        shifts = (together - np.cumsum(ordered, axis=0)) / np.cumsum(heavy, axis=0)
-    # the last row that is reached before the sum is
-    reached = usable & (shifts >= sorted_starts)
-    last = np.where(reached.any(axis=0), len(estimates) - 1 - reached[::-1].argmax(axis=0), 0)
-    found = shifts[last, np.arange(estimates.shape[1])]
-    return np.where(np.isfinite(found), found, 0.0)

@@ -6,14 +6,13 @@ value, and all lines of a block together add left·right to every form: O(lines 
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from dataclasses import dataclass
 
 import numpy as np
 
 from sfumato.draws import BoolArray, IntArray
 from sfumato.operators.base import FloatArray
-from sfumato.operators.drawn import DrawnEstimated, histogram
+from sfumato.operators.drawn import DrawnEstimated
 from sfumato.operators.estimator import (
     Estimated,
     Estimator,
@@ -188,9 +187,6 @@ class Structured(DrawnEstimated):
         return self._added(
             forms, self._by_block(sums, 0), drawn * (1 - 2 * inside / inverse.sizes), 0.0
         )
-
-    def histogram(self, weight: Hashable, number: Hashable) -> FloatArray:
-        return histogram(self.moments, weight, [self.inverse])
 
 
 class DrawnEstimator(Estimator):

@@ -6,8 +6,6 @@ the engine sums the records, numpy estimates. Nothing in here can see a raw tabl
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from sfumato.errors import QueryError, UsageError
@@ -25,17 +23,14 @@ def ask(
     *,
     confidence: float = 0.95,
     keys: bool = False,
-    consistent: bool = False,
     estimator: str | None = None,
     threads: int | None = None,
     engine: Any = None,
-    progress: Callable[[str, int, int], None] | None = None,
 ) -> Answer:
     """Answer `sql` from a release alone.
 
-    `confidence` is that of the intervals; `keys` shows the empty groups as well; `consistent`
-    makes counts non-negative and lets them add up; `estimator` None is the kind's default;
-    `engine` is "local", "spark" or a Spark session; `progress` is told of a model that is fitted.
+    `confidence` is that of the intervals; `keys` shows the empty groups as well; `estimator` None
+    is the kind's default; `engine` is "local", "spark" or a Spark session.
     """
     from sfumato.queries.evaluate import answer
     from sfumato.queries.parse import parse
@@ -44,11 +39,9 @@ def ask(
     request = request_for(
         confidence=confidence,
         keys=keys,
-        consistent=consistent,
         estimator=estimator,
         threads=threads,
         engine=engine,
-        progress=progress,
     )
     question = parse(sql, release.columns, release.merges)
     check_spelling(question, release.columns)
@@ -64,11 +57,9 @@ def request_for(
     *,
     confidence: float = 0.95,
     keys: bool = False,
-    consistent: bool = False,
     estimator: str | None = None,
     threads: int | None = None,
     engine: Any = None,
-    progress: Callable[[str, int, int], None] | None = None,
 ) -> Request:
     """How a question is to be answered, checked."""
     from sfumato.queries.sources import Request
@@ -82,8 +73,7 @@ def request_for(
         raise UsageError(
             f"The 'threads' parameter must be a whole number from 1 up. Got {threads} instead."
         )
-    request = Request(confidence, keys, consistent, estimator, threads, find_engine(engine))
-    return request if progress is None else replace(request, progress=progress)
+    return Request(confidence, keys, estimator, threads, find_engine(engine))
 
 
 open = open_release  # its public name

@@ -28,7 +28,7 @@ class BucketedSource(Source):
     """A record shows its bucket, and a bucket lists values."""
 
     title = "A bucketed release"
-    estimators = (*FITS, "model")
+    estimators = tuple(FITS)
     deals_together = True
     release: BucketedRelease
 

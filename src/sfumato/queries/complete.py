@@ -33,7 +33,6 @@ from sfumato.queries.bucket_table import bucket_table_of
 from sfumato.queries.bucketed import BucketedSource
 from sfumato.queries.evaluate import source_of
 from sfumato.queries.model_sample import drawn_sample, listed_sample
-from sfumato.queries.modelled import hindrance
 from sfumato.queries.quasi_codes import QuasiCode, codes_of_columns
 from sfumato.queries.session import Session, session_of
 from sfumato.queries.sources import PerturbedSource, Source
@@ -41,6 +40,7 @@ from sfumato.queries.statements import in_order
 from sfumato.release import BucketedRelease, Release
 
 MOST_COPIES = 100
+FEWEST = 200  # records, below which nothing can be learnt from a half
 _ROWS = 1 << 16  # records that are completed at once, at most
 _CELLS = 1 << 22  # (record, value) pairs that are weighed at once, at most
 Progress = Callable[[str, int, int], None]
@@ -249,12 +249,28 @@ def completion_of(
             f"A release with {len(release.sensitive)} sensitive columns cannot be completed: what "
             "they have to do with each other would be lost. Ask it by SQL."
         )
-    reason = source.uncompletable() or hindrance(source, kept=False)
+    reason = source.uncompletable() or _hindrance(source)
     if reason is not None:
         raise QueryError(f"This release cannot be completed: {reason}. Ask it by SQL.")
     made = next(made for kind, made in _KINDS.items() if isinstance(source, kind))
     completion: Completion = made(source, copies, draws, progress)
     return completion
+
+
+def _hindrance(source: Source) -> str | None:
+    """Why nothing can be fitted to this release, if so."""
+    release = source.release
+    if not release.quasi:
+        return "the release has no quasi columns to learn from"
+    if release.rows < FEWEST:
+        return f"{release.rows:,} records are too few to learn from"
+    if release.scales is not None:
+        return "records of this release are copies of samples"
+    if isinstance(source, BucketedSource) and source.release.fakes:
+        return "the buckets of this release list fakes"
+    if isinstance(source, BucketedSource) and source.release.tells_people_apart:
+        return "the rows of a person stand in one bucket, which a fit does not know"
+    return None
 
 
 def complete_in_memory(completion: Completion) -> list[pa.Table]:

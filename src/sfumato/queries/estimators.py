@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from sfumato.operators import Decoy
 from sfumato.queries.evaluate import source_of
-from sfumato.queries.modelled import hindrance
 from sfumato.queries.session import session_of
 from sfumato.release import Release
 
@@ -18,11 +16,6 @@ WORDS = {
         "unbiased where the buckets tell, drawn towards independence where they do not",
         "for most questions; its interval holds for every truth",
     ),
-    "model": (
-        "between the unbiased estimate and a model of the whole release",
-        "for counts of some tens or hundreds; a group unlike all others is drawn to the rest, "
-        "which the interval allows for",
-    ),
     "uniform": (
         "the papers': everybody in a bucket, or a range, has each of its values alike",
         "to compare with the papers; drawn far towards independence",
@@ -35,11 +28,6 @@ WORDS = {
         "the most likely table without negative counts",
         "for tables with few values and many records; small counts are often 0",
     ),
-    "consistent": (
-        "the nearest counts that are not negative, each group by itself",
-        "better: `--consistent`, for any estimator, which lets groups add up as well",
-    ),
-    "paper": ("the paper's iteration for decoys", "to compare with the paper"),
 }
 
 
@@ -53,16 +41,11 @@ def estimators_of(release: Release) -> list[tuple[str, str, str]]:
     ...                to=tempfile.mkdtemp() + "/release")
     >>> from sfumato.release import Release
     >>> [name for name, *_ in estimators_of(Release(made.release))]
-    ['inverse (default)', 'em', 'consistent']
+    ['inverse (default)', 'em']
     """
     source = source_of(release, session_of(release))
     found = []
     for name in source.estimators:
-        if name == "model" and hindrance(source) is not None:
-            continue
-        decoys = any(isinstance(each, Decoy) for each in release.operators.values())
-        if name == "paper" and not decoys:
-            continue
         title = f"{name} (default)" if name == source.estimators[0] else name
         found.append((title, *WORDS[name]))
     return found
@@ -71,8 +54,8 @@ def estimators_of(release: Release) -> list[tuple[str, str, str]]:
 def estimated_by(name: str) -> str | None:
     """One line under an answer that is not the unbiased estimate.
 
-    >>> estimated_by("paper")
-    "Estimated by 'paper': the paper's iteration for decoys."
+    >>> estimated_by("em")
+    "Estimated by 'em': the most likely table without negative counts."
     >>> estimated_by("inverse") is None, estimated_by("") is None
     (True, True)
     """

@@ -15,20 +15,19 @@ from sfumato.limits import check_rows
 from sfumato.operators.base import FloatArray
 from sfumato.operators.bucketed import summed
 from sfumato.operators.estimator import Forms, Moments, Totals
-from sfumato.queries.aggregates import Aggregate, Count
+from sfumato.queries.aggregates import Aggregate
 from sfumato.queries.answer import Answer
 from sfumato.queries.apart import ApartSource
 from sfumato.queries.bucketed import BucketedSource
 from sfumato.queries.classes import ByValue, Classes, different
 from sfumato.queries.duals import variables
 from sfumato.queries.grid import grid
-from sfumato.queries.modelled import with_model
 from sfumato.queries.ordered import Ordered, add_ordered
 from sfumato.queries.people import check_people
 from sfumato.queries.question import GROUPING, Question
 from sfumato.queries.question_plan import QuestionPlan
 from sfumato.queries.ranges import GeneralizedSource
-from sfumato.queries.reconstructed import check_adding_up, check_separable, reconstructed
+from sfumato.queries.reconstructed import EM, check_counts, likeliest_counts
 from sfumato.queries.session import Session, session_of
 from sfumato.queries.sources import (
     ERROR_BARS,
@@ -50,8 +49,6 @@ from sfumato.release import (
     SyntheticRelease,
 )
 
-MODEL = "model"
-RECONSTRUCTIONS = ("em", "consistent", "paper")
 _NUMBERS = re.compile(r"BOOLEAN|U?(TINY|SMALL|BIG|HUGE)INT|U?INTEGER|FLOAT|DOUBLE|DECIMAL\(.*\)")
 SOURCES: dict[type[Release], type[Source]] = {
     PerturbedRelease: PerturbedSource,
@@ -68,10 +65,6 @@ def answer(release: Release, question: Question, request: Request) -> Answer:
     source = source_of(release, session)
     source.check(question, request)
     check_people(release, question)
-    if request.estimator == MODEL:
-        modelled = with_model(source, question, request)
-        request = replace(request, estimator=None) if modelled is None else request
-        source = modelled or source
     evaluation = Evaluation(source, question, request)
     several = len(question.groupings) > 1
     tables = {
@@ -193,13 +186,8 @@ class Evaluation:
     def __init__(self, source: Source, question: Question, request: Request) -> None:
         self._source, self._question, self._request = source, question, request
         self._name = request.estimator or (source.estimators or ("",))[0]
-        self._reconstructed = bool(question.sensitive) and (
-            request.consistent or self._name in RECONSTRUCTIONS
-        )
-        if request.consistent or self._name in RECONSTRUCTIONS:
-            check_adding_up(question, self._name if self._name in RECONSTRUCTIONS else None)
-            if not isinstance(source, BucketedSource):
-                check_separable(question)
+        if self._name == EM:
+            check_counts(question)
 
     @property
     def estimator(self) -> str:
@@ -225,15 +213,8 @@ class Evaluation:
             reached = np.ones(forms.pairs, np.bool_)
         forms, found = self._rows(plan, lines, classes, cells, forms, reached)
         counts = None
-        if self._reconstructed and estimated is not None:
-            counts = reconstructed(
-                source,
-                columns,
-                self._name,
-                moments,
-                estimated,
-                adding_up=self._request.consistent,
-            )
+        if self._name == EM and isinstance(source, PerturbedSource) and columns:
+            counts = likeliest_counts(source, columns, moments)
         for place, (aggregate, planned) in enumerate(
             zip(question.aggregates, plan.sums, strict=True)
         ):
@@ -302,7 +283,7 @@ class Evaluation:
             (read,) = variables([middle])
             answered = aggregate.read(read)
             value, stderr = answered.value, error * np.abs(answered.slopes[0])
-        if self._reconstructed and isinstance(aggregate, Count):
+        if self._name == EM:
             low = np.maximum(low, 0.0)
         named = {"": value, "_stderr": stderr, "_low": low, "_high": high}
         told = ("", *self._source.error_bars)

@@ -1,4 +1,5 @@
-"""Records of a release as a model reads them: codes of quasi columns, and what is shown."""
+"""Records of a release that P(value | quasi) is fitted to: codes of quasi columns, and what is
+shown."""
 
 from __future__ import annotations
 
@@ -12,11 +13,9 @@ from sfumato.draws import BoolArray, Draws, IntArray
 from sfumato.operators import Operator, Parts
 from sfumato.operators.base import FloatArray
 from sfumato.operators.buckets import BucketOperator
-from sfumato.operators.dealt import Dealt, Pairs
-from sfumato.operators.leaning import DealtCells
+from sfumato.operators.dealt import Dealt
 from sfumato.operators.links import Shown
-from sfumato.operators.model import Model, model_halves
-from sfumato.operators.rules import CELLS, Reading, Sample, with_pairs
+from sfumato.operators.rules import CELLS, Reading, Sample
 from sfumato.queries.bucket_table import BucketTable
 from sfumato.queries.quasi_codes import QuasiCode, codes_of_columns
 from sfumato.release import Release
@@ -171,26 +170,3 @@ def listed_sample(
         len(bucket) / max(release.rows, 1),
     )
     return coded, sample
-
-
-def dealt_cells(
-    release: Release, table: BucketTable, coded: Sequence[QuasiCode], model: Model, draws: Draws
-) -> DealtCells:
-    """Everybody's chances, each bucket's by the rule that was fitted without it; buckets that
-    neither rule was fitted to take turns."""
-    chosen, _ = some_buckets(release, table, draws)
-    second = np.arange(len(chosen)) % 2 == 0
-    sampled = np.flatnonzero(chosen)
-    first, other = model_halves(len(sampled), draws)
-    second[sampled[first]], second[sampled[other]] = True, False
-    kept = kept_records(release, ["bucket"], lambda read, start: np.ones(len(read), np.bool_))
-    codes = codes_of_columns([kept.column(column.name) for column in release.quasi], coded)
-    _, dealt = dealt_records(kept, np.ones(len(chosen), np.bool_), table.shares)
-    features = with_pairs(codes, model.coarse, model.pairs)
-    found = []
-    for rule, buckets in zip(model.rules, (~second, second), strict=True):
-        rows, own = dealt.of(np.flatnonzero(buckets))
-        pairs = own.given(rule, [column[rows] for column in features])
-        found.append((rows[pairs.record], pairs.value, pairs.chance))
-    every = Pairs(*(np.concatenate(part) for part in zip(*found, strict=True)))
-    return DealtCells.of(codes, [each.size for each in coded], dealt.bucket, every)

@@ -29,10 +29,8 @@ class OpenedRelease(Release):
         *,
         confidence: float = 0.95,
         keys: bool = False,
-        consistent: bool = False,
         estimator: str | None = None,
         threads: int | None = None,
-        progress: Callable[[str, int, int], None] | None = None,
     ) -> Answer:
         """Answer `sql` from this release alone: see `sfumato.queries.ask`."""
         from sfumato.queries import ask
@@ -42,11 +40,9 @@ class OpenedRelease(Release):
             sql,
             confidence=confidence,
             keys=keys,
-            consistent=consistent,
             estimator=estimator,
             threads=threads,
             engine=self.engine,
-            progress=progress,
         )
 
     def crosstab(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -48,11 +48,9 @@ class Request:
 
     confidence: float = 0.95
     keys: bool = False
-    consistent: bool = False
     estimator: str | None = None
     threads: int | None = None
     engine: Any = None
-    progress: Callable[[str, int, int], None] = lambda stage, done, total: None
 
     @property
     def quantile(self) -> float:
@@ -68,12 +66,9 @@ class Shown:
     kept: BoolArray  # lines that show something the estimator knows
     copies: FloatArray | None = None
     sampled: BoolArray | None = None
-    quasi: tuple[IntArray, ...] | None = None  # codes of quasi columns
 
     def moments(self, classes: int, of: IntArray, sums: dict[Any, FloatArray]) -> Moments:
-        found = Moments(
-            classes, of, self.symbols, sums, self.copies, self.sampled, quasi=self.quasi
-        )
+        found = Moments(classes, of, self.symbols, sums, self.copies, self.sampled)
         return found if self.kept.all() else found.only(self.kept)
 
 
@@ -209,7 +204,7 @@ class PerturbedSource(ColumnSource):
     """A record shows what an operator made of its value."""
 
     title = "A perturbed release"
-    estimators = ("inverse", "model", "em", "consistent", "paper")
+    estimators = ("inverse", "em")
     release: PerturbedRelease
 
     def shown(self, columns: Sequence[str]) -> list[str]:

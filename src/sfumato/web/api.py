@@ -193,13 +193,11 @@ async def query(request: Request) -> Response:
 
 
 def _ways_of_asking(given: dict[str, Any]) -> dict[str, Any]:
-    """The estimator and whether counts are made consistent, as `sfumato query` takes them."""
-    estimator, consistent = given.get("estimator") or None, given.get("consistent", False)
+    """The estimator, as `sfumato query` takes it."""
+    estimator = given.get("estimator") or None
     if not isinstance(estimator, str | None) or len(estimator or "") > 100:
         raise Refusal(400, "An estimator is a name, for example shrunk.")
-    if not isinstance(consistent, bool):
-        raise Refusal(400, "'consistent' must be true or false.")
-    return {"estimator": estimator, "consistent": consistent}
+    return {"estimator": estimator}
 
 
 def _number_of(given: dict[str, Any]) -> int | None:

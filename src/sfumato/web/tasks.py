@@ -334,16 +334,13 @@ def query(
     confidence: float,
     progress: Progress,
     estimator: str | None = None,
-    consistent: bool = False,
 ) -> Any:
     """Answer SQL from a release alone, behind the walls that `sfumato query` has."""
     with named(release, "the release"):
         if release not in _releases:
             _releases.clear()  # one open release per worker
             _releases[release] = open_release(release, verify=False)
-        answer = _releases[release].sql(
-            sql, confidence=confidence, estimator=estimator, consistent=consistent
-        )
+        answer = _releases[release].sql(sql, confidence=confidence, estimator=estimator)
         told = answer.to_json()
     measures = [
         name + end for name in answer.aggregates for end in ("", "_stderr", "_low", "_high")

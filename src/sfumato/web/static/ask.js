@@ -35,7 +35,6 @@ export function askBox(target, summary, place = "release") {
       h("option", { value: one.name }, `${one.name}: ${one.does}`),
     ),
   );
-  const consistent = h("input", { type: "checkbox", id: "consistent" });
   const button = h("button", { type: "submit", class: "main" }, "Ask");
 
   function name() {
@@ -81,7 +80,6 @@ export function askBox(target, summary, place = "release") {
       sql: sql.value,
       confidence: Number(confidence.value),
       estimator: estimator.value,
-      consistent: consistent.checked,
       number: mine,
     };
     try {
@@ -159,20 +157,14 @@ export function askBox(target, summary, place = "release") {
       h("label", { for: "confidence", class: "inline" }, "Confidence "),
       confidence,
     ),
-    h(
-      "details",
-      null,
-      h("summary", null, "Other ways to estimate"),
-      summary.estimators?.length
-        ? h("p", null, h("label", { for: "estimator" }, "Estimator"), estimator)
-        : null,
-      h(
-        "label",
-        { class: "check" },
-        consistent,
-        " Consistent: counts are whole, not below 0, and add up",
-      ),
-    ),
+    summary.estimators?.length
+      ? h(
+          "details",
+          null,
+          h("summary", null, "Other ways to estimate"),
+          h("p", null, h("label", { for: "estimator" }, "Estimator"), estimator),
+        )
+      : null,
   );
   const element = h(
     "section",
@@ -207,7 +199,7 @@ export function askBox(target, summary, place = "release") {
 
 /** The answer as a file, and the question for the command line and for Python. */
 function takeAlong(found, place) {
-  const { sql: question, confidence, estimator, consistent } = found.asked;
+  const { sql: question, confidence, estimator } = found.asked;
   const cell = (value) => {
     const text = value === null || value === undefined ? "" : String(value);
     // a spreadsheet takes what begins like this for a formula
@@ -226,12 +218,10 @@ function takeAlong(found, place) {
   const flags = [
     confidence === 0.95 ? "" : ` --confidence ${confidence}`,
     estimator ? ` --estimator ${estimator}` : "",
-    consistent ? " --consistent" : "",
   ].join("");
   const named = [
     confidence === 0.95 ? "" : `, confidence=${confidence}`,
     estimator ? `, estimator=${JSON.stringify(estimator)}` : "",
-    consistent ? ", consistent=True" : "",
   ].join("");
   const quoted = JSON.stringify(question).replaceAll("$", "\\$").replaceAll("`", "\\`");
   const shell = `sfumato query ${place} ${quoted}${flags}`;
