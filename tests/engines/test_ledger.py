@@ -93,6 +93,66 @@ def test_draws_of_a_key_file_count_once(people: pa.Table, tmp_path: Path) -> Non
     assert key.read_text().strip() not in ledger.read_text()
 
 
+def publish_with(people: pa.Table, folder: Path, number: int, **changes: str) -> None:
+    roles = {**ROLES, "quasi": "age", "key": "row", **changes}
+    listed = people.select([*roles["quasi"].split(","), roles["sensitive"], roles["key"]])
+    sf.publish(listed, EACH, to=folder / str(number), ledger=folder / "ledger",
+               ledger_promise=ALL, key_file=folder / "key", **roles)  # fmt: skip
+
+
+def told(folder: Path, column: str = "job") -> float:
+    return float(Ledger.from_text((folder / "ledger").read_text()).told(column))
+
+
+@pytest.mark.parametrize("change", ["key", "sensitive", "recoded", "renumbered"])
+def test_other_keys_and_other_names_are_other_draws(
+    people: pa.Table, tmp_path: Path, change: str
+) -> None:
+    """Twelve releases under one key file, each with draws of its own: the fourth is refused."""
+    CliRunner().invoke(_whole_program(), ["keygen", str(tmp_path / "key")])
+    people = people.append_column("age", pa.array([30] * people.num_rows))
+    for number in range(12):
+        table, changes = people, {}
+        if change == "key":  # draws follow from the keys' values
+            changes["key"] = f"key {number}"
+            table = people.append_column(changes["key"], people["row"])
+        elif change == "renumbered":
+            other = pa.array([row + 10_000 * number for row in range(people.num_rows)])
+            table = people.set_column(0, "row", other)
+        else:
+            changes["sensitive"] = f"job {number}"
+            values = people["job"].to_pylist()
+            recoded = [f"{v} {number}" for v in values] if change == "recoded" else values
+            table = people.append_column(changes["sensitive"], pa.array(recoded))
+        if number < 3:
+            publish_with(table, tmp_path, number, **changes)
+        else:
+            with pytest.raises(InfeasibleGuarantee, match=r"no room.*One draw is counted once"):
+                publish_with(table, tmp_path, number, **changes)
+
+
+def test_an_honest_series_stays_at_one_draw(people: pa.Table, tmp_path: Path) -> None:
+    """A tenth of the people leave and as many come, twelve times; others all at once count anew."""
+    CliRunner().invoke(_whole_program(), ["keygen", str(tmp_path / "key")])
+    everybody = pa.table({"row": range(9000), "job": people["job"].to_pylist() * 3,
+                          "age": [30] * 9000})  # fmt: skip
+    for number in range(12):
+        publish_with(everybody.slice(300 * number, 3000), tmp_path, number)
+    assert told(tmp_path) == pytest.approx(11 / 6)
+    publish_with(everybody.slice(0, 3000), tmp_path, 12)  # all of them were there before
+    assert told(tmp_path) == pytest.approx(11 / 6)
+    publish_with(everybody.slice(6300, 2700), tmp_path, 13)  # nobody was
+    assert told(tmp_path) == pytest.approx((11 / 6) ** 2)
+
+
+def test_columns_published_together_are_others(people: pa.Table, tmp_path: Path) -> None:
+    both = people.append_column("past job", people["job"])
+    roles = {**ROLES, "sensitive": ["job", "past job"]}
+    sf.publish(both, EACH, to=tmp_path / "r", ledger=tmp_path / "ledger", ledger_promise=ALL,
+               **roles)  # fmt: skip
+    assert told(tmp_path) == pytest.approx(11 / 6)
+
+
 def test_rows_of_a_person_count_together(tmp_path: Path) -> None:
     stays = pa.table({"who": [n // 2 for n in range(400)], "job": VALUES * 40})
     roles = {"quasi": "", "sensitive": "job", "mechanism": "uniform", "person": "who"}
@@ -131,7 +191,7 @@ def test_a_ledger_is_private_and_refuses_what_it_cannot_count(
         "",
         "{}",
         before.replace('"gamma": "', '"gamma": "-'),
-        before.replace('"ledger": 1', '"ledger": 2'),
+        before.replace('"ledger": 2', '"ledger": 1'),
     ):
         broken = tmp_path / "broken"
         broken.unlink(missing_ok=True)

@@ -2,9 +2,11 @@
 
 Every release with fresh draws is another look at the same true values: if the i-th lets the odds of
 a value rise γᵢ times, all of them let them rise Π γᵢ times. A ledger is a private file of the
-steward with the promise for all releases together and the γ of each, column by column; a release
-that would break that promise is refused. Draws that a key file repeats are the same look again and
-count once.
+steward with the promise for all releases together and the γ of each; a release that would break
+that promise is refused. What is summed are the odds that could have been raised for one person, so
+two looks count as one only where they repeat one draw: the same key file, key column, sensitive
+column, operator and domain, and keys of which most were seen before. Columns of other names are
+counted too, unless they are known to be others.
 """
 
 from __future__ import annotations
@@ -13,14 +15,16 @@ import fcntl
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from math import prod
 from pathlib import Path
 
-from sfumato.columns import value_to_json
+import numpy as np
+
+from sfumato.columns import Value, value_to_json
 from sfumato.draws import Draws
 from sfumato.errors import DataError, InfeasibleGuarantee, UsageError
 from sfumato.guarantees import Guarantee, OddsGuarantee, parse_guarantee
@@ -30,8 +34,15 @@ from sfumato.operators import General, Operator
 from sfumato.operators.retention import RetentionOperator
 from sfumato.private import MODE, outside_release, require_private
 from sfumato.profile import Histogram, Profile
+from sfumato.table import Table
 
-FORMAT = 1
+FORMAT = 2
+SKETCH = 256  # hashes of keys that are remembered of a release
+ASSUMED = (
+    "(One draw is counted once where key file, key column, sensitive column, operator and domain "
+    "are the same and most keys were seen before. Everything else multiplies, columns of other "
+    "names too, unless both were published together or have other values.)"
+)
 
 
 @dataclass(frozen=True)
@@ -42,6 +53,46 @@ class Look:
     gamma: str  # a fraction
     draws: str  # equal for equal draws
     release: str  # the folder's name, for the steward
+    number: int  # of the release: columns of one release are different columns
+    values: tuple[str, ...]  # hashes of the domain's values
+    keys: tuple[int, ...] = ()  # the smallest keyed hashes of the people's keys
+
+
+@dataclass(frozen=True)
+class People:
+    """Who is published, as far as a ledger knows: the key column, and a sketch of the keys."""
+
+    key: str | None = None
+    sketch: tuple[int, ...] = ()
+
+    @classmethod
+    def of(cls, table: Table, draws: Draws) -> People:
+        """The smallest keyed hashes, in one pass over the keys; nothing where nobody is repeated.
+
+        Without the key file nobody can try whether somebody is among them.
+        """
+        if table.key is None or draws.origin != "key-file":
+            return cls()
+        smallest = np.empty(0, np.uint64)
+        for batch in table.batches([table.key]):
+            keys = [f"{key}".encode() for key in batch.column(table.key).to_pylist()]
+            hashed = draws.persons("ledger", keys).blocks[:, 0]
+            smallest = np.unique(np.concatenate([smallest, hashed]))[:SKETCH]
+        return cls(table.key, tuple(smallest.tolist()))
+
+
+def mostly_seen(now: Sequence[int], before: Sequence[int]) -> bool:
+    """Whether more than half of the keys now were there before, by the smallest hashes of both.
+
+    Below the largest hash of a full sketch it has every hash there is.
+
+    >>> mostly_seen([1, 5, 9], [1, 5, 7, 9]), mostly_seen([2, 5, 9], [1, 5, 7]), mostly_seen([], [])
+    (True, False, False)
+    """
+    full = [hashes for hashes in (now, before) if len(hashes) >= SKETCH]
+    end = min((max(hashes) for hashes in full), default=None)
+    known = [key for key in now if end is None or key <= end]
+    return 2 * len(set(known) & set(before)) > len(known)
 
 
 @dataclass(frozen=True)
@@ -49,9 +100,11 @@ class Ledger:
     """The promise for all releases together, and what each of them told.
 
     >>> ledger = Ledger(parse_guarantee("rho-privacy(0.1, 0.5)"), ())
-    >>> one, two = (Look("ill", "2", draws, "spring") for draws in ("a", "b"))
-    >>> [replace(ledger, looks=looks).told("ill") for looks in ((one,), (one, one), (one, two))]
-    [Fraction(2, 1), Fraction(2, 1), Fraction(4, 1)]
+    >>> one, two = (Look("ill", "2", d, "spring", n, ("x", "y")) for n, d in enumerate("ab"))
+    >>> other = Look("sick", "2", "c", "fall", 2, ("y", "x"))  # perhaps the same column
+    >>> looks = (one,), (one, one), (one, two), (one, two, other)
+    >>> [int(replace(ledger, looks=each).told("ill")) for each in looks]
+    [2, 2, 4, 8]
     """
 
     promise: OddsGuarantee
@@ -59,8 +112,25 @@ class Ledger:
 
     def told(self, column: str) -> Fraction:
         """How often the odds of a value of the column may have been multiplied."""
-        own = {look.draws: Fraction(look.gamma) for look in self.looks if look.column == column}
+        own = {look.draws: Fraction(look.gamma) for look in self.looks if self._about(look, column)}
         return prod(own.values(), start=Fraction(1))
+
+    def _about(self, look: Look, column: str) -> bool:
+        """Whether a look may be one at this column, perhaps under another name.
+
+        It is not where both were published together, or where neither a value nor the number of
+        values is the same.
+        """
+        if look.column == column:
+            return True
+        named = [each for each in self.looks if each.column == column]
+        together = {each.number for each in named}
+        if any(e.column == look.column and e.number in together for e in self.looks):
+            return False
+        return any(
+            set(each.values) & set(look.values) or len(each.values) == len(look.values)
+            for each in named
+        )
 
     def with_release(
         self,
@@ -70,11 +140,10 @@ class Ledger:
         profile: Profile,
         draws: Draws,
         rows: int,
-        *,
-        chosen_rows: bool = False,
+        people: People,
     ) -> Ledger:
-        """The ledger with one release more, of so many `rows` of a person, `chosen_rows` among more
-        perhaps; refused beyond the promise."""
+        """The ledger with one release more, of so many `rows` of a person; refused beyond the
+        promise."""
         operators = plan.operators if isinstance(plan, PerturbedPlan) else {}
         kinds = (RetentionOperator, General)
         if not operators or not all(isinstance(each, kinds) for each in operators.values()):
@@ -83,10 +152,10 @@ class Ledger:
                 "else: two releases by it can be intersected. With --ledger use a mechanism that "
                 "draws each record by itself: uniform, fine-grain or general."
             )
+        number = 1 + max((look.number for look in self.looks), default=-1)
         looks = list(self.looks)
         for column, operator in operators.items():
-            histogram = profile.histograms[column]
-            limit = self.promise.common_limit(histogram.values)
+            values = tuple(_hashed(value) for value in profile.histograms[column].values)
             try:
                 gamma = operator.amplification() ** rows
             except ZeroDivisionError:
@@ -94,21 +163,48 @@ class Ledger:
                     f"A published value of column {column!r} may exclude true ones, so no ledger "
                     "can count what it tells. Use uniform."
                 ) from None
-            identity = _identity(draws, operator, histogram, len(looks), chosen_rows)
-            before = self.told(column)
-            looks.append(Look(column, str(gamma), identity, name))
-            after = replace(self, looks=tuple(looks)).told(column)
-            if after > limit:
-                raise InfeasibleGuarantee(
-                    f"The ledger has no room for this release: those before may have raised the "
-                    f"odds of a value of column {column!r} {float(before):.4g} times, with this "
-                    f"one it would be {float(after):.4g} times, and '{self.promise}' allows "
-                    f"{float(limit):.4g}. What is left is a factor of {float(limit / before):.4g}: "
-                    "give a stricter guarantee, or publish as before with --key-file and "
-                    "--previous, which tells nothing new.",
-                    witness=column,
-                )
-        return replace(self, looks=tuple(looks))
+            identity = self._draws_of(column, operator, values, draws, people)
+            looks.append(Look(column, str(gamma), identity, name, number, values, people.sketch))
+        after = replace(self, looks=tuple(looks))
+        # a look at one column may be one at another under its old name
+        for column in {look.column: None for look in looks}:
+            self._refuse(after, column, profile)
+        return after
+
+    def _refuse(self, after: Ledger, column: str, profile: Profile) -> None:
+        told, before = after.told(column), self.told(column)
+        if told == before:
+            return
+        histogram = profile.histograms.get(column) or next(iter(profile.histograms.values()))
+        limit = self.promise.common_limit(histogram.values)
+        if told > limit:
+            raise InfeasibleGuarantee(
+                f"The ledger has no room for this release: those before may have raised the "
+                f"odds of a value of column {column!r} {float(before):.4g} times, with this "
+                f"one it would be {float(told):.4g} times, and '{self.promise}' allows "
+                f"{float(limit):.4g}. What is left is a factor of {float(limit / before):.4g}: "
+                "give a stricter guarantee, or publish as before with --key-file and "
+                f"--previous, which tells nothing new. {ASSUMED}",
+                witness=column,
+            )
+
+    def _draws_of(
+        self, column: str, operator: Operator, values: Sequence[str], draws: Draws, people: People
+    ) -> str:
+        """The same for draws that are the same: see the top of this module.
+
+        It follows from the key by a one-way function, so that the ledger does not betray the key.
+        """
+        fresh = len(self.looks)
+        if not people.sketch:
+            return f"fresh {fresh} {column}"
+        text = json.dumps([people.key, column, operator.to_json(), list(values)], sort_keys=True)
+        key = draws.child("ledger").reveal()
+        identity = hashlib.sha256((key + text).encode()).hexdigest()
+        for look in self.looks:
+            if look.draws.startswith(identity) and mostly_seen(people.sketch, look.keys):
+                return look.draws
+        return f"{identity} {fresh}"
 
     def note(self, columns: Mapping[str, Histogram]) -> str:
         """What the steward is told."""
@@ -119,7 +215,7 @@ class Ledger:
         )
         releases = len({look.release for look in self.looks})
         who = "one release" if releases == 1 else f"{releases} releases together"
-        return f"Ledger: {who} may have raised odds {used}."
+        return f"Ledger: {who} may have raised odds {used}. {ASSUMED}"
 
     def to_text(self) -> str:
         described = {
@@ -133,7 +229,10 @@ class Ledger:
     def from_text(cls, text: str) -> Ledger:
         found = json.loads(text)
         promise = parse_guarantee(found["promise"])
-        looks = tuple(Look(**look) for look in found["looks"])
+        looks = tuple(
+            Look(**{**look, "values": tuple(look["values"]), "keys": tuple(look["keys"])})
+            for look in found["looks"]
+        )
         if found["ledger"] != FORMAT or not isinstance(promise, OddsGuarantee):
             raise ValueError
         if any(Fraction(look.gamma) < 1 for look in looks):
@@ -217,17 +316,5 @@ def _locked(path: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _identity(
-    draws: Draws, operator: Operator, histogram: Histogram, number: int, chosen_rows: bool
-) -> str:
-    """The same for draws that are the same: those of one key file, operator and domain.
-
-    Of people with several rows another row may be published once they have more: that is a draw of
-    its own. The identity follows from the key by a one-way function, so that the ledger does not
-    betray the key.
-    """
-    if draws.origin != "key-file" or chosen_rows:
-        return f"fresh {number}"
-    values = [value_to_json(value) for value in histogram.values]
-    text = json.dumps([histogram.column, operator.to_json(), values], sort_keys=True)
-    return hashlib.sha256((draws.child("ledger").reveal() + text).encode()).hexdigest()
+def _hashed(value: Value) -> str:
+    return hashlib.sha256(repr(value_to_json(value)).encode()).hexdigest()[:16]

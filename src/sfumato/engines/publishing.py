@@ -25,7 +25,7 @@ from sfumato.engines.choosing import (
 from sfumato.engines.counting import Progress, no_progress
 from sfumato.engines.engine import Engine, RunOptions
 from sfumato.engines.exposure import exposure_of
-from sfumato.engines.ledger import OpenLedger, open_ledger
+from sfumato.engines.ledger import OpenLedger, People, open_ledger
 from sfumato.engines.local import LocalEngine
 from sfumato.engines.people import for_people
 from sfumato.engines.publication import Publication, key_caveats, make_manifest, steward_notes
@@ -225,9 +225,9 @@ def run(
         if ledger is not None:
             rows = 1 if people.rule is None else people.rule.rows
             name = options.release.name
-            spent = ledger.ledger.with_release(
-                name, chosen, plan, profile, draws, rows, chosen_rows=people.rule is not None
-            )
+            # of people with several rows another row may be drawn another time: a fresh look
+            known = People() if people.rule is not None else People.of(table, draws)
+            spent = ledger.ledger.with_release(name, chosen, plan, profile, draws, rows, known)
         together = []
         if isinstance(plan, PerturbedPlan):
             combined = partial(running.combination_counts, profile.histograms)
