@@ -1,22 +1,22 @@
-"""`make bench`: every benchmark in turn; the output is what `RESULTS.md` holds."""
+"""`make bench`: the eight scripts in turn, each writing its part of RESULTS.md."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
-SKIPPED = {"__init__", "__main__", "measure", "copy_parquet"}
+SCRIPTS = (
+    *("publish_speed", "query_speed", "coverage", "peers"),
+    *("evidence", "ranges", "growth", "size"),
+)
 
 
 def main() -> None:
-    here = Path(__file__).parent
-    packages = [path.parent for path in here.glob("*/__main__.py")]
-    for path in sorted([*here.glob("*.py"), *packages]):
-        if path.stem not in SKIPPED:
-            done = subprocess.run([sys.executable, "-m", f"benchmarks.{path.stem}"], check=False)
-            if done.returncode:
-                print(f"\n(benchmarks.{path.stem} ended with exit code {done.returncode})")
+    for script in SCRIPTS:
+        command = [sys.executable, "-m", f"benchmarks.{script}", "--write"]
+        code = subprocess.run(command, check=False).returncode
+        if code:
+            print(f"\n(benchmarks.{script} ended with exit code {code})")
 
 
 if __name__ == "__main__":

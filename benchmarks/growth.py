@@ -1,177 +1,102 @@
-"""How planning grows with values and records, for every mechanism that `publish` tries by default.
+"""How publishing, asking and planning grow with records and with values.
 
-python -m benchmarks.growth [FAMILY …]: CPU seconds and peak megabytes of planning and of what the
-manifest tells of the plan, each in a process of its own, on histograms of Zipf's law (exponent
-0.7). Then the histograms with one value of half the people that once took minutes. At most 10 CPU
-seconds and 1.5 GB each, and 5 seconds for the last three. The table for
-`reconstruction-privacy` has cells: ten thousand groups, at most 100 values each. That for `local`
-has bins: 256 groups of people, at most 200 values each; `publish` tries it up to `MOST_IN_BLOCKS`
-values.
+python -m benchmarks.growth [records] [values] [--most 50000000] [--write]
+
+`records`: `publish` and one `query` of generated census records from 0.5 to 50 million, CPU per
+million over that of the smallest. `values`: 100,000 people with 50 to 5,000 values; what each
+command costs over its cost at 50 values. Every command runs in a process of its own.
 """
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-from functools import partial
+import argparse
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
 
-import numpy as np
+import pyarrow.parquet as pq
 
-from benchmarks.measure import own_cpu, print_table
-from sfumato.draws import Draws, IntArray
-from sfumato.engines.choosing import MOST_IN_BLOCKS
-from sfumato.errors import SfumatoError
-from sfumato.guarantees import parse_guarantee
-from sfumato.mechanisms import Mechanism, mechanisms_for, parse_mechanism
-from sfumato.profile import BinnedCounts, Cells, ColumnBins, Histogram, Profile
+from benchmarks.measure import SFUMATO, cost_of, generated, report, zipf
+from benchmarks.publish_speed import publish_command
 
-VALUES = (50, 500, 2_000, 20_000)
-RECORDS = (10**4, 10**6, 10**8)
-PROMISES = (
+RECORDS = (500_000, 5_000_000, 20_000_000, 50_000_000)
+VALUES = (50, 717, 5_000)
+GUARANTEES = (
     "l-diversity(5)",
     "beta-likeness(3)",
-    "f-privacy(theta=4, floor=0.02)",
-    "rho-privacy(0.1, 1/3)",
-    "fine-rho-privacy(theta=8)",
+    "rho-privacy(0.08, 1/3)",
     "small-sum(groups=5)",
-    "reconstruction-privacy(0.3, 0.3)",
 )
-ONCE_SLOW = (
-    ("15 values, one with half", "half", 15, 199_523, "beta-likeness(2)"),
-    ("73 values, one with 49 %", "nearly half", 73, 199_523, "beta-likeness(2)"),
-    ("19 values, one of one person", "alone", 19, 71_507, "beta-likeness(3)"),
-)
-MOST = (10.0, 1500.0)
-_GROUPS, _INSIDE = 10_000, 100
-_BINS, _BINNED = 16, 200
+ROLES = ["--quasi", "age,group,city", "--sensitive", "value"]
+BARS = {"query": (2.0, 500), "describe": (2.0, 400)}  # CPU s and MB at 717 values
+HEADS = ("what", "of", "CPU s", "ratio", "MB", "at most")
 
 
-def zipf(values: int, rows: int) -> IntArray:
-    shares = 1 / np.arange(1, values + 1) ** 0.7
-    counts = np.maximum(np.floor(shares / shares.sum() * rows).astype(np.int64), 1)
-    counts[: max(rows - int(counts.sum()), 0) % values] += 1
-    return counts
+def records(most: int) -> Iterator[list[object]]:
+    question = "SELECT occupation, COUNT(*) FROM release WHERE age < 40 GROUP BY occupation"
+    for guarantee in ("rho-privacy(0.08, 1/3)", "l-diversity(5)"):
+        first: dict[str, float] = {}
+        for rows in [number for number in RECORDS if number <= most]:
+            source = generated("census", rows)
+            with tempfile.TemporaryDirectory(dir=source.parent) as folder:
+                release = Path(folder, "release")
+                commands = {
+                    "publish": publish_command(source, release, "--guarantee", guarantee),
+                    "query": [*SFUMATO, "query", str(release), question],
+                }
+                for name, command in commands.items():
+                    cost = cost_of(command)
+                    each = cost.cpu / rows
+                    ratio = each / first.setdefault(name, each)
+                    yield [f"{name}, {guarantee}", f"{rows / 1e6:g} M records", cost.cpu, ratio,
+                           round(cost.megabytes), ""]  # fmt: skip
 
 
-def common(values: int, rows: int, share: float) -> IntArray:
-    """One value has this share, the others are from common to two thousand times rarer."""
-    shares = np.geomspace(1, 1 / 2000, values - 1)
-    counts = np.maximum((shares / shares.sum() * rows * (1 - share)).astype(np.int64), 1)
-    return np.append(rows - counts.sum(), counts)
-
-
-def alone(values: int, rows: int) -> IntArray:
-    counts = zipf(values - 1, rows - 1)
-    counts[0] += rows - 1 - counts.sum()
-    return np.append(counts, 1)
-
-
-SHAPES = {
-    "zipf": zipf,
-    "half": partial(common, share=0.5),
-    "nearly half": partial(common, share=0.49),
-    "alone": alone,
-}
-
-
-def profile_of(counts: IntArray, cells: bool) -> Profile:
-    histogram = Histogram("s", tuple(range(len(counts))), counts)
-    made = None
-    if cells:
-        inside = min(_INSIDE, len(counts))
-        keys = np.repeat(np.arange(_GROUPS), inside)
-        step = max(1, len(counts) // inside)
-        values = np.tile(np.arange(inside) * step, _GROUPS)
-        many = np.maximum(counts[values] // _GROUPS, 1)
-        made = Cells(("q",), (tuple(range(_GROUPS)),), keys, values, many)
-        held = np.bincount(values, many, len(counts)).astype(np.int64)
-        histogram = Histogram("s", histogram.values, held)
-    return Profile(histogram.rows, {"s": histogram}, made)
-
-
-def binned_of(counts: IntArray) -> Profile:
-    """Two columns of sixteen bins; a group has every value, or one in so many that it has 200.
-
-    How many have it is drawn, and a bin has ten numbers. If all groups had equal shares, or blocks
-    could be cut to single numbers, counts would be exact and predicted without error.
-    """
-    groups, many = _BINS**2, len(counts)
-    every = max(1, many // _BINNED)
-    group, value = np.divmod(np.arange(groups * many), many)
-    held = np.random.default_rng(1).poisson(counts[value] * every / groups)
-    there = ((value + group) % every == 0) & (held > 0)
-    group, value, held = group[there], value[there], held[there]
-    columns = tuple(
-        ColumnBins(name, edges=tuple(10.0 * edge for edge in range(1, _BINS))) for name in "ab"
-    )
-    codes = (group // _BINS).astype(np.int16), (group % _BINS).astype(np.int16)
-    whole = np.bincount(value, held, many).astype(np.int64)
-    histogram = Histogram("s", tuple(range(many)), whole)
-    return Profile(
-        histogram.rows, {"s": histogram}, binned=BinnedCounts(columns, codes, value, held)
-    )
-
-
-def planned(shape: str, values: int, rows: int, promise: str, way: str) -> None:
-    """In a process of its own: plan, and print the cost."""
-    import resource
-
-    mechanism: Mechanism = parse_mechanism(way)
-    counts = SHAPES[shape](values, rows)
-    binned = mechanism.needs_bins
-    profile = binned_of(counts) if binned else profile_of(counts, mechanism.needs_cells)
-    began = own_cpu()
-    try:
-        plan = mechanism.plan(profile, parse_guarantee(promise), Draws.from_seed(1))
-        plan.public()
-        told = f"{plan.predicted_error():.3g}"
-    except SfumatoError as error:
-        told = type(error).__name__
-    used = own_cpu() - began
-    megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(json.dumps([used, megabytes, told]))
-
-
-def measured(shape: str, values: int, rows: int, promise: str, way: str) -> list[object]:
-    command = [sys.executable, "-m", "benchmarks.growth", "--one"]
-    command += [shape, str(values), str(rows), promise, way]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
-    except subprocess.TimeoutExpired:
-        return ["above 900 s", "", "", "no"]
-    if done.returncode:
-        return ["failed", "", done.stderr.strip().splitlines()[-1][:60], "no"]
-    cpu, megabytes, told = json.loads(done.stdout)
-    # what is refused was not planned: so little says nothing of what it costs
-    held = cpu <= MOST[0] and megabytes <= MOST[1] and told != "UsageError"
-    return [cpu, round(megabytes), told, "yes" if held else "no"]
+def values() -> Iterator[list[object]]:
+    first: dict[str, float] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for number in VALUES:
+            table = Path(folder, f"people{number}.parquet")
+            pq.write_table(zipf(100_000, number), table)
+            for guarantee in GUARANTEES:
+                release = Path(folder, "release")
+                named = [str(table), *ROLES, "--guarantee", guarantee]
+                question = "SELECT COUNT(*) FROM release WHERE age > 40 AND value = 'v00003'"
+                commands = {
+                    "publish": [*SFUMATO, "publish", *named, "--out", str(release)],
+                    "query": [*SFUMATO, "query", str(release), question],
+                    "describe": [*SFUMATO, "describe", *named],
+                    "audit": [*SFUMATO, "audit", str(table), str(release)],
+                }
+                for name, command in commands.items():
+                    try:
+                        cost = cost_of(command)
+                    except RuntimeError as error:
+                        yield [f"{name}, {guarantee}", f"{number:,} values", "failed",
+                               str(error).strip().splitlines()[-1][:80], "", ""]  # fmt: skip
+                        continue
+                    ratio = cost.cpu / first.setdefault(f"{name} {guarantee}", cost.cpu)
+                    bar = BARS.get(name) if number == 717 else None
+                    allowed = "" if bar is None else f"{bar[0]:g} s, {bar[1]} MB"
+                    yield [f"{name}, {guarantee}", f"{number:,} values", cost.cpu, ratio,
+                           round(cost.megabytes), allowed]  # fmt: skip
+                shutil.rmtree(release, ignore_errors=True)
 
 
 def main() -> None:
-    if sys.argv[1:2] == ["--one"]:
-        shape, values, rows, promise, way = sys.argv[2:]
-        planned(shape, int(values), int(rows), promise, way)
-        return
-    columns = ("guarantee", "mechanism", "values", "records", "CPU s", "MB", "error", "held")
-    asked = [p for p in PROMISES if not sys.argv[1:] or p.split("(")[0] in sys.argv[1:]]
-    lines: list[list[object]] = []
-    for promise in asked:
-        for way in mechanisms_for(parse_guarantee(promise)):
-            for values in VALUES:
-                for rows in RECORDS:
-                    if rows >= 5 * values and (not way.needs_bins or values <= MOST_IN_BLOCKS):
-                        found = measured("zipf", values, rows, promise, str(way))
-                        lines.append([promise, way, f"{values:,}", f"{rows:,}", *found])
-                        print(*lines[-1], file=sys.stderr)
-    print_table("Planning grows with values and records", columns, lines)
-    if len(asked) == len(PROMISES) or "beta-likeness" in sys.argv[1:]:
-        slow = [
-            [name, *measured(shape, values, rows, promise, "optimal")]
-            for name, shape, values, rows, promise in ONCE_SLOW
-        ]
-        columns = ("histogram", "CPU s", "MB", "error", "held")
-        print_table("One value of half the people, or of one", columns, slow)
+    parser = argparse.ArgumentParser()
+    parser.add_argument("parts", nargs="*", default=["records", "values"])
+    parser.add_argument("--most", type=int, default=RECORDS[-1])
+    parser.add_argument("--write", action="store_true")
+    options = parser.parse_args()
+    if "records" in options.parts:
+        note = "CPU per record over that of the smallest table."
+        rows = list(records(options.most))
+        report("Growth with records", note, HEADS, rows, options.write)
+    if "values" in options.parts:
+        note = "100,000 generated people; CPU over that at 50 values."
+        report("Growth with values", note, HEADS, list(values()), options.write)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
-"""Run something in a process of its own and say what it cost."""
+"""What the eight scripts share: costs of a process, tables to measure on, parts of RESULTS.md."""
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import resource
 import subprocess
@@ -11,10 +12,23 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-DATA = Path(__file__).parent / "data"
-RESULTS = Path(__file__).parent / "RESULTS.md"
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pc
+import pyarrow.parquet as pq
+
+HERE = Path(__file__).parent
+RESULTS = HERE / "RESULTS.md"
+SCRATCH = HERE / "data"
+DATA = Path(os.environ.get("SFUMATO_DATA", HERE.parents[1] / "shared" / "data"))
+SFUMATO = [sys.executable, "-c", "from sfumato.cli import main; main()"]
+CENSUS_QUASI = ("age", "gender", "education", "marital", "race", "workclass", "country")
+ADULT = (
+    *("age", "workclass", "fnlwgt", "education", "education_num", "marital_status", "occupation"),
+    *("relationship", "race", "sex", "capital_gain", "capital_loss", "hours_per_week"),
+    *("native_country", "income"),
+)
 
 
 @dataclass(frozen=True)
@@ -34,27 +48,20 @@ print(json.dumps([done.returncode, used.ru_utime + used.ru_stime, used.ru_maxrss
 """
 
 
-def cost_of(command: Sequence[str]) -> Cost:
+def cost_of(command: Sequence[str], cwd: Path | None = None) -> Cost:
     """Run a command; raises when it fails."""
     began = time.perf_counter()
     done = subprocess.run(
-        [sys.executable, "-c", _WRAPPER, *command], capture_output=True, text=True, check=True
+        [sys.executable, "-c", _WRAPPER, *command],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=cwd,
     )
     code, cpu, megabytes = json.loads(done.stdout)
     if code:
         raise RuntimeError(f"{' '.join(command)} failed: {done.stderr[-2000:]}")
     return Cost(cpu, time.perf_counter() - began, megabytes)
-
-
-def generated(name: str, rows: int, **parameters: Any) -> Path:
-    """A generated table on disk, made once."""
-    from sfumato.datasets import write_dataset
-
-    DATA.mkdir(exist_ok=True)
-    path = DATA / f"{name}-{rows}.parquet"
-    if not path.exists():
-        write_dataset(name, rows, path, 0, **parameters)
-    return path
 
 
 def own_cpu() -> float:
@@ -63,13 +70,50 @@ def own_cpu() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def table_text(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """A table in Markdown, as `RESULTS.md` holds it."""
-    return f"### {title}\n\n{markdown(columns, rows)}\n"
+def generated(name: str, rows: int) -> Path:
+    """A generated table on disk, made once."""
+    from sfumato.datasets import write_dataset
+
+    SCRATCH.mkdir(exist_ok=True)
+    path = SCRATCH / f"{name}-{rows}.parquet"
+    if not path.exists():
+        write_dataset(name, rows, path, 0)
+    return path
+
+
+def zipf(rows: int, values: int, exponent: float = 0.7, seed: int = 0) -> pa.Table:
+    """People with an age, a group and a city, whose value has shares as rank^-exponent."""
+    rng = np.random.default_rng(seed)
+    shares = 1 / np.arange(1, values + 1) ** exponent
+    return pa.table(
+        {
+            "age": rng.integers(18, 90, rows),
+            "group": rng.integers(0, 8, rows),
+            "city": rng.integers(0, 40, rows),
+            "value": [f"v{v:05}" for v in rng.choice(values, rows, p=shares / shares.sum())],
+        }
+    )
+
+
+def adult() -> pa.Table:
+    """The complete records of ADULT, with underscores in the names of columns."""
+    parts = []
+    for name, skipped in (("adult.data", 0), ("adult.test", 1)):
+        read = pc.ReadOptions(column_names=list(ADULT), skip_rows=skipped)
+        text = (DATA / name).read_text("utf-8").replace(", ", ",").replace(".\n", "\n")
+        convert = pc.ConvertOptions(null_values=["?"], strings_can_be_null=True)
+        parts.append(pc.read_csv(pa.BufferReader(text.strip().encode()), read, None, convert))
+    return pa.concat_tables(parts).drop_null().combine_chunks()
+
+
+def census(sensitive: str = "occupation", first: int = 0, rows: int | None = None) -> pa.Table:
+    """Rows of CENSUS: `occ100k` for occupations, `sal500k` for classes of salary."""
+    name = "occ100k" if sensitive == "occupation" else "sal500k"
+    return pq.read_table(DATA / f"{name}.parquet").slice(first, rows)
 
 
 def markdown(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """A table in Markdown, without a title."""
+    """A table in Markdown."""
     return "\n".join([_line(columns), "|" + " --- |" * len(columns), *map(_line, rows)])
 
 
@@ -78,30 +122,18 @@ def _line(cells: Sequence[object]) -> str:
     return "| " + " | ".join(texts) + " |"
 
 
-def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    print("\n" + table_text(title, columns, rows), flush=True)
-
-
-def write_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Put a table into `RESULTS.md`, in the place of the one with its title, or at the end."""
-    held, text = RESULTS.read_text(), table_text(title, columns, rows)
-    parts = re.split(r"^(?=##)", held, flags=re.MULTILINE)
-    places = [place for place, part in enumerate(parts) if part.startswith(f"### {title}\n")]
-    if places:
-        parts[places[0]] = f"{text}\n"
+def report(
+    part: str, note: str, columns: Sequence[str], rows: Sequence[Sequence[object]], write: bool
+) -> None:
+    """Print a table; with `write` it becomes the part of RESULTS.md that has this title."""
+    text = f"## {part}\n\n{note}\n\n{markdown(columns, rows)}\n"
+    print("\n" + text, flush=True)
+    if not write:
+        return
+    parts = re.split(r"^(?=## )", RESULTS.read_text("utf-8"), flags=re.MULTILINE)
+    titles = [old.partition("\n")[0] for old in parts]
+    if f"## {part}" in titles:
+        parts[titles.index(f"## {part}")] = f"{text}\n"
     else:
         parts.append(f"\n{text}")
-    RESULTS.write_text("".join(parts).rstrip("\n") + "\n")
-
-
-def report_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Print a table, and put it into `RESULTS.md`."""
-    print_table(title, columns, rows)
-    write_table(title, columns, rows)
-
-
-def write_between(page: Path, marks: tuple[str, str], text: str) -> None:
-    """Put a text between two marks of a document, in place of what stands there."""
-    before, rest = page.read_text("utf-8").split(marks[0])
-    after = rest.split(marks[1], 1)[1]
-    page.write_text(f"{before}{marks[0]}\n\n{text}\n\n{marks[1]}{after}", "utf-8")
+    RESULTS.write_text("".join(parts).rstrip("\n") + "\n", "utf-8")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.local_aware import what_the_tree_tells
+from tests.enumeration.tree_reader import what_the_tree_tells
 
 
 def test_knowing_the_tree_adds_little_and_less_with_more_people() -> None:

@@ -1,7 +1,7 @@
 """Several columns, and several rows of a person, in the same buckets: nobody beyond the promise.
 
 Nothing here is drawn but tables and plans: chances are fractions, from what is listed and, for
-few people, from all worlds. `python -m benchmarks.people_tables` looks at 2,000 tables for every k.
+few people, from all worlds.
 """
 
 from __future__ import annotations

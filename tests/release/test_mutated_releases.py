@@ -1,6 +1,6 @@
 """Manifests and files with something changed: refused in a sentence, or answering as before.
 
-What is changed and how is `benchmarks.fuzz`, which tries thousands; a few of each release here.
+A few of each release with `make test`; 10,000 manifests and 2,000 files with `make test-all`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.fuzz import (
+from tests.release.fuzz import (
     FINE,
     RELEASES,
     answers,
@@ -19,19 +19,22 @@ from benchmarks.fuzz import (
     published,
 )
 
-MUTATIONS = 10  # of each release
-BROKEN = 5  # files of each release
+FEW, MANY = (10, 5), (1_000, 200)  # manifests and files of each release
 
 
 @pytest.mark.parametrize("name", list(RELEASES))
-def test_a_changed_release_is_refused_or_answers_as_before(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("numbers", [FEW, pytest.param(MANY, marks=pytest.mark.slow)])
+def test_a_changed_release_is_refused_or_answers_as_before(
+    name: str, numbers: tuple[int, int], tmp_path: Path
+) -> None:
+    manifests, files = numbers
     place = published(name, tmp_path)
     known = answers(place)
     found = [
         (where, outcome(place, known))
         for changes in (
-            changed_manifests(name, place, MUTATIONS),
-            damaged_files(name, place, BROKEN),
+            changed_manifests(name, place, manifests),
+            damaged_files(name, place, files),
         )
         for where in changes
     ]

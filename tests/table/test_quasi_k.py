@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sfumato as sf
-from benchmarks.quasi_k import coded, mondrian
 from sfumato.checks import check
 from sfumato.datasets import census
 from sfumato.errors import DataError, UsageError
 from sfumato.table.merging import Axis, certainty_penalty, classes
+from tests.table.mondrian import coded, mondrian
 
 PEOPLE = st.lists(
     st.tuples(

@@ -8,15 +8,104 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from benchmarks.signals import MECHANISMS, MOMENTS, SIGNALS, left, make_place, publish, wrong
+# The program, with a signal sent to it at some moment; what comes after must not be reached.
+PROGRAM = """
+import os, signal, sys, time
+
+def interrupted(owner, name, number):
+    usual = getattr(owner, name)
+    def stopped(*given, **named):
+        os.kill(os.getpid(), number)
+        time.sleep(30)
+        return usual(*given, **named)
+    setattr(owner, name, stopped)
+
+# whoever runs this may ignore them, as nohup and a shell's & do
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+signal.signal(signal.SIGINT, signal.default_int_handler)
+moment, number = sys.argv[1], int(sys.argv[2])
+sys.argv[1:] = sys.argv[3:]
+import sfumato.engines.engine, sfumato.engines.counting, sfumato.engines.coding
+import sfumato.engines.order, sfumato.engines.writing, sfumato.release.bundle
+import sfumato.engines.choosing, sfumato.engines.publishing
+places = {
+    "reading": (sfumato.engines.coding.ValueCounter, "add"),
+    "planning": (sfumato.engines.publishing, "choose_plan"),
+    "applying": (sfumato.engines.order.ShuffledOrder, "add"),
+    "writing": (sfumato.engines.writing.RecordWriter, "write"),
+    "finishing": (sfumato.release.bundle.BundleWriter, "_reopen"),
+}
+interrupted(*places[moment], number)
+from sfumato.cli import main
+main()
+"""
+MECHANISMS = {
+    "uniform": "rho-privacy(0.3, 0.6)",
+    "optimal": "l-diversity(3)",
+    "splu": "small-sum(groups=3)",
+    "sps": "reconstruction-privacy(0.3, 0.3)",
+}
+MOMENTS = ["reading", "planning", "applying", "writing", "finishing"]
+SIGNALS = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]
+
 
 # every moment, signal and mechanism, and not all of their combinations
 CASES = [
     (moment, SIGNALS[place % 3], list(MECHANISMS)[place % 4])
     for place, moment in enumerate([*MOMENTS, *MOMENTS[::-1]])
 ]
+
+
+def make_place(place: Path) -> None:
+    """A folder to work in, with a table, and one for passing data."""
+    draw = np.random.default_rng(1)
+    table = pa.table(
+        {
+            "age": draw.integers(20, 80, 2_000),
+            "ill": np.array(list("abcdefghij"))[draw.integers(0, 10, 2_000)],
+        }
+    )
+    (place / "work").mkdir()
+    (place / "temporary").mkdir()
+    pq.write_table(table, place / "work" / "table.parquet")
+
+
+def publish(place: Path, mechanism: str, *before: str) -> subprocess.CompletedProcess[str]:
+    """Run the program; `before` has the moment and the number of a signal."""
+    script = [PROGRAM, *before] if before else ["from sfumato.cli import main; main()"]
+    given = ["publish", "table.parquet", "--quasi", "age", "--sensitive", "ill"]
+    given += ["--guarantee", MECHANISMS[mechanism], "--mechanism", mechanism, "--out", "release"]
+    return subprocess.run(
+        [sys.executable, "-c", *script, *given],
+        cwd=place / "work",
+        env={**os.environ, "TMPDIR": str(place / "temporary")},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def left(place: Path) -> list[str]:
+    """What lies about besides the table."""
+    found = [*(place / "work").rglob("*"), *(place / "temporary").rglob("*")]
+    return sorted(str(path.relative_to(place)) for path in found if path.name != "table.parquet")
+
+
+def wrong(place: Path, moment: str, number: signal.Signals, mechanism: str) -> str:
+    """What is not as it must be after a signal; empty where all is well."""
+    run = publish(place, mechanism, moment, str(int(number)))
+    if run.returncode != 128 + number:
+        return f"exit code {run.returncode}: {run.stderr[-200:]}"
+    said = [line for line in run.stderr.splitlines() if not line.startswith("sfumato: warning: ")]
+    if said != [f"sfumato: Stopped by {number.name}. Nothing was left behind."]:
+        return f"it says {run.stderr[-200:]!r}"
+    return f"it leaves {left(place)}" if left(place) else ""
 
 
 @pytest.fixture

@@ -53,7 +53,7 @@ from sfumato.operators.inverse import Inverse
 from sfumato.operators.structured import Structured
 
 _LEAST = 0.25  # variance of a count that is not certain
-# both were set on two slices of CENSUS (benchmarks.range_intervals)
+# both were set on two slices of CENSUS
 _TOGETHER = 0.25  # correlation of what values that are asked for together hang on the conditions
 _HIDDEN = 0.75  # squared log odds of what values hang on the conditions where it cannot be seen
 

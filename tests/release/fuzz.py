@@ -1,7 +1,6 @@
 """Manifests and Parquet files with something changed: refused, or answering as before.
 
-python -m benchmarks.fuzz [MANIFESTS] [FILES]: 10,000 manifests and 2,000 files by default, spread
-over releases of every kind, seeded. A manifest is not signed, and a damaged file gets its right
+Releases of every kind, seeded. A manifest is not signed, and a damaged file gets its right
 hash, as whoever damages it on purpose would do: so a value that became another value may be read,
 and change answers. Then an audit with the table and the receipt must not hold. Bars: no error that
 is not ours, no sentence that is none, no changed answer under an audit that holds.
@@ -12,20 +11,16 @@ from __future__ import annotations
 import hashlib
 import json
 import random
-import subprocess
-import sys
-import tempfile
 import warnings
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import sfumato as sf
-from benchmarks.measure import own_cpu, print_table
+from sfumato.datasets import census
 from sfumato.errors import SfumatoError
 
-TABLE = Path(__file__).parent.parent / "tests" / "release" / "written_before" / "people.parquet"
+TABLE = census(900, seed=1)
 RELEASES = {
     "fine-grain": "fine-rho-privacy(theta=4)",
     "heterogeneous": "l-diversity(4)",
@@ -38,9 +33,7 @@ RELEASES = {
     "sps": "reconstruction-privacy(0.3, 0.3)",
     "uniform": "rho-privacy(0.2, 0.5)",
 }
-MANIFESTS, FILES = 10_000, 2_000
 FINE = ("refused", "as before", "caught by audit")
-OUTCOMES = (*FINE, "wrong and held", "not one sentence", "error")
 OTHER = (
     "null true false -1 0 1 2 0.5 1e999 -1e999 1e300 [] {} [1] [[]] "
     f'{{"a":1}} "" "x" "1/2" "1e999" "inf" "nan" "\\u0000" {10**30} {2**63} {-(2**70)}'
@@ -196,47 +189,3 @@ def audited(place: Path) -> bool:
             return sf.audit(TABLE, place, receipt=place.parent / "receipt").holds is True
     except SfumatoError:
         return False
-
-
-def tried(name: str, manifests: int, files: int) -> None:
-    """In a process of its own: all changes of one release; prints how they ended."""
-    found: dict[str, Counter[str]] = {}
-    with tempfile.TemporaryDirectory() as folder:
-        place = published(name, Path(folder))
-        known = answers(place)
-        for kind, changes in (
-            ("manifests", changed_manifests(name, place, manifests)),
-            ("files", damaged_files(name, place, files)),
-        ):
-            counted: Counter[str] = Counter()
-            for where in changes:
-                ended = outcome(place, known)
-                if ended not in FINE:
-                    print(f"{name} {kind} at {where}: {ended}", file=sys.stderr)
-                counted[ended.partition(":")[0]] += 1
-            found[kind] = counted
-    print(json.dumps([found, own_cpu()]))
-
-
-def main() -> None:
-    if sys.argv[1:2] == ["--one"]:
-        tried(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
-        return
-    asked = [int(given) for given in sys.argv[1:]]
-    manifests, files = [*asked, *(MANIFESTS, FILES)[len(asked) :]][:2]
-    lines: list[list[object]] = []
-    for name in RELEASES:
-        each = [str(-(-number // len(RELEASES))) for number in (manifests, files)]
-        command = [sys.executable, "-m", "benchmarks.fuzz", "--one", name, *each]
-        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
-        if done.returncode:
-            lines.append([name, "", *["died"] * len(OUTCOMES), ""])
-            continue
-        found, cpu = json.loads(done.stdout)
-        for kind, counted in found.items():
-            lines.append([name, kind, *(counted.get(each, 0) for each in OUTCOMES), f"{cpu:.0f}"])
-    print_table("Changed releases", ("release", "changed", *OUTCOMES, "CPU s for both"), lines)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,27 +1,14 @@
-"""What `--quasi-k` loses, beside a Mondrian partition at the same k.
-
-    python -m benchmarks.quasi_k            # k = 5 on adult, 6 quasi columns (generated if absent)
-
-Mondrian: the widest column first, cut at its median, strict; nobody is withheld by either. Both are
-measured by the same global certainty penalty; categories have no hierarchy and are ordered by name.
-"""
+"""A strict Mondrian partition, for `--quasi-k` to lose less than."""
 
 from __future__ import annotations
 
-import os
-import sys
-import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from sfumato.datasets import census, read_adult
-from sfumato.table.merging import Axis, certainty_penalty, classes
-
-QUASI = ("age", "workclass", "education", "marital-status", "race", "sex")
+from sfumato.table.merging import Axis
 
 
 def coded(table: pa.Table, names: Sequence[str]) -> tuple[list[Axis], Any, Any]:
@@ -66,37 +53,3 @@ def mondrian(axes: Sequence[Axis], places: Any, people: Any, k: int) -> Any:
         else:
             found[members], number = number, number + 1
     return found
-
-
-def people_table() -> tuple[str, pa.Table, Sequence[str]]:
-    """`adult`, as it comes; a generated census where it is absent."""
-    folder = Path(os.environ.get("SFUMATO_DATA", "../shared/data"))
-    files = [folder / "adult.data", folder / "adult.test"]
-    if all(file.exists() for file in files):
-        table = read_adult(*files)
-        return "adult", table, [n for n in table.column_names if n.replace("_", "-") in QUASI]
-    table = census(45_000, 1)
-    return "census", table, ["age", "gender", "education", "marital", "race", "workclass"]
-
-
-def main() -> None:
-    k = int(sys.argv[1]) if len(sys.argv) > 1 else 5
-    label, table, names = people_table()
-    axes, places, people = coded(table, names)
-    print(
-        f"{label}: {people.sum():,} people, {places.shape[1]:,} combinations of {', '.join(names)}"
-    )
-    for name, cut in (("mondrian", mondrian), ("quasi-k", classes)):
-        began = time.process_time()
-        found = cut(axes, places, people, k)
-        seconds = time.process_time() - began
-        smallest = int(np.bincount(found, people).min())
-        lost = certainty_penalty(axes, places, people, found)
-        print(
-            f"{name:10} k = {k}: GCP {lost:.4f}, withheld 0, {found.max() + 1:,} classes, smallest "
-            f"{smallest}, {seconds:.1f} CPU s"
-        )
-
-
-if __name__ == "__main__":
-    main()

@@ -1,1 +1,0 @@
-"""sfumato beside other programs: what each answers, and what each gives away."""
