@@ -133,9 +133,9 @@ class Answers:
         for low, high in SIZES:
             yield f"counts {low:,} to {high:,}", (self.count >= low) & (self.count <= high)
         ratio = self.count / np.maximum(self.independent, 1e-9)
-        for low, high in STRATA:
-            inside = (ratio >= low) & (ratio < high) & (self.count > 0)
-            yield f"{low:.2g} to {high:.2g} × independence", inside
+        for least, most in STRATA:
+            inside = (ratio >= least) & (ratio < most) & (self.count > 0)
+            yield f"{least:.2g} to {most:.2g} × independence", inside
 
     def coverage(self, chosen: np.ndarray | None = None) -> Coverage | None:
         """Of some answers; nothing where there are fewer than 100."""

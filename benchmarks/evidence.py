@@ -15,6 +15,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 
@@ -87,7 +88,7 @@ def alarms(number: int) -> Iterator[list[object]]:
             with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 path = Path(folder, "release")
-                roles = {"quasi": ["age", "gender"], "sensitive": "occupation"}
+                roles: dict[str, Any] = {"quasi": ["age", "gender"], "sensitive": "occupation"}
                 try:
                     sf.publish(table, guarantee, to=path, mechanism=mechanism, **roles)
                 except sf.InfeasibleGuarantee:
@@ -122,15 +123,15 @@ def main() -> None:
         note = (
             "100,000 generated people, 700 values; CPU over that of publishing `beta-likeness(2)`."
         )
-        heads = ("command", "CPU s", "ratio", "MB", "at most", "")
+        heads = ["command", "CPU s", "ratio", "MB", "at most", ""]
         report("Evidence", note, heads, list(costs()), options.write)
     if "alarms" in options.parts:
         note = "Honest releases of 600 generated people: checks that failed."
-        heads = ("release", "audited", "failed")
+        heads = ["release", "audited", "failed"]
         report("False alarms", note, heads, list(alarms(options.releases)), options.write)
     if "attacks" in options.parts and (DATA / "occ100k.parquet").is_file():
         note = "10,000 people of `occ100k`, right guesses; ratio to guessing the commonest value."
-        heads = ("release", "best attack", "right", "ratio", "other attacks")
+        heads = ["release", "best attack", "right", "ratio", "other attacks"]
         report("Attacks", note, heads, list(attacks()), options.write)
 
 

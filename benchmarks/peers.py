@@ -17,6 +17,7 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from unittest import mock
 
@@ -29,6 +30,7 @@ from benchmarks.measure import CENSUS_QUASI, DATA, adult, census, own_cpu, repor
 from benchmarks.other_programs import DPMM, FullDomain, Mondrian, Synthesizer, domains_of
 from sfumato import datasets
 from sfumato.attacks import Outcome, attack
+from sfumato.attacks.protocol import Attack
 from sfumato.attacks.registry import attacks_for
 from sfumato.draws import BoolArray, IntArray
 from sfumato.errors import DataError, SfumatoError
@@ -155,16 +157,11 @@ def measured(table: pa.Table, questions: int, targets: int, only: str = "") -> I
         for guarantee, mechanism in (*OURS, *THEIRS):
             title = f"`{guarantee}`, {mechanism}"
             if only in title:
-                yield _line(
-                    title, lambda g=guarantee, m=mechanism: _release(people, asked, g, m, targets)
-                )
+                yield _line(title, partial(_release, people, asked, guarantee, mechanism, targets))
     for model, epsilon in SYNTHETIC:
-        synthesizer = Synthesizer(model, epsilon, domains_of(table))
-        if only in synthesizer.title:
-            yield _line(
-                synthesizer.title,
-                lambda s=synthesizer: _synthesized(people, table, asked, s, targets),
-            )
+        maker = Synthesizer(model, epsilon, domains_of(table))
+        if only in maker.title:
+            yield _line(maker.title, partial(_synthesized, people, table, asked, maker, targets))
 
 
 def _line(title: str, measure: Callable[[], list[str | float]]) -> list[str]:
@@ -179,7 +176,7 @@ def _percent(share: float) -> str:
     return "–" if share != share else f"{100 * share:.1f}"
 
 
-def _alone(release: type[Release]) -> list[type]:
+def _alone(release: type[Release]) -> list[Attack]:
     nothing = (Known.NOTHING, Known.LEARNED)
     return [each for each in attacks_for(release) if each.knows in nothing]
 

@@ -1,6 +1,6 @@
 """How large sfumato is, and how much of it one publish and one query pass.
 
-python -m benchmarks.size [--list]
+python -m benchmarks.size [--list] [--write]
 
 Lines and files of every package, of tests, benchmarks, papers and documents, options of
 `publish --help`, and the functions and modules of sfumato that one `sf.publish` of a CSV file and
@@ -24,7 +24,7 @@ from types import FrameType
 from typing import Any
 
 import sfumato as sf
-from benchmarks.measure import report_table
+from benchmarks.measure import report
 
 PACKAGE = Path(sf.__file__).parent
 ROOT = PACKAGE.parent.parent
@@ -98,6 +98,9 @@ AT_MOST: dict[str, tuple[int, int | None]] = {
 }
 QUESTION = (
     "SELECT occupation, COUNT(*) FROM release WHERE age BETWEEN 30 AND 40 GROUP BY occupation"
+)
+NOTE = (
+    "Lines and files of each part; functions and modules that one command passes in a warm process."
 )
 PLAIN_QUESTION = "SELECT COUNT(*) FROM release WHERE age BETWEEN 30 AND 40"
 
@@ -201,6 +204,7 @@ def walks() -> dict[str, set[tuple[str, str]]]:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--list", action="store_true")
+    parser.add_argument("--write", action="store_true")
     parser.add_argument("--store", action="store_true", help="print the figures as Python")
     options = parser.parse_args()
     passed = walks()
@@ -231,7 +235,7 @@ def main() -> None:
             )
         )
     columns = ("lines / files, or functions / modules", "0.2", "now", "ratio", "at most", "")
-    report_table("Size", columns, rows)
+    report("Size", NOTE, columns, rows, options.write)
     if options.list:
         for name, functions in passed.items():
             print(f"\n{name}:")
