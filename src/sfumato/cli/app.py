@@ -18,7 +18,9 @@ from sfumato.limits import limit_behind
 from sfumato.table_options import TABLE_OPTIONS
 from sfumato.version import __version__
 
+JOB = "sfumato.toml"  # the job file that is taken where it lies in the folder
 SHARED = "table"  # the section of a job file for what is said of the table
+FILE = "file"  # in it: where the table is
 
 app = typer.Typer(
     name="sfumato",
@@ -78,7 +80,8 @@ def read_job(path: Path, context: typer.Context) -> dict[str, Any]:
                 f"command. Commands: {', '.join(sorted(commands))}; [{SHARED}] is for all of them."
             )
     shared = {key.replace("_", "-"): value for key, value in job.pop(SHARED, {}).items()}
-    known = {option.flag_name for option in TABLE_OPTIONS}
+    places = _places(job, shared)
+    known = {FILE, *(option.flag_name for option in TABLE_OPTIONS)}
     for key in shared:
         if key not in known:
             raise UsageError(
@@ -92,7 +95,7 @@ def read_job(path: Path, context: typer.Context) -> dict[str, Any]:
             for option in parameter.opts
         }
         own = job.get(command, {})
-        said = {key: value for key, value in shared.items() if key in flags}
+        said = {key: value for key, value in (shared | places).items() if key in flags}
         found = {}
         for key, value in (said | own).items():
             parameter = flags.get(key.replace("_", "-")) or flags.get(key)
@@ -105,6 +108,12 @@ def read_job(path: Path, context: typer.Context) -> dict[str, Any]:
         if found:
             settings[command] = found
     return settings
+
+
+def _places(job: dict[str, Any], shared: dict[str, Any]) -> dict[str, str]:
+    """Where table and release are, for every command that has an argument of that name."""
+    found = {"table": shared.get(FILE), "release": job.get("publish", {}).get("out")}
+    return {name: str(place) for name, place in found.items() if place is not None}
 
 
 def _flag_value(value: Any, multiple: bool) -> Any:
@@ -147,6 +156,7 @@ def _whole_program() -> typer.Typer:
         check,
         commands,
         compare,
+        init,
         keys,
         learn,
         metadata,
@@ -162,7 +172,7 @@ def _run(program: typer.Typer) -> int:
     warnings.showwarning = _show_warning
     stopping.watch()
     try:
-        program(_job_first(sys.argv[1:]))
+        program(_job_first(_with_job(sys.argv[1:], program)))
     except SfumatoError as error:
         _complain(str(error))
         return error.exit_code
@@ -186,6 +196,31 @@ def _run(program: typer.Typer) -> int:
         _complain(str(reached))
         return reached.exit_code
     return 0
+
+
+def _with_job(arguments: list[str], program: typer.Typer) -> list[str]:
+    """The arguments, with the job file that lies in the folder where it is meant.
+
+    It is meant by a command on a table or release that names none, or the same as the file.
+    """
+    if any(given.split("=")[0] == "--job" for given in arguments) or not Path(JOB).is_file():
+        return arguments
+    commands: dict[str, Any] = getattr(typer.main.get_command(program), "commands", {})
+    name = next((given for given in arguments if not given.startswith("-")), "")
+    if name not in commands or name in ("init", "query"):
+        return arguments
+    command, rest = commands[name], arguments[arguments.index(name) + 1 :]
+    try:
+        job = tomllib.loads(Path(JOB).read_text(encoding="utf-8"))
+        places = _places(job, job.get(SHARED, {}))
+        empty = command.make_context(name, [], resilient_parsing=True)
+        given, *_ = command.make_parser(empty).parse_args(list(rest))
+    except Exception:  # whoever reads the file or the arguments says what is wrong
+        return ["--job", JOB, *arguments]
+    asked = [each.name for each in command.params if each.name in places]
+    named = {each: given[each].rstrip("/") for each in asked if isinstance(given.get(each), str)}
+    others = any(places[each].rstrip("/") != place for each, place in named.items())
+    return arguments if others or not asked else ["--job", JOB, *arguments]
 
 
 def _job_first(arguments: list[str]) -> list[str]:

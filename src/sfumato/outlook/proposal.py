@@ -1,0 +1,325 @@
+"""A first proposal for a table: how its file is read, what its columns are, what is promised.
+
+Everything comes from one look at the file (`survey`); the steward reads the proposal, changes what
+is wrong and publishes. It is careful where it cannot know: a column that nobody can tell is left
+out, and the promise leaves no value open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sfumato.columns import Value, value_to_json
+from sfumato.draws import Draws
+from sfumato.engines.counting import Progress, no_progress, take_profile
+from sfumato.engines.people import one_row_each
+from sfumato.errors import DataError
+from sfumato.guarantees import Guarantee, parse_guarantee
+from sfumato.outlook.survey import Survey, SurveyedColumn, survey
+from sfumato.profile import Histogram
+from sfumato.table import read
+from sfumato.table.csv_preview import preview_csv
+from sfumato.table.reading import MARKERS, Reading
+from sfumato.table.sources import find_source
+
+PROMISE = "enhanced-beta-likeness(2)"  # keeps any shares, and leaves no value open
+DOMINANT = 0.4  # of the people: a value that so many have is pointed out
+RARE = 20  # people: rarer values are put together
+_FEW_NUMBERS = 20  # more different numbers are published in bins
+_MANY_TEXTS = 50
+_AGES = "bins(0, 18, 25, 35, 45, 55, 65, 75, inf)"
+_NO_CSV = {".parquet", ".arrow", ".feather", ".ipc", ".xlsx", ".xls", ".ods", ".sav", ".zsav"}
+_NO_CSV |= {".sas7bdat", ".dta", ".por", ".gz", ".zst"}
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """What `sfumato.toml` is to say: options of the table, the promise, and why.
+
+    `decisions` are what only the steward can decide; `meanings` say what the promise means for one
+    person of this table, one sentence per sensitive column.
+    """
+
+    file: str
+    rows: int
+    table: Mapping[str, Any]
+    reasons: Mapping[str, str]  # by option: why it is proposed
+    columns: Mapping[str, str]  # by column that is left out: why
+    meanings: tuple[str, ...] = ()
+    decisions: tuple[str, ...] = ()
+    guarantee: str = PROMISE
+    out: str = "release"
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "file": self.file,
+            "rows": self.rows,
+            "table": dict(self.table),
+            "publish": {"guarantee": self.guarantee, "out": self.out},
+            "left_out": dict(self.columns),
+            "meanings": list(self.meanings),
+            "decisions": list(self.decisions),
+        }
+
+    def to_toml(self) -> str:
+        """The text of `sfumato.toml`."""
+        lines = [
+            f"# A proposal for {self.file}, {self.rows:,} rows. Read it and change what is wrong;",
+            "# then: sfumato publish && sfumato audit && sfumato report",
+            "",
+            "[table]",
+            f"file = {_toml(self.file)}",
+        ]
+        for option, value in self.table.items():
+            if option in self.reasons:
+                lines.append(f"# {self.reasons[option]}")
+            lines.append(f"{option} = {_toml(value)}")
+        if self.columns:
+            lines += ["drop-rest = true", "# Left out; name a column above to publish it:"]
+            for reason in dict.fromkeys(self.columns.values()):
+                names = [name for name, why in self.columns.items() if why == reason]
+                lines.append(f"#   {', '.join(names)}: {reason}")
+        lines += ["", "[publish]"]
+        lines += [f"# {sentence}" for sentence in self.meanings]
+        lines += [f"guarantee = {_toml(self.guarantee)}", f"out = {_toml(self.out)}"]
+        if self.decisions:
+            lines += ["", "# Decide:"]
+            lines += [f"# - {sentence}" for sentence in self.decisions]
+        return "\n".join(lines) + "\n"
+
+
+def propose(file: str | Path, *, progress: Progress = no_progress) -> Proposal:
+    """Look at a file and propose how to publish it. Nothing is published.
+
+    Raises `DataError` where no column can be sensitive.
+    """
+    name = str(file)
+    options = _reading_options(name)
+    seen = survey(name, _reading(options), progress=progress)
+    if options.pop("header", "") == "no":  # names say as much
+        options["columns"] = _names(seen)
+        seen = survey(name, _reading(options), progress=progress)
+    markers = sorted({text for column in seen.columns for text in column.markers} - {"-", "--"})
+    if markers and "missing-markers" not in options:
+        options["missing-markers"] = ",".join(markers)
+        seen = survey(name, _reading(options), progress=progress)
+    return _proposal(name, options, seen, progress)
+
+
+def _proposal(name: str, options: dict[str, Any], seen: Survey, progress: Progress) -> Proposal:
+    roles = {column.name: column.suggestion.role for column in seen.columns}
+    by_role = {
+        role: [name for name, given in roles.items() if given == role]
+        for role in ("quasi", "sensitive", "person", "key")
+    }
+    by_role["quasi"] = _first_of_each(seen, by_role["quasi"])
+    if not by_role["sensitive"]:
+        raise DataError(
+            f"{name} has no column that looks sensitive. Say which one is: "
+            f"sfumato describe {name} shows them, and --sensitive names it."
+        )
+    reasons: dict[str, str] = {}
+    table = dict(options)
+    if by_role["quasi"]:
+        table["quasi"] = by_role["quasi"]
+        reasons["quasi"] = "Others may know these of a person; they are published."
+    table["sensitive"] = by_role["sensitive"]
+    reasons["sensitive"] = "What nobody may learn about one person."
+    for role in ("person", "key"):
+        if by_role[role]:
+            table[role] = by_role[role][0]
+            reasons[role] = "It names people and is not published." + (
+                " Of each person one row is published, drawn at random." if role == "person" else ""
+            )
+    columns = {column.name: column for column in seen.columns}
+    published = [*by_role["quasi"], *by_role["sensitive"]]
+    source = find_source(name, _reading(options))
+    recodes = {
+        column: recode
+        for column in published
+        if (recode := _recode(columns[column], roles[column], source))
+    }
+    if recodes:
+        table["recode"] = recodes
+        reasons["recode"] = "Coarser forms: fewer people are alone with what is published."
+    if any(columns[column].nulls for column in by_role["sensitive"]):
+        table["missing"] = "value"
+        reasons["missing"] = "A missing sensitive value is a value of its own, and is protected."
+    named = {*published, *by_role["person"][:1], *by_role["key"][:1]}
+    left_out = {
+        column.name: column.suggestion.why
+        if column.suggestion.role == "drop"
+        else "Like a column that is published."
+        for column in seen.columns
+        if column.name not in named
+    }
+    meanings, decisions = _meanings(name, table, left_out, progress)
+    return Proposal(name, seen.rows, table, reasons, left_out, tuple(meanings), tuple(decisions))
+
+
+def _reading_options(name: str) -> dict[str, Any]:
+    """How a file of texts is written, as its first lines suggest; nothing of other files."""
+    path = Path(name)
+    if not path.is_file() or path.suffix.lower() in _NO_CSV:
+        return {}
+    seen = preview_csv(path, Reading())
+    options: dict[str, Any] = {}
+    if not seen.header:
+        options["header"] = "no"
+    if seen.separator != ",":
+        options["separator"] = seen.separator
+    if seen.encoding.lower() not in ("utf-8", "ascii"):
+        options["encoding"] = seen.encoding
+    if any(cell != cell.strip() for row in seen.rows for cell in row):
+        options["trim"] = True
+    markers = [text for text, _ in seen.markers if text.casefold() in MARKERS - {"-", "--"}]
+    if markers:
+        options["missing-markers"] = ",".join(markers)
+    return options
+
+
+def _reading(options: Mapping[str, Any]) -> Reading:
+    said = {option.replace("-", "_"): value for option, value in options.items()}
+    return Reading.of(**{"header": "guess", "trim": False, **said})
+
+
+def _names(seen: Survey) -> list[str]:
+    """Names for a file without any: what a column is about, once, else its number."""
+    names: list[str] = []
+    for column in seen.columns:
+        about = column.suggestion.meaning
+        names.append(column.name if about in ("", "visible", *names) else about)
+    return names
+
+
+def _first_of_each(seen: Survey, names: list[str]) -> list[str]:
+    """One quasi-identifier of each meaning: three countries of a person tell more than one."""
+    meanings = {column.name: column.suggestion.meaning for column in seen.columns}
+    first: dict[str, str] = {}
+    for name in names:
+        about = meanings[name]
+        first.setdefault(name if about in ("", "visible", "place") else about, name)
+    return [name for name in names if name in first.values()]
+
+
+def _recode(column: SurveyedColumn, role: str, source: Any) -> str:
+    """A coarser form of a column that has many values, '' for none."""
+    kind, many = column.type, column.distinct > _FEW_NUMBERS
+    if kind.startswith(("date", "timestamp")):
+        return "month()" if role == "quasi" else "year()"
+    if kind.startswith(("int", "uint", "float", "double", "decimal", "halffloat")):
+        if not many:
+            return ""
+        return _AGES if column.suggestion.meaning == "age" else _quantile_bins(column, source)
+    if not kind.endswith("string"):
+        return ""
+    rarest = min((count for _, count in column.histogram.bars), default=0)
+    has_rare = bool(column.histogram.others) or 0 < rarest < RARE or not column.histogram.bars
+    if column.suggestion.meaning == "diagnosis" and column.distinct > _MANY_TEXTS:
+        return f"prefix(3) then rare({RARE})"
+    if column.suggestion.meaning == "place" and column.distinct > _MANY_TEXTS:
+        return f"prefix(2) then rare({RARE})"
+    return f"rare({RARE})" if has_rare else ""
+
+
+def _quantile_bins(column: SurveyedColumn, source: Any) -> str:
+    """Five bins with about as many of the first rows in each, their edges rounded."""
+    batch = next(iter(source.batches([column.name], 1 << 17)))
+    values = np.asarray(batch.column(0).drop_null().cast("double"), np.float64)
+    values = values[np.isfinite(values)]
+    edges = sorted({float(f"{edge:.2g}") for edge in np.quantile(values, [0.2, 0.4, 0.6, 0.8])})
+    return f"bins(-inf, {', '.join(f'{edge:g}' for edge in edges)}, inf)"
+
+
+def _meanings(
+    name: str, table: Mapping[str, Any], left_out: Mapping[str, str], progress: Progress
+) -> tuple[list[str], list[str]]:
+    """What the promise means for one person of this table, and what is left to decide."""
+    said = {option.replace("-", "_"): value for option, value in table.items()}
+    declared = read(name, **{"quasi": [], **said, "drop_rest": bool(left_out)})
+    guarantee = parse_guarantee(PROMISE)
+    rows = one_row_each(declared, Draws.system()) if declared.person else declared
+    profile = take_profile(rows, progress=progress)
+    meanings: list[str] = []
+    decisions: list[str] = []
+    for histogram in profile.histograms.values():
+        guarantee.require_feasible(histogram)
+        meanings.append(meaning_for_a_person(guarantee, histogram, declared.quasi))
+        decisions += _dominant(histogram)
+    if len(profile.histograms) > 1:
+        decisions.append(
+            "Several sensitive columns cost accuracy: leave out those that nobody asks for."
+        )
+    if declared.person is not None:
+        decisions.append(
+            f"One row of each {declared.person} is published: shares are of people, not of rows."
+        )
+    return meanings, decisions
+
+
+def _dominant(histogram: Histogram) -> Iterator[str]:
+    shares = histogram.shares
+    code = max(range(len(shares)), key=shares.__getitem__)
+    if shares[code] >= DOMINANT and histogram.values[code] is not None:
+        yield (
+            f"{100 * float(shares[code]):.0f} % have {_shown(histogram.values[code])} in "
+            f"{histogram.column!r}. If that is harmless to know, say so: "
+            f"{PROMISE[:-1]}, open={_quoted(histogram.values[code])})."
+        )
+
+
+def meaning_for_a_person(
+    guarantee: Guarantee, histogram: Histogram, quasi: Sequence[str] = ()
+) -> str:
+    """The promise for one person, with a value of this table as the example.
+
+    >>> from sfumato.guarantees import BetaLikeness
+    >>> column = Histogram("ill", ("flu", "HIV", "cold"), np.array([60, 7, 33]))
+    >>> print(meaning_for_a_person(BetaLikeness(2), column, ["age", "sex"]))
+    Someone who knows a person's age and sex, but not how they are associated with ill, believes in
+    ill 'HIV' with at most 21.0 %, instead of 7.0 %.
+    """
+    ceilings, shares = guarantee.ceilings(histogram), histogram.shares
+    limited = [code for code in range(len(shares)) if shares[code] > 0 and ceilings[code] < 1]
+    if not limited:
+        return f"Nothing is promised about {histogram.column!r}."
+    # a value that is neither rare nor dominant says most: the commonest below one in ten
+    usual = [code for code in limited if shares[code] <= 0.1 and histogram.values[code] is not None]
+    code = max(usual or limited, key=shares.__getitem__)
+    known = "published columns" if not quasi else " and ".join(quasi[:2])
+    most, before = (f"{100 * float(share):.1f} %" for share in (ceilings[code], shares[code]))
+    return (
+        f"Someone who knows a person's {known}, but not how they are associated with "
+        f"{histogram.column}, believes in {histogram.column} {_shown(histogram.values[code])} with "
+        f"at most {most}, instead of {before}."
+    )
+
+
+def _shown(value: Value) -> str:
+    return "(missing)" if value is None else repr(str(value_to_json(value)))
+
+
+def _quoted(value: Value) -> str:
+    return "'" + str(value_to_json(value)).replace("'", "''") + "'"
+
+
+def _toml(value: Any) -> str:
+    """A value as TOML writes it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{_key(k)} = {_toml(v)}" for k, v in value.items()) + " }"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    text = str(value).replace("\\", "\\\\").replace('"', '\\"').replace("\t", "\\t")
+    return f'"{text}"'
+
+
+def _key(name: str) -> str:
+    plain = name.replace("_", "").replace("-", "")
+    return name if plain.isascii() and plain.isalnum() else _toml(name)

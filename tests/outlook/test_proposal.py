@@ -1,0 +1,76 @@
+"""`sfumato init`: what it proposes for two files as they come, and that the proposal works."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sfumato.errors import DataError
+from sfumato.outlook.proposal import propose
+from tests.twins import census_file, hospital_file
+
+ROWS = 3000
+
+
+def test_a_hospital_file(tmp_path: Path) -> None:
+    """50 columns, `?`, patients with several stays: three are sensitive, most are left out."""
+    proposal = propose(hospital_file(tmp_path / "stays.csv", ROWS))
+    table = proposal.table
+    assert table["sensitive"] == ["medical_specialty", "diag_1", "readmitted"]
+    assert table["person"] == "patient_nbr"
+    assert table["missing-markers"] == "?"
+    assert table["missing"] == "value"
+    assert {"race", "gender", "age"} <= set(table["quasi"])
+    assert table["recode"]["diag_1"] == "prefix(3) then rare(20)"
+    assert {"encounter_id", "diag_2", "diag_3", "weight", "insulin"} <= set(proposal.columns)
+    assert len(proposal.meanings) == 3
+
+
+def test_a_census_without_names(tmp_path: Path) -> None:
+    """Columns get names by what they hold, blanks are trimmed, a dominant value is pointed out."""
+    proposal = propose(census_file(tmp_path / "census.data", ROWS))
+    table = proposal.table
+    assert table["trim"] is True
+    assert table["quasi"] == ["age", "education", "marital_status", "race", "sex", "country"]
+    assert table["sensitive"] == ["occupation", "income"]
+    assert len(table["columns"]) == 42
+    assert any("'- 50000.'" in sentence for sentence in proposal.decisions)
+
+
+def test_what_is_written_is_what_was_proposed(tmp_path: Path) -> None:
+    proposal = propose(census_file(tmp_path / "census.data", ROWS))
+    read = tomllib.loads(proposal.to_toml())
+    assert {**read["table"]} == {**proposal.table, "file": proposal.file, "drop-rest": True}
+    assert read["publish"] == {"guarantee": proposal.guarantee, "out": "release"}
+
+
+@pytest.mark.parametrize("write", [hospital_file, census_file])
+def test_four_commands_without_an_edit(
+    cli: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "people.csv", ROWS)
+    for command in (("init", "people.csv", "--yes"), ("publish",), ("audit",), ("report",)):
+        assert cli(*command).code == 0, command
+    assert (tmp_path / "release-report" / "report.html").is_file()
+
+
+def test_another_table_is_not_read_as_this_one(
+    cli: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A job file in the folder is for its own table only."""
+    monkeypatch.chdir(tmp_path)
+    census_file(tmp_path / "people.csv", ROWS)
+    (tmp_path / "other.csv").write_text("a,b\n1,x\n2,y\n")
+    cli("init", "people.csv", "--yes")
+    assert cli("describe", "other.csv").out.startswith("Columns. other.csv, 2 rows")
+    assert "marital_status" in cli("describe").out
+
+
+def test_nothing_sensitive(tmp_path: Path) -> None:
+    (tmp_path / "plain.csv").write_text("sex,age\n" + "f,30\nm,40\n" * 200)
+    with pytest.raises(DataError, match="no column that looks sensitive"):
+        propose(tmp_path / "plain.csv")
