@@ -27,7 +27,6 @@ from sfumato.guarantees import EnhancedBetaLikeness as EnhancedBetaLikeness
 from sfumato.guarantees import FineRhoPrivacy as FineRhoPrivacy
 from sfumato.guarantees import FPrivacy as FPrivacy
 from sfumato.guarantees import LDiversity as LDiversity
-from sfumato.guarantees import LinkedDiversity as LinkedDiversity
 from sfumato.guarantees import ReconstructionPrivacy as ReconstructionPrivacy
 from sfumato.guarantees import RhoPrivacy as RhoPrivacy
 from sfumato.guarantees import SmallSum as SmallSum

@@ -137,3 +137,14 @@ def test_the_audit_tells_what_links_allow(cli: Any, tmp_path: Path) -> None:
     ran = cli("audit", tmp_path / "linked.parquet", tmp_path / "linked")
     assert ran.code == 0
     assert "a reader who knows the table's links" in ran.out
+    assert "an approximation" not in ran.out  # two-size buckets of l = 3 list at most 8 values
+
+
+def test_larger_buckets_are_labelled_an_approximation(tmp_path: Path) -> None:
+    table = linked_table(1500, 5).drop_columns(["code"])
+    declared = sf.read(table, quasi="group", sensitive="disease")
+    sf.publish(declared, "beta-likeness(0.1)", to=tmp_path / "r", mechanism="two-size")
+    (told,) = [f for f in audit(table, tmp_path / "r").findings if f.check.name == "linked"]
+    assert "% in buckets of more than 8" in str(told.witness)
+    (found,) = attack(table, tmp_path / "r", attacks="linked", fresh=False)
+    assert any("approximation" in figure for figure in found.figures)

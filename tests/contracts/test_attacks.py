@@ -23,7 +23,6 @@ PROMISES = (
     "l-diversity(2)",
     "beta-likeness(2)",
     "f-privacy(theta=2)",
-    "linked-diversity(1.2, share=0.5)",
     "reconstruction-privacy(0.3, 0.3)",
 )
 

@@ -35,7 +35,6 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "l-diversity": ("l-diversity(4)",),
     "beta-likeness": ("beta-likeness(3)",),
     "enhanced-beta-likeness": ("enhanced-beta-likeness(3)",),
-    "linked-diversity": ("linked-diversity(2, share=0.8)",),
     "reconstruction-privacy": ("reconstruction-privacy(0.3, 0.3)",),
 }
 VALUES = 12

@@ -69,7 +69,6 @@ DOCUMENTS = [
     "docs/guarantees/small-sum.md",
     "docs/guarantees/f-privacy.md",
     "docs/guarantees/l-diversity.md",
-    "docs/guarantees/linked-diversity.md",
     "docs/guarantees/beta-likeness.md",
     "docs/mechanisms/buckets.md",
     "docs/guarantees/reconstruction-privacy.md",

@@ -61,12 +61,12 @@ def test_buckets_are_dealt_evenly(text: str, counts: tuple[int, ...]) -> None:
 
 
 def test_all_that_limits_belief_is_looked_at() -> None:
-    """But small sums, which have no ceiling, and linked-diversity: there are no links here."""
+    """But small sums, which have no ceiling."""
     named = {parse_guarantee(text).name for text in GUARANTEES}
     limiting = {name for name, cls in REGISTERED.items() if cls.limits_belief}
-    assert named == limiting - {"small-sum", "linked-diversity"}
+    assert named == limiting - {"small-sum"}
     chosen = {name for name, cls in MECHANISMS.items() if cls.candidates()}
-    elsewhere = {"splu", "sps", "local", "local-linked"}
+    elsewhere = {"splu", "sps", "local"}
     assert {mechanism.name for mechanism, _ in cases()} == chosen - elsewhere
 
 

@@ -92,7 +92,6 @@ def test_small_sums_are_promised_first_whatever_the_order() -> None:
         ("rho-privacy(0.1, 0.3)", "small-sum(groups=3)", "reader=shares"),
         ("beta-likeness(2)", "small-sum(groups=3)", "how rare a value is"),
         ("l-diversity(5)", "rho-privacy(0.1, 0.3)", "drawn anew"),
-        ("l-diversity(5)", "linked-diversity(2)", "only by itself"),
         ("small-sum(groups=3)", "small-sum(groups=4)", "larger groups"),
     ],
 )

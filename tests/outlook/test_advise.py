@@ -83,9 +83,8 @@ def measured(
 
 @pytest.mark.slow
 def test_every_guarantee_has_a_line(advice: Advice) -> None:
-    """But linked-diversity: its price follows from links, which advice does not read."""
     named = {str(option.guarantee).partition("(")[0] for option in advice.options}
-    assert named == set(GUARANTEES) - {"linked-diversity"}
+    assert named == set(GUARANTEES)
 
 
 @pytest.mark.slow

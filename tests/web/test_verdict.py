@@ -102,7 +102,6 @@ def test_who_stands_inside_which_promise() -> None:
         for name, guarantee in GUARANTEES.items()
     }
     assert inside["l-diversity"] == inside["rho-privacy"] == {"linkage"}
-    assert inside["linked-diversity"] == {"linkage", "linked"}
     assert inside["small-sum"] == inside["reconstruction-privacy"] == set()
     anybody = GUARANTEES["rho-privacy"].holds_against
     assert anybody.standing(Known.LINKS) == "partly"

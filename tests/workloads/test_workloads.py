@@ -42,7 +42,6 @@ PROMISES = {
     "optimal": "l-diversity(3)",
     "optimal(fakes=1)": "l-diversity(3)",
     "local(min=200)": "l-diversity(3)",
-    "local-linked": "linked-diversity(1.5, share=0.7)",
     "multi-size": "l-diversity(3)",
     "two-size": "f-privacy(theta=2, floor=0.05)",
     "anatomy": "l-diversity(3)",

@@ -18,9 +18,11 @@ import numpy as np
 from sfumato.attacks.believing import believe, bins_of
 from sfumato.attacks.people import People, pick
 from sfumato.attacks.protocol import Attack, Guesses, Knowledge
+from sfumato.attacks.views import BucketsView
 from sfumato.draws import Draws, IntArray
 from sfumato.guarantees.words import Known
 from sfumato.operators.base import FloatArray
+from sfumato.operators.dealt import EXACT
 from sfumato.operators.links import Links, know_links
 
 SURE = 0.8  # from which chance on a value counts as known
@@ -107,4 +109,9 @@ def _believed(knowledge: Knowledge, chances: FloatArray) -> dict[str, float]:
         far = np.minimum(2 * knowledge.ceilings, 1.0)
         share = float((chances > far * (1 + 1e-9)).any(axis=1).mean())
         found = {"share believed above twice the ceiling": share, **found}
+    if isinstance(knowledge.view, BucketsView):
+        dealt = knowledge.view.dealt
+        if not (exact := dealt.exact[dealt.bucket]).all():
+            label = f"share in buckets of more than {EXACT}, where this is an approximation"
+            found[label] = 1 - float(exact.mean())
     return found

@@ -23,7 +23,7 @@ from sfumato.audits.findings import Finding, Result, Verdict
 from sfumato.audits.generalized import check_generalized
 from sfumato.audits.hidden import check_hidden_texts, check_odd_numbers, check_words
 from sfumato.audits.intersection import check_intersection
-from sfumato.audits.links import check_linked_people, check_links
+from sfumato.audits.links import check_links
 from sfumato.audits.order import check_order
 from sfumato.audits.parts import check_parts
 from sfumato.audits.people import check_people, follows_chosen_rows
@@ -45,7 +45,7 @@ from sfumato.engines.counting import Progress, no_progress
 from sfumato.engines.exposure import exposure_of
 from sfumato.engines.receipts import Receipt
 from sfumato.errors import UsageError
-from sfumato.guarantees import Guarantee, LinkedDiversity, ReconstructionPrivacy, SmallSum
+from sfumato.guarantees import Guarantee, ReconstructionPrivacy, SmallSum
 from sfumato.release import (
     ApartRelease,
     BucketedRelease,
@@ -91,7 +91,6 @@ CHECKS: dict[type[Release] | type[Guarantee], list[Look]] = {
         check_personal_sums,
     ],
     ReconstructionPrivacy: [check_reconstruction],
-    LinkedDiversity: [check_linked_people],
 }
 
 

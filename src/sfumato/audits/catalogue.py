@@ -137,12 +137,6 @@ LINKED = Check(
     "linked",
     "people whose {column} a reader who knows the table's links believes beyond twice its ceiling",
 )
-LINKED_PEOPLE = Check(
-    "linked-people",
-    "people whose {column} is likelier than promised to a reader who knows the table's links",
-    _DIFFERENCES,
-    judges=True,
-)
 DEALT_APART = Check(
     "dealt-apart", "columns whose buckets were dealt by one another: {about}", _CHANCE
 )

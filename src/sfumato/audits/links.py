@@ -7,7 +7,6 @@ promised against this reader by ceilings alone, so the finding is told and not j
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,13 +17,12 @@ import pyarrow.compute as pc
 
 from sfumato.audits import catalogue
 from sfumato.audits.case import AuditCase, quoted
-from sfumato.audits.findings import Direction, Finding
+from sfumato.audits.findings import Finding
 from sfumato.draws import BoolArray, IntArray
-from sfumato.guarantees import LinkedDiversity
 from sfumato.operators.base import FloatArray
-from sfumato.operators.dealt import Dealt
+from sfumato.operators.dealt import Dealt, approximated
 from sfumato.operators.links import Links, links_of_counts
-from sfumato.release import BucketedRelease, scan
+from sfumato.release import scan
 
 RECORDS = 1 << 18  # looked at at once; for a figure that is only told, at all
 SURE = 0.8
@@ -44,34 +42,19 @@ def check_links(case: AuditCase) -> Iterator[Finding]:
             float(f"{beliefs.beyond.mean():.4g}"),
             column=histogram.column,
             witness=f"above {SURE:.0%} for {(beliefs.largest > SURE).mean():.1%}, at most "
-            f"{beliefs.largest.max():.2f}; {len(beliefs.largest):,} records looked at",
+            f"{beliefs.largest.max():.2f}; {len(beliefs.largest):,} records looked at"
+            f"{approximated(beliefs.exact)}",
         )
-
-
-def check_linked_people(case: AuditCase) -> Iterator[Finding]:
-    """How many people are above 1/l to that reader, counted over all records."""
-    promise = case.guarantee
-    if not isinstance(promise, LinkedDiversity) or not isinstance(case.release, BucketedRelease):
-        return
-    (histogram,) = case.profile.histograms.values()
-    limits = np.array([float(each) for each in promise.ceilings(histogram)])
-    beliefs = list(LinkedReader(case, histogram.column).beliefs(limits))
-    yield Finding.limited(
-        catalogue.LINKED_PEOPLE,
-        sum(int(each.beyond.sum()) for each in beliefs),
-        Direction.AT_MOST,
-        math.floor((1 - promise.share) * case.release.manifest.rows),
-        column=histogram.column,
-        witness=f"the surest {max(float(each.largest.max(initial=0.0)) for each in beliefs):.2f}",
-    )
 
 
 @dataclass(frozen=True, eq=False)
 class Beliefs:
-    """Per record: the largest chance of a value, and whether one is beyond its limit."""
+    """Per record: the largest chance of a value, whether one is beyond its limit, and whether
+    these chances are exact."""
 
     largest: FloatArray
     beyond: BoolArray
+    exact: BoolArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +114,7 @@ class LinkedReader:
             pairs = dealt.given(rule, codes).summed()
             beyond = np.zeros(rows.num_rows, np.bool_)
             beyond[pairs.record[pairs.chance > limits[pairs.value] * (1 + 1e-9)]] = True
-            yield Beliefs(pairs.likeliest(rows.num_rows), beyond)
+            yield Beliefs(pairs.likeliest(rows.num_rows), beyond, dealt.exact[dealt.bucket])
 
 
 def _codes(array: pa.Array | pa.ChunkedArray, domain: pa.Array) -> IntArray:

@@ -13,7 +13,6 @@ from sfumato.guarantees.enhanced_beta_likeness import EnhancedBetaLikeness
 from sfumato.guarantees.f_privacy import FPrivacy
 from sfumato.guarantees.fine_rho import FineRhoPrivacy
 from sfumato.guarantees.l_diversity import LDiversity
-from sfumato.guarantees.linked_diversity import LinkedDiversity
 from sfumato.guarantees.odds import OddsGuarantee
 from sfumato.guarantees.people import OddsOfPeople
 from sfumato.guarantees.people_ceilings import CeilingsOfPeople
@@ -32,7 +31,6 @@ GUARANTEES: dict[str, type[Guarantee]] = {
         BetaLikeness,
         EnhancedBetaLikeness,
         FPrivacy,
-        LinkedDiversity,
         RhoPrivacy,
         FineRhoPrivacy,
         SmallSum,
@@ -87,7 +85,6 @@ __all__ = [
     "Guarantee",
     "JointReconstruction",
     "LDiversity",
-    "LinkedDiversity",
     "OddsGuarantee",
     "OddsOfPeople",
     "Parameter",

@@ -25,7 +25,6 @@ from sfumato.columns import Value
 from sfumato.errors import UsageError
 from sfumato.guarantees.base import Guarantee
 from sfumato.guarantees.ceilings import CeilingGuarantee
-from sfumato.guarantees.linked_diversity import LinkedDiversity
 from sfumato.guarantees.odds import OddsGuarantee
 from sfumato.guarantees.reconstruction import ReconstructionPrivacy
 from sfumato.guarantees.small_sum import SmallSum
@@ -224,7 +223,7 @@ def _apart(promises: Sequence[Guarantee]) -> UsageError:
 
 
 # what a reason looks at first
-_ORDER = (ReconstructionPrivacy, LinkedDiversity, SmallSum, CeilingGuarantee, OddsGuarantee)
+_ORDER = (ReconstructionPrivacy, SmallSum, CeilingGuarantee, OddsGuarantee)
 
 
 def _place(promise: Guarantee) -> int:
@@ -239,11 +238,6 @@ def _reason(one: Guarantee, other: Guarantee) -> str:
             "who share their quasi columns, and how strongly a group was sampled follows from its "
             "values; so it limits no belief about a person of that group. Publish under one of "
             "them; what the other measures, `audit` and `attack` show."
-        )
-    if isinstance(one, LinkedDiversity):
-        return (
-            "'linked-diversity' is found by trying buckets against a model, and buckets keep "
-            "ceilings, so it can be tried only by itself."
         )
     if isinstance(one, SmallSum) and isinstance(other, SmallSum):
         return "both speak of small sums. Promise the one that asks for larger groups."

@@ -82,11 +82,6 @@ ANYBODY = Reader(
     (Known.LEARNED, Known.LINKS, Known.RECORDS),
 )
 SHARES_ONLY = Reader("whoever knows only how common each value is", 3, (Known.NOTHING,))
-LINKS = Reader(
-    "whoever knows the links as a named model of the raw table has them",
-    3,
-    (Known.NOTHING, Known.LINKS),
-)
 NO_LINK = Reader(
     "whoever knows no link between quasi columns and the sensitive one", 2, (Known.NOTHING,)
 )

@@ -6,7 +6,6 @@ from sfumato.errors import UsageError
 from sfumato.guarantees.base import Guarantee
 from sfumato.mechanisms.buckets import (
     AnatomyBuckets,
-    LinkedBuckets,
     LocalBuckets,
     MultiSizeBuckets,
     OptimalBuckets,
@@ -40,7 +39,6 @@ MECHANISMS: dict[str, type[Mechanism]] = {
         SamplingPerturbingScaling,
         OptimalBuckets,
         LocalBuckets,
-        LinkedBuckets,
         MultiSizeBuckets,
         TwoSizeBuckets,
         AnatomyBuckets,

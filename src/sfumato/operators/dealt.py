@@ -3,7 +3,8 @@
 The posterior over the ways to deal a bucket's values to its people is proportional to the product
 of the rule's chances (methods, section 7). Buckets that list up to `EXACT` values are summed over
 all ways, as a permanent is, subset by subset; in larger ones the rule's chances are scaled until
-everybody has one value and every value as many people as it is listed (Sinkhorn). A bucket that
+everybody has one value and every value as many people as it is listed (Sinkhorn): an approximation,
+softer than the sum (odds R for each of two people: R/(R+1) instead of R²/(R²+1)). A bucket that
 lists more values than it has people holds fakes: each is dealt to nobody, with the chance that the
 value has in all lists.
 """
@@ -16,7 +17,7 @@ from functools import cached_property
 
 import numpy as np
 
-from sfumato.draws import IntArray
+from sfumato.draws import BoolArray, IntArray
 from sfumato.operators.base import FloatArray
 from sfumato.operators.links import Chances, Evidence, Links
 
@@ -147,9 +148,13 @@ class Dealt(Evidence):
         return found
 
     @cached_property
+    def exact(self) -> BoolArray:
+        """The buckets whose ways are all summed; the chances of the others are approximations."""
+        return np.asarray((self.listed <= EXACT) & (self.held <= self.listed))
+
+    @cached_property
     def _large(self) -> tuple[IntArray, IntArray]:
-        exact = (self.listed <= EXACT) & (self.held <= self.listed)
-        return self._pairs(np.flatnonzero(~exact[self.bucket]))
+        return self._pairs(np.flatnonzero(~self.exact[self.bucket]))
 
     def _deal(
         self, score: Callable[[IntArray, IntArray], FloatArray], scalings: int
@@ -191,6 +196,17 @@ class Dealt(Evidence):
             if np.abs(factor[cell] - 1).max(initial=0.0) < _STILL:
                 break
         return np.asarray(weight)
+
+
+def approximated(exact: BoolArray) -> str:
+    """A clause on the people whose chances are not exact; nothing where all are.
+
+    >>> approximated(np.array([True, False]))
+    '; an approximation for the 50.0% in buckets of more than 8'
+    """
+    if exact.all():
+        return ""
+    return f"; an approximation for the {(~exact).mean():.1%} in buckets of more than {EXACT}"
 
 
 def permanent_shares(weights: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -6,7 +6,6 @@ often every sensitive value stands in it (F'-privacy paper, Section 3).
 
 from sfumato.mechanisms.buckets.apart import ApartPlan
 from sfumato.mechanisms.buckets.fakes import certainty
-from sfumato.mechanisms.buckets.linked import LinkedBuckets
 from sfumato.mechanisms.buckets.local import LocalBuckets
 from sfumato.mechanisms.buckets.local_plan import LocalPlan
 from sfumato.mechanisms.buckets.plan import BucketedPlan
@@ -22,7 +21,6 @@ __all__ = [
     "AnatomyBuckets",
     "ApartPlan",
     "BucketedPlan",
-    "LinkedBuckets",
     "LocalBuckets",
     "LocalPlan",
     "MultiSizeBuckets",
