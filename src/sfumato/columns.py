@@ -150,22 +150,3 @@ def list_some(items: Sequence[str], most: int = 12) -> str:
     shown = ", ".join(items[:most])
     rest = len(items) - most
     return f"{shown} and {rest} more" if rest > 0 else shown
-
-
-def bucket_column(column: str) -> str:
-    """The column of the records that says in which bucket of a sensitive column they stand, where
-    every sensitive column has buckets of its own.
-
-    >>> bucket_column("job")
-    'bucket_job'
-    """
-    return f"bucket_{column}"
-
-
-def listing_file(place: int) -> str:
-    """The side table, without its ending, that lists the buckets of the sensitive column there.
-
-    >>> listing_file(0)
-    'sensitive_1'
-    """
-    return f"sensitive_{place + 1}"

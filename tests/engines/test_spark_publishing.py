@@ -454,18 +454,8 @@ def test_wrong_tables_are_told_as_by_the_local_engine(frame: Any, tmp_path: Path
     assert list(tmp_path.iterdir()) == []
 
 
-def test_buckets_of_their_own_for_several_columns(frame: Any, tmp_path: Path) -> None:
-    """Every column is dealt by its own ranks."""
-    roles = {"quasi": "person,age", "sensitive": "ill,town", "drop": "name", "missing": "drop"}
-    sf.publish(
-        frame, "l-diversity(2)", mechanism="optimal(buckets=apart)", to=tmp_path / "r", **roles
-    )
-    verdict = sf.audit(people(), tmp_path / "r")
-    assert verdict.holds, verdict
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("way", ["optimal(buckets=shared)", "local(min=600, columns=age)"])
+@pytest.mark.parametrize("way", ["optimal", "local(min=600, columns=age)"])
 def test_buckets_that_columns_share(
     frame: Any, people_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:

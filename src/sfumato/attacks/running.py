@@ -22,13 +22,11 @@ from sfumato.attacks.views import BucketsView, RangesView, raw_view, view_of
 from sfumato.audits.case import raw_table
 from sfumato.draws import Draws, IntArray
 from sfumato.engines.counting import Progress, no_progress
-from sfumato.engines.one_column import of_column
 from sfumato.engines.publishing import publish
 from sfumato.errors import SfumatoError, UsageError
 from sfumato.guarantees import parse_guarantee
 from sfumato.operators.base import FloatArray
-from sfumato.release import ApartRelease, Release
-from sfumato.release.apart import column_release
+from sfumato.release import Release
 from sfumato.scratch import scratch_space
 from sfumato.table import Table, is_number
 
@@ -92,15 +90,6 @@ def attack(
     else:
         opened = release if isinstance(release, Release) else Release(release)
         source = merged_table(raw_table(table, opened), opened)
-        if isinstance(opened, ApartRelease):
-            if others:
-                raise UsageError(
-                    f"The sensitive columns of {opened.where} have buckets of their own. Attack "
-                    "it without --with: column by column."
-                )
-            asked = _asked_columns(column, source)
-            options = {"attacks": attacks, "targets": targets, "fresh": fresh, "seed": seed}
-            return _attack_apart(source, opened, asked, progress, options)
     chosen = _chosen(attacks, Release if opened is None else type(opened))
     further = [_listing(each) for each in others]
     if further and not all(isinstance(each, Intersection) for each in chosen):
@@ -143,22 +132,6 @@ def _asked_columns(column: str | None, source: Table) -> tuple[str, ...]:
             f"{column!r} is not a sensitive column. Those are: {', '.join(source.sensitive)}."
         )
     return tuple(source.sensitive) if column is None else (column,)
-
-
-def _attack_apart(
-    source: Table,
-    release: ApartRelease,
-    columns: tuple[str, ...],
-    progress: Progress,
-    options: dict[str, Any],
-) -> list[Outcome]:
-    """Every column by itself, as whoever sees no other one sees it."""
-    found = []
-    for name in columns:
-        with scratch_space() as folder:
-            own = column_release(release, name, folder)
-            found += attack(of_column(source, name), own, progress=progress, **options)
-    return found
 
 
 def _listing(release: Release | str | Path) -> Release:

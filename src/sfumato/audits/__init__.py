@@ -8,7 +8,6 @@ from typing import Any
 
 from sfumato.audits import catalogue
 from sfumato.audits.agreement import check_agreement
-from sfumato.audits.apart import check_apart
 from sfumato.audits.bucketed import check_buckets
 from sfumato.audits.case import AuditCase, raw_table
 from sfumato.audits.catalogue import Check, Disclosure
@@ -47,7 +46,6 @@ from sfumato.engines.receipts import Receipt
 from sfumato.errors import UsageError
 from sfumato.guarantees import Guarantee, ReconstructionPrivacy, SmallSum
 from sfumato.release import (
-    ApartRelease,
     BucketedRelease,
     GeneralizedRelease,
     PerturbedRelease,
@@ -81,7 +79,6 @@ CHECKS: dict[type[Release] | type[Guarantee], list[Look]] = {
     ],
     GeneralizedRelease: [check_generalized],
     BucketedRelease: [check_quasi_columns, check_order, check_dealing, check_buckets, check_links],
-    ApartRelease: [check_apart, check_together],
     SyntheticRelease: [check_quasi_columns, check_order, check_resampled, check_agreement],
     SmallSum: [
         check_group_size,

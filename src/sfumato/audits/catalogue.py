@@ -137,9 +137,6 @@ LINKED = Check(
     "linked",
     "people whose {column} a reader who knows the table's links believes beyond twice its ceiling",
 )
-DEALT_APART = Check(
-    "dealt-apart", "columns whose buckets were dealt by one another: {about}", _CHANCE
-)
 DEALING = Check("dealing", "people dealt to buckets by anything but their value", _CHANCE)
 POSTERIOR = Check("posterior", "largest posterior of {about}", judges=True)
 

@@ -8,7 +8,7 @@ from sfumato.audits import catalogue
 from sfumato.audits.case import AuditCase
 from sfumato.audits.findings import Finding
 from sfumato.engines.together import told_by_release
-from sfumato.guarantees import CeilingGuarantee, OddsGuarantee
+from sfumato.guarantees import OddsGuarantee
 
 
 def check_together(case: AuditCase) -> Iterator[Finding]:
@@ -17,13 +17,13 @@ def check_together(case: AuditCase) -> Iterator[Finding]:
     A joint promise is judged by the product of the operators' amplifications, exactly; this is what
     it comes to for a reader who knows the table's shares and how its columns hang together.
     """
-    if not isinstance(case.guarantee, OddsGuarantee | CeilingGuarantee):
+    if not isinstance(case.guarantee, OddsGuarantee):
         return
     for told in told_by_release(case.table, case.release, case.profile, case.guarantee):
         often = f"; {told.beyond:.1%} of what is shown goes beyond such a limit"
         yield Finding.told(
             catalogue.TOGETHER,
-            float(f"{told.chance:.4g}") if told.exact is None else told.exact,
+            float(f"{told.chance:.4g}"),
             column=told.column,
             about=told.value,
             witness=f"the promise about one column allows {told.ceiling:.4g}"

@@ -243,11 +243,7 @@ def weaker_offer(profile: Profile, guarantee: Guarantee, plan: Plan, draws: Draw
     "14 % under 'rho-privacy(0.05, 0.2, reader=shares)' by 'partitioned', "
     """
     by_itself, least, best = mechanisms_for(guarantee), plan.predicted_error(), ""
-    forms = [
-        each
-        for cls in MECHANISMS.values()
-        for each in (*cls.candidates(), *cls.narrower_forms(profile, guarantee))
-    ]
+    forms = [each for cls in MECHANISMS.values() for each in cls.candidates()]
     for mechanism in forms:
         lacks = mechanism.needs_bins and profile.binned is None
         if lacks or not mechanism.keeps(guarantee):

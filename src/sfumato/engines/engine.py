@@ -128,10 +128,6 @@ class Engine(ABC):
         cannot place people by it."""
         return None
 
-    def combinations(self, profile: Profile) -> Kinds | None:
-        """People by the values of all sensitive columns, in one row each; None for one column."""
-        return self.kinds(profile) if profile.kinds is None else profile.kinds
-
     def combination_counts(self, histograms: Mapping[str, Histogram]) -> FloatArray:
         """Records by the values of all sensitive columns: one axis for each."""
         return count_combinations(self.table, histograms)

@@ -33,14 +33,13 @@ from sfumato.engines.receipts import Receipt, describe_table, receipt_file
 from sfumato.engines.republishing import as_before
 from sfumato.engines.spark.engine import SparkEngine
 from sfumato.engines.stream import Follower
-from sfumato.engines.together import ColumnTold, for_columns, told_by_buckets, told_by_columns
+from sfumato.engines.together import ColumnTold, for_columns, told_by_columns
 from sfumato.errors import UsageError
 from sfumato.guarantees import Guarantee, parse_guarantee
 from sfumato.mechanisms import Mechanism, given_mechanism, parse_mechanism
-from sfumato.mechanisms.buckets import ApartPlan
 from sfumato.mechanisms.perturbed import PerturbedPlan
 from sfumato.profile import Profile
-from sfumato.release import BundleWriter, FileEntry, Manifest, Release, record_files
+from sfumato.release import BundleWriter, FileEntry, Manifest, Release
 from sfumato.release.manifest import NAME
 from sfumato.table import Table, as_table
 
@@ -233,15 +232,6 @@ def run(
             combined = partial(running.combination_counts, profile.histograms)
             together = told_by_columns(combined, profile.histograms, plan.operators, guarantee)
         written = running.write(bundle.folder, plan, profile, draws, order_draws)
-        if isinstance(plan, ApartPlan):
-            files = record_files(bundle.folder)
-            together = told_by_buckets(
-                files,
-                plan.listed(),
-                running.combinations(profile),
-                profile.histograms,
-                guarantee,
-            )
         manifest = make_manifest(
             table,
             profile,

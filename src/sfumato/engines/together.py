@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
-from sfumato.columns import bucket_column, value_text
-from sfumato.draws import IntArray
+from sfumato.columns import value_text
 from sfumato.engines.coding import SensitiveCoder
 from sfumato.engines.counting import drop_missing
-from sfumato.engines.kinds import with_kinds
 from sfumato.guarantees import Guarantee
 from sfumato.operators import General, Operator
 from sfumato.operators.base import FloatArray
 from sfumato.operators.retention import RetentionOperator
 from sfumato.operators.together import MOST_ENTRIES, ToldTogether, told_together
-from sfumato.operators.told_apart import Apart, told_apart
-from sfumato.profile import Histogram, Kinds, Profile
-from sfumato.release import ApartRelease, Release, scan
+from sfumato.profile import Histogram, Profile
+from sfumato.release import Release
 from sfumato.scratch import scratch_database
 from sfumato.table import Table, reading_errors
 
@@ -44,7 +39,6 @@ class ColumnTold:
     chance: float
     ceiling: float
     beyond: float  # of what is shown
-    exact: Fraction | None = None  # the chance, where it is known exactly
 
     @property
     def exceeds(self) -> bool:
@@ -90,55 +84,13 @@ def told_by_columns(
     return found
 
 
-def told_by_buckets(
-    records: Sequence[Path],
-    listed: Sequence[IntArray],
-    kinds: Kinds | None,
-    histograms: Mapping[str, Histogram],
-    guarantee: Guarantee,
-) -> list[ColumnTold]:
-    """The same where columns were dealt apart into buckets that list so many of each value, by
-    (bucket, value): over all places that people really stand in, in exact arithmetic.
-
-    Empty where combinations were not counted. Cost: places times combinations.
-    """
-    if kinds is None:
-        return []
-    named = [bucket_column(name).replace('"', '""') for name in histograms]
-    buckets = ", ".join(f'"{name}"' for name in named)
-    with scratch_database() as connection:
-        met = connection.sql(
-            f"SELECT {buckets}, count(*) FROM {scan(records)} GROUP BY ALL ORDER BY ALL"
-        ).fetchnumpy()
-    *places, people = (np.asarray(each, np.int64) for each in met.values())
-    totals = [each.sum(axis=0) for each in listed]
-    apart = Apart(kinds.held[:, 0], kinds.counts, listed, totals)
-    at = np.stack(places, axis=1)
-    found = []
-    for place, (column, histogram) in enumerate(histograms.items()):
-        ceilings = guarantee.ceilings(histogram)
-        told = told_apart(apart, at, place, ceilings)
-        beyond = float(people[told.beyond].sum() / max(int(people.sum()), 1))
-        value = value_text(histogram.values[told.value])
-        ceiling = float(ceilings[told.value])
-        found.append(
-            ColumnTold(column, value, float(told.chance), ceiling, beyond, exact=told.chance)
-        )
-    return found
-
-
 def told_by_release(
     table: Table, release: Release, profile: Profile, guarantee: Guarantee
 ) -> list[ColumnTold]:
     """What all sensitive columns of a release tell together, from the table behind it."""
     histograms = profile.histograms
-    if not isinstance(release, ApartRelease):
-        combined = partial(count_combinations, table, histograms)
-        return told_by_columns(combined, histograms, release.operators, guarantee)
-    counted = with_kinds(table, profile)
-    listed = [release.listing(column).counts() for column in histograms]
-    kinds = None if counted is None else counted.kinds
-    return told_by_buckets(release.records, listed, kinds, histograms, guarantee)
+    combined = partial(count_combinations, table, histograms)
+    return told_by_columns(combined, histograms, release.operators, guarantee)
 
 
 def count_combinations(table: Table, histograms: Mapping[str, Histogram]) -> FloatArray:

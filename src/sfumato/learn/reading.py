@@ -26,15 +26,12 @@ from sfumato.queries.model_sample import (
     some_records,
 )
 from sfumato.release import (
-    ApartRelease,
     BucketedRelease,
     GeneralizedRelease,
     PerturbedRelease,
     Release,
     SyntheticRelease,
 )
-from sfumato.release.apart import column_release
-from sfumato.scratch import scratch_space
 
 Read = tuple[pa.Table, Seen]
 MOST_CLASSES = 1000
@@ -146,12 +143,6 @@ def _read_listed(release: Any, column: str) -> Read:
     return kept, seen
 
 
-def _read_apart(release: Any, column: str) -> Read:
-    """A column with buckets of its own, as a release of that column alone."""
-    with scratch_space() as folder:
-        return _read_listed(column_release(release, column, folder), column)
-
-
 def _placed(listed: FloatArray, block: IntArray) -> FloatArray:
     """Pr(bucket | value, block): who has a value is in a bucket as often as it lists it."""
     held = np.zeros((int(block.max(initial=0)) + 1, listed.shape[1]))
@@ -184,7 +175,6 @@ def _read_resampled(release: Any, column: str) -> Read:
 READERS: dict[type[Release], Callable[[Any, str], Read]] = {
     PerturbedRelease: _read_drawn,
     BucketedRelease: _read_listed,
-    ApartRelease: _read_apart,
     SyntheticRelease: _read_resampled,
 }
 

@@ -231,11 +231,6 @@ class Mechanism(TextForm, ABC):
         """The forms that `advise` tries."""
         return cls.candidates()
 
-    @classmethod
-    def narrower_forms(cls, profile: Profile, guarantee: Guarantee) -> list[Self]:
-        """Further forms that `publish` tells of but never chooses: they protect against fewer."""
-        return []
-
     def keeps(self, guarantee: Guarantee) -> bool:
         """Whether this mechanism can promise that guarantee at all."""
         enough = self.several_rows or guarantee.looks == 1

@@ -8,7 +8,7 @@ from typing import Literal
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from sfumato.columns import Column, Range, Values, bucket_column
+from sfumato.columns import Column, Range, Values
 from sfumato.release import FileEntry, Manifest, Release
 from sfumato.release.records import record_names
 
@@ -129,8 +129,6 @@ def _basic(kind: pa.DataType) -> Basic:
 
 
 def _label(name: str, column: Column | None) -> str:
-    if column is not None and name == bucket_column(column.name):
-        return f"The bucket of the record for the sensitive column {column.name}"
     if column is None:
         told = {"bucket": "The bucket of the record", "count": "How often the bucket has the value"}
         return told.get(name, "The part of the release's operator that the record went through")

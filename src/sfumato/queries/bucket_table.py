@@ -37,9 +37,6 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
     from sfumato.release import BucketedRelease
-    from sfumato.release.apart import ColumnListing
-
-    Listed = BucketedRelease | ColumnListing
 
 _PAIRS = 1 << 22  # entries times size that are worked on at once
 _BUCKETS = 1 << 18  # buckets that are compared at once
@@ -107,7 +104,7 @@ class BucketTable:
         return BucketEstimator(self.fit(name), self.shares)
 
 
-def read_bucket_table(release: Listed, columns: Sequence[str] = ()) -> BucketTable:
+def read_bucket_table(release: BucketedRelease, columns: Sequence[str] = ()) -> BucketTable:
     """Read and check `sensitive.parquet`: all that queries about some columns need follows from
     it; by default about the first."""
     import pyarrow.parquet as pq
@@ -246,11 +243,11 @@ def _kinds_of_piece(
 
 
 _Tables = dict[tuple[str, ...], BucketTable]
-_tables: weakref.WeakKeyDictionary[Listed, _Tables] = weakref.WeakKeyDictionary()
+_tables: weakref.WeakKeyDictionary[BucketedRelease, _Tables] = weakref.WeakKeyDictionary()
 _lock = threading.Lock()
 
 
-def bucket_table_of(release: Listed, columns: Sequence[str] = ()) -> BucketTable:
+def bucket_table_of(release: BucketedRelease, columns: Sequence[str] = ()) -> BucketTable:
     """The bucket table of an opened release for some columns, by default the first, kept as long
     as the release object lives."""
     asked = tuple(columns) or (release.sensitive[0].name,)

@@ -17,7 +17,6 @@ from sfumato.operators.bucketed import summed
 from sfumato.operators.estimator import Forms, Moments, Totals
 from sfumato.queries.aggregates import Aggregate
 from sfumato.queries.answer import Answer
-from sfumato.queries.apart import ApartSource
 from sfumato.queries.bucketed import BucketedSource
 from sfumato.queries.classes import ByValue, Classes, different
 from sfumato.queries.duals import variables
@@ -41,7 +40,6 @@ from sfumato.queries.statements import answer_columns
 from sfumato.queries.statements import grid as grid_statement
 from sfumato.queries.totals import totals_of
 from sfumato.release import (
-    ApartRelease,
     BucketedRelease,
     GeneralizedRelease,
     PerturbedRelease,
@@ -52,7 +50,6 @@ from sfumato.release import (
 _NUMBERS = re.compile(r"BOOLEAN|U?(TINY|SMALL|BIG|HUGE)INT|U?INTEGER|FLOAT|DOUBLE|DECIMAL\(.*\)")
 SOURCES: dict[type[Release], type[Source]] = {
     PerturbedRelease: PerturbedSource,
-    ApartRelease: ApartSource,
     BucketedRelease: BucketedSource,
     SyntheticRelease: SyntheticSource,
     GeneralizedRelease: GeneralizedSource,

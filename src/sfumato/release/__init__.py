@@ -3,7 +3,6 @@
 A release's kind is a class: `Release(path)` is an instance of one of the five below.
 """
 
-from sfumato.release.apart import ApartRelease
 from sfumato.release.bucketed import BucketedRelease
 from sfumato.release.bundle import BundleWriter
 from sfumato.release.generalized import GeneralizedRelease
@@ -22,7 +21,6 @@ from sfumato.release.values import typed_values
 
 __all__ = [
     "KINDS",
-    "ApartRelease",
     "BucketedRelease",
     "BundleWriter",
     "FileEntry",

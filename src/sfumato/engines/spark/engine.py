@@ -111,9 +111,6 @@ class SparkEngine(Engine):
     def _counts(self) -> FrameCounts:
         return FrameCounts(self.table, self._frame)
 
-    def combinations(self, profile: Profile) -> Kinds | None:
-        return count_combinations(self.table, self._frame, profile.histograms)
-
     def combination_counts(self, histograms: Mapping[str, Histogram]) -> FloatArray:
         found = count_combinations(self.table, self._frame, histograms)
         counts = np.zeros(tuple(len(histogram.values) for histogram in histograms.values()))

@@ -18,8 +18,7 @@ from sfumato.draws import IntArray
 from sfumato.operators import Decoy, Operator, Parts
 from sfumato.operators.base import FloatArray
 from sfumato.operators.bucket_estimates import Inverted
-from sfumato.release import ApartRelease, BucketedRelease, GeneralizedRelease, Release
-from sfumato.release.apart import ColumnListing
+from sfumato.release import BucketedRelease, GeneralizedRelease, Release
 
 
 class _Variances(Protocol):
@@ -122,7 +121,7 @@ class _OfDecoys:
 class _OfBuckets:
     """Cov(n̂) = M⁻ᵀ·Cov(o)·M⁻¹ for people drawn at random among all."""
 
-    def __init__(self, release: BucketedRelease | ColumnListing, column: str, rows: int) -> None:
+    def __init__(self, release: BucketedRelease, column: str, rows: int) -> None:
         from sfumato.queries.bucket_table import read_bucket_table
 
         operator = read_bucket_table(release, [column]).operator
@@ -164,11 +163,6 @@ def _of_ranges(release: GeneralizedRelease, column: str) -> str:
 @_variances.register
 def _of_buckets(release: BucketedRelease, column: str) -> _Variances | str:
     return _told(_OfBuckets(release, column, release.rows))
-
-
-@_variances.register
-def _of_buckets_apart(release: ApartRelease, column: str) -> _Variances | str:
-    return _told(_OfBuckets(release.listing(column), column, release.rows))
 
 
 def _told(law: _OfBuckets) -> _Variances | str:

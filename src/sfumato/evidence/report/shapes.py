@@ -17,7 +17,7 @@ from sfumato.evidence.report.expected import published_counts
 from sfumato.operators import Operator, Parts
 from sfumato.pages import Chart, DataTable
 from sfumato.pages.charts import bucket_sizes, heat_map, penalty_by_column
-from sfumato.release import ApartRelease, BucketedRelease, GeneralizedRelease, Release
+from sfumato.release import BucketedRelease, GeneralizedRelease, Release
 
 MOST_SHOWN = 60  # values a side of the heat map
 
@@ -43,19 +43,6 @@ def shape_charts(release: Release) -> list[Chart]:
 def _bucket_charts(release: BucketedRelease) -> list[Chart]:
     caption = "Values are listed per bucket; who in a bucket has which is not told."
     return [bucket_sizes(sorted(release.sizes), caption)]
-
-
-@shape_charts.register
-def _apart_charts(release: ApartRelease) -> list[Chart]:
-    return [
-        bucket_sizes(
-            sorted(release.sizes(column.name)),
-            f"Values of {column.name} are listed per bucket of its own; who in a bucket has which "
-            "is not told.",
-            name=f"buckets-{place}",
-        )
-        for place, column in enumerate(release.sensitive)
-    ]
 
 
 @shape_charts.register

@@ -4,7 +4,6 @@ The records go into buckets; the release shows for each record its bucket, and f
 often every sensitive value stands in it (F'-privacy paper, Section 3).
 """
 
-from sfumato.mechanisms.buckets.apart import ApartPlan
 from sfumato.mechanisms.buckets.fakes import certainty
 from sfumato.mechanisms.buckets.local import LocalBuckets
 from sfumato.mechanisms.buckets.local_plan import LocalPlan
@@ -19,7 +18,6 @@ from sfumato.mechanisms.buckets.ways import (
 
 __all__ = [
     "AnatomyBuckets",
-    "ApartPlan",
     "BucketedPlan",
     "LocalBuckets",
     "LocalPlan",

@@ -6,7 +6,7 @@ import dataclasses
 from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 
@@ -16,7 +16,6 @@ from sfumato.errors import InfeasibleGuarantee, UsageError
 from sfumato.guarantees.base import Guarantee
 from sfumato.guarantees.ceilings import CeilingGuarantee
 from sfumato.mechanisms.buckets.accuracy import error_of, told_by_parts, variances_of
-from sfumato.mechanisms.buckets.apart import ApartPlan
 from sfumato.mechanisms.buckets.fakes import Fakes
 from sfumato.mechanisms.buckets.feasible import LARGEST_TRIED, infeasible, only_histogram
 from sfumato.mechanisms.buckets.filling import Filling, RoundRobin
@@ -30,8 +29,7 @@ from sfumato.mechanisms.buckets.settings import (
     check_parts,
     setting_of,
 )
-from sfumato.mechanisms.buckets.several import BUCKETS, plan_several
-from sfumato.mechanisms.buckets.shared import SharedPlan
+from sfumato.mechanisms.buckets.shared import SharedPlan, plan_shared
 from sfumato.mechanisms.buckets.spread import spread_evenly
 from sfumato.mechanisms.buckets.two_size import best_two_size
 from sfumato.mechanisms.mixing import MixedGroups
@@ -103,7 +101,7 @@ class BucketMechanism(Mechanism):
 
     def plan(
         self, profile: Profile, guarantee: Guarantee, draws: Draws
-    ) -> BucketedPlan | SharedPlan | ApartPlan:
+    ) -> BucketedPlan | SharedPlan:
         return self.plan_column(profile, guarantee, draws)
 
     def plan_column(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> BucketedPlan:
@@ -221,7 +219,7 @@ class OptimalBuckets(BucketMechanism):
     """Any number of sizes, with the smallest predicted error of counts (see `rungs`, `accuracy`).
 
     `objective=loss` takes the least loss of the F'-privacy paper instead, to a proven gap (see
-    `optimal`). Several sensitive columns share their buckets, or are dealt apart (see `several`).
+    `optimal`). Several sensitive columns share their buckets (see `shared`).
 
     >>> counts = Histogram("s", tuple("abcde"), np.array([4, 4, 3, 2, 1]))
     >>> from sfumato.guarantees import LDiversity
@@ -232,7 +230,6 @@ class OptimalBuckets(BucketMechanism):
     """
 
     objective: str = "error"
-    buckets: str | None = None
 
     name: ClassVar[str] = "optimal"
     several_rows: ClassVar[bool] = True
@@ -243,16 +240,15 @@ class OptimalBuckets(BucketMechanism):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for parameter, choices in (("objective", OBJECTIVES), ("buckets", (None, *BUCKETS))):
-            if (given := getattr(self, parameter)) not in choices:
-                raise UsageError(
-                    f"The {parameter!r} parameter of {self.name} must be one of "
-                    f"{', '.join(filter(None, choices))}. Got {given!r} instead."
-                )
+        if self.objective not in OBJECTIVES:
+            raise UsageError(
+                f"The 'objective' parameter of {self.name} must be one of "
+                f"{', '.join(OBJECTIVES)}. Got {self.objective!r} instead."
+            )
 
     def plan(
         self, profile: Profile, guarantee: Guarantee, draws: Draws
-    ) -> BucketedPlan | SharedPlan | ApartPlan:
+    ) -> BucketedPlan | SharedPlan:
         if len(profile.histograms) == 1 and guarantee.looks == 1:
             return self.plan_column(profile, guarantee, draws)
         if self.fakes or self.objective == "loss":
@@ -260,12 +256,7 @@ class OptimalBuckets(BucketMechanism):
                 f"'{self}' hides one sensitive column and one row of a person: fakes and the "
                 "papers' loss are defined for these. Leave the parameters out."
             )
-        return plan_several(self, profile, guarantee, draws)
-
-    @classmethod
-    def narrower_forms(cls, profile: Profile, guarantee: Guarantee) -> list[Self]:
-        several = len(profile.histograms) > 1 and guarantee.looks == 1
-        return [cls(buckets="apart")] if several else []
+        return plan_shared(str(self), profile, guarantee, self.max_size, draws)
 
     def _choices(self, histogram: Histogram, limits: Limits, guarantee: Guarantee) -> list[Choice]:
         if self.objective == "loss":

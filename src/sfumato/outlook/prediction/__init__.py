@@ -16,7 +16,7 @@ import numpy as np
 from sfumato.columns import Value
 from sfumato.errors import UsageError
 from sfumato.mechanisms import Plan
-from sfumato.mechanisms.buckets import ApartPlan, BucketedPlan, LocalPlan
+from sfumato.mechanisms.buckets import BucketedPlan, LocalPlan
 from sfumato.mechanisms.buckets.filling import in_pieces, kinds_of_rows
 from sfumato.mechanisms.greedy import GreedyGroups
 from sfumato.mechanisms.partitioned import PartitionedPlan
@@ -88,11 +88,6 @@ def _(plan: SampledGroups, profile: Profile, column: str, *, exact: bool = True)
 @error_law.register
 def _(plan: BucketedPlan, profile: Profile, column: str, *, exact: bool = True) -> ErrorLaw:
     return BucketLaw(plan, _counts(profile, column))
-
-
-@error_law.register
-def _(plan: ApartPlan, profile: Profile, column: str, *, exact: bool = True) -> ErrorLaw:
-    return BucketLaw(plan.of(column), _counts(profile, column))
 
 
 @error_law.register
