@@ -55,38 +55,21 @@ class Holders(Histogram):
 
 @dataclass(frozen=True, eq=False)
 class Kinds:
-    """People by all that they hold: the values of all sensitive columns, in all published rows.
+    """People by the combination of values that they have in all sensitive columns.
 
-    `held[t]` are the codes of kind t by (row, column), −1 behind where a kind has fewer rows than
-    others; rows stand in ascending order. `counts[t]` people are of kind t.
+    `held[t]` are the codes of combination t by column, `counts[t]` people have it.
 
-    >>> kinds = Kinds(("ill",), np.array([[[0], [-1]], [[0], [1]]]), np.array([3, 2]))
-    >>> kinds.rows.tolist(), kinds.people
-    ([1, 2], 5)
+    >>> Kinds(("ill", "job"), np.array([[0, 1], [2, 1]]), np.array([3, 2])).people
+    5
     """
 
     columns: tuple[str, ...]
     held: IntArray
     counts: IntArray
 
-    @cached_property
-    def rows(self) -> IntArray:
-        """How many rows a person of each kind has."""
-        return np.asarray((self.held[:, :, 0] >= 0).sum(axis=1))
-
     @property
     def people(self) -> int:
         return int(self.counts.sum())
-
-    def holders(self, histogram: Histogram) -> Histogram:
-        """How many people have each value of a column in some row."""
-        own = np.sort(self.held[:, :, self.columns.index(histogram.column)], axis=1)
-        first = np.diff(own, axis=1, prepend=-1) > 0  # a value counts once, −1 never
-        kind, place = np.nonzero(first)
-        found = np.bincount(own[kind, place], self.counts[kind], len(histogram.values))
-        return Holders(
-            histogram.column, histogram.values, found.astype(np.int64), people=self.people
-        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -128,27 +128,10 @@ def test_the_same_draws_make_the_same_release(stays: pa.Table, tmp_path: Path) -
     assert files[0] == files[1]
 
 
-@pytest.mark.parametrize("way", ["optimal", "local(min=20)"])
-@pytest.mark.parametrize(("most", "rows"), [(1, 1), (2, 1), (2, 2)])
-def test_fewer_rows_than_were_asked_for(most: int, rows: int, way: str, tmp_path: Path) -> None:
-    """Nobody has three rows; or those with two, all of one job, are too many for any bucket."""
-    people = [(who, "mf"[who % 2], "abcde"[who % 5]) for who in range(200)]
-    twice = [(200 + who, "mf"[who % 2]) for who in range(20)] if most > 1 else []
-    people += [(who, sex, "abcde"[(who + row) % 5] if rows > 1 else "a")
-               for who, sex in twice for row in range(2)]  # fmt: skip
-    table = pa.table(dict(zip(("who", "sex", "job"), zip(*people, strict=True), strict=True)))
-    done = sf.publish(
-        table, "l-diversity(2)", mechanism=way, to=tmp_path / "release", rows_per_person=3,
-        quasi="sex", sensitive="job", person="who",
-    )  # fmt: skip
-    assert done.manifest.person is not None
-    assert done.manifest.person.rows == rows
-    assert sf.audit(table, tmp_path / "release").holds
-
-
 REFUSED = {
-    "l-diversity(3)": ("two-size", "keeps its promise for one row of a person"),
-    "small-sum(3)": (None, "can be kept for people of whom one row each is published"),
+    "l-diversity(3)": (None, "kept for one row of each person, drawn at random"),
+    "beta-likeness(2)": ("optimal", "kept for one row of each person, drawn at random"),
+    "small-sum(3)": (None, "kept for one row of each person, drawn at random"),
     "rho-privacy(0.1, 0.5)": ("partitioned", "keeps its promise for one row of a person"),
 }
 

@@ -173,7 +173,12 @@ def test_the_command_line_publishes_asks_audits_and_attacks(
         ("l-diversity(2)", "ring", {}, "keeps 'l-diversity\\(2\\)' for one sensitive column"),
         ("l-diversity(2)", "heterogeneous", {}, "Use 'burel', 'optimal' or 'local'"),
         ("l-diversity(2)", "burel(classes=curve)", {}, "knows one sensitive column"),
-        ("l-diversity(2)", "burel", {"person": "who", "rows_per_person": 2}, "one row of a person"),
+        (
+            "l-diversity(2)",
+            "burel",
+            {"person": "who", "rows_per_person": 2},
+            "one row of each person",
+        ),
         ("l-diversity(2)", "ring", {"joint": True}, "does not keep 'l-diversity"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Releases whose buckets list several columns, or people with several rows: end to end."""
+"""Releases whose buckets list several columns: end to end."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ import pytest
 
 import sfumato as sf
 from sfumato.errors import InfeasibleGuarantee, UsageError
-from sfumato.mechanisms.buckets.local_shared import LocalSharedPlan
 from sfumato.release import FileEntry
 
 ROLES = {"quasi": "age,sex", "sensitive": "job,school"}
@@ -34,26 +33,6 @@ def people() -> pa.Table:
 def release(people: pa.Table, tmp_path_factory: pytest.TempPathFactory) -> Path:
     to = tmp_path_factory.mktemp("shared") / "release"
     sf.publish(people, "l-diversity(4)", to=to, **ROLES)
-    return to
-
-
-@pytest.fixture(scope="module")
-def stays() -> pa.Table:
-    rng = np.random.default_rng(2)
-    who = np.repeat(np.arange(600), rng.integers(1, 6, 600))
-    own = rng.choice(9, 600)[who]
-    ill = np.where(rng.random(len(who)) < 0.4, own, rng.choice(9, len(who)))
-    return pa.table({
-        "who": who, "age": 20 + who % 60, "ward": rng.choice(4, len(who)),
-        "ill": [f"i{code}" for code in ill],
-    })  # fmt: skip
-
-
-def publish_stays(
-    stays: pa.Table, to: Path, promise: str = "l-diversity(2)", rows: int = 3
-) -> Path:
-    sf.publish(stays, promise, to=to, quasi="age,ward", sensitive="ill", person="who",
-               rows_per_person=rows)  # fmt: skip
     return to
 
 
@@ -148,107 +127,16 @@ def test_an_exchanged_combination_is_found(people: pa.Table, release: Path, tmp_
     assert failed & {"bucket-histogram", "members", "room"}
 
 
-@pytest.mark.parametrize("rows", [2, 3])
-def test_people_stand_in_one_bucket_with_all_rows(
-    stays: pa.Table, tmp_path: Path, rows: int
-) -> None:
-    to = publish_stays(stays, tmp_path / "r", rows=rows)
-    listed = pq.read_table(to / "sensitive.parquet").to_pandas()
-    for _, bucket in listed.groupby("bucket"):
-        people = bucket.holder.nunique()
-        assert bucket.groupby("holder")["count"].sum().nunique() == 1
-        assert (2 * bucket.groupby("ill", observed=True).holder.nunique() <= people).all()
-    verdict = sf.audit(stays, to)
-    assert verdict.holds, verdict
-    assert {"uneven-buckets", "torn-people"} <= {f.check.name for f in verdict.findings}
-    row = sf.open(to).sql("SELECT COUNT(*) AS n FROM release WHERE ill = 'i1'").rows()[0]
-    assert row["n"] == pytest.approx(listed[listed.ill == "i1"]["count"].sum())
-
-
-def test_a_person_in_two_buckets_is_found(stays: pa.Table, tmp_path: Path) -> None:
-    """The audit follows whom their quasi columns single out."""
-    alone = stays.set_column(1, "age", pa.array(stays["who"].to_numpy() + 1000))
-    to = publish_stays(alone, tmp_path / "r")
-    path = to / "records.parquet"
-    records = pq.read_table(path)
-    bucket = records.column("bucket").to_numpy().copy()
-    frame = records.to_pandas()
-    twice = frame[frame.groupby("age").age.transform("size") > 1]
-    one = twice.index[0]
-    other = twice.index[(twice.bucket != twice.bucket.iloc[0])
-                        & (twice.ward == twice.ward.iloc[0])][0]  # fmt: skip
-    bucket[[one, other]] = bucket[[other, one]]
-    records = records.set_column(records.column_names.index("bucket"), "bucket", pa.array(bucket))
-    pq.write_table(records, path, store_schema=False)
-    manifest = json.loads((to / "manifest.json").read_text())
-    entry = FileEntry.of(path)
-    manifest["files"]["records.parquet"] = {"sha256": entry.sha256, "bytes": entry.bytes}
-    (to / "manifest.json").write_text(json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
-    failed = {f.check.name for f in sf.audit(alone, to).findings if f.holds is False}
-    assert "torn-people" in failed
-
-
-def test_local_buckets_of_people_with_several_rows(
-    stays: pa.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Cut by what is alike in all rows of a person, and by nothing else; an audit notices rows of a
-    person in two blocks."""
-    monkeypatch.setattr(LocalSharedPlan, "predicted_error", lambda self: 0.0)
-    roles = {"quasi": "age,ward", "sensitive": "ill", "person": "who", "rows_per_person": 2}
-    done = sf.publish(stays, "l-diversity(2)", to=tmp_path / "r", mechanism="local(min=100)",
-                      **roles)  # fmt: skip
-    cuts = [each["column"] for each in done.manifest.plan["blocks"] if "column" in each]
-    assert set(cuts) == {"age"}
-    assert "All rows of a person lie in one block: they are alike in age" in str(
-        done.manifest.statement
-    )
-    listed = pq.read_table(tmp_path / "r" / "sensitive.parquet").to_pandas()
-    for _, bucket in listed.groupby("bucket"):
-        assert (2 * bucket.groupby("ill", observed=True).holder.nunique()
-                <= bucket.holder.nunique()).all()  # fmt: skip
-    verdict = sf.audit(stays, tmp_path / "r")
-    assert verdict.holds, verdict
-    sql = "SELECT COUNT(*) AS n FROM release WHERE ill = 'i1'"
-    row = sf.open(tmp_path / "r").sql(sql).rows()[0]
-    assert row["n"] == pytest.approx(listed[listed.ill == "i1"]["count"].sum())
-    age = stays["age"].to_numpy().copy()
-    (changed_person,) = np.flatnonzero(np.bincount(stays["who"].to_numpy()) > 3)[:1]
-    age[np.flatnonzero(stays["who"].to_numpy() == changed_person)[0]] = 79 if age[0] < 50 else 20
-    other = stays.set_column(1, "age", pa.array(age))
-    failed = {f.check.name for f in sf.audit(other, tmp_path / "r").findings if f.holds is False}
-    assert "divided-people" in failed
-    with pytest.raises(UsageError, match=r"names ward\. Quasi columns that can be cut: age\."):
-        sf.publish(stays, "l-diversity(2)", to=tmp_path / "s", mechanism="local(columns=ward)",
-                   **roles)  # fmt: skip
-
-
-def test_few_people_with_many_rows_show_fewer(tmp_path: Path) -> None:
-    """Three people with three rows cannot hide among three: they show two rows each."""
-    rng = np.random.default_rng(5)
-    who = np.repeat(np.arange(303), [2] * 300 + [3] * 3)
-    stays = pa.table({"who": who, "ward": rng.choice(4, len(who)),
-                      "ill": [f"i{code}" for code in rng.choice(12, len(who))]})  # fmt: skip
-    done = sf.publish(stays, "l-diversity(4)", to=tmp_path / "r", quasi="ward", sensitive="ill",
-                      person="who", rows_per_person=3)  # fmt: skip
-    assert done.manifest.person is not None
-    assert done.manifest.person.shown == (1, 2, 2)
-    assert done.manifest.person.withheld == 3
-    assert sf.audit(stays, tmp_path / "r").holds
-
-
-def test_a_receipt_repeats_it(people: pa.Table, stays: pa.Table, tmp_path: Path) -> None:
+def test_a_receipt_repeats_it(people: pa.Table, tmp_path: Path) -> None:
     sf.publish(people, "l-diversity(4)", to=tmp_path / "r", receipt=tmp_path / "receipt", **ROLES)
     assert sf.audit(people, tmp_path / "r", receipt=tmp_path / "receipt").holds
-    sf.publish(stays, "l-diversity(2)", to=tmp_path / "s", receipt=tmp_path / "second",
-               quasi="age,ward", sensitive="ill", person="who", rows_per_person=2)  # fmt: skip
-    assert sf.audit(stays, tmp_path / "s", receipt=tmp_path / "second").holds
 
 
 def test_what_cannot_be_done_is_one_sentence(people: pa.Table, tmp_path: Path) -> None:
     to = tmp_path / "r"
     with pytest.raises(UsageError, match="Use the mechanism 'optimal', which hides several"):
         sf.publish(people, "l-diversity(4)", to=to, mechanism="two-size", **ROLES)
-    with pytest.raises(UsageError, match="one sensitive column and one row"):
+    with pytest.raises(UsageError, match="hides one sensitive column"):
         sf.publish(people, "l-diversity(4)", to=to, mechanism="optimal(fakes=2)", **ROLES)
     with pytest.raises(UsageError, match="says nothing of combinations"):
         sf.publish(people, "f-privacy(theta=3, limits=j0:0.5)", to=to, joint=True, **ROLES)

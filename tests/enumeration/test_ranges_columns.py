@@ -16,7 +16,7 @@ import pytest
 
 from sfumato.draws import Draws, IntArray
 from sfumato.errors import InfeasibleGuarantee
-from sfumato.guarantees import BetaLikeness, CeilingGuarantee, CeilingsOfPeople, LDiversity
+from sfumato.guarantees import BetaLikeness, CeilingGuarantee, JointCeilings, LDiversity
 from sfumato.mechanisms.burel import Burel
 from sfumato.mechanisms.generalized import Generalized, TablePlan
 from sfumato.mechanisms.heterogeneous.mechanism import HeterogeneousGeneralization
@@ -33,7 +33,7 @@ def profile_of(held: IntArray) -> tuple[Profile, IntArray]:
     for place, name in enumerate(names):
         own = np.bincount(held[:, place])
         histograms[name] = Histogram(name, tuple(range(len(own))), own)
-    known = Kinds(names, kinds[:, None, :], counts)
+    known = Kinds(names, kinds, counts)
     return Profile(len(held), histograms, kinds=known), codes.reshape(-1)
 
 
@@ -41,7 +41,7 @@ def made_of(
     way: Mechanism, promise: CeilingGuarantee, held: IntArray, joint: bool, seed: int
 ) -> Generalized:
     profile, codes = profile_of(held)
-    asked = CeilingsOfPeople(promise, profile.histograms, 1, held.shape[1]) if joint else promise
+    asked = JointCeilings(promise) if joint else promise
     assert way.keeps(asked)
     plan = way.plan(profile, asked, Draws.from_seed(seed))
     assert isinstance(plan, TablePlan)

@@ -1,7 +1,7 @@
-"""Several columns, and several rows of a person, in the same buckets: nobody beyond the promise.
+"""Several columns in the same buckets: nobody beyond the promise.
 
-Nothing here is drawn but tables and plans: chances are fractions, from what is listed and, for
-few people, from all worlds.
+Nothing here is drawn but tables and plans: chances are fractions, from what is listed and, for few
+people, from all worlds.
 """
 
 from __future__ import annotations
@@ -26,32 +26,29 @@ def promise_of(text: str) -> CeilingGuarantee:
     return promise
 
 
-@pytest.mark.parametrize("rows", [1, 2, 3])
-@pytest.mark.parametrize("columns", [1, 2, 3])
-def test_no_table_exceeds_a_ceiling(rows: int, columns: int) -> None:
-    rng, looked = np.random.default_rng(10 * rows + columns), 0
-    for number in range(4):
-        kinds = random_kinds(rng, rows, columns, 40)
+@pytest.mark.parametrize("columns", [2, 3])
+def test_no_table_exceeds_a_ceiling(columns: int) -> None:
+    rng, looked = np.random.default_rng(columns), 0
+    for number in range(6):
+        kinds = random_kinds(rng, columns, 40)
         for text in PROMISES:
-            made = planned(kinds, promise_of(text), number % 2 == 1, Draws.from_seed(number))
-            if made is not None:
-                made[0].check()
-                assert worst_ratio(*made) <= 1, (number, text)
+            plan = planned(kinds, promise_of(text), number % 2 == 1, Draws.from_seed(number))
+            if plan is not None:
+                plan.check()
+                assert worst_ratio(plan) <= 1, (number, text)
                 looked += 1
-    assert looked > 2
+    assert looked > 4
 
 
-@pytest.mark.parametrize("rows", [1, 2, 3])
-@pytest.mark.parametrize("columns", [1, 2])
-def test_all_worlds(rows: int, columns: int) -> None:
+def test_all_worlds() -> None:
     """Seven people: the chance over all worlds is the bucket's share, and within the ceiling."""
-    rng, looked = np.random.default_rng(rows), 0
+    rng, looked = np.random.default_rng(1), 0
+    promise = promise_of("f-privacy(theta=1.8)")
     while looked < 3:
-        kinds = random_kinds(rng, rows, columns, 7)
-        made = planned(kinds, promise_of("f-privacy(theta=1.8)"), False, Draws.from_seed(looked))
-        if made is None:
+        kinds = random_kinds(rng, 2, 7)
+        plan = planned(kinds, promise, False, Draws.from_seed(looked))
+        if plan is None:
             continue
-        plan, promise = made
         profile = profile_of(kinds)
         for (_, column, value), chance in posteriors(plan).items():
             histogram = profile.histograms[kinds.columns[column]]
@@ -61,10 +58,10 @@ def test_all_worlds(rows: int, columns: int) -> None:
 
 def test_people_are_placed_evenly() -> None:
     """Every person of a kind stands in each of its slots alike: 5 standard errors, 12 cells."""
-    kinds = random_kinds(np.random.default_rng(4), 2, 1, 8)
-    made = planned(kinds, promise_of("f-privacy(theta=1.8)"), False, Draws.from_seed(1))
-    assert made is not None
-    plan, kind = made[0], int(np.argmax(kinds.counts))
+    kinds = random_kinds(np.random.default_rng(4), 2, 8, 2)
+    plan = planned(kinds, promise_of("f-privacy(theta=1.8)"), False, Draws.from_seed(1))
+    assert plan is not None
+    kind = int(np.argmax(kinds.counts))
     people, seeds = int(kinds.counts[kind]), 600
     seen: Counter[tuple[int, int]] = Counter()
     for seed in range(seeds):
@@ -80,19 +77,9 @@ def test_people_are_placed_evenly() -> None:
             assert abs(seen[person, bucket] / seeds - chance) <= 5 * error + 1e-12
 
 
-def test_people_with_different_numbers_of_rows_never_share_a_bucket() -> None:
-    """Else who shows two rows of a bucket's three would have a value in 2 of 3 worlds."""
-    kinds = random_kinds(np.random.default_rng(8), 3, 1, 60)
-    made = planned(kinds, promise_of("f-privacy(theta=1.5, floor=0.2)"), False, Draws.from_seed(2))
-    assert made is not None
-    rows = kinds.rows[made[0]._kinds]
-    for bucket in range(len(made[0].sizes)):
-        assert len(set(rows[made[0]._buckets == bucket].tolist())) == 1
-
-
 def test_one_ceiling_too_low_is_refused_or_kept() -> None:
     """A value at exactly its ceiling leaves one setting: everybody in one bucket."""
-    kinds = random_kinds(np.random.default_rng(3), 1, 2, 30)
-    made = planned(kinds, promise_of("f-privacy(theta=1)"), False, Draws.from_seed(3))
-    assert made is not None
-    assert worst_ratio(*made) == Fraction(1)
+    kinds = random_kinds(np.random.default_rng(3), 2, 30)
+    plan = planned(kinds, promise_of("f-privacy(theta=1)"), False, Draws.from_seed(3))
+    assert plan is not None
+    assert worst_ratio(plan) == Fraction(1)

@@ -34,11 +34,8 @@ def test_one_row_a_person_is_a_person(stays: pd.DataFrame, tmp_path: Path) -> No
     assert [row["count_people"] for row in found.rows()] == [60, 60]
 
 
-@pytest.mark.parametrize(
-    ("mechanism", "promise"), [("optimal", "l-diversity(2)"), ("uniform", "rho-privacy(0.3, 0.6)")]
-)
-def test_several_rows_are_not_told_apart(stays, mechanism, promise, tmp_path: Path) -> None:
-    release = _published(stays, tmp_path / "r", promise, mechanism=mechanism,
+def test_several_rows_are_not_told_apart(stays, tmp_path: Path) -> None:
+    release = _published(stays, tmp_path / "r", "rho-privacy(0.3, 0.6)", mechanism="uniform",
                          person="person", rows_per_person=2)  # fmt: skip
     with pytest.raises(QueryError, match="which belong together"):
         release.sql("SELECT COUNT(*) / COUNT_PEOPLE(*) AS each FROM release")

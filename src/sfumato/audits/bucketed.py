@@ -11,14 +11,13 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from sfumato.audits import catalogue
 from sfumato.audits.case import AuditCase, quoted
 from sfumato.audits.catalogue import Disclosure
 from sfumato.audits.findings import Direction, Finding
 from sfumato.audits.listing import Listing, listings
-from sfumato.guarantees import CeilingGuarantee, CeilingsOfPeople, Guarantee, LDiversity
+from sfumato.guarantees import CeilingGuarantee, Guarantee, JointCeilings, LDiversity
 from sfumato.profile import Histogram
 from sfumato.release import BucketedRelease
 
@@ -29,7 +28,6 @@ def check_buckets(case: AuditCase) -> Iterator[Finding]:
     whole = views[0]  # of several columns all together: the others follow from it
     yield _sizes(case, whole)
     yield _histogram(case, whole)
-    yield from _people(case, whole)
     yield from _members(case, whole)
     yield from _room(case, whole)
     for view in views:
@@ -98,10 +96,9 @@ def _chosen_histogram(case: AuditCase, view: Listing, found: dict[Any, Any]) -> 
         "CREATE TABLE holders AS SELECT *, sum(c) OVER (PARTITION BY __person)::BIGINT AS n FROM "
         f"(SELECT __person, {view.raw} AS code, count(*) AS c FROM people GROUP BY ALL)"
     )
-    numbers = rule.numbers()
     counted = connection.execute(
-        f"SELECT code, sum(greatest(c - n + r, 0)), sum(least(c, r)) FROM (SELECT *, "
-        f"({list(numbers)})[least(n, {len(numbers)})] AS r FROM holders) GROUP BY code"
+        f"SELECT code, sum(greatest(c - n + {rule.rows}, 0)), sum(least(c, {rule.rows})) "
+        "FROM holders GROUP BY code"
     ).fetchall()
     wrong = []
     for code, least, most in counted:
@@ -116,61 +113,6 @@ def _chosen_histogram(case: AuditCase, view: Listing, found: dict[Any, Any]) -> 
     elif strangers:
         witness = f"{strangers:,} listed values that nobody has"
     return Finding.none(catalogue.BUCKET_HISTOGRAM, len(wrong) + strangers, witness=witness)
-
-
-def _people(case: AuditCase, view: Listing) -> Iterator[Finding]:
-    """Where buckets list people: as many rows of each in a bucket, and nobody in two buckets."""
-    if not _release(case).tells_people_apart:
-        return
-    connection = view.connection
-    (uneven,) = connection.execute(
-        "SELECT count(*) FROM (SELECT bucket FROM (SELECT bucket, holder, sum(n) AS n FROM entries "
-        "GROUP BY ALL) GROUP BY bucket HAVING min(n) <> max(n))"
-    ).fetchall()[0]
-    yield Finding.none(catalogue.UNEVEN_BUCKETS, int(uneven))
-    yield from _divided(case, connection)
-    names = ", ".join(quoted(name) for name in case.table.quasi)
-    if not names:
-        return
-    same = " AND ".join(
-        f"o.{quoted(name)} IS NOT DISTINCT FROM p.{quoted(name)}" for name in case.table.quasi
-    )
-    connection.register("followed", case.person_reader(str(case.table.person)))
-    followed, torn = connection.execute(
-        f"""
-        WITH own AS (SELECT {names}, any_value(__person) AS person FROM followed
-                     GROUP BY {names} HAVING count(DISTINCT __person) = 1),
-             each AS (SELECT person, count(DISTINCT p.bucket) AS n FROM own AS o
-                      JOIN published AS p ON {same} GROUP BY person)
-        SELECT count(*), count(*) FILTER (n > 1) FROM each
-        """
-    ).fetchall()[0]
-    witness = f"{followed:,} people whom their quasi columns single out"
-    yield Finding.none(catalogue.TORN_PEOPLE, int(torn), witness=witness)
-
-
-def _divided(case: AuditCase, connection: Any) -> Iterator[Finding]:
-    """Whoever has rows in two blocks would be mixed with the people of one block only in part. All
-    rows of the table are looked at, withheld ones too: nobody need know which were chosen."""
-    tree = _release(case).tree
-    if tree is None:
-        return
-    schema = pa.schema(
-        [("person", case.table.type_of(str(case.table.person))), ("block", pa.int64())]
-    )
-    blocks = (
-        pa.RecordBatch.from_arrays(
-            [batch.column("__person"), pa.array(tree.numbers(batch))], schema=schema
-        )
-        for batch in case.person_reader(str(case.table.person))
-    )
-    connection.register("placed", pa.RecordBatchReader.from_batches(schema, blocks))
-    people, divided = connection.execute(
-        "SELECT count(*), count(*) FILTER (least <> most) FROM "
-        "(SELECT min(block) AS least, max(block) AS most FROM placed GROUP BY person)"
-    ).fetchall()[0]
-    witness = f"{people:,} people in {tree.blocks} blocks"
-    yield Finding.none(catalogue.DIVIDED_PEOPLE, int(divided), witness=witness)
 
 
 def _members(case: AuditCase, view: Listing) -> Iterator[Finding]:
@@ -246,21 +188,18 @@ def _room(case: AuditCase, view: Listing) -> Iterator[Finding]:
 
 
 def _posteriors(case: AuditCase, view: Listing) -> Iterator[Finding]:
-    """The largest share of every value in a bucket, against its ceiling, exactly.
-
-    Where buckets list people, it is the share of those who have the value in any row.
-    """
+    """The largest share of every value in a bucket, against its ceiling, exactly."""
     if not isinstance(case.guarantee, CeilingGuarantee):
         return  # groups of people cannot be held to a promise that states no ceilings
     histogram = _counted(case, view)
-    ceilings = _promised(case.guarantee, view, histogram).ceilings(histogram)
+    ceilings = _promised(case.guarantee, view).ceilings(histogram)
     codes = view.codes().tolist()
     places = {code: place for place, code in enumerate(codes)}
     rows = view.connection.execute(
         f"""
-        SELECT l.code, s.people, max(l.people), arg_max(l.bucket, l.people)
+        SELECT l.code, s.n, max(l.n), arg_max(l.bucket, l.n)
         FROM {view.listed} AS l JOIN sizes AS s USING (bucket)
-        WHERE l.code IS NOT NULL GROUP BY l.code, s.people
+        WHERE l.code IS NOT NULL GROUP BY l.code, s.n
         """
     ).fetchall()
     largest: dict[int, tuple[Fraction, Any, int, int]] = {}
@@ -318,7 +257,7 @@ def _witness(name: str, found: tuple[Fraction, Any, int, int]) -> str:
 def _counted(case: AuditCase, view: Listing) -> Histogram:
     """The shares that ceilings follow from: the table's, or of chosen rows what is listed."""
     stated = _release(case).histogram
-    if len(view.columns) > 1 or _release(case).tells_people_apart:
+    if len(view.columns) > 1:
         return view.histogram()
     own = case.profile.histograms[view.columns[0]]
     if not case.rows_of_people_withheld:
@@ -328,8 +267,8 @@ def _counted(case: AuditCase, view: Listing) -> Histogram:
     return view.histogram()
 
 
-def _promised(guarantee: CeilingGuarantee, view: Listing, histogram: Histogram) -> Guarantee:
+def _promised(guarantee: CeilingGuarantee, view: Listing) -> Guarantee:
     """The promise about a column, or about combinations of several."""
     if len(view.columns) == 1:
         return guarantee
-    return CeilingsOfPeople(guarantee, {histogram.column: histogram}, 1, len(view.columns))
+    return JointCeilings(guarantee)

@@ -117,11 +117,6 @@ COPIES = Check("copies", "copies of the sample", _DIFFERENCES)
 SCALES = Check("scales", "scales of parts", _DIFFERENCES)
 
 # buckets
-UNEVEN_BUCKETS = Check(
-    "uneven-buckets", "buckets of people with different numbers of rows", _DIFFERENCES
-)
-TORN_PEOPLE = Check("torn-people", "people whose rows stand in several buckets", _DIFFERENCES)
-DIVIDED_PEOPLE = Check("divided-people", "people whose rows lie in several blocks", _DIFFERENCES)
 BUCKET_SIZES = Check(
     "bucket-sizes", "buckets that list more or fewer values than they have records", _DIFFERENCES
 )

@@ -32,9 +32,6 @@ MOST_PAIRS = 20_000_000  # of people in the same bucket that are compared
 
 def check_dealing(case: AuditCase) -> Iterator[Finding]:
     """All tests together, at a false alarm of at most `DEAL_ALARM`."""
-    release = case.release
-    if isinstance(release, BucketedRelease) and release.tells_people_apart:
-        return  # rows of a person stand together, so rows are not dealt one by one
     if not case.table.quasi:
         return
     told = Told.of(_looks(case), DEAL_ALARM)

@@ -27,7 +27,7 @@ def check_intersection(case: AuditCase, other: Release) -> Iterator[Finding]:
     """For every sensitive column, the people whom both releases together tell too much of."""
     one = case.release
     for release in (one, other):
-        if not isinstance(release, BucketedRelease) or release.tells_people_apart:
+        if not isinstance(release, BucketedRelease):
             raise UsageError(
                 "Two releases are audited together where both list values by bucket, with one row "
                 f"of a person: {release.where} does not. Keep a --ledger for others."

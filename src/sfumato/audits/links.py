@@ -30,8 +30,7 @@ SURE = 0.8
 
 def check_links(case: AuditCase) -> Iterator[Finding]:
     """The share of people believed beyond twice the ceiling, and above 80 %."""
-    several = case.rows_per_person > 1  # such a reader would have to know links between rows too
-    if several or not case.table.quasi or not case.release.manifest.rows:
+    if not case.table.quasi or not case.release.manifest.rows:
         return
     for histogram in case.profile.histograms.values():
         ceilings = np.array([float(each) for each in case.guarantee.ceilings(histogram)])

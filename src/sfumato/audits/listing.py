@@ -11,7 +11,7 @@ import numpy as np
 from sfumato.audits.case import AuditCase, quoted
 from sfumato.columns import value_text
 from sfumato.draws import IntArray
-from sfumato.profile import Histogram, Holders
+from sfumato.profile import Histogram
 from sfumato.release import BucketedRelease, scan
 
 
@@ -19,7 +19,7 @@ from sfumato.release import BucketedRelease, scan
 class Listing:
     """A column, or all of them as one, whose values are the combinations.
 
-    `listed` names a table of bucket, code, n (records) and people; `raw` is the code in SQL over
+    `listed` names a table of bucket, code and n (records); `raw` is the code in SQL over
     the raw table's codes.
     """
 
@@ -60,20 +60,19 @@ class Listing:
         return {int(code): int(n) for code, n in found.fetchall()}
 
     def histogram(self) -> Histogram:
-        """People by value, as listed: those who have it in some row."""
+        """People by value, as listed."""
         rows = self.connection.execute(
-            f"SELECT code, sum(people) FROM {self.listed} WHERE code IS NOT NULL GROUP BY code "
+            f"SELECT code, sum(n) FROM {self.listed} WHERE code IS NOT NULL GROUP BY code "
             "ORDER BY code"
         ).fetchall()
-        (people,) = self.connection.execute("SELECT sum(people) FROM sizes").fetchall()[0]
         if len(self.columns) > 1:
             counts = np.array([int(n) for _, n in rows], np.int64)
             values = tuple(self.name(int(code)) for code, _ in rows)
-            return Holders(self.title, values, counts, int(people or 0))
+            return Histogram(self.title, values, counts)
         own = self._domains[0]
         counts = np.zeros(len(own.values), np.int64)
         counts[[int(code) for code, _ in rows]] = [int(n) for _, n in rows]
-        return Holders(own.column, own.values, counts, int(people or 0))
+        return Histogram(own.column, own.values, counts)
 
     def codes(self) -> IntArray:
         """The code of every value of `histogram`."""
@@ -105,17 +104,12 @@ def listings(case: AuditCase) -> Iterator[Listing]:
         )
     codes = ", ".join(f"d{place}.code AS __code_{place}" for place in range(len(columns)))
     assert isinstance(case.release, BucketedRelease)
-    apart = case.release.tells_people_apart
     connection.execute(
-        f"CREATE TABLE entries AS SELECT s.bucket, {'s.holder' if apart else '0'} AS holder, "
-        f"{codes}, s.count AS n FROM {scan([case.release.file('sensitive')])} AS s "
-        f"{' '.join(joins)}"
+        f"CREATE TABLE entries AS SELECT s.bucket, {codes}, s.count AS n "
+        f"FROM {scan([case.release.file('sensitive')])} AS s {' '.join(joins)}"
     )
-    # without people told apart, every record is a person
-    number = "count(DISTINCT holder)" if apart else "sum(n)"
     connection.execute(
-        f"CREATE TABLE sizes AS SELECT bucket, sum(n)::BIGINT AS n, {number}::BIGINT AS people "
-        "FROM entries GROUP BY bucket"
+        "CREATE TABLE sizes AS SELECT bucket, sum(n)::BIGINT AS n FROM entries GROUP BY bucket"
     )
     connection.execute(
         "CREATE TABLE members AS SELECT bucket, count(*) AS n FROM published GROUP BY bucket"
@@ -125,6 +119,6 @@ def listings(case: AuditCase) -> Iterator[Listing]:
         found = Listing(case, connection, f"listed_{place}", view)
         connection.execute(
             f"CREATE TABLE listed_{place} AS SELECT bucket, {found.raw} AS code, "
-            f"sum(n)::BIGINT AS n, {number}::BIGINT AS people FROM entries GROUP BY ALL"
+            "sum(n)::BIGINT AS n FROM entries GROUP BY ALL"
         )
         yield found

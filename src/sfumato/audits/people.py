@@ -31,10 +31,9 @@ def check_people(case: AuditCase) -> Iterator[Finding]:
     connection = case.connect()
     connection.register("people", case.person_reader(rule.column))
     connection.execute("CREATE TABLE raw_people AS SELECT * FROM people")
-    numbers = rule.numbers()
     published, withheld = connection.execute(
-        f"SELECT sum(r), sum(n - r) FROM (SELECT n, ({list(numbers)})[least(n, {len(numbers)})] "
-        "AS r FROM (SELECT count(*) AS n FROM raw_people GROUP BY __person))"
+        f"SELECT sum(r), sum(n - r) FROM (SELECT n, least(n, {rule.rows}) AS r FROM "
+        "(SELECT count(*) AS n FROM raw_people GROUP BY __person))"
     ).fetchall()[0]
     told = case.release.manifest.rows + case.withheld_by_plan
     yield Finding.limited(

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from sfumato.audits.case import AuditCase
 from sfumato.columns import Column, value_text
 from sfumato.draws import IntArray
-from sfumato.guarantees import CeilingGuarantee, CeilingsOfPeople
+from sfumato.guarantees import CeilingGuarantee, JointCeilings
 from sfumato.profile import Histogram
 
 
@@ -84,7 +84,7 @@ class Ranges:
         histogram = Histogram(title, names, counts)
         guarantee, ceilings = self.case.guarantee, None
         if self.case.release.manifest.joint and isinstance(guarantee, CeilingGuarantee):
-            own = CeilingsOfPeople(guarantee, {title: histogram}, 1, len(columns))
+            own = JointCeilings(guarantee)
             ceilings = own.ceilings(histogram)
         published = np.where(known & (listed[place] == rows), place, -1)
         return HeldValues(histogram, codes.reshape(-1), published, ceilings, names)

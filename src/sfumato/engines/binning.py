@@ -7,7 +7,7 @@ and the same in whatever order the records come, so every engine finds the same 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,6 @@ from sfumato.columns import Value
 from sfumato.draws import IntArray
 from sfumato.engines.coding import SensitiveCoder
 from sfumato.engines.counting import drop_missing
-from sfumato.engines.kinds import CountedKinds
 from sfumato.operators.base import FloatArray
 from sfumato.profile import BinnedCounts, ColumnBins, Profile
 from sfumato.scratch import scratch_database
@@ -241,19 +240,12 @@ class CombinationPacker(Packer):
         super().__init__(table, first, columns[first].values, bins, len(profile.kinds.counts))
         self._coders = {n: SensitiveCoder(table, n, h.values) for n, h in columns.items()}
         self._sizes = tuple(len(histogram.values) for histogram in columns.values())
-        held = profile.kinds.held[:, 0]
-        self._known = np.ravel_multi_index(tuple(held.T), self._sizes)  # ascending
+        held = tuple(profile.kinds.held.T)
+        self._known = np.ravel_multi_index(held, self._sizes)  # ascending
 
     def values(self, batch: pa.RecordBatch) -> IntArray:
         codes = tuple(coder(batch.column(name)) for name, coder in self._coders.items())
         return np.searchsorted(self._known, np.ravel_multi_index(codes, self._sizes))
-
-
-class KindPacker(Packer):
-    """The same with the kind of a person, which stands beside the columns."""
-
-    def values(self, batch: pa.RecordBatch) -> IntArray:
-        return np.asarray(batch.column(KIND).to_numpy(), np.int64)
 
 
 def count_binned(table: Table, column: str, values: tuple[Value, ...]) -> BinnedCounts:
@@ -261,28 +253,9 @@ def count_binned(table: Table, column: str, values: tuple[Value, ...]) -> Binned
     return _counted(table, lambda bins: Packer(table, column, values, bins))
 
 
-def count_binned_kinds(table: Table, profile: Profile, counted: CountedKinds) -> BinnedCounts:
-    """People by the bins of quasi columns and by all that they hold.
-
-    People with several rows count once, by those columns that are alike in all of them.
-    """
-    if counted.row_kinds is None:
-        return _counted(table, lambda bins: CombinationPacker(table, profile, bins))
-    narrow = replace(table, quasi=table.person_columns)
-    first = next(iter(profile.histograms.values()))
-
-    def people() -> Iterator[pa.RecordBatch]:
-        start = 0
-        for batch in _whole(narrow):
-            rows = slice(start, start + batch.num_rows)
-            start += batch.num_rows
-            kinds = pa.array(counted.row_kinds[rows])  # type: ignore[index]
-            yield batch.append_column(KIND, kinds).filter(pa.array(counted.first_rows[rows]))
-
-    many = len(counted.kinds.counts)
-    return _counted(
-        narrow, lambda bins: KindPacker(narrow, first.column, first.values, bins, many), people
-    )
+def count_binned_kinds(table: Table, profile: Profile) -> BinnedCounts:
+    """People by the bins of quasi columns and by their combination of sensitive values."""
+    return _counted(table, lambda bins: CombinationPacker(table, profile, bins))
 
 
 def _whole(table: Table) -> Iterator[pa.RecordBatch]:
@@ -290,17 +263,12 @@ def _whole(table: Table) -> Iterator[pa.RecordBatch]:
         yield drop_missing(table, batch)
 
 
-def _counted(
-    table: Table,
-    made: Callable[[Sequence[ColumnBins]], Packer],
-    rows: Callable[[], Iterator[pa.RecordBatch]] | None = None,
-) -> BinnedCounts:
-    read = rows or (lambda: _whole(table))
+def _counted(table: Table, made: Callable[[Sequence[ColumnBins]], Packer]) -> BinnedCounts:
     found = tallies(table)
-    for batch in read():
+    for batch in _whole(table):
         add_batch(found, batch)
     packer = made(bins_of(found))
-    packed = (packer(batch) for batch in read())
+    packed = (packer(batch) for batch in _whole(table))
     connection = scratch_database(counting=True)
     connection.register("packed", pa.RecordBatchReader.from_batches(packer.schema, packed))
     with reading_errors(table.source):

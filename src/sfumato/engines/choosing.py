@@ -69,12 +69,10 @@ class TableCounts:
         return count_binned(self.table, column, values)
 
     def kinds(self, profile: Profile) -> Kinds | None:
-        counted = with_kinds(self.table, profile)
-        return None if counted is None else counted.kinds
+        return with_kinds(self.table, profile)
 
     def binned_kinds(self, profile: Profile) -> BinnedCounts | None:
-        counted = with_kinds(self.table, profile)
-        return None if counted is None else count_binned_kinds(self.table, profile, counted)
+        return None if profile.kinds is None else count_binned_kinds(self.table, profile)
 
 
 def choose_draws(table: Table, seed: int | None, key_file: str | Path | None) -> Draws:

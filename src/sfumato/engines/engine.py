@@ -123,9 +123,8 @@ class Engine(ABC):
         return None
 
     def binned_kinds(self, profile: Profile) -> BinnedCounts | None:
-        """People by bins of quasi columns and by all that they hold: of all quasi columns, or, of
-        people with several rows, of those that are alike in all of them. None where this engine
-        cannot place people by it."""
+        """People by bins of quasi columns and by all that they hold; None where this engine cannot
+        place people by it."""
         return None
 
     def combination_counts(self, histograms: Mapping[str, Histogram]) -> FloatArray:

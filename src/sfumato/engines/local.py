@@ -18,10 +18,8 @@ from sfumato.engines.counting import (
 from sfumato.engines.engine import Engine, RunOptions, Written, write_records
 from sfumato.engines.kept_order import TableOrder
 from sfumato.engines.kinds import (
-    CountedKinds,
     PeopleCoder,
     RowCoder,
-    people_in_blocks,
     with_kinds,
 )
 from sfumato.engines.stream import RecordStream
@@ -36,10 +34,6 @@ class LocalEngine(Engine):
 
     name: ClassVar[str] = "local"
     plans: ClassVar[tuple[type[Plan], ...]] = (RecordPlan, CellPlan, TablePlan)
-
-    def __init__(self, table: Table, options: RunOptions) -> None:
-        super().__init__(table, options)
-        self._counted: CountedKinds | None = None
 
     def repeated_keys(self) -> int:
         return check_keys(self.table)
@@ -61,13 +55,10 @@ class LocalEngine(Engine):
         return count_combined_cells(self.table, profile.histograms)
 
     def kinds(self, profile: Profile) -> Kinds | None:
-        self._counted = with_kinds(self.table, profile)
-        return None if self._counted is None else self._counted.kinds
+        return with_kinds(self.table, profile)
 
     def binned_kinds(self, profile: Profile) -> BinnedCounts | None:
-        if self._counted is None:
-            return None
-        return count_binned_kinds(self.table, profile, self._counted)
+        return None if profile.kinds is None else count_binned_kinds(self.table, profile)
 
     def write(
         self, folder: Path, plan: Plan, profile: Profile, draws: Draws, order_draws: Draws
@@ -89,19 +80,14 @@ class LocalEngine(Engine):
             options.threads,
             options.progress,
             options.follow,
-            people=self._people(plan),
+            people=self._people(plan, profile),
         )
         rows = write_records(folder, stream, options.order, order_draws)
         return rows, stream.published
 
-    def _people(self, plan: RecordPlan) -> PeopleCoder | None:
+    def _people(self, plan: RecordPlan, profile: Profile) -> PeopleCoder | None:
         """Who places people by all that they hold, where the plan does."""
         if not plan.needs_kinds:
             return None
-        assert self._counted is not None  # it was planned with what was counted
-        if plan.placed is None:
-            return self._counted.coder()
-        if self._counted.row_kinds is None:
-            return RowCoder(*plan.placed)
-        assert plan.tree is not None
-        return people_in_blocks(self.table, self._counted, plan.tree, *plan.placed).coder()
+        assert profile.kinds is not None  # it was planned with what was counted
+        return RowCoder(*(plan.placed or (profile.kinds, None)))

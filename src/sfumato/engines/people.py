@@ -15,14 +15,12 @@ from sfumato.engines.choosing import choose_plan, possible_mechanisms, with_coun
 from sfumato.engines.ranking import RankedRows, rank_rows
 from sfumato.errors import InfeasibleGuarantee, UsageError
 from sfumato.guarantees import (
-    CeilingGuarantee,
-    CeilingsOfPeople,
     Guarantee,
     OddsGuarantee,
     OddsOfPeople,
 )
 from sfumato.mechanisms import Mechanism
-from sfumato.profile import Kinds, Profile
+from sfumato.profile import Profile
 from sfumato.release import PersonRule
 from sfumato.table import Table
 
@@ -40,7 +38,7 @@ class ForPeople:
 
     def counted(self, profile: Profile) -> Profile:
         """The people by value, for what is said of people: each may have several values."""
-        if isinstance(self.guarantee, OddsOfPeople | CeilingsOfPeople):
+        if isinstance(self.guarantee, OddsOfPeople):
             return replace(profile, histograms=self.guarantee.holders)
         return profile
 
@@ -90,26 +88,22 @@ def one_row_each(table: Table, draws: Draws) -> Table:
             "What several rows of a person cost is told by 'describe --guarantee' and by 'publish' "
             "alone. Leave --rows-per-person out: one row of each person is looked at here."
         )
-    chosen = rank_rows(table, draws).chosen([1])
+    chosen = rank_rows(table, draws).chosen(1)
     return replace(chosen, person=None, rows_per_person=None)
 
 
 def _with_rows(
     ranked: RankedRows, rows: int, guarantee: Guarantee, mechanism: Mechanism | None
 ) -> ForPeople:
-    shown = list(range(1, rows + 1))
-    table = ranked.chosen(shown)
+    table = ranked.chosen(rows)
     assert table.person is not None
-    rule = PersonRule(table.person, rows, ranked.withheld(shown))
+    rule = PersonRule(table.person, rows, ranked.withheld(rows))
     if rows == 1:
         return ForPeople(table, guarantee, rule)
-    if isinstance(guarantee, CeilingGuarantee):
-        return _in_buckets(ranked, shown, guarantee, mechanism)
     if not isinstance(guarantee, OddsGuarantee):
         raise UsageError(
-            f"'{guarantee}' can be kept for people of whom one row each is published. Give "
-            "--rows-per-person 1, or a promise about odds or ceilings, such as rho-privacy or "
-            "l-diversity."
+            f"'{guarantee}' is kept for one row of each person, drawn at random: give "
+            "--rows-per-person 1, or a guarantee on odds, such as rho-privacy."
         )
     promise = OddsOfPeople(guarantee, ranked.holders(table), rows)
     if mechanism is not None and not mechanism.keeps(promise):
@@ -118,55 +112,6 @@ def _with_rows(
             "or use uniform, whose draws hold for several rows together."
         )
     return ForPeople(table, promise, rule)
-
-
-def _in_buckets(
-    ranked: RankedRows,
-    shown: list[int],
-    guarantee: CeilingGuarantee,
-    mechanism: Mechanism | None,
-) -> ForPeople:
-    """All rows of a person in one bucket, among people with as many rows.
-
-    Where those with so many rows are too few, or hold a value too often, for any bucket of them,
-    they show a row less each: `shown[n − 1]` rows of people with n.
-    """
-    if mechanism is not None and not mechanism.several_rows:
-        raise UsageError(
-            f"'{mechanism}' keeps its promise for one row of a person. Give --rows-per-person 1, "
-            "or use optimal, whose buckets hold people with all their rows."
-        )
-    shown = shown[: ranked.most]  # a release lists as many rows of people as there are
-    blocks = mechanism is not None and mechanism.needs_bins
-    columns = ranked.person_columns() if blocks else ()
-    while max(shown) > 1:
-        table = replace(ranked.chosen(shown), person_columns=columns)
-        counts = ranked.counts(table)
-        kinds = counts.kinds(profile := counts.profile())
-        assert kinds is not None  # people have several rows
-        holders = {name: kinds.holders(each) for name, each in profile.histograms.items()}
-        promise = CeilingsOfPeople(guarantee, holders, max(shown))
-        too_many = crowded_rows(kinds, profile, promise)
-        if not too_many:
-            rule = PersonRule(str(table.person), max(shown), ranked.withheld(shown), tuple(shown))
-            return ForPeople(table, promise, rule)
-        most = max(too_many)
-        shown = [number - (number == most) for number in shown]
-    return _with_rows(ranked, 1, guarantee, mechanism)
-
-
-def crowded_rows(kinds: Kinds, profile: Profile, promise: CeilingsOfPeople) -> list[int]:
-    """Numbers of rows, above 1, of which even all people together break a ceiling."""
-    found = []
-    for rows in set(kinds.rows.tolist()) - {1}:
-        chosen = kinds.rows == rows
-        some = Kinds(kinds.columns, kinds.held[chosen], kinds.counts[chosen])
-        for histogram in profile.histograms.values():
-            ceilings, held = promise.ceilings(histogram), some.holders(histogram)
-            if any(share > most for share, most in zip(held.shares, ceilings, strict=True)):
-                found.append(rows)
-                break
-    return found
 
 
 def _loss(found: ForPeople, mechanism: Mechanism | None, ranked: RankedRows) -> float:

@@ -31,14 +31,9 @@ _SCHEMA = pa.schema([("position", pa.int64()), ("word", pa.uint64())])
 
 
 class ChosenRows(Source):
-    """Those rows of a source whose place among their person's rows is at most `most`, row by row.
+    """Those rows of a source whose place among their person's rows is at most `most`."""
 
-    Where everybody shows as many rows, `most` is one number.
-    """
-
-    def __init__(
-        self, source: Source, places: npt.NDArray[np.uint8], most: npt.NDArray[np.uint8]
-    ) -> None:
+    def __init__(self, source: Source, places: npt.NDArray[np.uint8], most: int) -> None:
         self.source, self.places, self.most = source, places, most
         self.label, self.schema, self.foreign = source.label, source.schema, source.foreign
 
@@ -52,8 +47,7 @@ class ChosenRows(Source):
             start += batch.num_rows
             if len(places) < batch.num_rows:
                 break
-            most = self.most[here] if len(self.most) > 1 else self.most
-            yield batch.filter(pa.array(places <= most))  # 0: left out elsewhere
+            yield batch.filter(pa.array(places <= self.most))  # 0: left out elsewhere
         if start != len(self.places):
             raise DataError(f"{self.label} has other rows than a moment ago. Use a fixed copy.")
 
@@ -80,22 +74,13 @@ class RankedRows(ABC):
         """How many rows the person with the most has."""
         return len(self.sizes) - 1
 
-    def withheld(self, shown: Sequence[int]) -> int:
-        """How many rows stay out where people with n rows show `shown[n − 1]`, or the last."""
-        rows = np.arange(len(self.sizes))
-        stays = np.array([0, *shown])[np.minimum(rows, len(shown))]
-        return int(((rows - stays) * self.sizes).sum())
+    def withheld(self, rows: int) -> int:
+        """How many rows stay out where people show at most so many."""
+        return int((np.maximum(np.arange(len(self.sizes)) - rows, 0) * self.sizes).sum())
 
     @abstractmethod
-    def chosen(self, shown: Sequence[int]) -> Table:
-        """The table of the published rows."""
-
-    @abstractmethod
-    def person_columns(self) -> tuple[str, ...]:
-        """The quasi columns that are alike in all rows of every person, withheld ones among them.
-
-        It follows from nothing that is hidden, and not from which rows were chosen.
-        """
+    def chosen(self, rows: int) -> Table:
+        """The table with at most so many rows of each person."""
 
     @abstractmethod
     def counts(self, table: Table) -> AllCounts:
@@ -106,36 +91,17 @@ class RankedRows(ABC):
         """How many people have each value in some row of such a table, by sensitive column."""
 
 
-def all_shown(shown: Sequence[int]) -> bool:
-    """Whether people show all their rows, up to the last number.
-
-    >>> all_shown([1, 2, 3]), all_shown([1, 1, 3])
-    (True, False)
-    """
-    return all(number == place for place, number in enumerate(shown, start=1))
-
-
 @dataclass(frozen=True, eq=False)
 class PlacedRows(RankedRows):
-    """On this machine: the place of every row, from 1, and 0 for rows that do not count.
-
-    `own[i]` is how many rows the person of row i has, up to a limit.
-    """
+    """On this machine: the place of every row, from 1, and 0 for rows that do not count."""
 
     table: Table
     places: npt.NDArray[np.uint8]
     sizes: IntArray
-    own: npt.NDArray[np.uint8]
 
-    def chosen(self, shown: Sequence[int]) -> Table:
-        most = np.array(shown[-1:], np.uint8)
-        if not all_shown(shown):
-            most = np.array([0, *shown], np.uint8)[np.minimum(self.own, len(shown))]
-        source = ChosenRows(self.table.source, self.places, most)
-        return replace(self.table, source=source, rows_per_person=max(shown))
-
-    def person_columns(self) -> tuple[str, ...]:
-        return find_person_columns(self.table)
+    def chosen(self, rows: int) -> Table:
+        source = ChosenRows(self.table.source, self.places, rows)
+        return replace(self.table, source=source, rows_per_person=rows)
 
     def counts(self, table: Table) -> AllCounts:
         return TableCounts(table)
@@ -182,18 +148,17 @@ def rank_rows(table: Table, draws: Draws) -> PlacedRows:
             FROM rows WINDOW mine AS (PARTITION BY person ORDER BY word, position)
             """
         ).to_arrow_reader(1 << 17)
-        places, own, sizes = np.empty(0, np.uint8), np.empty(0, np.uint8), np.zeros(1, np.int64)
+        places, sizes = np.empty(0, np.uint8), np.zeros(1, np.int64)
         for batch in placed:
             if not len(places):  # all rows have been read before the first comes back in order
-                places, own = np.zeros(read, np.uint8), np.zeros(read, np.uint8)
+                places = np.zeros(read, np.uint8)
             place, size = batch.column("place").to_numpy(), batch.column("size").to_numpy()
-            position = batch.column("position").to_numpy()
-            places[position], own[position] = place, np.minimum(size, BEYOND)
+            places[batch.column("position").to_numpy()] = place
             found = np.bincount(size[place == 1], minlength=len(sizes))
             found[: len(sizes)] += sizes
             sizes = found
     refuse_absent(table, absent)
-    return PlacedRows(table, places, sizes, own)
+    return PlacedRows(table, places, sizes)
 
 
 def refuse_absent(table: Table, absent: int) -> None:
@@ -214,43 +179,6 @@ def with_domains(table: Table, histograms: Mapping[str, Histogram]) -> Table:
         column: Values(histogram.values) for column, histogram in histograms.items()
     }
     return replace(table, domains={**table.domains, **found})
-
-
-def find_person_columns(table: Table) -> tuple[str, ...]:
-    """The quasi columns that are alike in all rows of every person, a missing value being one.
-
-    >>> from sfumato.table import read
-    >>> stays = pa.table({"who": [1, 1, 2], "sex": ["f", "f", "m"], "day": [3, 4, 5],
-    ...                   "ill": ["flu", "HIV", "flu"]})
-    >>> find_person_columns(read(stays, quasi="sex,day", sensitive="ill", person="who"))
-    ('sex',)
-    """
-    if not table.quasi:
-        return ()
-    columns = [str(table.person), *table.quasi]
-    names = ["person", *(f"q{place}" for place in range(len(table.quasi)))]
-    schema = pa.schema(
-        [(name, table.type_of(own)) for name, own in zip(names, columns, strict=True)]
-    )
-
-    def rows() -> Iterator[pa.RecordBatch]:
-        for batch in table.batches(list(dict.fromkeys([*columns, *table.sensitive]))):
-            batch = batch.filter(pa.array(whole_rows(table, batch)))
-            plain = plain_batch(batch.select(columns))
-            yield pa.RecordBatch.from_arrays(plain.columns, schema=schema)
-
-    alike = ", ".join(
-        f"min({name}) IS NOT DISTINCT FROM max({name}) AND count({name}) IN (0, count(*)) AS {name}"
-        for name in names[1:]
-    )
-    every = ", ".join(f"bool_and({name})" for name in names[1:])
-    connection = scratch_database()
-    connection.register("rows", pa.RecordBatchReader.from_batches(schema, rows()))
-    with reading_errors(table.source):
-        (found,) = connection.execute(
-            f"SELECT {every} FROM (SELECT {alike} FROM rows GROUP BY person)"
-        ).fetchall()
-    return tuple(name for name, same in zip(table.quasi, found, strict=True) if same)
 
 
 def count_holders(table: Table, profile: Profile | None = None) -> dict[str, Holders]:

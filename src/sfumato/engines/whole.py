@@ -66,7 +66,7 @@ class WholeTable:
             return own[0]
         assert kinds is not None
         sizes = tuple(len(histogram.values) for histogram in self.profile.histograms.values())
-        listed = np.ravel_multi_index(tuple(kinds.held[:, 0].T), sizes)  # in ascending order
+        listed = np.ravel_multi_index(tuple(kinds.held.T), sizes)  # in ascending order
         flat = np.ravel_multi_index(tuple(own), sizes)
         codes = np.searchsorted(listed, flat)
         codes[(codes == len(listed)) | (listed[np.minimum(codes, len(listed) - 1)] != flat)] = -1

@@ -12,10 +12,10 @@ from sfumato.guarantees.conjunction import conjunction
 from sfumato.guarantees.enhanced_beta_likeness import EnhancedBetaLikeness
 from sfumato.guarantees.f_privacy import FPrivacy
 from sfumato.guarantees.fine_rho import FineRhoPrivacy
+from sfumato.guarantees.joint_ceilings import JointCeilings
 from sfumato.guarantees.l_diversity import LDiversity
 from sfumato.guarantees.odds import OddsGuarantee
 from sfumato.guarantees.people import OddsOfPeople
-from sfumato.guarantees.people_ceilings import CeilingsOfPeople
 from sfumato.guarantees.reconstruction import JointReconstruction, ReconstructionPrivacy
 from sfumato.guarantees.rho import RhoPrivacy
 from sfumato.guarantees.signposts import signpost
@@ -78,11 +78,11 @@ __all__ = [
     "BetaLikeness",
     "CeilingGuarantee",
     "Ceilings",
-    "CeilingsOfPeople",
     "EnhancedBetaLikeness",
     "FPrivacy",
     "FineRhoPrivacy",
     "Guarantee",
+    "JointCeilings",
     "JointReconstruction",
     "LDiversity",
     "OddsGuarantee",

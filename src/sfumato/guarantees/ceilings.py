@@ -64,9 +64,9 @@ class CeilingGuarantee(Guarantee):
         return f" Nothing is promised about values that need no protection: {named}."
 
     def together(self, histograms: Mapping[str, Histogram]) -> Guarantee:
-        from sfumato.guarantees.people_ceilings import CeilingsOfPeople
+        from sfumato.guarantees.joint_ceilings import JointCeilings
 
-        return CeilingsOfPeople(self, histograms, 1, len(histograms))
+        return JointCeilings(self)
 
     def require_feasible(self, histogram: Histogram) -> None:
         """Lemma 1 of the F'-privacy paper: it can be kept iff no share is above its ceiling."""

@@ -109,11 +109,6 @@ def _read_listed(release: Any, column: str) -> Read:
             f"The buckets of {release.where} list values that nobody has, and which these are "
             "cannot be told, so nothing is learned from them: ask for a release without fakes."
         )
-    if release.tells_people_apart:
-        raise UsageError(
-            f"The rows of a person stand in one bucket of {release.where}, which learners do not "
-            "know: ask for a release with one row per person."
-        )
     table = bucket_table_of(release, [column])
     domain = release.domain(column).to_pylist()
     order = sorted_values(domain)

@@ -26,7 +26,7 @@ from sfumato.draws import Draws, IntArray
 from sfumato.errors import UsageError
 from sfumato.guarantees.base import Guarantee
 from sfumato.guarantees.ceilings import CeilingGuarantee
-from sfumato.guarantees.people_ceilings import CeilingsOfPeople
+from sfumato.guarantees.joint_ceilings import JointCeilings
 from sfumato.mechanisms.buckets.shared import View, views_of
 from sfumato.mechanisms.curve import class_sizes, nearest_classes
 from sfumato.mechanisms.generalized import (
@@ -171,13 +171,13 @@ class BurelColumnsPlan(ClassesPlan):
     def classes(
         self, axes: Sequence[Axis], codes: IntArray, curve: IntArray, draws: Draws
     ) -> list[IntArray]:
-        held = [Held(view.of[codes, 0], view.limits.ceilings) for view in self.views]
+        held = [Held(view.of[codes], view.limits.ceilings) for view in self.views]
         ways = [*(by_runs(run[codes]) for run in self.runs()), together]
         return Halving(axes, held, along_columns(axes, curve), ways).classes(curve)
 
     def runs(self) -> Iterator[IntArray]:
         """By kind: the runs of every column, and kinds one by one with every column leading."""
-        own = self.kinds.held[:, 0]
+        own = self.kinds.held
         for place, histogram in enumerate(self.histograms):
             runs = likeness_runs(histogram, self.views[place].limits.ceilings)
             yield run_of(runs, len(histogram.counts))[own[:, place]]
@@ -226,12 +226,6 @@ class Burel(Mechanism):
                 f"Got {self.classes!r} instead."
             )
 
-    def keeps(self, guarantee: Guarantee) -> bool:
-        """Any ceilings, also of what columns tell together; of people with one row each."""
-        if isinstance(guarantee, CeilingsOfPeople):
-            return guarantee.rows_per_person == 1
-        return super().keeps(guarantee)
-
     def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> ClassesPlan:
         if len(profile.histograms) > 1:
             return self._plan_columns(profile, guarantee)
@@ -251,7 +245,7 @@ class Burel(Mechanism):
         kinds, histograms = kinds_of(profile, self.name), tuple(profile.histograms.values())
         for histogram in histograms:
             guarantee.require_feasible(histogram)
-        joint = isinstance(guarantee, CeilingsOfPeople) and guarantee.columns > 1
+        joint = isinstance(guarantee, JointCeilings)
         views = tuple(views_of(kinds, histograms, guarantee, joint))
         return BurelColumnsPlan(histograms, views, kinds, self._tells)
 

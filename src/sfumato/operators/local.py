@@ -26,7 +26,6 @@ import numpy as np
 
 from sfumato.draws import BoolArray, IntArray
 from sfumato.operators.base import FloatArray
-from sfumato.operators.block_people import PeopleBlocks
 from sfumato.operators.bucketed import inside_forms, summed
 from sfumato.operators.deviations import BlockTable, Deviations
 from sfumato.operators.estimator import (
@@ -53,32 +52,18 @@ class LocalEstimator(Estimator):
     `shrunk` believes of δ what it can know, `inverse` takes G⁺r as it is, `uniform` takes δ as 0.
     """
 
-    def __init__(
-        self,
-        table: BlockTable,
-        shares: csr_array,
-        name: str = "shrunk",
-        people: PeopleBlocks | None = None,
-    ) -> None:
-        self.table, self.shares, self.name, self.people = table, shares, name, people
+    def __init__(self, table: BlockTable, shares: csr_array, name: str = "shrunk") -> None:
+        self.table, self.shares, self.name = table, shares, name
 
     def estimate(self, moments: Moments) -> LocalEstimated:
-        return LocalEstimated(moments, self.table, self.shares, self.name, self.people)
+        return LocalEstimated(moments, self.table, self.shares, self.name)
 
 
 class LocalEstimated(Estimated):
     """Lines show buckets, and buckets are in blocks; every class has a δ for every weight."""
 
-    def __init__(
-        self,
-        moments: Moments,
-        table: BlockTable,
-        shares: csr_array,
-        name: str,
-        people: PeopleBlocks | None = None,
-    ) -> None:
+    def __init__(self, moments: Moments, table: BlockTable, shares: csr_array, name: str) -> None:
         self.moments, self.table, self._shares, self.name = moments, table, shares, name
-        self._people = people
         self.values = shares.shape[1]
         self._block = np.searchsorted(table.first, moments.shown[0], side="right") - 1
         self._sums: dict[tuple[Hashable, ...], Any] = {}
@@ -129,38 +114,12 @@ class LocalEstimated(Estimated):
         kept, loose = list[tuple[IntArray, Deviations]](), self.loose(weight, weight)
         for low in range(0, len(classes), step):
             some = classes[low : low + step]
-            found = self.deviations(loose[some], self.shown(weight)[1][some], some)
+            found = Deviations.fitted(self.table, loose[some], self.shown(weight)[1][some])
             if len(classes) * self.values**2 <= _KEPT:
                 kept.append((some, found))
             yield some, found
         if kept:
             self._fits[weight] = kept
-
-    def deviations(self, loose: Any, residual: FloatArray, classes: IntArray) -> Deviations:
-        """δ of groups with these f and r, each of one of the classes."""
-        if self._people is None:
-            return Deviations.fitted(self.table, loose, residual)
-        return self._people.fitted(self.table, loose, residual, self._whole_people[classes])
-
-    @cached_property
-    def _whole_people(self) -> BoolArray:
-        """By class: whether its records in every bucket are a multiple of what a person has."""
-        assert self._people is not None
-        per_person, sums = self._people.per_person, self.moments.sums
-        counts = [
-            each
-            for weights, each in sums.items()
-            if len(weights) == 1 and np.array_equal(each, sums.get((*weights, *weights), []))
-        ]
-        if not counts:  # nothing is counted once
-            return np.zeros(self.moments.classes, np.bool_)
-        line, place = np.unique(
-            self.moments.of * len(per_person) + self.moments.shown[0], return_inverse=True
-        )
-        met = np.bincount(place.reshape(-1), counts[0], minlength=len(line))
-        torn = np.rint(met).astype(np.int64) % per_person[line % len(per_person)] != 0
-        owner = line[torn] // len(per_person)
-        return np.asarray(np.bincount(owner, minlength=self.moments.classes) == 0)
 
     def estimated(self, weight: Hashable) -> dict[str, FloatArray]:
         """Σ e by (class, value), for every estimator by name."""
@@ -196,7 +155,7 @@ class LocalEstimated(Estimated):
         whole = folded(self.moments, forms, statistics)
         if whole is None:
             return LocalTotals(self, forms, statistics)
-        one = LocalEstimated(whole.moments, self.table, self._shares, self.name, self._people)
+        one = LocalEstimated(whole.moments, self.table, self._shares, self.name)
         return LocalTotals(one, whole.forms, whole.statistics)
 
 
@@ -334,7 +293,7 @@ class LocalTotals(Totals):
                     part = estimated.loose(one.weight, other.weight)[classes]
                     loose = loose + csr_array(part * (slope * other_slope)[:, None])
             loose.data = np.maximum(loose.data, 0.0)
-            deviations = estimated.deviations(loose, residual, classes)
+            deviations = Deviations.fitted(estimated.table, loose, residual)
             form = self._form(statistics[0], pairs)
             found[:, pairs] = deviations.quadratics(np.arange(len(pairs)), form)
         return np.stack([forms.by_row(each) for each in found])

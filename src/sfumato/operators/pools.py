@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.draws import BoolArray, IntArray
+from sfumato.draws import IntArray
 from sfumato.operators.base import FloatArray
 from sfumato.operators.bucket_estimates import NOTHING, Shrunk, tied
 from sfumato.operators.buckets import BucketOperator
@@ -51,7 +51,6 @@ class PooledFit(ABC):
 
     cost: int  # numbers that the fit of one pool holds
     bars_of_interval: bool = False  # whether an error bar is no less than half a 68 % interval
-    per_person: IntArray | None = None  # rows of every person of a bucket, where some have several
 
     def __init__(self, operator: BucketOperator, counts: FloatArray) -> None:
         self.operator, self.counts = operator, counts
@@ -62,10 +61,6 @@ class PooledFit(ABC):
     @abstractmethod
     def fit(self, records: FloatArray, beside: FloatArray) -> PoolFit:
         """Fit pools of so many records, from what stands beside them."""
-
-    def fit_people(self, records: FloatArray, beside: FloatArray, whole: BoolArray) -> PoolFit:
-        """The same, knowing of every pool whether it has all rows of a person or none."""
-        return self.fit(records, beside)
 
     def residual(self, records: FloatArray, beside: FloatArray) -> tuple[FloatArray, FloatArray]:
         """n₀ and o − Mᵀn₀."""

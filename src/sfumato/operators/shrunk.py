@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sfumato.draws import BoolArray, IntArray
+from sfumato.draws import IntArray
 from sfumato.limits import current_limits
 from sfumato.operators.base import FloatArray
 from sfumato.operators.bucketed import (
@@ -74,18 +74,7 @@ class ShrunkEstimated(ListedEstimated):
         records = sum_by(place, self.moments.total(number)[classes], high - low)
         beside = np.zeros((high - low, self._lists.values))
         np.add.at(beside, place, self.beside(number)[classes])
-        if self.fit.per_person is None:
-            return self.fit.fit(records, beside)
-        return self.fit.fit_people(records, beside, self._whole_people(number)[low:high])
-
-    def _whole_people(self, number: Hashable) -> BoolArray:
-        """By pool: whether its records in every bucket are a multiple of what a person has."""
-        assert self.fit.per_person is not None
-        buckets, at = len(self.fit.per_person), self.moments.shown[0]
-        line, place = np.unique(self.pool[self.moments.of] * buckets + at, return_inverse=True)
-        met = sum_by(place.reshape(-1), self.moments.sums[(number,)], len(line))
-        torn = np.rint(met).astype(np.int64) % self.fit.per_person[line % buckets] != 0
-        return np.asarray(np.bincount(line[torn] // buckets, minlength=self.pools) == 0)
+        return self.fit.fit(records, beside)
 
     def residual(self, weight: Hashable, classes: IntArray) -> tuple[FloatArray, FloatArray]:
         """n₀(e) and o(e) − Mᵀn₀(e), by (class, value)."""

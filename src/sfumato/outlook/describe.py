@@ -166,14 +166,12 @@ def _rows_per_person(ranked: RankedRows, note: str = "") -> ReportTable:
     numbers = np.flatnonzero(ranked.sizes)
     shown = [n for n in numbers.tolist() if n <= _SHOWN] or numbers[:1].tolist()
     rows: list[tuple[str, int, int]] = [
-        (str(n), int(ranked.sizes[n]), ranked.withheld(range(1, n + 1))) for n in shown
+        (str(n), int(ranked.sizes[n]), ranked.withheld(n)) for n in shown
     ]
     more = [n for n in numbers.tolist() if n > max(shown)]
     if more:
         people = int(ranked.sizes[more].sum())
-        rows.append(
-            (f"{more[0]:,} to {more[-1]:,}", people, ranked.withheld(range(1, more[-1] + 1)))
-        )
+        rows.append((f"{more[0]:,} to {more[-1]:,}", people, ranked.withheld(more[-1])))
     return ReportTable(
         "People",
         f"{ranked.table.person}: {ranked.people:,} people, {ranked.most:,} rows at most",

@@ -19,7 +19,6 @@ from sfumato.columns import value_text
 from sfumato.draws import IntArray
 from sfumato.errors import BundleError
 from sfumato.operators.base import FloatArray
-from sfumato.operators.block_people import PeopleBlocks
 from sfumato.operators.bucket_estimates import FITS, BucketFit
 from sfumato.operators.bucketed import BucketEstimator
 from sfumato.operators.buckets import BucketKinds, BucketOperator
@@ -29,7 +28,6 @@ from sfumato.operators.estimator import Estimator
 from sfumato.operators.local import LocalEstimator
 from sfumato.operators.many_values import ESTIMATES, ManyValues
 from sfumato.operators.other_columns import OtherColumns
-from sfumato.operators.people_values import PeopleListed, PeopleValues
 from sfumato.operators.pools import FewValues, PooledFit
 from sfumato.operators.shrunk import ShrunkEstimator
 
@@ -55,7 +53,6 @@ class BucketTable:
     operator: BucketOperator
     counts: FloatArray  # of real records, by value
     blocks: BlockTable | None = None  # where people were mixed block by block
-    people: PeopleListed | None = None  # where people have several rows
     codes: tuple[IntArray, ...] = ()  # of combinations, column by column
     sizes: tuple[int, ...] = ()  # of the columns' domains
 
@@ -66,18 +63,10 @@ class BucketTable:
     @cached_property
     def pooled(self) -> PooledFit:
         """What all questions share."""
-        if self.people is not None:
-            return PeopleValues(self.operator, self.people, self.shares)
         made = ManyValues if self.operator.has_many_values else FewValues
         fit = made(self.operator, self.counts)
         fit.bars_of_interval = bool(self.codes)  # a prior of combinations believes too much
         return fit
-
-    @cached_property
-    def _people_blocks(self) -> PeopleBlocks | None:
-        if self.blocks is None or self.people is None:
-            return None
-        return PeopleBlocks.of(self.people, self.shares, self.blocks.first)
 
     def estimator(self, name: str, asked: Sequence[str] = ()) -> Estimator:
         """The estimator of that name, for questions about some of the columns, in their order."""
@@ -96,8 +85,8 @@ class BucketTable:
 
     def _of_values(self, name: str) -> Estimator:
         if self.blocks is not None:
-            return LocalEstimator(self.blocks, self.shares, name, self._people_blocks)
-        if self.operator.has_many_values or self.people is not None:
+            return LocalEstimator(self.blocks, self.shares, name)
+        if self.operator.has_many_values:
             return ShrunkEstimator(self.pooled, self.shares, ESTIMATES[name])
         if name == "shrunk" or (name == "inverse" and len(self.operator.confused())):
             return ShrunkEstimator(self.pooled, self.shares, ESTIMATES[name])
@@ -118,7 +107,6 @@ def read_bucket_table(release: BucketedRelease, columns: Sequence[str] = ()) -> 
         _integers(pc.index_in(table.column(name).combine_chunks(), value_set=domain))
         for name, domain in zip(columns, domains, strict=True)
     ]
-    holders = _integers(table.column("holder")) if release.tells_people_apart else None
     del table
     combined: tuple[IntArray, ...] = ()
     codes, values = each[0], len(domains[0])
@@ -130,16 +118,7 @@ def read_bucket_table(release: BucketedRelease, columns: Sequence[str] = ()) -> 
         raise BundleError(
             f"sensitive.parquet of {str(release.path)!r} has a count below 1. Fetch it again."
         )
-    people = None
-    if holders is not None:
-        people = PeopleListed.of(
-            buckets.astype(np.int64),
-            holders.astype(np.int64),
-            codes.astype(np.int64),
-            counts.astype(np.int64),
-            values,
-        )
-    if len(release.sensitive) > len(columns) or people is not None:
+    if len(release.sensitive) > len(columns):
         buckets, codes, counts = _added_up(buckets, codes, counts, values)
     if not _ascending(buckets, codes):
         order = np.lexsort((codes, buckets))
@@ -170,7 +149,6 @@ def read_bucket_table(release: BucketedRelease, columns: Sequence[str] = ()) -> 
         operator,
         real,
         blocks,
-        people,
         combined,
         tuple(len(domain) for domain in domains),
     )

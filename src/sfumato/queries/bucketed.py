@@ -44,10 +44,7 @@ class BucketedSource(Source):
         return self._listed(columns).estimator(name, columns)
 
     def _listed(self, columns: Sequence[str]) -> BucketTable:
-        """Of all columns together: people were dealt by what they hold in all of them. Where a
-        person has several rows, what the columns hold together would be too much to tell apart."""
-        if self.release.tells_people_apart:
-            return bucket_table_of(self.release, columns)
+        """Of all columns together: people were dealt by what they hold in all of them."""
         return bucket_table_of(self.release, [column.name for column in self.release.sensitive])
 
     def uncompletable(self) -> str | None:

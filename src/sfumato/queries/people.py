@@ -22,7 +22,7 @@ def check_people(release: Release, question: Question) -> None:
             "COUNT_PEOPLE(*) needs to know whose rows they are, and the release was published "
             "without --person. Ask for COUNT(*), which counts records."
         )
-    if max(rule.numbers()) > 1:
+    if rule.rows > 1:
         raise QueryError(
             f"COUNT_PEOPLE(*) cannot be told: of a person up to {rule.rows} rows are published, "
             "and nothing shows which belong together. Ask for COUNT(*), which counts records, or "

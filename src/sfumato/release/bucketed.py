@@ -27,11 +27,6 @@ class BucketedRelease(Release):
         return ("sensitive.parquet",)
 
     @property
-    def tells_people_apart(self) -> bool:
-        """Whether the buckets list people, each with what all their rows hold."""
-        return self.manifest.person is not None and self.manifest.person.rows > 1
-
-    @property
     def fakes(self) -> int:
         return self._fakes
 
@@ -73,8 +68,7 @@ class BucketedRelease(Release):
     def _known_names(self, table: str) -> set[str]:
         if table == "records":
             return {column.name for column in self.quasi} | {"bucket"}
-        listed = {column.name for column in self.sensitive} | {"bucket", "count"}
-        return listed | ({"holder"} if self.tells_people_apart else set())
+        return {column.name for column in self.sensitive} | {"bucket", "count"}
 
     def _check_schemas(self) -> None:
         if not self.sensitive:

@@ -35,30 +35,11 @@ class FileEntry:
 
 @dataclass(frozen=True)
 class PersonRule:
-    """Whose rows they are, and how many of a person are published at most, chosen at random.
-
-    Of people with n rows `shown[n − 1]` are published, or the last; where it is empty, all up to
-    `rows`. Only buckets have it: there, few people with many rows show less.
-    """
+    """Whose rows they are, and how many of a person are published at most, chosen at random."""
 
     column: str
     rows: int
     withheld: int  # rows beyond that
-    shown: tuple[int, ...] = ()
-
-    def numbers(self) -> tuple[int, ...]:
-        """`shown`, written out."""
-        return self.shown or tuple(range(1, self.rows + 1))
-
-    def to_json(self) -> dict[str, Any]:
-        told = asdict(self)
-        if not self.shown:
-            del told["shown"]
-        return told
-
-    @classmethod
-    def from_json(cls, stated: dict[str, Any]) -> PersonRule:
-        return cls(**{**stated, "shown": tuple(stated.get("shown", ()))})
 
     def sentences(self) -> list[str]:
         """What stands beside the promise.
@@ -75,21 +56,10 @@ class PersonRule:
                 "in that row.",
                 f"Of each person one row, chosen at random, is published; {tail}",
             ]
-        told = [
+        return [
             whose + "the person: a person's own record is all of their published rows together, "
             "and to have a value is to have it in any of these rows.",
             f"Of each person at most {self.rows} rows, chosen at random, are published; {tail}",
-        ]
-        if self.shown:
-            fewer = [
-                f"of people with {rows}{' or more' if rows == len(self.shown) else ''} rows, {show}"
-                for rows, show in enumerate(self.shown, start=1)
-                if show < rows
-            ]
-            most = f"Among few people with many rows nobody could hide: {'; '.join(fewer)}."
-            return [*told, *([most] if fewer else [])]
-        return [
-            *told,
             f"Differential privacy is told for one row; for a person it is at most {self.rows} "
             "times as much.",
         ]
@@ -134,7 +104,7 @@ class Manifest:
             "does_not_protect": list(self.does_not_protect),
             "caveats": list(self.caveats),
             "columns": [column.to_json() for column in self.columns],
-            **({} if self.person is None else {"person": self.person.to_json()}),
+            **({} if self.person is None else {"person": asdict(self.person)}),
             **({} if self.quasi_k is None else {"quasi_k": self.quasi_k}),
             **({"joint": True} if self.joint else {}),
             "plan": self.plan,
@@ -189,7 +159,7 @@ def read_manifest(folder: Path, where: str) -> Manifest:
         statement=tuple(described["statement"]),
         does_not_protect=tuple(described["does_not_protect"]),
         caveats=tuple(described["caveats"]),
-        person=PersonRule.from_json(described["person"]) if "person" in described else None,
+        person=PersonRule(**described["person"]) if "person" in described else None,
         quasi_k=described.get("quasi_k"),
         joint=described.get("joint", False),
         files={

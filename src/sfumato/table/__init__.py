@@ -41,7 +41,6 @@ class Table:
     key: str | None = None
     person: str | None = None
     rows_per_person: int | None = None  # None: whatever loses least
-    person_columns: tuple[str, ...] = ()  # quasi columns known to be alike in all rows of a person
     drop: tuple[str, ...] = ()
     kinds: Mapping[str, Kind] = field(default_factory=dict)
     domains: Mapping[str, Values | Range] = field(default_factory=dict)

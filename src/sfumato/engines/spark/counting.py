@@ -131,7 +131,7 @@ def count_combinations(table: Table, frame: Any, histograms: Mapping[str, Histog
         .toArrow()
     )
     held = unravelled(np.asarray(counted.column("code").to_numpy(), np.int64), sizes)
-    return Kinds(tuple(columns), held[:, None, :], counted.column("n").to_numpy().astype(np.int64))
+    return Kinds(tuple(columns), held, counted.column("n").to_numpy().astype(np.int64))
 
 
 def count_binned(table: Table, frame: Any, column: str, values: tuple[Value, ...]) -> BinnedCounts:

@@ -114,7 +114,7 @@ class SparkEngine(Engine):
     def combination_counts(self, histograms: Mapping[str, Histogram]) -> FloatArray:
         found = count_combinations(self.table, self._frame, histograms)
         counts = np.zeros(tuple(len(histogram.values) for histogram in histograms.values()))
-        counts[tuple(found.held[:, 0].T)] = found.counts
+        counts[tuple(found.held.T)] = found.counts
         return counts
 
     def apply(

@@ -17,8 +17,7 @@ import numpy as np
 
 from sfumato.columns import Value
 from sfumato.draws import Address, Draws, IntArray, Positions
-from sfumato.engines.kinds import has_several_rows
-from sfumato.engines.ranking import BEYOND, RankedRows, all_shown, refuse_absent, with_domains
+from sfumato.engines.ranking import BEYOND, RankedRows, refuse_absent, with_domains
 from sfumato.engines.spark.counting import (
     count_binned,
     count_cells,
@@ -33,7 +32,7 @@ from sfumato.engines.spark.frames import (
     quoted_column,
     with_numbers,
 )
-from sfumato.engines.spark.kinds import count_binned_kinds, count_holders, count_kinds
+from sfumato.engines.spark.kinds import count_binned_kinds, count_holders
 from sfumato.engines.spark.sealing import Sealed
 from sfumato.engines.spark.session import kept_on_disk
 from sfumato.engines.stream import changed
@@ -65,8 +64,6 @@ class FrameCounts:
         return count_binned(self.table, self.frame, column, values)
 
     def kinds(self, profile: Profile) -> Kinds | None:
-        if has_several_rows(self.table):
-            return count_kinds(self.table, self.frame, profile.histograms)
         if len(self.table.sensitive) > 1:
             return count_combinations(self.table, self.frame, profile.histograms)
         return None
@@ -86,22 +83,10 @@ class RankedFrame(RankedRows):
     sizes: IntArray
     frame: Any
 
-    def chosen(self, shown: Sequence[int]) -> Table:
-        from pyspark.sql import functions
-
-        most = functions.lit(shown[-1])
-        if not all_shown(shown):
-            stays = functions.array(*(functions.lit(number) for number in shown))
-            own = functions.least(quoted_column(_OWN), functions.lit(len(shown)))
-            most = functions.element_at(
-                stays, functions.greatest(own, functions.lit(1)).cast("int")
-            )
-        frame = self.frame.filter(quoted_column(_PLACE) <= most).drop(_PLACE, _OWN)
+    def chosen(self, rows: int) -> Table:
+        frame = self.frame.filter(quoted_column(_PLACE) <= rows).drop(_PLACE, _OWN)
         source = SparkSource(frame, self.table.label)
-        return replace(self.table, source=source, rows_per_person=max(shown))
-
-    def person_columns(self) -> tuple[str, ...]:
-        return find_person_columns(self.table, self.frame.filter(quoted_column(_PLACE) > 0))
+        return replace(self.table, source=source, rows_per_person=rows)
 
     def counts(self, table: Table) -> FrameCounts:
         return FrameCounts(table, frame_of(table))
@@ -189,21 +174,3 @@ def _with_words(
             raise changed(described, f"partition {number} has another number of rows than before")
 
     return with_numbers(frame, columns, [_POSITION, _WORD], words)
-
-
-def find_person_columns(table: Table, frame: Any) -> tuple[str, ...]:
-    """The quasi columns that are alike in all rows of every person, a missing value being one."""
-    from pyspark.sql import functions
-
-    names = [f"q{place}" for place in range(len(table.quasi))]
-    alike = []
-    for name, column in zip(names, map(quoted_column, table.quasi), strict=True):
-        same = functions.min(column).eqNullSafe(functions.max(column))
-        present = functions.count(column)
-        present = (present == 0) | (present == functions.count("*"))
-        alike.append((same & present).alias(name))
-    if not alike:
-        return ()
-    people = frame.groupBy(quoted(str(table.person))).agg(*alike)
-    found = people.agg(*(functions.every(name).alias(name) for name in names)).first()
-    return tuple(own for own, name in zip(table.quasi, names, strict=True) if found[name])

@@ -1,11 +1,11 @@
 """Filling buckets under several ceilings at once: people change places until all are kept.
 
-A person counts for several *marks*: a value of each sensitive column, all values of several rows,
-the combination of columns. Each mark has a limit in every bucket. With one mark a person, buckets
-can be filled at one go (`mixing`); with several, people are dealt by the mark that is hardest to
-place, and then two at a time change places, of two buckets, where that breaks fewer limits. In the
-end they go on to change places where nothing is broken and marks become no less gathered: so people
-mix, and marks that may stand in a bucket often stand there often or not at all, which answers need
+A person counts for several *marks*: a value of each sensitive column, the combination of columns.
+Each mark has a limit in every bucket. With one mark a person, buckets can be filled at one go
+(`mixing`); with several, people are dealt by the mark that is hardest to place, and then two at a
+time change places, of two buckets, where that breaks fewer limits. In the end they go on to
+change places where nothing is broken and marks become no less gathered: so people mix, and marks
+that may stand in a bucket often stand there often or not at all, which answers need
 (`dealing.gather`). Everything follows from counts and from draws; limits are whole numbers.
 
 Cost: O(people · marks of a person), as long as rounds grow with the size of buckets.
@@ -28,26 +28,19 @@ _MOST_MIXING = 20_000  # rounds
 
 @dataclass(frozen=True, eq=False)
 class Marks:
-    """What kinds of people count for: `of[t]` lists the marks of kind t, each once, −1 behind."""
+    """What kinds of people count for: `of[t]` lists the marks of kind t, one of every view."""
 
     of: IntArray  # kinds by marks
     number: int
     counts: IntArray  # people of each kind
-    starts: tuple[int, ...] = (
-        0,
-    )  # the first mark of every view: a person has one of each, or more
-
-    @cached_property
-    def listed(self) -> IntArray:
-        """`of` with a mark of its own, which nothing limits, in place of −1."""
-        return np.where(self.of < 0, self.number, self.of)
+    starts: tuple[int, ...] = (0,)  # the first mark of every view
 
     @cached_property
     def people(self) -> IntArray:
         """How many people count for each mark."""
         held = np.repeat(self.counts, self.of.shape[1])
-        found = np.bincount(self.listed.reshape(-1), held, minlength=self.number + 1)
-        return np.asarray(found[: self.number], np.int64)
+        found = np.bincount(self.of.reshape(-1), held, minlength=self.number)
+        return np.asarray(found, np.int64)
 
 
 class Exchange:
@@ -59,9 +52,8 @@ class Exchange:
         self.sizes = np.repeat([part.size for part in setting], buckets)
         self._of_size = np.repeat(np.arange(len(setting)), buckets)
         self._first = np.concatenate([[0], np.cumsum(self.sizes)])
-        free = np.full((len(setting), 1), np.iinfo(np.int64).max // 4)
-        self._limits = np.concatenate([limits, free], axis=1)
-        self._weights = np.append(1 / np.maximum(marks.people, 1), 0.0)
+        self._limits = limits
+        self._weights = 1 / np.maximum(marks.people, 1)
         self._bucket = np.repeat(np.arange(len(self.sizes)), self.sizes)
         self.kinds = self._dealt()
         self._held = self._counted()
@@ -72,11 +64,11 @@ class Exchange:
         """Kinds by slot: those that fit into large buckets alone first, into these, the hardest to
         place first of all; people of one mark go to one bucket after the other."""
         marks, sizes = self.marks, self._limits.shape[0]
-        room = np.minimum(self._limits[self._of_size, :-1], self.sizes[:, None]).sum(axis=0)
-        pressed = np.append(marks.people / np.maximum(room, 1), -1.0)
-        hardest = np.argmax(pressed[marks.listed], axis=1)
-        mark = marks.listed[np.arange(len(hardest)), hardest]
-        least = (self._limits == 0).sum(axis=0)[marks.listed].max(axis=1)  # limits grow with sizes
+        room = np.minimum(self._limits[self._of_size], self.sizes[:, None]).sum(axis=0)
+        pressed = marks.people / np.maximum(room, 1)
+        hardest = np.argmax(pressed[marks.of], axis=1)
+        mark = marks.of[np.arange(len(hardest)), hardest]
+        least = (self._limits == 0).sum(axis=0)[marks.of].max(axis=1)  # limits grow with sizes
         people = np.repeat(np.arange(len(marks.counts)), marks.counts)
         people = people[self.draws.order("people", len(people))]
         people = people[np.lexsort((mark[people], -pressed[mark[people]]))]
@@ -97,8 +89,8 @@ class Exchange:
         return kinds
 
     def _counted(self) -> IntArray:
-        width = self.marks.number + 1
-        flat = self._bucket[:, None] * width + self.marks.listed[self.kinds]
+        width = self.marks.number
+        flat = self._bucket[:, None] * width + self.marks.of[self.kinds]
         counts = np.bincount(flat.reshape(-1), minlength=len(self.sizes) * width)
         return counts.reshape(len(self.sizes), width).astype(np.int64)
 
@@ -134,7 +126,7 @@ class Exchange:
     def _broken_slots(self, number: int) -> IntArray:
         """One slot, at random, of every bucket that breaks a limit: with a mark that does."""
         suspects = np.flatnonzero((self._broken > 0)[self._bucket])
-        bucket, marks = self._bucket[suspects][:, None], self.marks.listed[self.kinds[suspects]]
+        bucket, marks = self._bucket[suspects][:, None], self.marks.of[self.kinds[suspects]]
         bad = self._held[bucket, marks] > self._limits[self._of_size[bucket], marks]
         suspects = suspects[bad.any(axis=1)]
         suspects = suspects[self.draws.order(f"suspects {number}", len(suspects))]
@@ -158,7 +150,7 @@ class Exchange:
     def _change(self, one: IntArray, other: IntArray, *, strict: bool, gathering: bool) -> None:
         """Change places, pair by pair, where that is better; no bucket stands in two pairs."""
         g, h = self._bucket[one], self._bucket[other]
-        leave, enter = self.marks.listed[self.kinds[one]], self.marks.listed[self.kinds[other]]
+        leave, enter = self.marks.of[self.kinds[one]], self.marks.of[self.kinds[other]]
         same = leave[:, :, None] == enter[:, None, :]
         leaving, entering = ~same.any(axis=2), ~same.any(axis=1)
         breaks, gain = np.zeros((2, len(one)), np.int64), np.zeros(len(one))

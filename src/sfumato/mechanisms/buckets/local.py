@@ -79,7 +79,6 @@ class LocalBuckets(BucketMechanism):
     )
     needs_bins: ClassVar[bool] = True
     needs_kinds: ClassVar[bool] = True
-    several_rows: ClassVar[bool] = True
     # of a single block; with twice as many the law of the plan finds nothing better
     mixing: ClassVar[tuple[int, int]] = (128, 32)
 
@@ -160,7 +159,7 @@ class LocalBuckets(BucketMechanism):
         shared = plan_shared(str(self), profile, guarantee, self.max_size, draws.child("whole"))
         assert profile.binned is not None  # counted where combinations are
         least = max(self.min, shared.kinds.people // MOST_BLOCKS)
-        room = SharedRoom(Limits(()), self.slack, least, views=shared.views, rows=shared.kinds.rows)
+        room = SharedRoom(Limits(()), self.slack, least, views=shared.views)
         named, values = self._named(profile.binned), len(shared.kinds.counts)
         roots = grow_all(profile.binned, values, room, CARES, named)
         return plan_local_shared(shared, roots, profile.binned, self.max_size, draws)

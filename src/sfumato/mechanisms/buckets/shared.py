@@ -1,10 +1,7 @@
-"""Buckets for several sensitive columns, or for people with several rows: one bucket for all.
+"""Several sensitive columns in the same buckets: every bucket lists combinations of their values.
 
-The release lists what people hold *together*: of several columns the combinations, of several rows
-of a person the rows. A person is anybody of the bucket, so the chance of a value is the share of
-those who have it there (in any row), exactly, and that share has the ceiling. People with different
-numbers of rows never share a bucket: who has two rows would have a value twice as likely as a
-bucket's share says.
+A person is anybody of the bucket, so the chance of a value is the share of those who have it there,
+exactly, and that share has the ceiling.
 """
 
 from __future__ import annotations
@@ -16,11 +13,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from sfumato.columns import list_some, value_text
+from sfumato.columns import list_some
 from sfumato.draws import Draws, IntArray, Permutation
 from sfumato.errors import DataError, InfeasibleGuarantee, UsageError
 from sfumato.guarantees.base import Guarantee
-from sfumato.guarantees.people_ceilings import CeilingsOfPeople
+from sfumato.guarantees.joint_ceilings import JointCeilings
 from sfumato.mechanisms.buckets.accuracy import error_of, told_variances
 from sfumato.mechanisms.buckets.exchange import Marks
 from sfumato.mechanisms.buckets.settings import Limits, Part, Setting, mean_squared_error
@@ -33,7 +30,7 @@ from sfumato.profile import Histogram, Kinds, Profile
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_TAKEN = ("bucket", "holder", "count")  # columns that the release adds
+_TAKEN = ("bucket", "count")  # columns that the release adds
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +38,7 @@ class View:
     """One thing that has ceilings: a column, or the combination of all of them."""
 
     names: tuple[str, ...]
-    of: IntArray  # the value of every kind, by row; −1 where it has no such row
+    of: IntArray  # the value of every kind
     values: tuple[Any, ...]
     limits: Limits
 
@@ -50,8 +47,8 @@ class View:
 class SharedPlan(RecordPlan):
     """Buckets of people, whose kinds (see `Kinds`) the sensitive table lists.
 
-    `strata` hold the people of one number of rows each; their buckets are numbered one after the
-    other. A person's slot is a keyed permutation of their rank among the people of their kind.
+    `strata` are numbered one after the other. A person's slot is a keyed permutation of their rank
+    among the people of their kind.
     """
 
     histograms: tuple[Histogram, ...]
@@ -90,17 +87,6 @@ class SharedPlan(RecordPlan):
     def holds_for_columns(self) -> bool:
         return True
 
-    @property
-    def several_rows(self) -> bool:
-        """Whether a person may have several rows: then the sensitive table tells them apart."""
-        return int(self.kinds.held.shape[1]) > 1
-
-    @cached_property
-    def row_sizes(self) -> IntArray:
-        """How many records stand in every bucket."""
-        rows = np.bincount(self._buckets, self.kinds.rows[self._kinds], len(self.sizes))
-        return rows.astype(np.int64)
-
     # -- records -------------------------------------------------------------------------------
 
     def apply(self, batch: Batch, draws: Draws) -> Published:
@@ -117,75 +103,45 @@ class SharedPlan(RecordPlan):
         return {"sensitive": self._sensitive()}
 
     def _sensitive(self) -> Iterator[pa.Table]:
-        """Rows (bucket, values, count), or (bucket, holder, values, count), in that order."""
+        """Rows (bucket, values, count), in that order."""
         import pyarrow as pa
 
         for entries in self.listed():
-            arrays = {name: entries[name].astype(np.int32) for name in entries}
-            yield pa.table(arrays)
+            yield pa.table({name: entries[name].astype(np.int32) for name in entries})
 
     def listed(self) -> Iterator[dict[str, IntArray]]:
-        """What the sensitive table lists, in codes; holders are numbered within their bucket."""
-        columns = self.kinds.columns
-        order = np.lexsort((self._kinds, self._buckets))
-        kinds, buckets = self._kinds[order], self._buckets[order]
-        first = np.cumsum(self.sizes) - self.sizes
-        holder = np.arange(len(kinds)) - np.repeat(first, self.sizes)
-        if not self.several_rows:
-            holder = np.zeros_like(holder)  # people of one kind are listed together
-        held = self.kinds.held[kinds]
-        person, row = np.nonzero(held[:, :, 0] >= 0)
-        keys = [buckets[person], holder[person], *(held[person, row].T)]
-        table, counts = np.unique(np.stack(keys, axis=1), axis=0, return_counts=True)
-        names = ["bucket", "holder", *columns]
-        found = {name: table[:, place] for place, name in enumerate(names)}
-        if not self.several_rows:
-            del found["holder"]
-        yield {**found, "count": counts}
+        """What the sensitive table lists, in codes."""
+        keys = np.c_[self._buckets, self.kinds.held[self._kinds]]
+        table, counts = np.unique(keys, axis=0, return_counts=True)
+        names = ["bucket", *self.kinds.columns]
+        yield {**{name: table[:, place] for place, name in enumerate(names)}, "count": counts}
 
     @cached_property
     def setting(self) -> Setting:
-        """Records, not people: how many buckets of which size."""
-        sizes, buckets = np.unique(self.row_sizes, return_counts=True)
+        """How many buckets of which size."""
+        sizes, buckets = np.unique(self.sizes, return_counts=True)
         return tuple(Part(int(s), int(b)) for s, b in zip(sizes, buckets, strict=True))
 
     def public(self) -> dict[str, Any]:
-        described: dict[str, Any] = {
+        return {
             "buckets": len(self.sizes),
             "sizes": [{"size": part.size, "buckets": part.buckets} for part in self.setting],
             "mean_squared_error": round(float(mean_squared_error(self.setting)), 6),
             "fakes": 0,
         }
-        if self.several_rows:
-            described["people"] = self.kinds.people
-        return described
 
     def statement(self, guarantee: Guarantee, histogram: Histogram) -> str:
-        held = self.kinds.holders(histogram) if self.several_rows else histogram
-        return f"{guarantee.left_out_text(held)} {guarantee.statement(histogram)}".lstrip()
+        return f"{guarantee.left_out_text(histogram)} {guarantee.statement(histogram)}".lstrip()
 
     def caveats(self) -> list[str]:
-        found = []
-        if len(self.kinds.columns) > 1:
-            named = ", ".join(self.kinds.columns)
-            found.append(
-                f"The release shows how many people have each combination of {named}, exactly, and "
-                "which combinations stand in a bucket. Whoever knows one of these values of a "
-                "person often finds the others beside it."
-            )
-        if self.several_rows:
-            found.append(
-                "A bucket lists what the rows of each of its people hold together, and people with "
-                "the same number of rows share a bucket. Whoever knows what one row of a person "
-                "holds often finds beside it what the others hold."
-            )
-        if not found:
-            found.append("The release shows how many people have each value, exactly.")
-        found.append(
+        named = ", ".join(self.kinds.columns)
+        return [
+            f"The release shows how many people have each combination of {named}, exactly, and "
+            "which combinations stand in a bucket. Whoever knows one of these values of a "
+            "person often finds the others beside it.",
             "Whoever knows the values of others in a bucket is surer of the rest: knowing all but "
-            f"one of the {int(self.sizes.min())} people of the smallest bucket tells the last."
-        )
-        return found
+            f"one of the {int(self.sizes.min())} people of the smallest bucket tells the last.",
+        ]
 
     # -- what it is worth ----------------------------------------------------------------------
 
@@ -193,16 +149,14 @@ class SharedPlan(RecordPlan):
         """Records by bucket and value of a column."""
         place = self.kinds.columns.index(column)
         values = len(self.histograms[place].values)
-        codes = self.kinds.held[:, :, place][self._kinds]
-        slot, row = np.nonzero(codes >= 0)
-        flat = self._buckets[slot] * values + codes[slot, row]
+        flat = self._buckets * values + self.kinds.held[self._kinds, place]
         counts = np.bincount(flat, minlength=len(self.sizes) * values)
         return counts.reshape(len(self.sizes), values).astype(np.int64)
 
     def variances(self, histogram: Histogram) -> FloatArray:
         """Of the counts of all values, for as many records as the table has, drawn anew."""
         held = self.held(histogram.column)
-        together = np.asarray((held / self.row_sizes[:, None]).T @ held)
+        together = np.asarray((held / self.sizes[:, None]).T @ held)
         operator = BucketOperator(held.sum(axis=0).astype(np.float64), together, None)
         return told_variances(operator)
 
@@ -215,16 +169,12 @@ class SharedPlan(RecordPlan):
         return self._error
 
     def check(self) -> None:
-        """Every bucket within all ceilings, exactly; every person in one slot; strata apart."""
+        """Every bucket within all ceilings, exactly; every person in one slot."""
         found = np.bincount(self._kinds, minlength=len(self.kinds.counts))
         assert bool((found == self.kinds.counts).all()), found
-        rows = self.kinds.rows[self._kinds]
-        assert bool((rows * self.sizes[self._buckets] == self.row_sizes[self._buckets]).all())
         for view in self.views:
             held = np.zeros((len(self.sizes), len(view.values)), np.int64)
-            for slot, kind in enumerate(self._kinds):
-                for value in set(view.of[kind].tolist()) - {-1}:
-                    held[self._buckets[slot], value] += 1
+            np.add.at(held, (self._buckets, view.of[self._kinds]), 1)
             allowed = view.limits.table(self.sizes)
             broken = np.argwhere(held > allowed)
             assert not len(broken), (view.names, broken[:1])
@@ -233,7 +183,7 @@ class SharedPlan(RecordPlan):
 def plan_shared(
     name: str, profile: Profile, guarantee: Guarantee, max_size: int | None, draws: Draws
 ) -> SharedPlan:
-    """Buckets for all sensitive columns and all rows of people at once."""
+    """Buckets for all sensitive columns at once."""
     kinds, histograms = profile.kinds, tuple(profile.histograms.values())
     if kinds is None:
         raise UsageError(
@@ -247,25 +197,19 @@ def plan_shared(
         )
     for histogram in histograms:
         guarantee.require_feasible(histogram)
-    joint = isinstance(guarantee, CeilingsOfPeople) and guarantee.columns > 1
+    joint = isinstance(guarantee, JointCeilings)
     views = tuple(views_of(kinds, histograms, guarantee, joint))
-    strata = []
-    for rows in np.unique(kinds.rows):
-        chosen = np.flatnonzero(kinds.rows == rows)
-        marks = marks_of(views, kinds.counts[chosen], chosen)
-        limits = Limits(tuple(c for view in views for c in view.limits.ceilings))
-        _require_room(name, views, limits, marks, int(rows), guarantee)
-        filled = fill_shared(marks, limits, max_size, draws.child(f"people with {rows} rows"))
-        if filled is None:
-            raise InfeasibleGuarantee(
-                f"'{guarantee}' cannot be kept by buckets of at most {max_size} people in which "
-                f"{list_some([' and '.join(view.names) for view in views])} have ceilings at once. "
-                f"Leave max_size out, or raise it.",
-                witness=views[0].names[0],
-            )
-        strata.append(FilledBuckets(filled.sizes, chosen[filled.kinds]))
+    limits = Limits(tuple(c for view in views for c in view.limits.ceilings))
+    filled = fill_shared(marks_of(views, kinds.counts), limits, max_size, draws.child("people"))
+    if filled is None:
+        raise InfeasibleGuarantee(
+            f"'{guarantee}' cannot be kept by buckets of at most {max_size} people in which "
+            f"{list_some([' and '.join(view.names) for view in views])} have ceilings at once. "
+            f"Leave max_size out, or raise it.",
+            witness=views[0].names[0],
+        )
     slots = draws.permutation("slots", kinds.counts)
-    return SharedPlan(histograms, kinds, views, tuple(strata), slots, joint)
+    return SharedPlan(histograms, kinds, views, (filled,), slots, joint)
 
 
 def views_of(
@@ -274,64 +218,24 @@ def views_of(
     """Every column; for a joint promise the combinations that occur as well, in their order."""
     for place, histogram in enumerate(histograms):
         limits = Limits(tuple(guarantee.ceilings(histogram)))
-        yield View((histogram.column,), kinds.held[:, :, place], histogram.values, limits)
+        yield View((histogram.column,), kinds.held[:, place], histogram.values, limits)
     if not joint:
         return
-    rows = kinds.held.reshape(-1, kinds.held.shape[2])
-    listed, code = np.unique(rows, axis=0, return_inverse=True)
-    there = listed[:, 0] >= 0  # rows that are none come first
-    first = int((~there).sum())
-    of = code.reshape(kinds.held.shape[:2]) - first
-    of[of < 0] = -1
+    listed, of = np.unique(kinds.held, axis=0, return_inverse=True)
     texts = tuple(
         tuple(histograms[place].values[value] for place, value in enumerate(each))
-        for each in listed[there].tolist()
+        for each in listed.tolist()
     )
-    named = " and ".join(kinds.columns)
-    combined = Kinds((named,), of[:, :, None], kinds.counts)
-    whole = combined.holders(Histogram(named, texts, np.zeros(len(texts), np.int64)))
+    counts = np.bincount(of.reshape(-1), kinds.counts).astype(np.int64)
+    whole = Histogram(" and ".join(kinds.columns), texts, counts)
     guarantee.require_feasible(whole)
-    yield View(kinds.columns, of, texts, Limits(tuple(guarantee.ceilings(whole))))
+    yield View(kinds.columns, of.reshape(-1), texts, Limits(tuple(guarantee.ceilings(whole))))
 
 
-def marks_of(views: Sequence[View], counts: IntArray, chosen: IntArray) -> Marks:
-    """All values of all views as marks, numbered one view after the other, each once per kind, of
-    the chosen kinds, which so many people have."""
-    found, first, starts = [], 0, []
-    for view in views:
-        own = np.sort(view.of[chosen], axis=1)
-        repeated = np.diff(own, axis=1, prepend=-2) == 0
-        found.append(np.where(repeated | (own < 0), -1, own + first))
-        starts.append(first)
-        first += len(view.values)
-    return Marks(np.concatenate(found, axis=1), first, counts, tuple(starts))
-
-
-def _require_room(
-    name: str,
-    views: Sequence[View],
-    limits: Limits,
-    marks: Marks,
-    rows: int,
-    guarantee: Guarantee,
-) -> None:
-    """No bucket can do where all people of a number of rows together hold too much of a value."""
-    people = int(marks.counts.sum())
-    allowed = limits.table([people])[0]
-    broken = np.flatnonzero(marks.people > allowed)
-    if not len(broken):
-        return
-    mark, first = int(broken[0]), 0
-    for view in views:
-        if mark < first + len(view.values):
-            break
-        first += len(view.values)
-    value = view.values[mark - first]
-    text = value_text(value) if not isinstance(value, tuple) else str(value)
-    raise InfeasibleGuarantee(
-        f"'{guarantee}' cannot be kept by '{name}': {int(marks.people[mark]):,} of the {people:,} "
-        f"people with {rows} {'row' if rows == 1 else 'rows'} have {text} in "
-        f"{' and '.join(view.names)}, and at most {int(allowed[mark]):,} may. Publish fewer rows "
-        "of a person (--rows-per-person 1 is possible more often), or choose a weaker promise.",
-        witness=text,
-    )
+def marks_of(views: Sequence[View], counts: IntArray, chosen: IntArray | None = None) -> Marks:
+    """All values of all views as marks, numbered one view after the other, of all kinds or of the
+    chosen ones, which so many people have."""
+    firsts = np.cumsum([0, *(len(view.values) for view in views)])
+    own = [view.of + first for view, first in zip(views, firsts[:-1], strict=True)]
+    of = np.stack(own, axis=1)
+    return Marks(of if chosen is None else of[chosen], int(firsts[-1]), counts, tuple(firsts[:-1]))

@@ -105,7 +105,7 @@ def _roomy(setting: Setting, marks: Marks, limits: Limits) -> Iterator[Setting]:
         there = np.minimum(room, marks.people)[:, start:end].sum(axis=1)
         fits = fits and bool((there >= filled).all())
     # into smaller buckets go those of whose marks each may stand there
-    least = np.append((allowed == 0).sum(axis=0), 0)[marks.listed].max(axis=1)
+    least = (allowed == 0).sum(axis=0)[marks.of].max(axis=1)
     could = np.cumsum(np.bincount(least, marks.counts, len(setting) + 1)[: len(setting)])
     if fits and bool((could >= np.cumsum(filled)).all()):
         yield setting

@@ -80,10 +80,6 @@ class Room:
             & (counts <= loose.table(people)).all(axis=1)
         )
 
-    def looked_at(self, counts: IntArray) -> IntArray:
-        """By row, the counts that cuts should tell about."""
-        return counts
-
     def taken(self, counts: IntArray) -> FloatArray:
         """By row: −log of the share of a value's room that is left, summed over people.
 
@@ -267,7 +263,7 @@ def _best_cuts(
         """What the sides have together, over what all have."""
         return np.asarray(measured[:-1].reshape(2, -1).sum(axis=0) - measured[-1])
 
-    told = -added(_entropy(room.looked_at(both)))
+    told = -added(_entropy(both))
     taken = added(room.taken(both)) if any(cares.values()) else np.zeros(len(possible))
     found = {}
     for number, care in cares.items():
@@ -303,7 +299,7 @@ def _sides(
     values = len(whole)
     joint = np.bincount(people.keys[place], people.counts, minlength=bins.number * values)
     held = joint.astype(np.int64).reshape(bins.number, values)  # exact: sums below 2⁵³
-    order = np.arange(bins.number) if bins.values is None else _line(room.looked_at(held))
+    order = np.arange(bins.number) if bins.values is None else _line(held)
     below = np.cumsum(held[order], axis=0)[:-1]
     size = below.sum(axis=1)  # rising
     start = int(np.searchsorted(size, room.least))

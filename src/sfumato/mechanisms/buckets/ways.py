@@ -232,7 +232,6 @@ class OptimalBuckets(BucketMechanism):
     objective: str = "error"
 
     name: ClassVar[str] = "optimal"
-    several_rows: ClassVar[bool] = True
     needs_kinds: ClassVar[bool] = True
     sentence: ClassVar[str] = (
         "Shows records in buckets, of the sizes that answer best, with the values beside."
@@ -249,12 +248,12 @@ class OptimalBuckets(BucketMechanism):
     def plan(
         self, profile: Profile, guarantee: Guarantee, draws: Draws
     ) -> BucketedPlan | SharedPlan:
-        if len(profile.histograms) == 1 and guarantee.looks == 1:
+        if len(profile.histograms) == 1:
             return self.plan_column(profile, guarantee, draws)
         if self.fakes or self.objective == "loss":
             raise UsageError(
-                f"'{self}' hides one sensitive column and one row of a person: fakes and the "
-                "papers' loss are defined for these. Leave the parameters out."
+                f"'{self}' hides one sensitive column: fakes and the papers' loss are defined for "
+                "one. Leave the parameters out."
             )
         return plan_shared(str(self), profile, guarantee, self.max_size, draws)
 

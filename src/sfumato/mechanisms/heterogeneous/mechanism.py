@@ -16,8 +16,8 @@ from sfumato.draws import Draws, IntArray
 from sfumato.errors import UsageError
 from sfumato.guarantees.base import Guarantee
 from sfumato.guarantees.beta_likeness import BetaLikeness
+from sfumato.guarantees.joint_ceilings import JointCeilings
 from sfumato.guarantees.l_diversity import LDiversity
-from sfumato.guarantees.people_ceilings import CeilingsOfPeople
 from sfumato.mechanisms.buckets.shared import views_of
 from sfumato.mechanisms.generalized import (
     Generalized,
@@ -209,10 +209,9 @@ class HeterogeneousGeneralization(Mechanism):
         object.__setattr__(self, "sweeps", int(sweeps))
 
     def keeps(self, guarantee: Guarantee) -> bool:
-        """Also what several columns tell together, under beta-likeness; of one row of a person."""
-        if isinstance(guarantee, CeilingsOfPeople):
-            likeness = isinstance(guarantee.promise, BetaLikeness)
-            return likeness and guarantee.rows_per_person == 1
+        """Also what several columns tell together, under beta-likeness."""
+        if isinstance(guarantee, JointCeilings):
+            return isinstance(guarantee.promise, BetaLikeness)
         return super().keeps(guarantee)
 
     def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> HeterogeneousPlan:
@@ -234,9 +233,9 @@ class HeterogeneousGeneralization(Mechanism):
         kinds, histograms = kinds_of(profile, self.name), tuple(profile.histograms.values())
         for histogram in histograms:
             guarantee.require_feasible(histogram)
-        if not isinstance(guarantee, CeilingsOfPeople):
+        if not isinstance(guarantee, JointCeilings):
             assert isinstance(guarantee, BetaLikeness)
-            guarantee = CeilingsOfPeople(guarantee, profile.histograms, 1, len(histograms))
+            guarantee = JointCeilings(guarantee)
         *_, whole = views_of(kinds, histograms, guarantee, joint=True)
         combined = Histogram(" and ".join(kinds.columns), whole.values, kinds.counts)
         ceilings = whole.limits.ceilings
