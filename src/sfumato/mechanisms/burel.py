@@ -192,7 +192,7 @@ class BurelColumnsPlan(ClassesPlan):
 
     def check(self) -> None:
         for view in self.views:
-            counts = np.bincount(view.of[:, 0], self.kinds.counts, len(view.values))
+            counts = np.bincount(view.of, self.kinds.counts, len(view.values))
             shares = Histogram(view.names[0], view.values, counts.astype(np.int64)).shares
             assert all(s <= c for s, c in zip(shares, view.limits.ceilings, strict=True)), shares
 
