@@ -15,7 +15,7 @@ from sfumato.engines.counting import (
     count_combined_cells,
     take_profile,
 )
-from sfumato.engines.engine import Engine, RunOptions, Written, write_records
+from sfumato.engines.engine import Engine, Written, write_records
 from sfumato.engines.kept_order import TableOrder
 from sfumato.engines.kinds import (
     PeopleCoder,
@@ -26,7 +26,6 @@ from sfumato.engines.stream import RecordStream
 from sfumato.engines.whole import write_generalized
 from sfumato.mechanisms import CellPlan, Plan, RecordPlan, TablePlan
 from sfumato.profile import BinnedCounts, Cells, Kinds, Profile
-from sfumato.table import Table
 
 
 class LocalEngine(Engine):

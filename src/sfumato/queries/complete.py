@@ -268,8 +268,6 @@ def _hindrance(source: Source) -> str | None:
         return "records of this release are copies of samples"
     if isinstance(source, BucketedSource) and source.release.fakes:
         return "the buckets of this release list fakes"
-    if isinstance(source, BucketedSource) and source.release.tells_people_apart:
-        return "the rows of a person stand in one bucket, which a fit does not know"
     return None
 
 
