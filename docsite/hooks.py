@@ -21,9 +21,7 @@ from docsite.python import python_page  # noqa: E402
 
 # files of the program that are published as they stand
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.py"))
-SCHEMA = "src/sfumato/release/manifest.schema.json"
 PUBLISHED = {
-    SCHEMA: "schema/manifest-1.schema.json",
     **{f"notebooks/{path.name}": f"notebooks/{path.name}" for path in NOTEBOOKS},
 }
 VENDORED = ROOT / "docsite" / "vendor"

@@ -6,88 +6,90 @@ import datetime
 import decimal
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from msgspec import Meta, Struct, convert, structs, to_builtins
 
 Role = Literal["quasi", "sensitive"]
 Kind = Literal["numeric", "categorical"]
 Value = Any  # a scalar: None, bool, int, float, str, date, datetime, time or Decimal
+if TYPE_CHECKING:
+    Stated = Value
+    Number = int | float
+else:  # as JSON holds them, see `value_to_json`
+    Stated = str | int | float | bool | None
+    Number = int | float | Literal["inf", "-inf"]
+LongText = Annotated[str, Meta(max_length=4_000_000, pattern="^[^@]*$")]
 
 
-@dataclass(frozen=True)
-class Values:
+class Part(Struct, frozen=True, forbid_unknown_fields=True):
+    """A part of a manifest: what is not declared cannot stand in it."""
+
+
+class Values(Part, frozen=True, tag="values", tag_field="form"):
     """An ordered list of values; None stands for a missing value that counts as one."""
 
-    values: tuple[Value, ...]
+    values: tuple[Stated, ...]
 
     def __len__(self) -> int:
         return len(self.values)
 
 
-@dataclass(frozen=True)
-class Range:
+class Range(Part, frozen=True, tag="range", tag_field="form"):
     """The numbers from `low` to `high`; `missing` says whether nulls occur beside them."""
 
-    low: int | float | None
-    high: int | float | None
+    low: Number | None
+    high: Number | None
     missing: bool = False
 
+    def __post_init__(self) -> None:
+        for name in ("low", "high"):
+            if isinstance(end := getattr(self, name), str):
+                structs.force_setattr(self, name, float(end))
 
-@dataclass(frozen=True)
-class Column:
+
+class Column(Part, frozen=True):
     """A published column. `type` is the Arrow type's text, of the values, never of their codes."""
 
-    name: str
+    name: Annotated[str, Meta(min_length=1)]
     role: Role
     kind: Kind
-    type: str
-    domain: Values | Range | None  # None: too many different values to list
-    bins: tuple[float, ...] | None = None  # the edges, where a numeric column was binned
-    recode: str = ""  # how the steward made it from the raw column
+    type: Annotated[str, Meta(max_length=200)]
+    domain: Values | Range | None = None  # None: too many different values to list
+    bins: Annotated[tuple[Number, ...], Meta(min_length=3)] | None = None  # edges, where binned
+    recode: LongText = ""  # how the steward made it from the raw column
+
+    def __post_init__(self) -> None:
+        if self.bins is not None:
+            structs.force_setattr(self, "bins", tuple(map(float, self.bins)))
 
     def to_json(self) -> dict[str, Any]:
-        described: dict[str, Any] = {
-            "name": self.name,
-            "role": self.role,
-            "kind": self.kind,
-            "type": self.type,
-        }
-        if isinstance(self.domain, Values):
-            described["domain"] = {"values": [value_to_json(v) for v in self.domain.values]}
-        elif isinstance(self.domain, Range):
-            described["domain"] = {
-                "low": value_to_json(self.domain.low),
-                "high": value_to_json(self.domain.high),
-                "missing": self.domain.missing,
-            }
-        if self.bins is not None:
-            described["bins"] = [value_to_json(edge) for edge in self.bins]
-        if self.recode:
-            described["recode"] = self.recode
+        described: dict[str, Any] = in_json(self)
         return described
 
     @staticmethod
     def from_json(described: dict[str, Any]) -> Column:
-        domain: Values | Range | None = None
-        stated = described.get("domain")
-        if stated is not None and "values" in stated:
-            domain = Values(tuple(stated["values"]))
-        elif stated is not None:
-            domain = Range(
-                number_from_json(stated["low"]), number_from_json(stated["high"]), stated["missing"]
-            )
-        edges = described.get("bins")
-        bins = None if edges is None else tuple(float(edge) for edge in edges)
-        return Column(
-            described["name"],
-            described["role"],
-            described["kind"],
-            described["type"],
-            domain,
-            bins,
-            described.get("recode", ""),
-        )
+        return convert(described, Column)
+
+
+def in_json(part: Struct) -> Any:
+    """A part of a manifest as JSON holds it.
+
+    >>> in_json(Range(0, math.inf))
+    {'form': 'range', 'low': 0, 'high': 'inf', 'missing': False}
+    """
+    kept = (datetime.datetime, datetime.date, datetime.time, datetime.timedelta, bytes,
+            decimal.Decimal)  # fmt: skip
+    return _plain(to_builtins(part, builtin_types=kept))
+
+
+def _plain(stated: Any) -> Any:
+    if isinstance(stated, dict):
+        return {name: _plain(inside) for name, inside in stated.items()}
+    if isinstance(stated, (list, tuple)):
+        return [_plain(inside) for inside in stated]
+    return value_to_json(stated)
 
 
 def bin_labels(edges: Sequence[float]) -> tuple[str, ...]:
@@ -125,11 +127,6 @@ def value_to_json(value: Value) -> Value:
     if isinstance(value, bytes):
         return value.hex()
     return value
-
-
-def number_from_json(value: Value) -> int | float | None:
-    """Undo `value_to_json` for the ends of a range."""
-    return float(value) if isinstance(value, str) else value
 
 
 def value_text(value: Value) -> str:

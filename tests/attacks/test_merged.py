@@ -27,7 +27,7 @@ def test_merged_values_carry_their_labels(tmp_path: Path) -> None:
     table = sf.read(people(), quasi=["sex", "age"], sensitive="ill")
     publish(table, "reconstruction-privacy(0.3, 0.3)", to=tmp_path / "r", seed=1)
     release = Release(tmp_path / "r")
-    assert set(release.plan["merges"]) == {"age"}
+    assert set(release.plan.merges) == {"age"}
     seen = merged_table(table, release)
     labels = {value for batch in seen.batches(["age"]) for value in batch.column(0).to_pylist()}
     assert labels == set(pq.read_table(release.records[0])["age"].to_pylist())

@@ -108,7 +108,7 @@ def test_nobody_is_above_one_in_ten(eleven: Table, tmp_path: Path) -> None:
     made = publish(
         eleven, "l-diversity(10)", to=tmp_path / "r", mechanism="heterogeneous", receipt=receipt
     )
-    assert made.manifest.withheld == 0
+    assert made.manifest.suppressed == 0
     assert "xcept" not in " ".join(made.manifest.statement)
     verdict = audit(eleven, tmp_path / "r", receipt=receipt)
     assert verdict.holds, str(verdict)

@@ -145,7 +145,7 @@ def test_releases_repeat_stream_open_and_pass(tmp_path: Path, way: str, text: st
     promised = parse_mechanism(way).promised(parse_guarantee(text))
     assert release.manifest.guarantee == str(promised)
     assert release.manifest.mechanism == way
-    assert release.rows + release.manifest.withheld == 1800 or release.kind == "synthetic"
+    assert release.rows + release.manifest.suppressed == 1800 or release.kind == "synthetic"
     described = json.loads((release.path / "manifest.json").read_text())
     jsonschema.validate(described, manifest_schema(), cls=jsonschema.Draft202012Validator)
     verdict = sf.audit(table, release)

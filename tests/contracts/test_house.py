@@ -121,7 +121,7 @@ def test_only_engines_ask_a_plan_what_it_is() -> None:
 
 
 def test_kinds_are_those_of_the_schema_and_plans_name_no_other() -> None:
-    assert set(KINDS) == set(manifest_schema()["properties"]["kind"]["enum"])
+    assert set(KINDS) == set(manifest_schema()["discriminator"]["mapping"])
     assert all(cls.kind == kind for kind, cls in KINDS.items())
     plans = [Plan]
     for plan in plans:

@@ -46,7 +46,7 @@ def test_publish_query_audit(
     outcome = cli("publish", path, *roles, "--guarantee", PROMISE, "--out", release, "--json")
     assert outcome.code == 0, outcome.err
     assert set(outcome.json) == {
-        "release", "kind", "mechanism", "guarantee", "rows", "rows_published", "withheld",
+        "release", "kind", "mechanism", "guarantee", "rows", "rows_published", "suppressed",
         "seconds", "plan", "notes", "exposure", "offer",
     }  # fmt: skip
     assert outcome.json["release"] == str(release)

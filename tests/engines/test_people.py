@@ -84,11 +84,11 @@ def test_the_operator_is_that_of_the_root(stays: pa.Table, rows: int, tmp_path: 
     assert operator.amplification() ** rows > 9 - 1e-4
     sizes = np.bincount(stays["patient"].to_numpy())
     assert done.manifest.rows == np.minimum(sizes, rows).sum()
-    assert done.manifest.rows + done.manifest.withheld == done.rows == stays.num_rows
+    assert done.manifest.rows + done.manifest.suppressed == done.rows == stays.num_rows
     assert done.manifest.person == Release(tmp_path / "release").manifest.person
     assert "patient" not in release.records[0].read_bytes().decode("latin-1")
     told = " ".join(done.manifest.statement)
-    assert f"{done.manifest.withheld:,} rows are withheld" in told
+    assert f"{done.manifest.suppressed:,} rows are withheld" in told
     assert "the promise holds for the person" in told
 
 
@@ -216,7 +216,7 @@ def test_on_the_command_line_and_in_a_job_file(tmp_path: Path) -> None:
     assert run.exit_code == 0, run.output
     manifest = json.loads((release / "manifest.json").read_text())
     assert manifest["person"] == {
-        "column": "patient", "rows": 2, "withheld": 2000 - manifest["rows"]
+        "column": "patient", "rows": 2, "suppressed": 2000 - manifest["rows"], "shown": []
     }  # fmt: skip
     assert pq.read_table(release / "records.parquet").num_rows == manifest["rows"]
     audited = CliRunner().invoke(program, ["audit", str(path), str(release)])

@@ -78,8 +78,8 @@ def test_a_column_may_be_new(made: Any) -> None:
     spring = made(SPRING, "spring", UNIFORM)
     more = AUTUMN.append_column("t", AUTUMN.column("s"))
     autumn = made(more, "autumn", UNIFORM, previous=spring, roles={"sensitive": "s,t"})
-    operators = sf.open(autumn).manifest.plan["operators"]
-    assert operators["s"] == sf.open(spring).manifest.plan["operators"]["s"]
+    operators = sf.open(autumn).manifest.plan.operators
+    assert operators["s"] == sf.open(spring).manifest.plan.operators["s"]
     assert set(operators) == {"s", "t"}
 
 

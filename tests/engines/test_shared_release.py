@@ -158,7 +158,7 @@ def test_local_buckets_keep_every_column(people: pa.Table, local: Path) -> None:
     """Blocks are cut, every column has the table's ceilings inside them, and answers know both:
     of 16 questions intervals miss more than 3 with a chance below 1 %; the draws repeat."""
     opened = sf.open(local)
-    assert opened.manifest.plan["blocks"]
+    assert opened.manifest.plan.blocks
     assert "People are mixed inside" in opened.manifest.statement[0]
     listed = pq.read_table(local / "sensitive.parquet").to_pandas()
     sizes = listed.groupby("bucket")["count"].sum()

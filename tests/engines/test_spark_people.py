@@ -76,10 +76,10 @@ def test_every_row_is_published_as_by_the_local_engine(
     local = Release(tmp_path / "here").manifest
     assert done.manifest.person == local.person
     assert done.manifest.person is not None
-    assert done.manifest.person.withheld > 0
+    assert done.manifest.person.suppressed > 0
     assert done.manifest.plan == local.plan
     assert done.manifest.statement == local.statement
-    assert (done.manifest.rows, done.manifest.withheld) == (local.rows, local.withheld)
+    assert (done.manifest.rows, done.manifest.suppressed) == (local.rows, local.suppressed)
     assert by_row(tmp_path / "there") == by_row(tmp_path / "here")
     sensitive = Path("sensitive.parquet")
     if "buckets" in local.plan:

@@ -38,7 +38,7 @@ def test_release_opens_and_keeps_counts(
     assert release.kind == "generalized"
     records = pq.read_table(tmp_path / "r" / "records.parquet")
     assert records.column_names == ["age_low", "age_high", "sex", "region", "disease"]
-    assert records.num_rows + made.manifest.withheld == 300
+    assert records.num_rows + made.manifest.suppressed == 300
     assert (records["age_low"].to_numpy() <= records["age_high"].to_numpy()).all()
     true = raw["disease"].to_pylist()
     shown = records["disease"].to_pylist()
@@ -187,7 +187,7 @@ def test_nobody_is_withheld_and_the_domain_is_what_rows_show(tmp_path: Path) -> 
     raw = pa.table({"age": np.arange(11), "s": list("abcabcabcab")})
     table = read(raw, quasi="age", sensitive="s")
     made = publish(table, "l-diversity(2)", to=tmp_path / "r", mechanism="heterogeneous")
-    assert (made.manifest.withheld, made.manifest.rows) == (0, 11)
+    assert (made.manifest.suppressed, made.manifest.rows) == (0, 11)
     records = pq.read_table(tmp_path / "r" / "records.parquet")
     domain = Release(tmp_path / "r").column("age").domain
     assert domain is not None

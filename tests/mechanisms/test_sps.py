@@ -128,12 +128,12 @@ def test_publish_query_audit(tmp_path: Path) -> None:
 
 def test_merged_columns_are_published_as_labels(tmp_path: Path) -> None:
     result = publish(declared(small_table()), "reconstruction-privacy(0.3, 0.3)", to=tmp_path / "r")
-    merges = result.manifest.plan["merges"]
+    merges = result.manifest.plan.merges
     assert set(merges) == {"age", "job"}  # sex matters, the others do not
     column = next(c for c in result.manifest.columns if c.name == "age")
     assert (column.kind, column.type) == ("categorical", "string")
     found = pq.read_table(tmp_path / "r" / "records.parquet")
-    assert set(found["age"].to_pylist()) == {merged["label"] for merged in merges["age"]}
+    assert set(found["age"].to_pylist()) == {merged.label for merged in merges["age"]}
     assert write_merges(result.manifest, tmp_path / "merges.csv") == 10 + 3
     lines = (tmp_path / "merges.csv").read_text().splitlines()
     assert lines[0] == "column,value,published_as"
@@ -168,8 +168,8 @@ def test_a_group_that_cannot_keep_a_record_is_left_out_and_counted(tmp_path: Pat
         to=tmp_path / "r",
         mechanism="sps(merge=none)",
     )
-    assert (result.manifest.rows, result.manifest.withheld) == (100, 40)
-    assert result.manifest.plan["sampling"]["groups_suppressed"] == 1
+    assert (result.manifest.rows, result.manifest.suppressed) == (100, 40)
+    assert result.manifest.plan.sampling.groups_suppressed == 1
     assert any("1 groups, 40 people, are left out" in text for text in result.manifest.caveats)
     assert result.manifest.columns[0].to_json()["domain"] == {"values": ["M"]}
     assert audit(raw, tmp_path / "r").holds

@@ -188,8 +188,8 @@ def release(people: pa.Table, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_release_keeps_the_promise_of_every_column(people: pa.Table, release: Path) -> None:
     told = sf.open(release).manifest
-    assert told.plan["sampling"]["together"] is True
-    assert list(told.plan["sampling"]["levels"]) == ["job", "school", "job and school"]
+    assert told.plan.sampling.together is True
+    assert list(told.plan.sampling.levels) == ["job", "school", "job and school"]
     assert [said.split("'")[1] for said in told.statement] == ["job", "school"]
     assert any("holds for whoever sees all of them" in said for said in told.caveats)
     verdict = sf.audit(people, release)

@@ -96,7 +96,7 @@ def test_another_operator_does_not_betray_who_was_kept(tmp_path: Path, other: st
         records = pq.read_table(tmp_path / name / "records.parquet")
         shown.append(records.column("s").to_numpy(zero_copy_only=False))
         numerator, denominator = (
-            sf.open(tmp_path / name).manifest.plan["operators"]["s"]["retention"].split("/")
+            sf.open(tmp_path / name).manifest.plan.operators["s"].retention.split("/")
         )
         p, m = int(numerator) / int(denominator), len(domain)
         kept.append((p + (1 - p) / m, (1 - p) / m))

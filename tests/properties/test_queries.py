@@ -72,10 +72,11 @@ def identity(tmp_path_factory: pytest.TempPathFactory) -> OpenedRelease:
     with BundleWriter(place) as bundle:
         pq.write_table(table, bundle.folder / "records.parquet")
         bundle.finish(
-            Manifest(
-                sfumato="0", kind="perturbed", mechanism="uniform", guarantee="none", rows=ROWS,
-                withheld=0, missing="value", order="kept", randomness="seeded",
-                columns=tuple(columns), plan={"operators": operators}, statement=(),
+            Manifest.of(
+                "perturbed", {"operators": operators},
+                sfumato="0", mechanism="uniform", guarantee="none", rows=ROWS,
+                suppressed=0, missing="value", order="kept", randomness="seeded",
+                columns=tuple(columns), statement=(),
                 does_not_protect=(), caveats=(),
             )
         )  # fmt: skip

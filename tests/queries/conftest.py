@@ -65,18 +65,18 @@ def make_release(tmp_path: Path) -> MakeRelease:
         with BundleWriter(place) as bundle:
             pq.write_table(shown, bundle.folder / "records.parquet")
             bundle.finish(
-                Manifest(
+                Manifest.of(
+                    "perturbed",
+                    {"operators": {name: op.to_json() for name, op in used.items()}},
                     sfumato="0",
-                    kind="perturbed",
                     mechanism="uniform",
                     guarantee="none",
                     rows=shown.num_rows,
-                    withheld=0,
+                    suppressed=0,
                     missing="value",
                     order="kept",
                     randomness="seeded",
                     columns=columns,
-                    plan={"operators": {name: op.to_json() for name, op in used.items()}},
                     statement=(),
                     does_not_protect=(),
                     caveats=(),

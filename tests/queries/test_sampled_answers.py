@@ -45,7 +45,7 @@ def by_hand(place: Path, value: str, sex: str) -> tuple[float, float]:
     opened = sf.open(place)
     frame = pq.read_table(place / "records.parquet").to_pandas()
     chosen = frame[frame["sex"].astype(str) == sex]
-    scale = np.array(opened.plan["sampling"]["scales"])[chosen["part"].to_numpy()]
+    scale = np.array(opened.plan.sampling.scales)[chosen["part"].to_numpy()]
     hit = (chosen["disease"].astype(str) == value).to_numpy()
     weight = np.where(hit, (1 - Q) / 0.5, -Q / 0.5)
     sampled = chosen["part"].to_numpy() > 0
@@ -118,5 +118,5 @@ def test_sums_and_averages_know_the_copies(tmp_path: Path) -> None:
 
 def test_retention_is_what_the_promise_says(tmp_path: Path) -> None:
     place = published(tmp_path / "r", 1, "sps")
-    described = sf.open(place).plan["operators"]["disease"]
-    assert Fraction(described["retention"]) == Fraction(1, 2)
+    described = sf.open(place).plan.operators["disease"]
+    assert Fraction(described.retention) == Fraction(1, 2)

@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -13,7 +14,6 @@ import pytest
 
 import sfumato as sf
 
-OLDER = Path(__file__).parent / "written_before" / "optimal"
 QUESTIONS = [
     f"SELECT COUNT(*) FROM release WHERE age > {age} AND occupation = '{occupation}'"
     for age in range(20, 45)
@@ -31,19 +31,20 @@ with ThreadPoolExecutor(5) as threads:
 
 
 @pytest.mark.slow
-def test_fifty_questions_at_once() -> None:
+def test_fifty_questions_at_once(published: Callable[[str], Path]) -> None:
     """From ten threads on one opened release, and from two processes, as one after the other."""
-    known = sf.open(OLDER)
+    place = published("optimal")
+    known = sf.open(place)
     expected = [known.sql(question).value for question in QUESTIONS]
     processes = [
         subprocess.Popen(
-            [sys.executable, "-c", PROCESS, str(OLDER), json.dumps(QUESTIONS[low : low + 10])],
+            [sys.executable, "-c", PROCESS, str(place), json.dumps(QUESTIONS[low : low + 10])],
             stdout=subprocess.PIPE,
             text=True,
         )
         for low in (0, 10)
     ]
-    shared = sf.open(OLDER)
+    shared = sf.open(place)
     with ThreadPoolExecutor(10) as threads:
         found = list(threads.map(shared.sql, QUESTIONS))
     assert [answer.value for answer in found] == pytest.approx(expected)
@@ -52,10 +53,13 @@ def test_fifty_questions_at_once() -> None:
     assert said[0] + said[1] == pytest.approx(expected[:20])
 
 
-def test_a_newer_release_says_so_and_an_older_one_opens(tmp_path: Path) -> None:
-    assert sf.open(OLDER).rows > 0
-    place = shutil.copytree(OLDER, tmp_path / "release")
+def test_releases_of_other_versions_are_refused_in_a_sentence(
+    tmp_path: Path, published: Callable[[str], Path]
+) -> None:
+    with pytest.raises(sf.BundleError, match=r"older version, .* ask it with sfumato 0\.2"):
+        sf.open(Path(__file__).parent / "format_1")
+    place = shutil.copytree(published("optimal"), tmp_path / "release")
     described = json.loads((place / "manifest.json").read_text("utf-8"))
-    (place / "manifest.json").write_text(json.dumps(described | {"format": 2}), "utf-8")
-    with pytest.raises(sf.BundleError, match="made by a newer version"):
+    (place / "manifest.json").write_text(json.dumps(described | {"format": 3}), "utf-8")
+    with pytest.raises(sf.BundleError, match="has release format 3, and this sfumato reads 2"):
         sf.open(place)

@@ -131,10 +131,11 @@ def small_manifest(rows: int = 5) -> Manifest:
         Column("disease", "sensitive", "categorical", "string", Values(("a", "b"))),
     )
     operators = {"disease": {"form": "uniform", "values": 2, "retention": "1/2"}}
-    return Manifest(
-        sfumato="0", kind="perturbed", mechanism="uniform", guarantee="none", rows=rows, withheld=0,
+    return Manifest.of(
+        "perturbed", {"operators": operators},
+        sfumato="0", mechanism="uniform", guarantee="none", rows=rows, suppressed=0,
         missing="refuse", order="shuffled", randomness="seeded", columns=columns,
-        plan={"operators": operators}, statement=(), does_not_protect=(), caveats=(),
+        statement=(), does_not_protect=(), caveats=(),
     )  # fmt: skip
 
 
@@ -289,7 +290,7 @@ def test_names_that_no_part_has(tmp_path: Path, published: Published, name: str)
     described = json.loads((place / "manifest.json").read_text())
     described["files"][name] = HASH
     (place / "manifest.json").write_text(json.dumps(described, indent=2) + "\n")
-    with pytest.raises(BundleError, match="is wrong at files"):
+    with pytest.raises(BundleError, match="is wrong: "):
         Release(place)
 
 

@@ -214,13 +214,13 @@ def test_merged_values_are_taken_as_evenly_filled(people: People, tmp_path: Path
     table = declared(people(1500))
     promise = "reconstruction-privacy(0.3, 0.3)"
     sf.publish(table, promise, to=tmp_path / "r", mechanism="sps", seed=1)
-    merged = Release(tmp_path / "r").plan["merges"]["region"]
-    whole = next(each for each in merged if len(each["values"]) > 1)
-    names = whole["values"]
+    merged = Release(tmp_path / "r").plan.merges["region"]
+    whole = next(each for each in merged if len(each.values) > 1)
+    names = whole.values
     inside = CountQuestion({"region": OneOf(tuple(names))}, "disease", ("flu",))
     part = CountQuestion({"region": OneOf((names[0],))}, "disease", ("flu",))
     found = release_answers(Workload((inside, part), ""), tmp_path / "r")
-    label = CountQuestion({"region": OneOf((whole["label"],))}, "disease", ("flu",))
+    label = CountQuestion({"region": OneOf((whole.label,))}, "disease", ("flu",))
     estimate, stderr = asked(sf.open(tmp_path / "r"), label)
     assert found.estimates[0] == pytest.approx(estimate)
     assert found.stderrs[0] == pytest.approx(stderr)

@@ -122,7 +122,7 @@ def _members(case: AuditCase, view: Listing) -> Iterator[Finding]:
     where nobody shares them.
     """
     names = ", ".join(quoted(name) for name in case.table.quasi)
-    if case.release.manifest.order == "kept" and not case.release.manifest.withheld:
+    if case.release.manifest.order == "kept" and not case.release.manifest.suppressed:
         matched = (
             f"SELECT p.bucket, {view.raw} AS code FROM raw AS r POSITIONAL JOIN "
             "(SELECT bucket FROM published) AS p"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from sfumato.columns import in_json
 from sfumato.engines.coding import SensitiveCoder
 from sfumato.engines.counting import drop_missing, take_profile
 from sfumato.errors import DataError, SfumatoError
@@ -116,12 +117,12 @@ class AuditCase:
     def rows_of_people_withheld(self) -> int:
         """How many rows stayed out because their person has too many: which ones, nobody says."""
         rule = self.release.manifest.person
-        return 0 if rule is None else rule.withheld
+        return 0 if rule is None else rule.suppressed
 
     @property
     def withheld_by_plan(self) -> int:
         """How many records the mechanism itself left out."""
-        return self.release.manifest.withheld - self.rows_of_people_withheld
+        return self.release.manifest.suppressed - self.rows_of_people_withheld
 
     def connect(self, *, complete: bool = False) -> Any:
         """A DuckDB connection with the raw stream as `raw` and the records as `published`.
@@ -164,7 +165,7 @@ def raw_table(origin: Any, release: Release) -> Table:
         return origin
     source = find_source(origin)
     manifest = release.manifest
-    merged = None if manifest.quasi_k is None else Merged.options(manifest.quasi_k)
+    merged = None if manifest.quasi_k is None else Merged.options(in_json(manifest.quasi_k))
     sensitive = [column for column in release.columns if column.role == "sensitive"]
     own = sensitive if merged else release.columns  # the columns that the table has as well
     quasi = merged["quasi"] if merged else [c.name for c in release.columns if c.role == "quasi"]
@@ -182,7 +183,7 @@ def raw_table(origin: Any, release: Release) -> Table:
             "promise of the release is about people. Give the table with that column."
         )
     apart = names if rule is None else [*names, rule.column]
-    missing: Missing = manifest.missing  # type: ignore[assignment]
+    missing: Missing = manifest.missing
     shown = {column.name for column in release.columns}
     recode = {c.name: c.recode or str(Bins(c.bins or ())) for c in own if c.recode or c.bins}
     return read(

@@ -38,10 +38,10 @@ def check_rows(case: AuditCase) -> Iterator[Finding]:
     manifest = case.release.manifest
     yield Finding.limited(
         catalogue.ROWS,
-        manifest.rows + manifest.withheld,
+        manifest.rows + manifest.suppressed,
         Direction.EXACTLY,
         case.profile.rows,
-        witness=f"{manifest.withheld:,} withheld" if manifest.withheld else None,
+        witness=f"{manifest.suppressed:,} withheld" if manifest.suppressed else None,
     )
 
 
@@ -61,7 +61,7 @@ def check_quasi_columns(case: AuditCase) -> Iterator[Finding]:
         """
     ).fetchall()[0]
     absent, invented = int(row[0]), int(row[1])
-    withheld = case.release.manifest.withheld
+    withheld = case.release.manifest.suppressed
     yield Finding.none(
         catalogue.QUASI_COLUMNS,
         invented + abs(absent - withheld),

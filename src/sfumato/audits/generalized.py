@@ -64,8 +64,7 @@ def check_generalized(case: AuditCase) -> Iterator[Finding]:
     yield from _check_sources(ranges, trace)
     if len(trace.source) != ranges.records.num_rows:
         return  # the receipt of another release tells nothing about this one
-    if "spans" in case.release.plan:  # answers are read by it; older releases do not say
-        yield Finding.limited(catalogue.SPANS, trace.spans, Direction.EXACTLY, _release(case).spans)
+    yield Finding.limited(catalogue.SPANS, trace.spans, Direction.EXACTLY, _release(case).spans)
     if not isinstance(case.guarantee, CeilingGuarantee):
         return  # matches cannot be held to a promise that states no ceilings
     if trace.matches is not None and trace.starts is not None:
@@ -82,7 +81,7 @@ def _check_counts(case: AuditCase, ranges: Ranges) -> Iterator[Finding]:
         foreign = int((held.published < 0).sum())
         lacking = counts - shown
         off = foreign + int(np.maximum(-lacking, 0).sum())
-        off += abs(int(np.maximum(lacking, 0).sum()) - case.release.manifest.withheld)
+        off += abs(int(np.maximum(lacking, 0).sum()) - case.release.manifest.suppressed)
         yield Finding.none(
             catalogue.VALUE_COUNTS,
             off,
@@ -112,7 +111,7 @@ def _check_coverage(case: AuditCase, ranges: Ranges) -> Iterator[Finding]:
     """
     rows = max(ranges.records.num_rows, 1)
     sample = ranges.sample(max(100, _PAIRS // rows))
-    needed, withheld = _release(case).matches, case.release.manifest.withheld
+    needed, withheld = _release(case).matches, case.release.manifest.suppressed
     fewest, uncovered, most_fitting = rows, 0, 0
     looks = [_Fitting(held, needed) for held in ranges.held if held.ceilings is not None]
     for record in sample.tolist():

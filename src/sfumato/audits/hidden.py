@@ -17,6 +17,7 @@ import pyarrow as pa
 from sfumato.audits import catalogue
 from sfumato.audits.case import AuditCase
 from sfumato.audits.findings import Finding
+from sfumato.columns import in_json
 from sfumato.draws import Draws
 from sfumato.engines.choosing import TableCounts, choose_plan, with_counts
 from sfumato.engines.publication import columns_together
@@ -135,7 +136,7 @@ def check_words(case: AuditCase) -> Iterator[Finding]:
         made += columns_together(case.table, manifest.joint, together)
         if manifest.statement != tuple(made):
             wrong.append("statement")
-        wrong += _other_operators(manifest.plan, plan.public())
+        wrong += _other_operators(in_json(manifest.plan), plan.public())
     if wrong and manifest.sfumato != __version__:
         # another version may put the same promise into other words
         witness = f"written by sfumato {manifest.sfumato}: compare the words by eye"
@@ -158,8 +159,8 @@ def _false_claims(release: Release) -> Iterator[str]:
     if not isinstance(release, BucketedRelease):
         return
     setting = tuple(Part(size, buckets) for size, buckets in release.sizes)
-    if release.plan.get("buckets", 0) != sum(part.buckets for part in setting):
+    if release.manifest.plan.buckets != sum(part.buckets for part in setting):
         yield "buckets"
     error = round(float(mean_squared_error(setting)), 6)
-    if release.plan.get("mean_squared_error", error) != error:
+    if release.manifest.plan.mean_squared_error != error:
         yield "mean_squared_error"

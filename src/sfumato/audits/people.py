@@ -38,11 +38,11 @@ def check_people(case: AuditCase) -> Iterator[Finding]:
     told = case.release.manifest.rows + case.withheld_by_plan
     yield Finding.limited(
         catalogue.PERSON_ROWS,
-        told if rule.withheld == withheld else -1,
+        told if rule.suppressed == withheld else -1,
         Direction.EXACTLY,
         int(published),
         about=str(rule.rows),
-        witness=f"{int(withheld):,} rows beyond that, the manifest says {rule.withheld:,}",
+        witness=f"{int(withheld):,} rows beyond that, the manifest says {rule.suppressed:,}",
     )
     yield from _followed(case, connection, rule.rows)
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 from sfumato.audits import catalogue
 from sfumato.audits.case import AuditCase, quoted
 from sfumato.audits.findings import Direction, Finding, Result, number_text
-from sfumato.columns import value_text, value_to_json
+from sfumato.columns import in_json, value_text, value_to_json
 from sfumato.draws import Draws, IntArray
 from sfumato.engines.choosing import TableCounts, with_counts
 from sfumato.engines.together import for_columns
@@ -49,9 +49,9 @@ def check_reconstruction(case: AuditCase) -> Iterator[Finding]:
     except SfumatoError as error:
         yield Finding.plain(catalogue.PLAN, False, witness=str(error))
         return
-    public = plan.public()
+    public, stated = plan.public(), in_json(case.release.plan)
     for part, what in (("operators", "operator"), ("merges", "merged values")):
-        same = case.release.plan.get(part) == public.get(part)
+        same = stated.get(part, {}) == public.get(part, {})
         other = None if same else "the manifest's differ from what the promise and the table give"
         yield Finding.plain(catalogue.PLAN_PART, same, about=what, witness=other)
         if not same:

@@ -84,7 +84,7 @@ def check_published_counts(case: AuditCase) -> Iterator[Finding]:
         published = grouped_counts(case, index, column)[1].sum(axis=0)
         c, slack = operator.groups, 2 * (operator.groups - 1)
         most = c * histogram.counts + slack
-        least = np.maximum(c * (histogram.counts - case.release.manifest.withheld) - slack, 0)
+        least = np.maximum(c * (histogram.counts - case.release.manifest.suppressed) - slack, 0)
         many = stats.binom.sf(published - 1, most, 1 / c)
         few = np.where(least > 0, stats.binom.cdf(published, least, 1 / c), 1.0)
         chances = np.minimum(np.minimum(many, few) * 2 * len(published), 1.0)

@@ -125,7 +125,8 @@ def exposure_of(
         )
     manifest = release.manifest
     dropped = 0 if manifest.missing != "drop" else None if profile is None else profile.dropped
-    return Exposure(release.rows, manifest.withheld, dropped, smallest, alone, every == 1, columns)
+    suppressed = manifest.suppressed
+    return Exposure(release.rows, suppressed, dropped, smallest, alone, every == 1, columns)
 
 
 def _in_buckets(release: Release, connection: Any) -> tuple[int | None, dict[str, int]]:

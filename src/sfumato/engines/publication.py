@@ -7,6 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+from msgspec import convert
+
+from sfumato.columns import in_json
 from sfumato.engines.engine import Written
 from sfumato.engines.exposure import Exposure
 from sfumato.engines.kept_order import KEPT
@@ -16,6 +20,7 @@ from sfumato.guarantees import Guarantee
 from sfumato.mechanisms import Mechanism, Plan
 from sfumato.profile import Profile
 from sfumato.release import Manifest, PersonRule
+from sfumato.release.manifest import QuasiK
 from sfumato.shown import Shown
 from sfumato.table import Table
 from sfumato.version import __version__
@@ -62,12 +67,12 @@ class Publication(Shown):
             "guarantee": self.manifest.guarantee,
             "rows": self.rows,
             "rows_published": self.manifest.rows,
-            "withheld": self.manifest.withheld,
+            "suppressed": self.manifest.suppressed,
             "seconds": round(self.seconds, 3),
             "exposure": self.exposure.to_json(),
             "notes": list(self.notes),
             "offer": self.offer,
-            "plan": self.manifest.plan,
+            "plan": in_json(self.manifest.plan),
         }
 
 
@@ -102,19 +107,20 @@ def make_manifest(
 ) -> Manifest:
     """The manifest of a release, its files still to come."""
     statement = [plan.statement(guarantee, h) for h in profile.histograms.values()]
-    return Manifest(
+    return Manifest.of(
+        plan.kind,
+        {**plan.public(), **written.plan},
         sfumato=__version__,
-        kind=plan.kind,
+        writer=f"pyarrow {pa.__version__}",
         mechanism=str(mechanism),
         guarantee=str(guarantee),
         rows=written.rows,
-        withheld=plan.withheld + (0 if person is None else person.withheld),
+        suppressed=plan.withheld + (0 if person is None else person.suppressed),
         missing=table.missing,
         order="kept" if order == "keep" else "shuffled",
         randomness=randomness,
         columns=written.columns,
-        plan={**plan.public(), **written.plan},
-        quasi_k=None if table.merged is None else table.merged.to_json(),
+        quasi_k=None if table.merged is None else convert(table.merged.to_json(), QuasiK),
         statement=(
             *statement,
             *(person.sentences() if person else ()),

@@ -155,7 +155,7 @@ def publish(
     notes += tuple(told.sentence() for told in ran.together)
     if counted is not None:
         notes += (counted.ledger.note(ran.profile.histograms),)
-    withheld = 0 if rule is None else rule.withheld
+    withheld = 0 if rule is None else rule.suppressed
     if table.merged is not None:
         notes = (*notes, table.merged.note)
     return Publication(

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import structs
 
 from sfumato.columns import Column, Kind, Range, Values
 from sfumato.errors import DataError
@@ -69,13 +70,13 @@ class QuasiColumn(ABC):
         """What the manifest says of the column."""
         domain = self.stated if self.stated is not None else self.observed()
         if self.missing and isinstance(self.stated, Range):
-            domain = replace(self.stated, missing=True)
+            domain = structs.replace(self.stated, missing=True)
         elif self.missing and isinstance(self.stated, Values):
             domain = Values((*self.stated.values, None))
         described = self._table.column(self.name, "quasi", domain)
         # merged values are texts of their own, no bins any more
         bins = described.bins if self.stated is not None else None
-        return replace(described, kind=self.kind, type=str(self.type), bins=bins)
+        return structs.replace(described, kind=self.kind, type=str(self.type), bins=bins)
 
     def check_stated(self) -> None:
         """Refuse values outside a stated domain."""

@@ -15,7 +15,7 @@ def dictionary(release: Described) -> str:
         ("mechanism", manifest.mechanism),
         ("kind", manifest.kind),
         ("records", f"{manifest.rows:,}"),
-        ("withheld", f"{manifest.withheld:,}"),
+        ("withheld", f"{manifest.suppressed:,}"),
         ("rows without a sensitive value", manifest.missing),
         ("written by", f"sfumato {manifest.sfumato}"),
     ]

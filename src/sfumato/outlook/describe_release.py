@@ -31,7 +31,7 @@ def describe_release(release: Release) -> Description:
         [
             ("guarantee", manifest.guarantee),
             ("mechanism", manifest.mechanism),
-            ("records", f"{manifest.rows:,} published, {manifest.withheld:,} withheld"),
+            ("records", f"{manifest.rows:,} published, {manifest.suppressed:,} withheld"),
             ("order of records", manifest.order),
             ("randomness", manifest.randomness),
         ],

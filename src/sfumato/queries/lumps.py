@@ -16,7 +16,7 @@ from sqlglot import exp
 
 from sfumato.columns import Column, bin_labels, edge_text, list_some
 from sfumato.errors import QueryError
-from sfumato.release.reader import Merged
+from sfumato.release.manifest import Merged
 
 _TESTS: dict[type[exp.Expr], Callable[[float, float], bool]] = {
     exp.GT: operator.gt,

@@ -20,7 +20,7 @@ from sfumato.queries.nested import flattened
 from sfumato.queries.question import Ordering, Question
 from sfumato.queries.recoded import in_order
 from sfumato.queries.select import Selection
-from sfumato.release.reader import Merged
+from sfumato.release.manifest import Merged
 
 _EXAMPLE = "SELECT disease, COUNT(*) FROM release WHERE age > 40 GROUP BY disease"
 _FIRST_WORD = re.compile(r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?\*/|\()*([A-Za-z_]+)?", re.DOTALL)

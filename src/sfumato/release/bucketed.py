@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.blocks import BlockTree
-from sfumato.columns import Column, Values, list_some
+from sfumato.columns import Column, Values, in_json, list_some
 from sfumato.errors import BundleError
-from sfumato.release.plans import is_whole, whole_number
+from sfumato.release.manifest import BucketedManifest, BucketedPart
 from sfumato.release.reader import Release
 from sfumato.release.records import scan
 
@@ -21,6 +21,7 @@ class BucketedRelease(Release):
     """Quasi columns as they are with a bucket; `sensitive.parquet` lists the values of each."""
 
     kind: ClassVar[str] = "bucketed"
+    manifest: BucketedManifest
 
     @property
     def side_files(self) -> tuple[str, ...]:
@@ -28,7 +29,7 @@ class BucketedRelease(Release):
 
     @property
     def fakes(self) -> int:
-        return self._fakes
+        return self.manifest.plan.fakes
 
     def list_of(self, column: str) -> Path | None:
         return self.file("sensitive")
@@ -36,12 +37,12 @@ class BucketedRelease(Release):
     @property
     def histogram(self) -> tuple[int, ...] | None:
         """True counts by code, where they are stated because fakes hide them."""
-        return self._histogram
+        return self.manifest.plan.histogram
 
     @property
     def sizes(self) -> tuple[tuple[int, int], ...]:
         """Pairs: a size, and how many buckets have so many records."""
-        return self._sizes
+        return tuple((each.size, each.buckets) for each in self.manifest.plan.sizes)
 
     @property
     def tree(self) -> BlockTree | None:
@@ -60,7 +61,7 @@ class BucketedRelease(Release):
 
     @property
     def discloses_histogram(self) -> bool:
-        return not self._fakes
+        return not self.fakes
 
     def shown_as(self, column: Column) -> tuple[str, ...]:
         return (column.name,) if column.role == "quasi" else ("bucket",)
@@ -99,43 +100,33 @@ class BucketedRelease(Release):
         compare_buckets(connection, self, self.file("sensitive"), "bucket")
 
     def _read_plan(self) -> None:
-        self._fakes = whole_number(self.plan, "fakes", self.where, default=0)
-        if self._fakes and len(self.sensitive) != 1:
+        plan = self.manifest.plan
+        if self.fakes and len(self.sensitive) != 1:
             raise BundleError(
                 f"{self.where} has fake values, which go with one sensitive column; it "
                 f"has {len(self.sensitive)}."
             )
-        self._sizes = read_sizes(self.plan.get("sizes", []), self.where)
-        self._histogram = self._read_histogram(self.plan.get("histogram"))
-        self._tree: BlockTree | None = None
-        self._first: tuple[int, ...] = (0,)
-        self._block_histograms: tuple[tuple[int, ...], ...] | None = None
-        if "blocks" in self.plan:
-            self._read_blocks(self.plan["blocks"])
-
-    def _read_histogram(self, stated: Any) -> tuple[int, ...] | None:
-        if not self._fakes:
-            return None
-        listed = self._counts(stated)
-        if listed is None or sum(listed) != self.rows:
+        counts = plan.histogram
+        if self.fakes and not (counts and self._fits(counts) and sum(counts) == self.rows):
             raise BundleError(
                 f"{self.where} has fake values, but its plan states no histogram of its "
                 f"{self.rows:,} records."
             )
-        return listed
+        self._tree: BlockTree | None = None
+        self._first: tuple[int, ...] = (0,)
+        self._block_histograms: tuple[tuple[int, ...], ...] | None = None
+        if plan.blocks:
+            self._read_blocks(plan)
 
-    def _counts(self, stated: Any) -> tuple[int, ...] | None:
-        """A count for every value of the domain, where it is that."""
+    def _fits(self, counts: tuple[int, ...] | None) -> bool:
+        """Whether there is a count for every value of the domain."""
         domain = self.sensitive[0].domain
-        assert isinstance(domain, Values)
-        listed = stated if isinstance(stated, list) else []
-        fits = len(listed) == len(domain) and all(map(is_whole, listed))
-        return tuple(listed) if fits else None
+        return isinstance(domain, Values) and counts is not None and len(counts) == len(domain)
 
-    def _read_blocks(self, stated: Any) -> None:
+    def _read_blocks(self, plan: BucketedPart) -> None:
         kinds = {column.name: column.kind for column in self.quasi}
         try:
-            tree, told = BlockTree.from_json(stated)
+            tree, told = BlockTree.from_json([in_json(node) for node in plan.blocks])
         except ValueError as error:
             raise BundleError(f"The plan of {self.where} has 'blocks', but {error}.") from None
         self._tree = tree
@@ -147,23 +138,23 @@ class BucketedRelease(Release):
                 raise BundleError(
                     f"The plan of {self.where} cuts blocks by {cut}, which no quasi column has."
                 )
-        sizes = [each["buckets"] for each in told if is_whole(each.get("buckets"), 1)]
-        listed = whole_number(self.plan, "buckets", self.where, default=0)
-        if len(sizes) != len(told) or sum(sizes) != listed:
+        sizes = [each.get("buckets", 0) for each in told]
+        if 0 in sizes or sum(sizes) != plan.buckets:
             raise BundleError(
-                f"The blocks in the plan of {self.where} do not say how many of its {listed:,} "
-                "buckets each of them has."
+                f"The blocks in the plan of {self.where} do not say how many of its "
+                f"{plan.buckets:,} buckets each of them has."
             )
         self._first = tuple(itertools.accumulate([0, *sizes[:-1]]))
-        if self._fakes:
-            counts = [self._counts(each.get("histogram")) for each in told]
-            whole = [tuple(map(sum, zip(*counts, strict=True)))] if None not in counts else []
-            if whole != [self._histogram]:
+        if self.fakes:
+            counts = tuple(tuple(each.get("histogram", ())) for each in told)
+            if not all(map(self._fits, counts)) or (
+                tuple(map(sum, zip(*counts, strict=True))) != self.histogram
+            ):
                 raise BundleError(
                     f"{self.where} has fake values, but its plan does not state the histogram of "
                     "every block."
                 )
-            self._block_histograms = tuple(each for each in counts if each is not None)
+            self._block_histograms = counts
 
 
 def check_listed(release: Release, table: str, schema: pa.Schema, known: set[str]) -> None:
@@ -177,18 +168,6 @@ def check_listed(release: Release, table: str, schema: pa.Schema, known: set[str
                 f"Column {name!r} in table {table!r} of {release.where} does not hold whole "
                 "numbers."
             )
-
-
-def read_sizes(stated: Any, where: str) -> tuple[tuple[int, int], ...]:
-    """The pairs of a size and a number of buckets that a plan states."""
-    if not isinstance(stated, list) or not all(
-        isinstance(each, dict) and is_whole(each.get("size")) and is_whole(each.get("buckets"))
-        for each in stated
-    ):
-        raise BundleError(
-            f"The plan of {where} has 'sizes', which must list objects with 'size' and 'buckets'."
-        )
-    return tuple((each["size"], each["buckets"]) for each in stated)
 
 
 def compare_buckets(connection: Any, release: Release, file: Path, bucket: str) -> None:

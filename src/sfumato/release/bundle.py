@@ -9,10 +9,11 @@ import os
 import shutil
 import warnings
 import weakref
-from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+
+from msgspec.structs import replace
 
 from sfumato.errors import BundleError, DataError, LeftoverWarning
 from sfumato.release.manifest import NAME, UNFINISHED, FileEntry, Manifest

@@ -14,8 +14,8 @@ import pyarrow as pa
 from sfumato.columns import Column, Range, list_some
 from sfumato.errors import BundleError
 from sfumato.operators.matched import Marginal
+from sfumato.release.manifest import GeneralizedManifest
 from sfumato.release.marginals import places_of, read_marginals
-from sfumato.release.plans import one_of, whole_number
 from sfumato.release.reader import Release
 from sfumato.release.records import scan
 from sfumato.release.values import count_strangers
@@ -25,16 +25,17 @@ class GeneralizedRelease(Release):
     """Every record shows a range or a set per quasi column, and somebody's sensitive values."""
 
     kind: ClassVar[str] = "generalized"
+    manifest: GeneralizedManifest
 
     @property
     def matches(self) -> int:
         """How many published records every person matches, at least."""
-        return self._matches
+        return self.manifest.plan.matches
 
     @property
     def spans(self) -> int:
-        """How many people a record spans, in the mean; older releases tell only the least."""
-        return self._spans
+        """How many people a record spans, in the mean."""
+        return self.manifest.plan.spans
 
     @property
     def takes_of_every_bucket(self) -> bool:
@@ -44,11 +45,11 @@ class GeneralizedRelease(Release):
     @property
     def shows_groups(self) -> bool:
         """Whether groups of people share what they show."""
-        return "groups" in self.plan
+        return self.manifest.plan.groups is not None
 
     @property
     def marginals(self) -> Mapping[str, Marginal]:
-        """How many people have which values, by quasi column; older releases do not tell."""
+        """How many people have which values, by quasi column, where it is told."""
         return self._marginals
 
     def marginal_of(self, column: Column, values: pa.Array) -> Marginal | None:
@@ -59,7 +60,7 @@ class GeneralizedRelease(Release):
     @property
     def hand(self) -> str:
         """How values were handed out: `shift`, or `paper` for comparison."""
-        return self._hand
+        return self.manifest.plan.hand
 
     @property
     def shows_quasi_exactly(self) -> bool:
@@ -151,12 +152,9 @@ class GeneralizedRelease(Release):
             )
 
     def _read_plan(self) -> None:
-        self._matches = whole_number(self.plan, "matches", self.where, default=1)
-        self._spans = whole_number(self.plan, "spans", self.where, default=self._matches)
         self._marginals = read_marginals(
-            self.plan, {column.name: column for column in self.quasi}, self.where
+            self.manifest.plan.marginals, {column.name: column for column in self.quasi}, self.where
         )
-        self._hand = one_of(self.plan, "hand", ("shift", "paper"), self.where)
 
 
 def _quoted(name: str) -> str:

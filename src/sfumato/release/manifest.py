@@ -1,30 +1,40 @@
-"""The manifest: what a release says about itself."""
+"""The manifest: what a release says about itself, as types.
+
+A release may contain what these types have and nothing else. Reading, the JSON Schema and the one
+text form of a manifest all come from them.
+"""
 
 from __future__ import annotations
 
 import hashlib
-import json
-import math
-from dataclasses import asdict, dataclass, field
-from importlib import resources
+import re
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_args
 
-from sfumato.columns import Column
+import msgspec
+from msgspec import Meta, field
+
+from sfumato.columns import Column, LongText, Part, Stated, Values, in_json
 from sfumato.errors import BundleError
 
-FORMAT = 1
+FORMAT = 2
+READERS = {1: "0.2"}  # the last version that reads an older format
 NAME = "manifest.json"
 UNFINISHED = ".sfumato-part"  # how the folder of a run that has not finished ends
 MOST_BYTES = 64 << 20  # a larger manifest is not read
 
+Count = Annotated[int, Meta(ge=0, lt=1 << 62)]
+Counts = tuple[Count, ...]
+FileName = Annotated[
+    str, Meta(pattern=r"^([a-z][a-z0-9_-]{0,60}|records/part-[0-9]{5,9})\.parquet$")
+]
 
-@dataclass(frozen=True)
-class FileEntry:
+
+class FileEntry(Part, frozen=True):
     """A file of the release, with what it must hash to."""
 
-    sha256: str
-    bytes: int
+    sha256: Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
+    bytes: Count
 
     @staticmethod
     def of(path: Path) -> FileEntry:
@@ -33,13 +43,12 @@ class FileEntry:
         return FileEntry(digest, path.stat().st_size)
 
 
-@dataclass(frozen=True)
-class PersonRule:
+class PersonRule(Part, frozen=True):
     """Whose rows they are, and how many of a person are published at most, chosen at random."""
 
-    column: str
-    rows: int
-    withheld: int  # rows beyond that
+    column: Annotated[str, Meta(min_length=1, max_length=1000)]
+    rows: Annotated[int, Meta(ge=1, le=250)]
+    suppressed: Count  # rows beyond that
 
     def sentences(self) -> list[str]:
         """What stands beside the promise.
@@ -49,7 +58,7 @@ class PersonRule:
         published rows alone.
         """
         whose = f"A person is whoever has one value of {self.column!r}, and the promise holds for "
-        tail = f"{self.withheld:,} rows are withheld. Answers count published rows alone."
+        tail = f"{self.suppressed:,} rows are withheld. Answers count published rows alone."
         if self.rows == 1:
             return [
                 whose + "the person, of whom one row is published: to have a value is to have it "
@@ -65,55 +74,213 @@ class PersonRule:
         ]
 
 
-@dataclass(frozen=True)
-class Manifest:
+class QuasiK(Part, frozen=True):
+    """Quasi-identifiers that were merged until `k` people shared every combination of them."""
+
+    k: Annotated[int, Meta(ge=2, lt=1 << 62)]
+    columns: dict[str, LongText]  # with the recode of each
+    hierarchies: dict[str, tuple[Annotated[tuple[str, ...], Meta(min_length=1)], ...]]
+
+
+# The public part of a plan, by kind. Operators: see the classes of the same form in `operators`.
+
+
+class UniformForm(Part, frozen=True, tag="uniform", tag_field="form"):
+    values: Count
+    # short and without exponents: "1e999999999" would take all memory
+    retention: Annotated[str, Meta(pattern=r"^\d{1,40}(/\d{1,40})?$")]
+
+
+class FineGrainForm(Part, frozen=True, tag="fine-grain", tag_field="form"):
+    values: Count
+    denominator: Count
+    retentions: Counts
+
+
+class GeneralForm(Part, frozen=True, tag="general", tag_field="form"):
+    values: Count
+    denominator: Count
+    rows: tuple[Counts, ...]
+
+
+class DecoyForm(Part, frozen=True, tag="decoy", tag_field="form"):
+    values: Count
+    groups: Count
+
+
+class PartForm(Part, frozen=True):
+    codes: Counts
+    operator: UniformForm | FineGrainForm
+
+
+class PartsForm(Part, frozen=True, tag="parts", tag_field="form"):
+    values: Count
+    parts: tuple[PartForm, ...]
+
+
+class SampleLevel(Part, frozen=True):
+    """Groups whose largest share is in (`above`, `to`] are sampled to at most `sample` records."""
+
+    above: float
+    to: float
+    sample: Count
+
+
+class Sampling(Part, frozen=True):
+    """How groups were sampled and copied back to their size."""
+
+    levels: tuple[SampleLevel, ...] | dict[str, tuple[SampleLevel, ...]]
+    scales: tuple[Annotated[float, Meta(ge=1)], ...]
+    groups_suppressed: Count
+    bound: Literal["exact", "chernoff"] = "exact"
+    together: bool = False  # whether one coin decided for all columns
+
+
+class Merged(Part, frozen=True):
+    """Quasi values that are published as one: the text that stands for them, and what they are."""
+
+    label: str
+    values: Annotated[tuple[Stated, ...], Meta(min_length=1)]
+
+
+class PerturbedPart(Part, frozen=True):
+    operators: dict[str, UniformForm | FineGrainForm | GeneralForm | DecoyForm | PartsForm]
+    part_columns: dict[str, str] = field(default_factory=dict)
+    sampling: Sampling | None = None
+    merges: dict[str, tuple[Merged, ...]] = field(default_factory=dict)
+
+
+class Size(Part, frozen=True):
+    """How many buckets have so many records."""
+
+    size: Count
+    buckets: Count
+
+
+class BlockNode(Part, frozen=True, omit_defaults=True):
+    """A cut of a tree of blocks, by an edge or by values; or one of its blocks."""
+
+    column: str | None = None
+    below: int | float | None = None
+    values: tuple[Stated, ...] | None = None
+    buckets: Annotated[int, Meta(ge=1, lt=1 << 62)] | None = None
+    histogram: Counts | None = None
+
+
+class BucketedPart(Part, frozen=True):
+    buckets: Count
+    sizes: tuple[Size, ...]
+    mean_squared_error: float
+    fakes: Count = 0
+    condition: float | None = None
+    gap: float | None = None
+    association: str | None = None
+    histogram: Counts | None = None  # where fakes hide it
+    blocks: tuple[BlockNode, ...] = ()
+
+
+class MarginalPart(Part, frozen=True):
+    """How many people have which values: cells by where they start, or of every value."""
+
+    people: Counts
+    starts: tuple[int, ...] | None = None
+    cells: Counts | None = None
+
+
+class GeneralizedPart(Part, frozen=True):
+    matches: Count
+    spans: Count
+    hand: Literal["shift", "paper"] = "shift"
+    groups: Count | None = None
+    marginals: dict[str, MarginalPart] = field(default_factory=dict)
+
+
+class SyntheticPart(Part, frozen=True):
+    resampled: tuple[str, ...]
+
+
+class Manifest(Part, frozen=True, kw_only=True, tag_field="kind"):
     """Everything public about a release; nothing that the method hides."""
 
-    sfumato: str
-    kind: str
-    mechanism: str
-    guarantee: str
-    rows: int
-    withheld: int
-    missing: str
-    order: str
-    randomness: str
-    columns: tuple[Column, ...]
-    plan: dict[str, Any]
+    if TYPE_CHECKING:
+        kind: ClassVar[str]
+        plan: Any  # of the kind's own type
+    format: Literal[2] = 2
+    sfumato: Annotated[str, Meta(max_length=64)]
+    writer: Annotated[str, Meta(max_length=64)] = ""  # of the Parquet files: decides their bytes
+    mechanism: Annotated[str, Meta(max_length=1000)]
+    guarantee: LongText
+    rows: Count
+    suppressed: Count
+    missing: Literal["refuse", "value", "drop"]
+    order: Literal["shuffled", "kept"]
+    randomness: Literal["system", "seeded", "key-file"]
+    joint: bool = False  # whether the promise is about what all sensitive columns tell together
     statement: tuple[str, ...]
     does_not_protect: tuple[str, ...]
     caveats: tuple[str, ...]
     person: PersonRule | None = None
-    joint: bool = False  # whether the promise is about what all sensitive columns tell together
-    files: dict[str, FileEntry] = field(default_factory=dict)
-    quasi_k: dict[str, Any] | None = None  # k, and the columns that were merged with their recodes
+    quasi_k: QuasiK | None = None
+    columns: tuple[Column, ...]
+    files: dict[FileName, FileEntry] = field(default_factory=dict)
+
+    @staticmethod
+    def of(kind: str, plan: dict[str, Any], **fields: Any) -> Manifest:
+        """The manifest of a kind, its plan as a mechanism describes it: `Plan.public()`.
+
+        >>> plan = {"operators": {"s": {"form": "uniform", "values": 2, "retention": "1/2"}}}
+        >>> said = {"sfumato": "0", "mechanism": "uniform", "guarantee": "none", "rows": 1,
+        ...         "suppressed": 0, "missing": "refuse", "order": "kept", "randomness": "system",
+        ...         "columns": (), "statement": (), "does_not_protect": (), "caveats": ()}
+        >>> Manifest.of("perturbed", plan, **said).plan.operators["s"].retention
+        '1/2'
+        """
+        chosen = {cls.kind: cls for cls in get_args(AnyManifest)}[kind]
+        (typed,) = (f.type for f in msgspec.structs.fields(chosen) if f.name == "plan")
+        made: Manifest = chosen(plan=msgspec.convert(plan, typed), **fields)
+        return made
+
+    def to_json(self) -> dict[str, Any]:
+        stated: dict[str, Any] = in_json(self)
+        for last in ("plan", "files"):  # what is long
+            stated[last] = stated.pop(last)
+        return stated
 
     def to_text(self) -> str:
-        described = {
-            "format": FORMAT,
-            "sfumato": self.sfumato,
-            "kind": self.kind,
-            "mechanism": self.mechanism,
-            "guarantee": self.guarantee,
-            "rows": self.rows,
-            "withheld": self.withheld,
-            "missing": self.missing,
-            "order": self.order,
-            "randomness": self.randomness,
-            "statement": list(self.statement),
-            "does_not_protect": list(self.does_not_protect),
-            "caveats": list(self.caveats),
-            "columns": [column.to_json() for column in self.columns],
-            **({} if self.person is None else {"person": asdict(self.person)}),
-            **({} if self.quasi_k is None else {"quasi_k": self.quasi_k}),
-            **({"joint": True} if self.joint else {}),
-            "plan": self.plan,
-            "files": {
-                name: {"sha256": entry.sha256, "bytes": entry.bytes}
-                for name, entry in sorted(self.files.items())
-            },
-        }
-        return json.dumps(described, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        """The one text of a manifest."""
+        return msgspec.json.format(msgspec.json.encode(self.to_json())).decode() + "\n"
+
+
+class PerturbedManifest(Manifest, frozen=True, tag="perturbed"):
+    kind: ClassVar[str] = "perturbed"
+    plan: PerturbedPart
+
+
+class BucketedManifest(Manifest, frozen=True, tag="bucketed"):
+    kind: ClassVar[str] = "bucketed"
+    plan: BucketedPart
+
+
+class GeneralizedManifest(Manifest, frozen=True, tag="generalized"):
+    kind: ClassVar[str] = "generalized"
+    plan: GeneralizedPart
+
+
+class SyntheticManifest(Manifest, frozen=True, tag="synthetic"):
+    kind: ClassVar[str] = "synthetic"
+    plan: SyntheticPart
+
+
+AnyManifest = PerturbedManifest | BucketedManifest | GeneralizedManifest | SyntheticManifest
+
+
+class _Head(msgspec.Struct):
+    format: int
+
+
+def manifest_schema() -> dict[str, Any]:
+    """The JSON Schema of the manifest, made from its types."""
+    return msgspec.json.schema(AnyManifest)
 
 
 def read_manifest(folder: Path, where: str) -> Manifest:
@@ -124,88 +291,52 @@ def read_manifest(folder: Path, where: str) -> Manifest:
     if path.stat().st_size > MOST_BYTES:
         raise BundleError(f"The manifest of {where} is larger than {MOST_BYTES:,} bytes.")
     try:
-        described = json.loads(
-            path.read_text(encoding="utf-8"),
-            parse_constant=_refuse_constant,
-            parse_float=_finite,
-        )
-    except (ValueError, OSError, RecursionError):
+        text = path.read_bytes()
+        stated = msgspec.json.decode(text, type=_Head).format
+        if stated != FORMAT:
+            raise BundleError(_other_format(stated, where))
+        manifest: Manifest = msgspec.json.decode(text, type=AnyManifest)
+    except msgspec.ValidationError as error:
+        raise BundleError(f"The manifest of {where} is wrong: {_place(str(error))}.") from None
+    except (msgspec.MsgspecError, ValueError, OSError, RecursionError):
         raise BundleError(f"The manifest of {where} is not readable JSON.") from None
-    stated = described.get("format") if isinstance(described, dict) else None
-    if isinstance(stated, int) and stated > FORMAT:
-        raise BundleError(
-            f"{where} was made by a newer version: it has release format {stated}, and this "
-            f"sfumato reads up to {FORMAT}. Update sfumato."
+    _refuse_repeated(manifest, where)
+    return manifest
+
+
+def _other_format(stated: int, where: str) -> str:
+    if stated in READERS:
+        return (
+            f"{where} was made by an older version, in release format {stated}: ask it with "
+            f"sfumato {READERS[stated]} (pip install 'sfumato=={READERS[stated]}.*'), or publish "
+            "it again."
         )
-    _validate(described, where)
-    try:
-        columns = tuple(Column.from_json(column) for column in described["columns"])
-    except ValueError as error:
-        raise BundleError(
-            f"The manifest of {where} states an unreadable number: {error}."
-        ) from None
-    return Manifest(
-        sfumato=described["sfumato"],
-        kind=described["kind"],
-        mechanism=described["mechanism"],
-        guarantee=described["guarantee"],
-        rows=described["rows"],
-        withheld=described["withheld"],
-        missing=described["missing"],
-        order=described["order"],
-        randomness=described["randomness"],
-        columns=columns,
-        plan=described["plan"],
-        statement=tuple(described["statement"]),
-        does_not_protect=tuple(described["does_not_protect"]),
-        caveats=tuple(described["caveats"]),
-        person=PersonRule(**described["person"]) if "person" in described else None,
-        quasi_k=described.get("quasi_k"),
-        joint=described.get("joint", False),
-        files={
-            name: FileEntry(entry["sha256"], entry["bytes"])
-            for name, entry in described["files"].items()
-        },
+    return (
+        f"{where} was made by another version: it has release format {stated}, and this sfumato "
+        f"reads {FORMAT}. Update sfumato."
     )
 
 
-def manifest_schema() -> dict[str, Any]:
-    """The published JSON Schema of the manifest."""
-    text = resources.files("sfumato.release").joinpath("manifest.schema.json").read_text("utf-8")
-    schema: dict[str, Any] = json.loads(text)
-    return schema
+def _place(problem: str) -> str:
+    """msgspec's words, shortened: a pattern or a list of tags may be long.
+
+    >>> _place("Expected `int`, got `str` - at `$.rows`")
+    'expected `int`, got `str` - at `rows`'
+    """
+    text = re.sub(r"`\$\.?", "`", problem)
+    return text[:1].lower() + (text[1:] if len(text) < 400 else f"{text[1:400]} …")
 
 
-def _validate(described: Any, where: str) -> None:
-    import jsonschema
-
-    schema = manifest_schema()
-    # jsonschema compares every pair of values where one of them is null: we use a set instead
-    listed = schema["properties"]["columns"]["items"]["properties"]["domain"]["oneOf"][0]
-    del listed["properties"]["values"]["uniqueItems"]
-    validator = jsonschema.Draft202012Validator(schema)
-    error = jsonschema.exceptions.best_match(validator.iter_errors(described))
-    if error is not None:
-        place = "/".join(str(step) for step in error.absolute_path) or "top level"
-        problem = error.message if len(error.message) < 300 else error.message[:300] + " …"
-        raise BundleError(f"The manifest of {where} is wrong at {place}: {problem}.")
-    names = [column["name"] for column in described["columns"]]
+def _refuse_repeated(manifest: Manifest, where: str) -> None:
+    names = [column.name for column in manifest.columns]
     if len(set(names)) != len(names):
         raise BundleError(f"The manifest of {where} names a column twice.")
-    for column in described["columns"]:
-        values = (column.get("domain") or {}).get("values", [])
+    for column in manifest.columns:
+        values = column.domain.values if isinstance(column.domain, Values) else ()
         if len({(isinstance(value, bool), value) for value in values}) != len(values):
             raise BundleError(
-                f"The manifest of {where} names a value of column {column['name']!r} twice."
+                f"The manifest of {where} names a value of column {column.name!r} twice."
             )
-
-
-def _refuse_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not JSON")
-
-
-def _finite(text: str) -> float:
-    number = float(text)
-    if math.isinf(number):  # 1e999 is JSON, but no number that we could count with
-        raise ValueError(f"{text} is too large")
-    return number
+    records = [name.startswith("records/") for name in manifest.files]
+    if ("records.parquet" in manifest.files) == any(records):
+        raise BundleError(f"The manifest of {where} is wrong: it names no files of records.")

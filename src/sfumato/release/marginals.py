@@ -19,7 +19,7 @@ from sfumato.columns import Column, Range, Values
 from sfumato.draws import IntArray
 from sfumato.errors import BundleError
 from sfumato.operators.matched import Marginal
-from sfumato.release.plans import is_whole
+from sfumato.release.manifest import MarginalPart
 from sfumato.release.values import typed_values
 
 MOST_WHOLE = 1 << 20  # whole numbers between the ends of a domain that are asked one by one
@@ -111,46 +111,30 @@ def to_json(column: Column, told: Marginal) -> dict[str, Any]:
 
 
 def read_marginals(
-    plan: Mapping[str, Any], columns: Mapping[str, Column], where: str
+    stated: Mapping[str, MarginalPart], columns: Mapping[str, Column], where: str
 ) -> dict[str, Marginal]:
     """What a plan tells of its quasi columns; nobody vouches for it."""
-    stated = plan.get("marginals", {})
-    if not isinstance(stated, dict):
-        raise BundleError(f"The plan of {where} has 'marginals', which must be an object.")
-    return {name: _read(columns.get(name), name, said, where) for name, said in stated.items()}
+    found = {}
+    for name, said in stated.items():
+        column = columns.get(name)
+        cell = None if column is None or not places(column) else _cells(column, said)
+        if cell is None or set(np.unique(cell).tolist()) != set(range(len(said.people))):
+            raise BundleError(
+                f"The plan of {where} has marginals of {name!r} that do not count the values of a "
+                "quasi column by cells. Ask its publisher for a sound copy."
+            )
+        found[name] = Marginal(cell, np.array(said.people, np.int64))
+    return found
 
 
-def _read(column: Column | None, name: str, said: Any, where: str) -> Marginal:
-    cell = None
-    if column is not None and places(column) and isinstance(said, dict):
-        cell = _cells(column, said)
-    people = said.get("people") if cell is not None else None
-    if (
-        cell is None
-        or not isinstance(people, list)
-        or not all(is_whole(each) for each in people)
-        or set(np.unique(cell).tolist()) != set(range(len(people)))
-    ):
-        raise BundleError(
-            f"The plan of {where} has marginals of {name!r} that do not count the values of a "
-            "quasi column by cells. Ask its publisher for a sound copy."
-        )
-    return Marginal(cell, np.array(people, np.int64))
-
-
-def _cells(column: Column, said: Mapping[str, Any]) -> IntArray | None:
+def _cells(column: Column, said: MarginalPart) -> IntArray | None:
     """The cell of every place of the domain, as a plan states it; None where it does not."""
     if column.kind == "categorical":
-        cells = said.get("cells")
-        if not isinstance(cells, list) or not all(is_whole(each) for each in cells):
-            return None
+        cells = said.cells or ()
         return np.array(cells, np.int64) if len(cells) == places(column) else None
-    starts, whole = said.get("starts"), whole_numbers(column)
-    if whole is None or not isinstance(starts, list) or not starts:
+    starts, whole = said.starts, whole_numbers(column)
+    if whole is None or not starts or starts[0] != whole[0] or starts[-1] > whole[-1]:
         return None
-    first, last = int(whole[0]), int(whole[-1])
-    if not all(type(each) is int and first <= each <= last for each in starts):
-        return None
-    if starts[0] != first or any(after <= before for before, after in pairwise(starts)):
+    if any(after <= before for before, after in pairwise(starts)):
         return None
     return np.searchsorted(np.array(starts), whole, side="right") - 1

@@ -12,10 +12,10 @@ from sfumato.release.manifest import Manifest
 def write_merges(manifest: Manifest, path: str | Path) -> int:
     """Write `column,value,published_as`, a line for each merged value; returns how many."""
     lines = [
-        (column, "" if value is None else value, merged["label"])
-        for column, classes in manifest.plan.get("merges", {}).items()
+        (column, "" if value is None else value, merged.label)
+        for column, classes in getattr(manifest.plan, "merges", {}).items()
         for merged in classes
-        for value in merged["values"]
+        for value in merged.values
     ]
     try:
         with Path(path).open("w", encoding="utf-8", newline="") as file:

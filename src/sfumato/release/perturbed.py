@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sfumato.columns import Column, Values, list_some
+from sfumato.columns import Column, Values, in_json, list_some
 from sfumato.draws import IntArray
 from sfumato.errors import BundleError
 from sfumato.operators import Operator, Parts, Uniform, operator_from_json
-from sfumato.release.reader import Merged, Release
+from sfumato.release.manifest import Merged, PerturbedManifest
+from sfumato.release.reader import Release
 
 
 class PerturbedRelease(Release):
@@ -26,6 +26,7 @@ class PerturbedRelease(Release):
     """
 
     kind: ClassVar[str] = "perturbed"
+    manifest: PerturbedManifest
 
     @property
     def operators(self) -> Mapping[str, Operator]:
@@ -39,15 +40,16 @@ class PerturbedRelease(Release):
     @property
     def drawn_together(self) -> bool:
         """Whether a record keeps all its sensitive values, or shows any combination of others."""
-        return self._drawn_together
+        sampling = self.manifest.plan.sampling
+        return sampling is not None and sampling.together
 
     @property
     def merges(self) -> Mapping[str, tuple[Merged, ...]]:
-        return self._merges
+        return self.manifest.plan.merges
 
     @property
     def shows_quasi_exactly(self) -> bool:
-        return not self._merges
+        return not self.merges
 
     def part_column(self, column: str) -> str | None:
         return self._part_columns.get(column)
@@ -75,29 +77,26 @@ class PerturbedRelease(Release):
             raise BundleError(f"The records of {self.where} lack {list_some(lacking)}.")
 
     def _read_plan(self) -> None:
-        self._operators = self._read_operators(self.plan.get("operators", {}))
-        self._part_columns = self._read_part_columns(self.plan.get("part_columns", {}))
-        self._scales = self._read_scales() if "sampling" in self.plan else None
-        self._drawn_together = self._read_together() if self._scales is not None else False
-        self._merges = self._read_merges(self.plan.get("merges", {}))
+        plan = self.manifest.plan
+        self._operators = self._read_operators()
+        self._part_columns = self._read_part_columns()
+        self._scales: tuple[float, ...] | None = None
+        if plan.sampling is not None:
+            self._check_part_column("part")
+            self._scales = plan.sampling.scales
+            self._check_together(plan.sampling.together)
+        self._check_merges()
 
-    def _read_operators(self, described: Any) -> dict[str, Operator]:
-        if not isinstance(described, dict):
-            raise BundleError(f"The operators of {self.where} are not an object.")
-        if not described:
-            raise BundleError(f"The manifest of {self.where} names no operator.")
-        sensitive = {column.name for column in self.sensitive}
-        if set(described) != sensitive:
+    def _read_operators(self) -> dict[str, Operator]:
+        stated, sensitive = self.manifest.plan.operators, {c.name for c in self.sensitive}
+        if set(stated) != sensitive:
             raise BundleError(
-                f"The manifest of {self.where} has operators for {list_some(sorted(described))}; "
+                f"The manifest of {self.where} has operators for {list_some(sorted(stated))}; "
                 f"the sensitive columns are {list_some(sorted(sensitive))}."
             )
         found = {}
         for column in self.sensitive:
-            stated = described[column.name]
-            if not isinstance(stated, dict):
-                raise BundleError(f"The operator of column {column.name!r} is not an object.")
-            operator = operator_from_json(stated)
+            operator = operator_from_json(in_json(stated[column.name]))
             if not isinstance(column.domain, Values) or len(column.domain) != operator.domain_size:
                 raise BundleError(
                     f"The operator of column {column.name!r} in {self.where} does not fit its "
@@ -106,15 +105,13 @@ class PerturbedRelease(Release):
             found[column.name] = operator
         return found
 
-    def _read_part_columns(self, stated: Any) -> dict[str, str]:
+    def _read_part_columns(self) -> dict[str, str]:
         """The column of parts, for every operator that has parts; `part` where nothing is said."""
-        if not isinstance(stated, dict):
-            raise BundleError(f"The columns of parts of {self.where} are not an object.")
         found = {}
         for column, operator in self._operators.items():
             if not isinstance(operator, Parts):
                 continue
-            name = stated.get(column, "part")
+            name = self.manifest.plan.part_columns.get(column, "part")
             if name not in ("part", f"part_{column}"):
                 raise BundleError(
                     f"The parts of column {column!r} in {self.where} stand in no column of parts."
@@ -123,31 +120,20 @@ class PerturbedRelease(Release):
             found[column] = name
         return found
 
-    def _read_scales(self) -> tuple[float, ...]:
-        """Scales are numbers from 1 up; the records say in `part` which is theirs."""
-        sampling = self.plan["sampling"]
-        scales = sampling.get("scales") if isinstance(sampling, dict) else None
-        if not isinstance(scales, list) or not all(
-            type(scale) in (int, float) and 1 <= scale < math.inf for scale in scales
-        ):
-            raise BundleError(f"The sampling scales of {self.where} are not numbers from 1.")
-        self._check_part_column("part")
-        return tuple(map(float, scales))
-
-    def _read_together(self) -> bool:
+    def _check_together(self, together: bool) -> None:
         """Several columns are drawn together by one coin, so their operators have one retention."""
-        together = self.plan["sampling"].get("together", False)
-        if type(together) is not bool or together != (len(self.sensitive) > 1):
+        if together != (len(self.sensitive) > 1):
             raise BundleError(
                 f"The sampling of {self.where} does not say that its columns were drawn together."
             )
         operators = self._operators.values()
-        kept = {each.retention for each in operators if isinstance(each, Uniform)}
-        if together and (len(kept) != 1 or not all(isinstance(e, Uniform) for e in operators)):
+        retentions = {each.retention for each in operators if isinstance(each, Uniform)}
+        if together and (
+            len(retentions) != 1 or not all(isinstance(each, Uniform) for each in operators)
+        ):
             raise BundleError(
                 f"The columns of {self.where} were drawn together, but not by one uniform operator."
             )
-        return together
 
     def _check_part_column(self, name: str) -> None:
         if name not in self._schemas["records"].names:
@@ -179,33 +165,14 @@ class PerturbedRelease(Release):
                 f"A part in {path.name} of {self.where} has no {what} in the manifest."
             )
 
-    def _read_merges(self, stated: Any) -> dict[str, tuple[Merged, ...]]:
-        quasi = {column.name for column in self.quasi}
-        if not isinstance(stated, dict) or not set(stated) <= quasi:
+    def _check_merges(self) -> None:
+        if not set(self.merges) <= {column.name for column in self.quasi}:
             raise BundleError(f"The merges of {self.where} are not about its quasi columns.")
-        found = {}
-        for column, listed in stated.items():
-            if not isinstance(listed, list) or not all(map(_is_merged, listed)):
-                raise BundleError(
-                    f"The merges of column {column!r} in {self.where} are not a list of labels "
-                    "with their values."
-                )
-            found[column] = tuple(Merged(each["label"], tuple(each["values"])) for each in listed)
-            labels = {merged.label for merged in found[column]}
+        for column, listed in self.merges.items():
             domain = self.column(column).domain
+            labels = {merged.label for merged in listed}
             if isinstance(domain, Values) and not set(domain.values) <= labels:
                 raise BundleError(
                     f"The merges of column {column!r} in {self.where} do not name all labels of "
                     "its domain."
                 )
-        return found
-
-
-def _is_merged(stated: Any) -> bool:
-    return (
-        isinstance(stated, dict)
-        and isinstance(stated.get("label"), str)
-        and isinstance(stated.get("values"), list)
-        and len(stated["values"]) > 0
-        and all(v is None or isinstance(v, (str, int, float)) for v in stated["values"])
-    )

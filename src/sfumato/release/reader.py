@@ -8,7 +8,6 @@ kinds differently dispatches on these classes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -17,13 +16,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sfumato.columns import Column, Value, Values, list_some
+from sfumato.columns import Column, Values, list_some
 from sfumato.draws import IntArray
 from sfumato.errors import BundleError
 from sfumato.limits import limit_behind
 from sfumato.operators import Operator
 from sfumato.release.files import check_files, read_schema
-from sfumato.release.manifest import UNFINISHED, Manifest, read_manifest
+from sfumato.release.manifest import UNFINISHED, Manifest, Merged, read_manifest
 from sfumato.release.records import record_names, scan
 from sfumato.release.values import count_strangers, typed_values
 from sfumato.scratch import scratch_database
@@ -32,14 +31,6 @@ KINDS: dict[str, type[Release]] = {}  # by the name that stands in the manifest
 _JOINED: dict[tuple[type[Release], type[Release]], type[Release]] = {}
 # a file may lie about its least and greatest values: nothing is concluded from these
 _CONCLUDING = ("statistics_propagation", "filter_pushdown")
-
-
-@dataclass(frozen=True)
-class Merged:
-    """Quasi values that are published as one: the text that stands for them, and what they are."""
-
-    label: str
-    values: tuple[Value, ...]  # as JSON holds them
 
 
 class Release:
@@ -121,7 +112,8 @@ class Release:
         return tuple(column for column in self.columns if column.role == "sensitive")
 
     @property
-    def plan(self) -> dict[str, Any]:
+    def plan(self) -> Any:
+        """The public part of the plan, of the type that the kind has in `release.manifest`."""
         return self.manifest.plan
 
     @property

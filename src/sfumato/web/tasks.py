@@ -268,7 +268,7 @@ def make_release(
             "guarantee": manifest.guarantee,
             "mechanism": manifest.mechanism,
             "rows": manifest.rows,
-            "withheld": manifest.withheld,
+            "suppressed": manifest.suppressed,
             "seconds": round(made.seconds, 2),
             "bytes": sum(entry.bytes for entry in manifest.files.values()),
             "statement": list(manifest.statement),

@@ -12,6 +12,7 @@ import numpy as np
 
 from sfumato.attacks import attack
 from sfumato.audits import audit
+from sfumato.columns import in_json
 from sfumato.draws import Draws
 from sfumato.engines.choosing import choose_plan, profile_for
 from sfumato.engines.publishing import publish
@@ -133,7 +134,7 @@ def _measured(trial: Trial, progress: Progress) -> dict[str, Any]:
         "mechanism": manifest.mechanism,
         "kind": manifest.kind,
         "rows": manifest.rows,
-        "withheld": manifest.withheld,
+        "withheld": manifest.suppressed,
         "statement": list(manifest.statement),
         "does_not_protect": list(manifest.does_not_protect),
         "caveats": list(manifest.caveats),
@@ -145,7 +146,7 @@ def _measured(trial: Trial, progress: Progress) -> dict[str, Any]:
         "audit": verdict.to_json(),
         "attacks": attacks,
         "attack_problem": problem,
-        "sizes": manifest.plan.get("sizes"),
+        "sizes": in_json(manifest.plan).get("sizes"),
         "penalty": (
             release_penalty(release, trial.table).to_json()
             if isinstance(release, GeneralizedRelease)

@@ -16,6 +16,7 @@ from sfumato.attacks import attack
 from sfumato.audits import Finding, audit
 from sfumato.audits.case import raw_table
 from sfumato.audits.findings import joined
+from sfumato.columns import in_json
 from sfumato.engines.exposure import Exposure, exposure_of
 from sfumato.errors import InfeasibleGuarantee, SfumatoError, UsageError
 from sfumato.evidence.compare.accuracy import EDGES, measure_accuracy
@@ -115,7 +116,7 @@ class Evidence:
                 "guarantee": manifest.guarantee,
                 "mechanism": manifest.mechanism,
                 "rows": manifest.rows,
-                "withheld": manifest.withheld,
+                "withheld": manifest.suppressed,
                 "missing": manifest.missing,
                 "order": manifest.order,
                 "columns": [
@@ -228,7 +229,7 @@ def _measure(
     table: Table, release: Release, column: str, questions: int, seed: int, progress: Progress
 ) -> Utility:
     progress("asking", 0, questions)
-    if release.manifest.person is not None and release.manifest.withheld:
+    if release.manifest.person is not None and release.manifest.suppressed:
         raise UsageError(
             "some rows of people with several were withheld, and nobody knows which, so there are "
             "no true counts of those that were published."
@@ -281,7 +282,7 @@ def files_of(release: Release) -> dict[str, FileEntry]:
 def parameters_of(release: Release) -> list[tuple[str, str]]:
     """The public parameters of the plan, in words."""
     found: list[tuple[str, str]] = []
-    for name, value in release.plan.items():
+    for name, value in in_json(release.plan).items():
         if isinstance(value, (str, int, float)) and not isinstance(value, bool):
             shown = f"{value:,}" if isinstance(value, int) else str(value)
             found.append((name.replace("_", " "), shown))
@@ -297,9 +298,9 @@ def parameters_of(release: Release) -> list[tuple[str, str]]:
             text += f", undoing the draws multiplies errors by up to {operator.condition():.3g}"
             text += _epsilon(operator)
         found.append((f"operator of {column}", text))
-    sampling = release.plan.get("sampling")
+    sampling = getattr(release.plan, "sampling", None)
     if sampling is not None:
-        found.append(("sampling bound", str(sampling.get("bound"))))
+        found.append(("sampling bound", sampling.bound))
     return found
 
 

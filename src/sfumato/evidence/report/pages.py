@@ -115,7 +115,7 @@ def _published(evidence: Evidence) -> Section:
             ("guarantee", manifest.guarantee),
             ("mechanism", manifest.mechanism),
             ("kind of release", manifest.kind),
-            ("records", f"{manifest.rows:,} published, {manifest.withheld:,} withheld"),
+            ("records", f"{manifest.rows:,} published, {manifest.suppressed:,} withheld"),
             ("order of records", manifest.order),
             *parameters_of(release),
         ]

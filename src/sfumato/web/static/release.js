@@ -14,7 +14,7 @@ export async function releaseView(page, job, back) {
   const evidence = evidenceBox(job);
   const facts = [
     plural(summary.rows ?? 0, "row"),
-    summary.withheld ? `${plural(summary.withheld, "row")} left out` : null,
+    summary.suppressed ? `${plural(summary.suppressed, "row")} left out` : null,
     summary.bytes ? bytes(summary.bytes) : null,
     moment(job.created),
   ];
