@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +11,6 @@ import pytest
 import sfumato as sf
 from sfumato.audits import Check, Finding, Result, Verdict, catalogue
 from sfumato.audits.findings import SHOWN, Direction
-from sfumato.operators import Uniform
 
 
 def test_a_figure_beyond_its_limit_is_never_called_fine() -> None:
@@ -59,36 +57,6 @@ def two_columns(first: str, second: str) -> pa.Table:
             second: np.array(["e", "f", "g", "h"])[rng.integers(0, 4, 900)],
         }
     )
-
-
-def test_a_column_is_judged_by_its_own_findings(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mutate: Any
-) -> None:
-    """`disease` is not judged because another column is called `disease of heart`.
-
-    The operator of `disease` gets a form that no audit knows; the other column's is as it was.
-    """
-    data = two_columns("disease", "disease of heart")
-    table = sf.read(data, quasi="age", sensitive=["disease", "disease of heart"])
-    sf.publish(table, "rho-privacy(0.3, 0.6)", to=tmp_path / "r", mechanism="uniform")
-    assert sf.audit(data, tmp_path / "r").holds
-
-    from sfumato import operators
-
-    class Unheard(Uniform):
-        form = "unheard"
-
-    monkeypatch.setitem(operators.OPERATORS, "unheard", Unheard)
-
-    def rename(described: dict[str, Any]) -> None:
-        described["plan"]["operators"]["disease"]["form"] = described["mechanism"] = "unheard"
-
-    bad = mutate(tmp_path / "r", tmp_path / "bad", manifest=rename)
-    verdict = sf.audit(data, bad)
-    unseen = [(f.check.name, f.column) for f in verdict.findings if f.holds is None]
-    assert unseen == [("promise", "disease")]
-    assert verdict.holds is None
-    assert verdict.headline.startswith("Not everything was looked at (1 check could not be made)")
 
 
 def test_the_headline_says_what_was_tested(tmp_path: Path) -> None:
