@@ -3,37 +3,9 @@ read_release <- function(path) {
   if (!dir.exists(path)) {
     stop("There is no release folder '", path, "'.", call. = FALSE)
   }
-  folder <- tempfile("release-")
-  on.exit(unlink(folder, recursive = TRUE))
-  # the program checks hashes and domains before it writes the tables
-  run_program("export-metadata", path, "--format", "csvw", "--out", folder)
+  run_program("describe", path, "--json") # the program checks hashes and domains
   manifest <- jsonlite::fromJSON(file.path(path, "manifest.json"), simplifyVector = FALSE)
-  told <- jsonlite::fromJSON(file.path(folder, "csv-metadata.json"), simplifyVector = FALSE)
-  tables <- lapply(told$tables, function(table) read_table(folder, table))
-  names(tables) <- sub("\\.csv$", "", vapply(told$tables, function(table) table$url, ""))
-  structure(
-    c(list(path = normalizePath(path), manifest = manifest), tables),
-    class = "sfumato_release"
-  )
-}
-
-read_table <- function(folder, table) {
-  columns <- table$tableSchema$columns
-  base <- vapply(columns, function(column) {
-    if (is.list(column$datatype)) column$datatype$base else column$datatype
-  }, "")
-  several <- vapply(columns, function(column) !is.null(column$separator), TRUE)
-  kinds <- c(integer = "numeric", double = "numeric", boolean = "logical")
-  classes <- ifelse(several | !(base %in% names(kinds)), "character", kinds[base])
-  # an empty text is a value; only \N is missing
-  found <- read.csv(file.path(folder, table$url),
-    colClasses = unname(classes), na.strings = "\\N", check.names = FALSE, encoding = "UTF-8",
-    strip.white = FALSE
-  )
-  for (place in which(several)) {
-    found[[place]] <- strsplit(found[[place]], columns[[place]]$separator, fixed = TRUE)
-  }
-  found
+  structure(list(path = normalizePath(path), manifest = manifest), class = "sfumato_release")
 }
 
 print.sfumato_release <- function(x, ...) {
@@ -45,7 +17,7 @@ print.sfumato_release <- function(x, ...) {
   invisible(x)
 }
 
-#' The sensitive column that is meant
+# The name of the sensitive column that is meant.
 sensitive_column <- function(release, column) {
   known <- Filter(function(each) each$role == "sensitive", release$manifest$columns)
   names <- vapply(known, function(each) each$name, "")
@@ -58,9 +30,5 @@ sensitive_column <- function(release, column) {
       call. = FALSE
     )
   }
-  known[[match(column, names)]]
-}
-
-column_values <- function(column) {
-  vapply(column$domain$values, function(v) if (is.null(v)) NA_character_ else as.character(v), "")
+  column
 }

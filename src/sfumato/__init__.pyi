@@ -22,6 +22,8 @@ from sfumato.evidence.compare import Comparison as Comparison
 from sfumato.evidence.compare import compare as compare
 from sfumato.evidence.report import Report as Report
 from sfumato.evidence.report import report as report
+from sfumato.export import Exported as Exported
+from sfumato.export import export_metadata as export_metadata
 from sfumato.guarantees import BetaLikeness as BetaLikeness
 from sfumato.guarantees import EnhancedBetaLikeness as EnhancedBetaLikeness
 from sfumato.guarantees import FineRhoPrivacy as FineRhoPrivacy
@@ -33,8 +35,6 @@ from sfumato.guarantees import SmallSum as SmallSum
 from sfumato.guarantees import parse_guarantee as parse_guarantee
 from sfumato.limits import limited as limited
 from sfumato.mechanisms import parse_mechanism as parse_mechanism
-from sfumato.metadata import Exported as Exported
-from sfumato.metadata import export_metadata as export_metadata
 from sfumato.outlook.advise import Advice as Advice
 from sfumato.outlook.advise import Cost as Cost
 from sfumato.outlook.advise import advise as advise

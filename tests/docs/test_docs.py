@@ -53,7 +53,7 @@ DOCUMENTS = [
     "docs/serve.md",
     "docs/guide-analyst.md",
     "docs/release-format.md",
-    "docs/metadata.md",
+    "docs/export.md",
     "docs/randomness.md",
     "docs/people.md",
     "docs/sets.md",

@@ -8,19 +8,12 @@ import warnings
 import numpy as np
 import pandas as pd
 import polars as pl
-import pyarrow as pa
 import pytest
 from sklearn.base import clone
 from sklearn.metrics import log_loss
 
 from sfumato.errors import SfumatoError, UsageError, WeakPromiseWarning
-from sfumato.learn import (
-    Boosting,
-    DecisionTree,
-    LinearRegression,
-    LogisticRegression,
-    NaiveBayes,
-)
+from sfumato.learn import LinearRegression, LogisticRegression
 from sfumato.queries import OpenedRelease
 
 from .conftest import TRUE, Publish, people
@@ -63,8 +56,6 @@ def blind() -> float:
 @pytest.mark.parametrize(
     ("learner", "share"),
     [
-        (NaiveBayes(), 0.45),
-        (NaiveBayes(correction="backward"), 0.9),
         (LogisticRegression(standard_errors=False), 0.15),
         (LogisticRegression(standard_errors=False, correction="backward"), 0.15),
     ],
@@ -76,40 +67,6 @@ def test_a_release_teaches_nearly_what_the_table_does(
     raw = loss(clone(learner).fit(TRAIN, target="ill", features=QUASI))
     model = clone(learner).fit(releases[kind], target="ill")
     assert loss(model) < raw + share * (blind - raw)
-
-
-@pytest.mark.parametrize("kind", ["uniform", "optimal"])
-@pytest.mark.parametrize("learner", [DecisionTree(), Boosting(max_trees=40)])
-def test_trees_learn_nearly_as_much(
-    releases: dict[str, OpenedRelease], blind: float, kind: str, learner: object
-) -> None:
-    """Slopes are what made these people, so trees lose more to noise than those."""
-    for correction in ("forward", "backward"):
-        model = clone(learner).set_params(correction=correction).fit(releases[kind], target="ill")
-        raw = loss(clone(learner).fit(TRAIN, target="ill", features=QUASI))
-        assert loss(model) < raw + 0.8 * (blind - raw)
-
-
-@pytest.mark.parametrize("kind", ["uniform", "optimal"])
-@pytest.mark.parametrize(
-    "learner",
-    [
-        NaiveBayes(),
-        LogisticRegression(standard_errors=False),
-        DecisionTree(),
-        Boosting(max_trees=40),
-    ],
-)
-def test_a_quasi_column_is_predicted_from_a_sensitive_one(
-    releases: dict[str, OpenedRelease], kind: str, learner: object
-) -> None:
-    asked = {"target": "sex", "features": ["age", "ill"]}
-    raw = loss(clone(learner).fit(TRAIN, **asked), "sex")
-    model = clone(learner).fit(releases[kind], **asked)
-    assert list(model.feature_names_in_) == ["age", "ill"]
-    assert loss(model, "sex") < raw + 0.01
-    blind = clone(learner).fit(TRAIN, target="sex", features=["age"])
-    assert loss(model, "sex") < loss(blind, "sex") - 0.01
 
 
 def test_frames_of_every_library_give_the_same_answers(
@@ -164,30 +121,22 @@ def test_features_that_leave_out_what_blocks_are_cut_by_are_warned_of(
     cut_by = releases["local"].tree.columns  # type: ignore[attr-defined]
     asked = {"target": "ill", "features": [name for name in QUASI if name != cut_by[0]]}
     with pytest.warns(WeakPromiseWarning, match=f"cut by {cut_by[0]} too"):
-        NaiveBayes().fit(releases["local"], **asked)
+        LogisticRegression().fit(releases["local"], **asked)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        NaiveBayes(correction="backward").fit(releases["local"], **asked)
-        NaiveBayes().fit(releases["local"], target="ill")
+        LogisticRegression(correction="backward").fit(releases["local"], **asked)
+        LogisticRegression().fit(releases["local"], target="ill")
 
 
-def test_a_number_is_regressed_on_quasi_columns_and_a_quasi_one_on_it(published: Publish) -> None:
-    table = TRAIN.append_column(
-        "weight", pa.array(60 + 0.5 * TRAIN["cost"].to_numpy() + 0.1 * TRAIN["age"].to_numpy())
-    )
-    quasi = ["age", "sex", "weight"]
+def test_a_number_is_regressed_on_quasi_columns(published: Publish) -> None:
+    table, quasi = TRAIN, ["age", "sex"]
     raw = LinearRegression().fit(table, target="cost", features=["age", "sex"])
     for guarantee, way in (("rho-privacy(0.4, 0.7)", "uniform"), ("l-diversity(2)", "optimal")):
         release = published(table, guarantee, "cost", quasi=quasi, mechanism=way)
         model = LinearRegression().fit(release, target="cost", features=["age", "sex"])
         assert (model.coef_stderr_ > raw.coef_stderr_).all()
         assert (np.abs(model.coef_ - raw.coef_) < 4.5 * model.coef_stderr_).all()
-        back = LinearRegression().fit(release, target="weight", features=["age", "cost"])
-        assert back.coef_names_ == ["age", "cost"]
-        # what is shown alone would give a slope of 0.15 for 0.5
-        assert back.coef_ == pytest.approx([0.1, 0.5], abs=4.5 * back.coef_stderr_.max())
-        assert back.coef_stderr_[1] < 0.06
-        assert back.score(table) > 0.9
+        assert model.score(table) == pytest.approx(raw.score(table), abs=0.02)
 
 
 def refused() -> list[tuple[str, dict[str, object], str]]:
@@ -197,6 +146,7 @@ def refused() -> list[tuple[str, dict[str, object], str]]:
         ("uniform", {"target": "ill", "features": ["ill"]}, "its own features"),
         ("uniform", {"target": "ill", "features": []}, "no feature to learn from"),
         ("uniform", {"target": "ill", "features": ["age", "age"]}, "named twice"),
+        ("uniform", {"target": "sex", "features": ["age", "ill"]}, "not shown as it is"),
     ]
 
 
@@ -205,59 +155,54 @@ def test_what_makes_no_sense_is_refused_in_a_sentence(
     releases: dict[str, OpenedRelease], kind: str, asked: dict[str, object], message: str
 ) -> None:
     with pytest.raises(UsageError, match=message):
-        NaiveBayes().fit(releases[kind], **asked)  # type: ignore[arg-type]
+        LogisticRegression().fit(releases[kind], **asked)  # type: ignore[arg-type]
 
 
 def test_releases_that_teach_nothing_are_refused(published: Publish) -> None:
     small = TRAIN.slice(0, 400)
     ranges = published(small, "l-diversity(2)", "ill", quasi=QUASI, mechanism="heterogeneous")
     with pytest.raises(UsageError, match="ranges and sets"):
-        NaiveBayes().fit(ranges, target="ill")
+        LogisticRegression().fit(ranges, target="ill")
     anew = published(small, "rho-privacy(0.4, 0.7)", "ill", quasi=QUASI, mechanism="resample")
     with pytest.raises(UsageError, match="drawn anew"):
-        NaiveBayes().fit(anew, target="ill")
-    NaiveBayes().fit(anew, target="sex", features=["age"])  # quasi columns are shown as they are
+        LogisticRegression().fit(anew, target="ill")
+    LogisticRegression().fit(
+        anew, target="sex", features=["age"]
+    )  # quasi columns are shown as they are
     fakes = published(small, "l-diversity(2)", "ill", quasi=QUASI, mechanism="optimal(fakes=1)")
     with pytest.raises(UsageError, match="nobody has"):
-        NaiveBayes().fit(fakes, target="ill")
+        LogisticRegression().fit(fakes, target="ill")
 
 
 def test_bad_settings_and_frames_are_refused(releases: dict[str, OpenedRelease]) -> None:
     release = releases["uniform"]
     for broken in (
-        NaiveBayes(correction="sideways"),
-        NaiveBayes(alpha=0.0),
+        LogisticRegression(correction="sideways"),
         LogisticRegression(C=0.0),
-        DecisionTree(min_samples_leaf=0),
-        DecisionTree(max_leaf_nodes=1),
-        Boosting(learning_rate=0.0),
     ):
         with pytest.raises(UsageError):
             broken.fit(release, target="ill")
     with pytest.raises(UsageError, match="leave y out"):
-        NaiveBayes().fit(release, ["flu"], target="ill")
+        LogisticRegression().fit(release, ["flu"], target="ill")
     with pytest.raises(UsageError, match="no numbers"):
         LinearRegression().fit(release, target="ill")
-    with pytest.raises(UsageError, match="negative weights"):
-        DecisionTree(correction="backward").fit(release, target="sex")
-    model = NaiveBayes().fit(release, target="ill")
+    model = LogisticRegression(standard_errors=False).fit(release, target="ill")
     with pytest.raises(UsageError, match="no column 'smoker'"):
         model.predict(TEST.select(["age", "sex"]))
     with pytest.raises(UsageError, match="not for a release"):
         model.predict(release)
-    slopes = LogisticRegression().fit(release, target="ill")
     texts = pd.DataFrame({"age": ["old"], "sex": ["F"], "smoker": ["no"]})
     with pytest.raises(UsageError, match="holds numbers"):
-        slopes.predict(texts)
+        model.predict(texts)
     with pytest.raises(SfumatoError):
-        NaiveBayes().fit("no such folder", target="ill")
+        LogisticRegression().fit("no such folder", target="ill")
 
 
 def test_binned_and_merged_columns_take_raw_values(published: Publish) -> None:
     release = published(
         TRAIN, "rho-privacy(0.4, 0.7)", "ill", quasi=QUASI, bins={"age": [20, 40, 60, 80]}
     )
-    model = NaiveBayes().fit(release, target="ill")
+    model = LogisticRegression().fit(release, target="ill")
     young, old = (TEST.slice(0, 1).set_column(0, "age", [[age]]) for age in (25, 75))
     assert not np.allclose(model.predict_proba(young), model.predict_proba(old))
     assert np.allclose(

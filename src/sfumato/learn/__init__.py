@@ -1,11 +1,11 @@
-"""Models fitted through a release, in scikit-learn's manner.
+"""Regressions fitted through a release, in scikit-learn's manner.
 
     from sfumato.learn import LogisticRegression
     model = LogisticRegression().fit("release/", target="income")
     model.score(test)
 
-Every learner reads the release alone and corrects for what publishing did: `correction="forward"`
-fits the likelihood of what is shown, `"backward"` counts every record so that the mean is right.
+They read the release alone and correct for what publishing did. Every other learner trains on
+completed tables: `release.complete` and `sf.combine`.
 """
 
 from __future__ import annotations
@@ -19,10 +19,7 @@ except ImportError:
         "Learning needs scikit-learn. Install it with: pip install 'sfumato[learn]'."
     ) from None
 
-from sfumato.learn.boosting import Boosting
-from sfumato.learn.decision_tree import DecisionTree
 from sfumato.learn.linear import LinearRegression
 from sfumato.learn.logistic import LogisticRegression
-from sfumato.learn.naive_bayes import NaiveBayes
 
-__all__ = ["Boosting", "DecisionTree", "LinearRegression", "LogisticRegression", "NaiveBayes"]
+__all__ = ["LinearRegression", "LogisticRegression"]

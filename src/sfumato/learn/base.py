@@ -61,8 +61,8 @@ class Learner(BaseEstimator):  # type: ignore[misc]
                 table = as_table(given)
                 found = from_frame(table, target, features, numbers=self.estimates_numbers)
             self.target_ = target
-            self.feature_names_in_ = np.array(found.names, object)
-            self.n_features_in_ = len(found.names)
+            self.feature_names_in_ = np.array(found.features.names, object)
+            self.n_features_in_ = len(found.features.names)
             return found
         if target is not None or features is not None:
             raise UsageError("Say target=… and features=… with a release, or y with X: not both.")
@@ -160,9 +160,8 @@ class Classifier(ClassifierMixin, Learner):  # type: ignore[misc]
 
 def _warn_of_blocks(examples: Examples, target: str | None) -> None:
     """Inside a block that another column cut, a value goes otherwise with the features."""
-    hidden = examples.target if examples.hidden is None else examples.hidden
     known = {target, *examples.features.names}
-    cut_by = hidden.cut_by if isinstance(hidden, Seen) else ()
+    cut_by = examples.target.cut_by if isinstance(examples.target, Seen) else ()
     beyond = [name for name in cut_by if name not in known]
     if beyond:
         warnings.warn(

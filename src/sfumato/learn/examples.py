@@ -23,16 +23,11 @@ FEWEST = 10  # records
 
 @dataclass(frozen=True, eq=False)
 class Examples:
-    """Records with features, a target, and perhaps one feature that is not seen as it is."""
+    """Records with features that are seen, and a target."""
 
     table: pa.Table
-    features: Features  # those that are seen
+    features: Features
     target: Seen | pa.ChunkedArray  # the latter where numbers are seen as they are
-    hidden: Seen | None = None  # a feature
-
-    @property
-    def names(self) -> list[str]:
-        return [*self.features.names, *([self.hidden.name] if self.hidden else [])]
 
 
 def as_release(given: Any) -> Release | None:
@@ -69,41 +64,33 @@ def from_release(
     columns = {column.name: column for column in release.columns}
     chosen = _chosen(list(columns), target, features, release.where)
     assert target is not None
-    sensitive = [column.name for column in release.sensitive]
+    sensitive = {column.name for column in release.sensitive}
     if features is None:
-        # all quasi columns; of sensitive ones the only one, where it is not the target
-        known = [] if target in sensitive else sensitive
-        if len(known) > 1:
-            raise UsageError(
-                f"{release.where} has several sensitive columns, {list_some(known)}, and one at a "
-                "time can be learned from: name the features."
-            )
-        chosen = [name for name in chosen if name not in sensitive or name in known]
-    unseen = [name for name in (target, *chosen) if name in sensitive]
-    if len(unseen) > 1:
-        raise UsageError(
-            f"One sensitive column at a time can be learned from, and {list_some(unseen)} are "
-            "several: name the other features."
-        )
-    hidden: Seen | None = None
+        chosen = [name for name in chosen if name not in sensitive]
+    unseen = [name for name in chosen if name in sensitive]
     if unseen:
-        table, hidden = read_hidden(release, unseen[0])
+        raise UsageError(
+            f"{list_some(unseen)} is not shown as it is, so it cannot be a feature here. Complete "
+            "the release (release.complete), train on every completed table, and combine."
+        )
+    if not chosen:
+        raise UsageError("There is no feature to learn from: name at least one column.")
+    if target in sensitive:
+        table, seen = read_hidden(release, target)
     else:
-        table = read_quasi(release)
+        table, seen = read_quasi(release), None
     if len(table) < FEWEST:
         raise UsageError(f"{len(table)} records are too few to learn from; {FEWEST} are needed.")
     kinds = {
         name: columns[name].kind == "numeric" and is_number(table.schema.field(name).type)
         for name in chosen
-        if name not in sensitive
     }
-    origins = {name: Origin.of(release, columns[name]) for name in kinds}
-    seen = Features.of(table, kinds, origins)
-    if target in sensitive:
-        assert hidden is not None
-        return Examples(table, seen, hidden)
+    origins = {name: Origin.of(release, columns[name]) for name in chosen}
+    found = Features.of(table, kinds, origins)
+    if seen is not None:
+        return Examples(table, found, seen)
     own = table.column(target)
-    return Examples(table, seen, own if numbers else coded_target(target, own), hidden)
+    return Examples(table, found, own if numbers else coded_target(target, own))
 
 
 def from_frame(

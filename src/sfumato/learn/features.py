@@ -1,13 +1,13 @@
-"""Features of records, fitted once: as a design for slopes, as codes, and in an order for trees.
+"""Features of records, fitted once, as a design for slopes.
 
 A number is a slope of its own, in standard deviations from its mean; a category has a slope for
-every value but the most frequent one. What a test frame holds that the release does not know counts
-as the rest: missing, or rare.
+every value but the most frequent one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,13 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sfumato.columns import Column, bin_labels
-from sfumato.draws import IntArray
 from sfumato.errors import UsageError
 from sfumato.operators.base import FloatArray
-from sfumato.queries.quasi_codes import QuasiCode
 from sfumato.release import Release
 
-_BINS = 20  # that numbers are cut into where codes are needed
+MOST_SLOPES = 100  # of a category; the rest counts as its commonest value
 
 
 @dataclass(frozen=True)
@@ -59,15 +57,16 @@ class Origin:
 
 @dataclass(frozen=True, eq=False)
 class Feature:
-    """One column: a number with `mean` and `scale`, or a category whose `reference` is left out."""
+    """One column: a number with `mean` and `scale`, or a category, whose commonest value has no
+    slope and is not `kept`."""
 
     name: str
-    code: QuasiCode
     origin: Origin
     is_number: bool
-    mean: float
-    scale: float
-    kept: IntArray  # codes that have a slope: all that were seen but the reference
+    mean: float = 0.0
+    scale: float = 1.0
+    has_missing: bool = False  # a number's
+    kept: tuple[str | None, ...] = ()
 
     @classmethod
     def of(cls, name: str, values: pa.ChunkedArray, is_number: bool, origin: Origin) -> Feature:
@@ -75,15 +74,11 @@ class Feature:
             numbers = numbers_of(name, values)
             known = numbers[np.isfinite(numbers)]
             mean, scale = (float(known.mean()), float(known.std())) if len(known) else (0.0, 1.0)
-            missing = [0] if len(known) < len(numbers) else []
-            code = QuasiCode.of(values, _BINS)
-            return cls(name, code, origin, True, mean, scale or 1.0, np.array(missing, np.int64))
-        if not pa.types.is_string(values.type):
-            values = _texts(values)
-        code = QuasiCode.of(values)
-        counts = np.bincount(code.codes(values), minlength=code.size)
-        kept = np.flatnonzero(counts)
-        return cls(name, code, origin, False, 0.0, 1.0, kept[kept != counts.argmax()])
+            return cls(name, origin, True, mean, scale or 1.0, len(known) < len(numbers))
+        counted = Counter(_texts(values).to_pylist())
+        order = sorted(counted, key=lambda text: (-counted[text], text is None, text or ""))
+        kept = sorted(order[1 : MOST_SLOPES + 1], key=lambda text: (text is None, text or ""))
+        return cls(name, origin, False, kept=tuple(kept))
 
     def read(self, table: pa.Table) -> pa.ChunkedArray:
         """The column of a frame or a release, as it would be published."""
@@ -96,24 +91,21 @@ class Feature:
     def labels(self) -> list[str]:
         """What the slopes are called."""
         if self.is_number:
-            return [self.name, *(f"{self.name} is missing" for _ in self.kept)]
-        assert self.code.texts is not None
-        texts = [*self.code.texts.tolist(), "(other)"]
-        return [f"{self.name}={texts[code]}" for code in self.kept]
+            return [self.name, *([f"{self.name} is missing"] if self.has_missing else [])]
+        return [f"{self.name}={'(missing)' if text is None else text}" for text in self.kept]
 
     def columns(self, table: pa.Table) -> list[FloatArray]:
-        """The columns of the design."""
+        """The columns of the design; a value that is not known counts as the commonest."""
         values = self.read(table)
         if not self.is_number:
-            codes = self.code.codes(values)
-            return [(codes == code).astype(np.float64) for code in self.kept]
+            coded = values.combine_chunks().dictionary_encode(null_encoding="encode")
+            place = {text: code for code, text in enumerate(coded.dictionary.to_pylist())}
+            codes = coded.indices.to_numpy(zero_copy_only=False)
+            return [(codes == place.get(text, -1)).astype(np.float64) for text in self.kept]
         numbers = numbers_of(self.name, values)
         there = np.isfinite(numbers)
         found = [np.where(there, (numbers - self.mean) / self.scale, 0.0)]
-        return [*found, *((~there).astype(np.float64) for _ in self.kept)]
-
-    def codes(self, table: pa.Table) -> IntArray:
-        return self.code.codes(self.read(table))
+        return [*found, (~there).astype(np.float64)] if self.has_missing else found
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,32 +143,12 @@ class Features:
         """The matrix that turns slopes of the design into slopes by unit, the constant first."""
         scales, means = [1.0], [0.0]
         for each in self.each:
-            scales += [each.scale, *(1.0 for _ in each.kept)] if each.is_number else []
-            means += [each.mean, *(0.0 for _ in each.kept)] if each.is_number else []
-            if not each.is_number:
-                scales += [1.0] * len(each.kept)
-                means += [0.0] * len(each.kept)
+            more = len(each.labels) - each.is_number
+            scales += [each.scale] * each.is_number + [1.0] * more
+            means += [each.mean] * each.is_number + [0.0] * more
         found = np.diag(1 / np.array(scales))
         found[0, 1:] = -np.array(means[1:]) / np.array(scales[1:])
         return found
-
-    def codes(self, table: pa.Table) -> list[IntArray]:
-        return [each.codes(table) for each in self.each]
-
-    @property
-    def sizes(self) -> list[int]:
-        return [each.code.size for each in self.each]
-
-    def ordered(self, table: pa.Table, ranks: Sequence[FloatArray | None]) -> FloatArray:
-        """(records, features) for trees: numbers as they are, categories by rank."""
-        columns = []
-        for each, rank in zip(self.each, ranks, strict=True):
-            if rank is None:
-                numbers = numbers_of(each.name, each.read(table))
-                columns.append(np.where(np.isfinite(numbers), numbers, each.mean))
-            else:
-                columns.append(rank[each.codes(table)])
-        return np.column_stack(columns) if columns else np.zeros((len(table), 0))
 
 
 def is_number(kind: pa.DataType) -> bool:

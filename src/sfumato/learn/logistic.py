@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 
@@ -12,8 +10,6 @@ from sfumato.learn.base import Classifier
 from sfumato.learn.coefficients import Coefficient, listed_coefficients
 from sfumato.learn.examples import Examples
 from sfumato.learn.features import Features
-from sfumato.learn.hidden import Encoded
-from sfumato.learn.joint import JointFit
 from sfumato.learn.sandwich import (
     curvature,
     sandwich,
@@ -38,7 +34,7 @@ class LogisticRegression(Classifier):
 
     `coef_` has, for every class but the first, the slopes of its log odds against the first;
     `coef_stderr_` their standard errors, in which people's scatter and the noise of publishing are
-    included. They cost one or two fits more; `standard_errors=False` leaves them out.
+    included. They cost a fit more; `standard_errors=False` leaves them out.
     """
 
     def __init__(
@@ -57,13 +53,9 @@ class LogisticRegression(Classifier):
         if not self.C > 0:
             raise UsageError(f"C must be above 0. Got {self.C!r}.")
         self._features = examples.features
-        self._encoded: Encoded | None = None
         design = examples.features.design(examples.table)
         ridge = np.full((design.shape[1], 1), 1 / self.C)
         ridge[0] = 0.0  # the constant is free
-        if examples.hidden is not None:
-            self._learn_joint(examples, target, examples.hidden, design, correction)
-            return
         self._start = np.log(np.maximum(target.prior, 1e-12))
         fit = SoftmaxFit(design, target.through(correction))
         none = np.zeros((design.shape[1], len(target.values)))
@@ -109,24 +101,6 @@ class LogisticRegression(Classifier):
             followed = softmax_scores(fit.design, chances, target.blocks[target.unit])
         return sandwich(bread, scatter(scores, target.records, target, followed))
 
-    def _learn_joint(
-        self, examples: Examples, target: Seen, hidden: Seen, design: Any, correction: str
-    ) -> None:
-        """A feature is hidden: its own rule is fitted together with the target's."""
-        encoded = Encoded(hidden)
-        fit = JointFit(design, target, hidden, encoded.matrix, hidden.through(correction), self.C)
-        flat = fit.climb(_STILL, _STEPS)
-        self._encoded = encoded
-        self._start = np.zeros(len(target.values))
-        self._slopes = fit.slopes(flat)
-        covariance = None
-        if self.standard_errors:
-            bread = curvature(fit.score, flat)
-            filling = scatter(fit.scores(flat), target.records, hidden)
-            many = (len(target.values) - 1) * len(self._slopes)
-            covariance = sandwich(bread, filling)[:many, :many]
-        self._tell(examples.features, self._slopes, self._start, covariance)
-
     def _tell(
         self,
         features: Features,
@@ -137,13 +111,10 @@ class LogisticRegression(Classifier):
         """Slopes by unit, against the first class."""
         against = (slopes - slopes[:, :1])[:, 1:]
         against[0] += start[1:] - start[0]
-        unscale, labels = features.unscaled(), features.labels
-        if self._encoded is not None:
-            unscale = self._encoded.unscaled(unscale)
-            labels = [*labels, *self._encoded.labels]
+        unscale = features.unscaled()
         found = unscale @ against
         self.intercept_, self.coef_ = found[0], found[1:].T
-        self.coef_names_ = labels
+        self.coef_names_ = features.labels
         if covariance is None:
             return
         classes = against.shape[1]
@@ -157,10 +128,7 @@ class LogisticRegression(Classifier):
         return listed_coefficients(self, list(self.classes_[1:]), confidence)
 
     def _chances(self, table: pa.Table) -> FloatArray:
-        scores = self._features.design(table) @ self._slopes[: 1 + len(self._features.labels)]
-        if self._encoded is not None:
-            scores = scores + self._encoded.rows(table) @ self._slopes[-len(self._encoded.labels) :]
-        scores = scores + self._start
+        scores = self._features.design(table) @ self._slopes + self._start
         scores -= scores.max(axis=1, keepdims=True)
         found = np.exp(scores)
         return np.asarray(found / found.sum(axis=1, keepdims=True))

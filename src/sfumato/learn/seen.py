@@ -10,12 +10,11 @@ import numpy as np
 from sfumato.draws import IntArray
 from sfumato.errors import SingularOperator, UsageError
 from sfumato.operators.base import FloatArray
-from sfumato.operators.links import Evidence, Shown, SoftmaxFit, log_normal, seen_truth
+from sfumato.operators.links import Evidence, Shown, seen_truth
 from sfumato.operators.undone import Undone
 
 CORRECTIONS = ("forward", "backward")
 _HARDLY = 1e-4  # the least eigenvalue at which values can still be told apart
-_RIDGE = 1.0  # on the log odds of rare codes: they keep to the shares of all
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,14 +59,6 @@ class Seen:
         assert self.is_true
         return self.shown
 
-    @property
-    def information(self) -> float:
-        """Of what true values would tell about their shares, the part that is seen: from 0 to 1."""
-        joint = self.likelihood * self.prior
-        given = joint / np.maximum(joint.sum(axis=1, keepdims=True), 1e-30)
-        left = (given * (1 - given)).sum(axis=1)[self.shown].mean()
-        return float(max(1 - left / max(self.prior @ (1 - self.prior), 1e-12), _HARDLY))
-
     def unbiased(self) -> FloatArray:
         """What every record counts towards every value: (records, values)."""
         if self.told < _HARDLY:
@@ -83,30 +74,6 @@ class Seen:
         if correction == "backward" and not self.is_true:
             return Undone(self.unbiased(), self.unit)
         return self.together or Shown(self.shown, self.likelihood)
-
-    def counted(self, codes: IntArray, size: int, correction: str) -> FloatArray:
-        """How many records there are by (code, value): none less than 0."""
-        if self.is_true:
-            place = codes * len(self.values) + self.shown
-            found = np.bincount(place, minlength=size * len(self.values))
-            return found.reshape(size, -1).astype(np.float64)
-        if correction == "backward":
-            sums = np.zeros((size, len(self.values)))
-            np.add.at(sums, codes, self.unbiased())
-            return np.maximum(sums, 0.0)
-        shares = saturated(codes, size, self.through(correction), self.prior)
-        return np.asarray(np.bincount(codes, minlength=size)[:, None] * shares)
-
-
-def saturated(codes: IntArray, size: int, evidence: Evidence, prior: FloatArray) -> FloatArray:
-    """The shares of the values by code, (codes, values), under which what is seen is likeliest."""
-    from scipy.sparse import csr_array
-
-    ones = np.ones(len(codes), np.float32)
-    design = csr_array((ones, codes, np.arange(len(codes) + 1)), shape=(len(codes), size))
-    start = np.log(np.maximum(prior, 1e-9))
-    slopes = SoftmaxFit(design, evidence).climb(start, np.zeros((size, len(prior))), _RIDGE)
-    return np.exp(log_normal(slopes + start))
 
 
 def truly_seen(name: str, values: tuple[Any, ...], codes: IntArray) -> Seen:

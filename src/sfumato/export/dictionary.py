@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sfumato.columns import list_some, value_text
-from sfumato.metadata.described import Described, Field
+from sfumato.export.described import Described, Field
 from sfumato.pages import Bullets, DataTable, Facts, Page, Paragraph, Section, render
 
 

@@ -1,4 +1,4 @@
-"""export-metadata."""
+"""export."""
 
 from __future__ import annotations
 
@@ -12,12 +12,10 @@ from sfumato.cli.options import Folder, Json
 from sfumato.cli.show import show_json
 
 
-@app.command("export-metadata")
-def export_metadata(
+@app.command()
+def export(
     release: Folder,
-    form: Annotated[
-        str, typer.Option("--format", help="croissant, csvw (with CSV files), ddi or dictionary.")
-    ],
+    form: Annotated[str, typer.Option("--format", help="croissant or dictionary.")],
     out: Annotated[
         Path | None, typer.Option(help="Folder for what is written; else it is printed.")
     ] = None,
@@ -29,10 +27,11 @@ def export_metadata(
     ] = "",
     as_json: Json = False,
 ) -> None:
-    """Describe a release for catalogues, archives and other tools, from its manifest."""
-    from sfumato.metadata import export_metadata as export
+    """Describe a release for catalogues (Croissant) or people (a dictionary)."""
+    from sfumato.export import export_metadata
 
-    done = export(release, form, out=out, title=title, creator=creator, license=license, url=url)
+    given = {"title": title, "creator": creator, "license": license, "url": url}
+    done = export_metadata(release, form, out=out, **given)
     if as_json:
         show_json(done.to_json())
     else:

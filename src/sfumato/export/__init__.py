@@ -1,8 +1,8 @@
-"""What catalogues and other tools want to know of a release, in their own formats.
+"""A release described for catalogues and for people: Croissant, and a data dictionary.
 
 Everything comes from the manifest and the types in the files: nothing that a release does not say.
 """
 
-from sfumato.metadata.exporting import FORMATS, Exported, export_metadata
+from sfumato.export.exporting import FORMATS, Exported, export_metadata
 
 __all__ = ["FORMATS", "Exported", "export_metadata"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from sfumato.metadata.described import Basic, Described, Field, TableOf
+from sfumato.export.described import Basic, Described, Field, TableOf
 
 VERSION = "http://mlcommons.org/croissant/1.0"
 TYPES: dict[Basic, str] = {
