@@ -11,13 +11,12 @@ A module `papers.<module>` offers
 from __future__ import annotations
 
 import importlib
-import json
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
-from papers.report_html import report_html
+from papers.page import write_paper
 from papers.steps import Progress, beside_the_paper, check_names, run_steps
 from sfumato.errors import UsageError
 from sfumato.pages.tables import Reproduction
@@ -72,7 +71,5 @@ def reproduce(
     )
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
-        text = json.dumps(result.to_json(), indent=1, ensure_ascii=False, allow_nan=False)
-        (out / f"{name}.json").write_text(text + "\n", encoding="utf-8")
-        (out / f"{name}.html").write_text(report_html(result), encoding="utf-8")
+        write_paper(result, out)
     return result

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from papers import PAPERS, reproduce
+from papers.page import write_index
 from sfumato.cli.app import run
 from sfumato.cli.show import show_json
 
@@ -17,7 +18,7 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_mar
 
 @app.command()
 def main(
-    paper: Annotated[str, typer.Argument(help=f"Which paper: {', '.join(PAPERS)}.")],
+    paper: Annotated[str, typer.Argument(help=f"Which paper: {', '.join(PAPERS)}, all.")],
     out: Annotated[
         Path | None, typer.Option(help="Folder for the JSON file and the HTML page with charts.")
     ] = None,
@@ -37,7 +38,13 @@ def main(
         bool, typer.Option("--json", help="One JSON object on standard output.")
     ] = False,
 ) -> None:
-    """Rerun a paper beside its printed figures."""
+    """Rerun a paper beside its printed figures; `all` reruns every one and lists the verdicts."""
+    if paper == "all":
+        folder = out or Path("pages")
+        for name in PAPERS:
+            reproduce(name, out=folder, quick=quick, data_dir=data, progress=_line)
+        print(f"Every section, table and figure with its verdict: {write_index(folder)}")
+        return
     report = reproduce(
         paper,
         out=out,

@@ -56,7 +56,6 @@ DOCUMENTS = [
     "docs/export.md",
     "docs/randomness.md",
     "docs/people.md",
-    "docs/sets.md",
     "docs/republication.md",
     "docs/postgres.md",
     "docs/sql.md",

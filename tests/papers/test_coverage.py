@@ -1,4 +1,4 @@
-"""docs/papers-coverage.md names every table and figure of the papers, and commands that exist."""
+"""papers/parts.md names every table and figure of the papers, and commands that exist."""
 
 from __future__ import annotations
 
@@ -10,20 +10,17 @@ from pathlib import Path
 import pytest
 import typer
 
-from papers import PAPERS, paper
+from papers import PAPERS, paper, reproduce
 from papers.__main__ import app
+from papers.page import PARTS, parts, write_index, write_paper
 from papers.steps import check_names, chosen
 from sfumato.attacks import ATTACKS, parse_attack
 from sfumato.cli.app import _whole_program
 from sfumato.guarantees import parse_guarantee
 from sfumato.mechanisms import MECHANISMS
 
-TEXT = (Path(__file__).parents[2] / "docs/papers-coverage.md").read_text(encoding="utf-8")
-ROWS = [
-    [cell.strip() for cell in line.strip().strip("|").split("|")]
-    for line in TEXT.splitlines()
-    if line.startswith("| ") and not line.startswith(("| part", "| ---"))
-]
+TEXT = PARTS.read_text(encoding="utf-8")
+ROWS = [row for _, rows in parts() for row in rows]
 LINES = [row[-1].strip("`") for row in ROWS if row[-1]]
 # the last figure and table of each paper, under its heading
 LAST = {
@@ -61,7 +58,7 @@ def test_commands_parse_and_name_what_there_is(line: str) -> None:
         if "(" in text:
             parse_guarantee(text)
     assert all(text in MECHANISMS for text in options(line, "--mechanism"))
-    attacks = [text for text in options(line, "--attack") if text != "ratio"]
+    attacks = options(line, "--attack")
     assert all(parse_attack(text).name in ATTACKS for text in attacks)
 
 
@@ -92,3 +89,11 @@ def test_no_part_is_left_without_a_status() -> None:
     assert all(len(row) == 4 and all(row[:3]) for row in ROWS)
     for row in ROWS:
         assert row[3] or "words" in row[2] or ":" in row[2] or row[0][0].isdigit(), row
+
+
+def test_the_index_has_the_verdicts_of_what_was_run(tmp_path: Path) -> None:
+    write_paper(reproduce("reconstruction", only=["Table 2"], quick=True), tmp_path)
+    page = write_index(tmp_path).read_text("utf-8")
+    assert "Table 2: reproduced" in page
+    assert "not run" in page
+    assert (tmp_path / "reconstruction.html").is_file()

@@ -2,8 +2,7 @@
 
 Their values are struck off the bucket's list (F'-privacy paper, Section 6; errata F15): what is
 left has |g| − q + σ values, σ of them fakes, and the commonest of them is the guess. This works on
-any bucketed release, whoever made it. (`papers.telling_fakes` plays a sharper adversary against a
-plan, who also weighs how likely each value is to be a fake.)
+any bucketed release, whoever made it.
 
 The advantage is real even where quasi and sensitive columns have nothing to do with each other:
 knowing one of ℓ values leaves ℓ − 1.

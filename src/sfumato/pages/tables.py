@@ -1,7 +1,7 @@
 """The shape of a report: tables, series and notes, with a paper's figures beside ours.
 
 A `Reproduction` is plain data. `to_json` is what `--json` prints, `to_text` what a terminal shows;
-`papers.report_html` makes the self-contained page.
+`papers.page` makes the self-contained page.
 """
 
 from __future__ import annotations

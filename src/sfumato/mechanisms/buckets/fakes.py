@@ -18,7 +18,7 @@ def certainty(size: int, fakes: int, corrupted: int) -> Fraction:
     """How sure of a value one can be after learning `corrupted` records of a bucket.
 
     1/(|g| − q + σ) each for the values that remain (errata F15), as long as fakes cannot be told
-    from real ones (`papers.telling_fakes` measures how nearly that is so).
+    from real ones.
 
     >>> [str(certainty(5, 2, known)) for known in range(5)]
     ['1/7', '1/6', '1/5', '1/4', '1/3']
