@@ -32,9 +32,9 @@ from sfumato.mechanisms.generalized import (
     Generalized,
     Stage,
     homogeneous,
-    one_column,
 )
 from sfumato.mechanisms.heterogeneous.ncp import Axis, NumericAxis
+from sfumato.mechanisms.protocol import one_column
 from sfumato.mechanisms.ring import is_eligible
 from sfumato.profile import Histogram, Profile
 

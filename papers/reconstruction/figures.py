@@ -9,6 +9,7 @@ from math import prod
 
 import numpy as np
 
+from papers.reconstruction.chernoff import chernoff_samples, chernoff_violations
 from papers.reconstruction.data import Study
 from sfumato.draws import BoolArray, Draws, IntArray
 from sfumato.mechanisms.reconstruction.drawing import draw_block
@@ -112,8 +113,9 @@ def samples_of(way: str, groups: PersonalGroups, setting: Setting) -> IntArray:
         return groups.sizes
     if way == "paper":
         return paper_samples(groups, setting)
-    bound = "exact" if way.endswith("exact") else "chernoff"
-    return choose_samples(groups, setting, bound, levels(setting, bound))  # type: ignore[arg-type]
+    if way.endswith("chernoff"):
+        return chernoff_samples(groups, setting)
+    return choose_samples(groups, setting, levels(setting))
 
 
 def query_pool(groups: PersonalGroups, values: int, count: int) -> tuple[list[Query], FloatArray]:
@@ -223,8 +225,10 @@ def violations_and_errors(
 
 def exposure(groups: PersonalGroups, setting: Setting) -> dict[str, float]:
     shares = {}
-    for bound in ("chernoff", "exact"):
-        exposed = violations(groups, setting, bound)
+    for bound, exposed in (
+        ("chernoff", chernoff_violations(groups, setting)),
+        ("exact", violations(groups, setting)),
+    ):
         shares[f"v_g, {bound}"] = float(exposed.mean())
         shares[f"v_r, {bound}"] = float(groups.sizes[exposed].sum() / groups.sizes.sum())
     return shares

@@ -37,5 +37,5 @@ def test_merged_values_carry_their_labels(tmp_path: Path) -> None:
 
 
 def test_a_merged_table_is_not_merged_again() -> None:
-    assert mechanism_on_merged("sps(bound=chernoff)") == "sps(bound=chernoff, merge=none)"
+    assert mechanism_on_merged("sps(significance=0.1)") == "sps(merge=none, significance=0.1)"
     assert mechanism_on_merged("uniform") == "uniform"

@@ -10,14 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sfumato.draws import Draws
-from sfumato.errors import InfeasibleGuarantee
+from sfumato.errors import InfeasibleGuarantee, UsageError
 from sfumato.guarantees import BetaLikeness, LDiversity
 from sfumato.mechanisms.burel import CLASSES, Burel, likeness_runs
 from sfumato.mechanisms.curve import class_sizes, nearest_classes
 from sfumato.mechanisms.generalized import penalty
 from sfumato.mechanisms.halving import Limits
+from sfumato.mechanisms.heterogeneous.mechanism import HeterogeneousGeneralization
 from sfumato.mechanisms.heterogeneous.ncp import Axis, NumericAxis, SetAxis
 from sfumato.mechanisms.hilbert import hilbert_order
+from sfumato.mechanisms.protocol import Mechanism
 from sfumato.mechanisms.ring import Ring, eligible_partitions, grid_ring, is_eligible, ring_of
 from sfumato.profile import Histogram, Profile
 
@@ -156,3 +158,10 @@ def test_hilbert_neighbours_are_near() -> None:
     assert sorted(order.tolist()) == grid.tolist()
     steps = np.abs(np.diff(order // 16)) + np.abs(np.diff(order % 16))
     assert (steps == 1).all()
+
+
+@pytest.mark.parametrize("way", [Ring(), Burel(), HeterogeneousGeneralization()])
+def test_several_sensitive_columns_are_refused(way: Mechanism) -> None:
+    counts = {name: Histogram(name, ("x", "y"), np.array([2, 2])) for name in "ab"}
+    with pytest.raises(UsageError, match="one sensitive column; the table has 2: a, b"):
+        way.plan(Profile(4, counts), LDiversity(2), Draws.from_seed(1))

@@ -11,10 +11,12 @@ from sfumato.draws import Draws
 from sfumato.mechanisms.reconstruction import groups as grouping
 from sfumato.mechanisms.reconstruction.drawing import Drawn, draw_block, round_shares
 from sfumato.mechanisms.reconstruction.groups import PersonalGroups
-from sfumato.mechanisms.reconstruction.prediction import inflation, published_moments
+from sfumato.mechanisms.reconstruction.levels import levels
+from sfumato.mechanisms.reconstruction.sampled import SampledPlan
 from sfumato.mechanisms.reconstruction.scales import part_scales, parts_of
 from sfumato.mechanisms.reconstruction.tails import Setting
 from sfumato.operators import Uniform
+from sfumato.profile import Histogram
 
 HALF = Uniform(6, Fraction(1, 2))
 SETTING = Setting(Fraction("0.3"), Fraction("0.3"), Fraction(1, 2), 6)
@@ -91,14 +93,16 @@ def test_published_counts_have_the_predicted_moments() -> None:
     # mean and variance of 6 values over 400 draws: means within 4.5 standard errors, variances
     # within 30 % (4.2 standard errors of a variance of 400 draws); false alarms below 1 in 2,000
     groups, samples = random_groups(8, number=60)
-    mean, variance = published_moments(groups, samples, SETTING)
+    counts = Histogram("s", tuple(range(6)), np.bincount(groups.values, groups.counts).astype(int))
+    plan = SampledPlan(counts, HALF, SETTING, levels(SETTING), groups, samples)
+    mean, variance = plan.moments(samples)
     found = np.zeros((400, 6))
     for seed in range(len(found)):
         drawn = draw_all(groups, samples, Draws.from_seed(seed))
         found[seed] = np.bincount(drawn.values, drawn.counts, minlength=6)
     assert (np.abs(found.mean(axis=0) - mean) < 4.5 * np.sqrt(variance / len(found))).all()
     assert np.abs(found.var(axis=0) / variance - 1).max() < 0.3
-    assert (inflation(groups, samples, SETTING) > 1).all()
+    assert (variance > plan.moments(np.where(samples > 0, groups.sizes, 0))[1]).all()
 
 
 def test_scales_cover_every_group() -> None:

@@ -182,7 +182,7 @@ def test_groups_that_pass_have_simulated_tails_of_at_least_delta() -> None:
         case = cases[checked % len(cases)]
         counts = random_group(generator, case.values)
         groups = repeated(counts, 1)
-        sample = int(choose_samples(groups, case, "exact", levels(case, "exact"))[0])
+        sample = int(choose_samples(groups, case, levels(case))[0])
         if sample == 0:
             continue
         checked += 1
@@ -207,7 +207,7 @@ def test_either_way_follows_from_both_ways() -> None:
 def test_levels_leave_no_share_out_and_are_few() -> None:
     for m in (2, 14, 50):
         case = setting(m=m)
-        chosen = levels(case, "exact")
+        chosen = levels(case)
         assert [a.above for a in chosen[:-1]] == [b.to for b in chosen[1:]]
         assert chosen[0].to == 1.0
         assert chosen[-1].above == 0.0
@@ -217,9 +217,9 @@ def test_levels_leave_no_share_out_and_are_few() -> None:
         count = np.rint(shares * size).astype(np.int64)
         sample = np.array([level.sample for level in chosen])[level_of(count / size, chosen)]
         sizes = np.full(len(count), size)
-        passed = private_cells(case, "exact", sizes, sample, count, count)
+        passed = private_cells(case, sizes, sample, count, count)
         assert passed.mean() > 0.97  # the sawtooth's rest is what `choose_samples` lowers
 
 
 def test_no_level_keeps_a_chance_above_one_half() -> None:
-    assert all(level.sample == 0 for level in levels(setting(chance="0.6"), "exact"))
+    assert all(level.sample == 0 for level in levels(setting(chance="0.6")))

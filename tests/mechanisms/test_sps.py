@@ -22,8 +22,8 @@ from sfumato.errors import InfeasibleGuarantee, UsageError
 from sfumato.guarantees import ReconstructionPrivacy, parse_guarantee
 from sfumato.mechanisms import parse_mechanism
 from sfumato.mechanisms.reconstruction.drawing import Drawn, draw_block
-from sfumato.mechanisms.reconstruction.testing import chernoff_private, worst_tail
-from sfumato.mechanisms.sps import SampledPlan
+from sfumato.mechanisms.reconstruction.sampled import SampledPlan
+from sfumato.mechanisms.reconstruction.testing import worst_tail
 from sfumato.profile import Cells, Histogram, Profile
 from sfumato.release.merges import write_merges
 
@@ -82,18 +82,6 @@ def test_every_group_of_300_random_tables_passes_the_exact_test() -> None:
         assert (published == np.where(plan.samples > 0, plan.groups.sizes, 0)).all()
         assert int(published.sum()) + plan.withheld == profile.rows
     assert left_out < 30
-
-
-def test_chernoff_keeps_equation_9_on_the_sample() -> None:
-    generator = np.random.default_rng(2)
-    for _ in range(60):
-        profile = random_profile(generator)
-        promise = ReconstructionPrivacy("0.3", "0.3")
-        plan = parse_mechanism("sps(bound=chernoff)").plan(profile, promise, Draws.from_seed(1))
-        assert isinstance(plan, SampledPlan)
-        kept = plan.samples > 0
-        sizes, largest = plan.groups.sizes[kept], plan.groups.largest[kept]
-        assert chernoff_private(plan.setting, sizes, plan.samples[kept], largest).all()
 
 
 def small_table(rows: int = 4000, seed: int = 3) -> pa.Table:
@@ -175,6 +163,12 @@ def test_a_group_that_cannot_keep_a_record_is_left_out_and_counted(tmp_path: Pat
     assert audit(raw, tmp_path / "r").holds
 
 
+def test_several_sensitive_columns_are_refused(tmp_path: Path) -> None:
+    both = sf.read(small_table(), quasi=["age"], sensitive=["sex", "disease"], drop="job")
+    with pytest.raises(UsageError, match="publishes one sensitive column; the table has 2: sex, d"):
+        publish(both, "reconstruction-privacy(0.3, 0.3)", to=tmp_path / "r")
+
+
 def test_what_cannot_be_kept_is_refused_with_the_nearest(tmp_path: Path) -> None:
     with pytest.raises(InfeasibleGuarantee) as caught:
         publish(declared(small_table()), "reconstruction-privacy(0.3, 0.6)", to=tmp_path / "r")
@@ -201,7 +195,7 @@ def test_promises_that_make_no_sense(text: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("sps(bound=hoeffding)", "must be one of: exact, chernoff. Got 'hoeffding'"),
+        ("sps(bound=exact)", "sps has no parameter 'bound'"),
         ("sps(merge=single)", "must be one of: components, complete, none"),
         ("sps(significance=1.5)", "'significance' parameter of sps must lie between 0 and 1"),
     ],

@@ -89,7 +89,7 @@ def test_one_value_allows_nothing_and_two_columns_allow_less() -> None:
     found = {each.guarantee: each.allowed for each in allowed_guarantees(both)}
     assert {name for name, allowed in found.items() if allowed} == {
         "rho-privacy", "fine-rho-privacy", "small-sum", "l-diversity", "beta-likeness", "f-privacy",
-        "enhanced-beta-likeness", "reconstruction-privacy",
+        "enhanced-beta-likeness",
     }  # fmt: skip
     seen = preview(both, "small-sum(groups=3)")
     assert {value.column for value in seen.values} == {"s", "t"}

@@ -15,6 +15,8 @@ from sfumato.datasets import census
 from sfumato.engines.publishing import publish, repeat
 from sfumato.engines.receipts import Receipt
 from sfumato.errors import QueryError, WeakPromiseWarning
+from sfumato.operators.estimator import Forms, Moments, Statistic
+from sfumato.operators.ranges import RangeEstimator, ShareSums
 from sfumato.queries import open_release
 from sfumato.queries.opened import OpenedRelease
 from sfumato.table import read
@@ -237,3 +239,17 @@ def test_all_values_asked_for_are_no_value_asked_for(release: OpenedRelease) -> 
     assert every["n"] == pytest.approx(whole["n"])
     assert every["n_stderr"] == pytest.approx(whole["n_stderr"])
     assert one["n_stderr"] / one["n"] > 1.5 * every["n_stderr"] / every["n"]
+
+
+def test_a_count_that_is_certain_ends_at_the_count() -> None:
+    """Sixty-one people for certain, whose shares add up to a rounding less than that."""
+    nothing, certain = np.zeros(1), np.array([61.0])
+    summed = np.array([61.0 - 7e-15])
+    shares = ShareSums(summed, *[nothing] * 5, certain, certain)
+    moments = Moments(1, np.array([0]), (np.array([0]),), {("n",): summed, ("n", "n"): summed})
+    forms = Forms.of(np.arange(1), np.array([[0]]), np.array([0, 1]))
+    asked = Statistic("n", "n", np.ones((1, 1)), np.ones((1, 1), np.bool_))
+    totals = RangeEstimator(1, {"n": shares}).estimate(moments).read(forms, [asked])
+    low, high = totals.interval(totals.values[0], nothing, 1.96, [1.0])
+    assert totals.variance([1.0])[0] == 0
+    assert low[0] <= 61 <= high[0]

@@ -55,7 +55,7 @@ def by_hand(place: Path, value: str, sex: str) -> tuple[float, float]:
     return float(weight.sum()), float(variance)
 
 
-@pytest.mark.parametrize("mechanism", ["sps(merge=none)", "sps(bound=chernoff)"])
+@pytest.mark.parametrize("mechanism", ["sps(merge=none)", "sps"])
 def test_counts_and_error_bars_by_hand(tmp_path: Path, mechanism: str) -> None:
     place = published(tmp_path / "r", 1, mechanism)
     sql = "SELECT sex, COUNT(*) FROM release WHERE disease = 'flu' GROUP BY sex"

@@ -32,7 +32,7 @@ def roles(people: Path) -> list[str]:
 def test_publish_audit_and_attack(cli: Any, people: Path, tmp_path: Path) -> None:
     out, csv = tmp_path / "release", tmp_path / "merges.csv"
     flags = ["--guarantee", PROMISE, "--out", out, "--merges", csv, "--significance", "0.01"]
-    done = cli("publish", *roles(people), *flags, "--bound", "exact", "--json")
+    done = cli("publish", *roles(people), *flags, "--json")
     assert done.code == 0, done.err
     published = done.json
     assert published["mechanism"] == "sps(significance=0.01)"
@@ -55,9 +55,9 @@ def test_describe_says_who_would_be_exposed(cli: Any, people: Path) -> None:
 
 def test_flags_beside_a_mechanism_are_refused(cli: Any, people: Path, tmp_path: Path) -> None:
     flags = ["--guarantee", PROMISE, "--out", tmp_path / "r", "--mechanism", "sps"]
-    done = cli("publish", *roles(people), *flags, "--bound", "chernoff")
+    done = cli("publish", *roles(people), *flags, "--merge", "none")
     assert done.code == 2
-    assert "--mechanism 'sps(bound=chernoff)'" in done.err
+    assert "--mechanism 'sps(merge=none)'" in done.err
 
 
 def test_what_cannot_be_kept_ends_with_3(cli: Any, people: Path, tmp_path: Path) -> None:

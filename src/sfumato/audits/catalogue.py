@@ -106,12 +106,8 @@ PERSONAL_SUMS = Check("personal-sums", "wrong sums of {column} within personal g
 # samples copied back
 PLAN = Check("plan", "plan")
 PLAN_PART = Check("plan-part", "{about} as planned")
-WITHOUT_SAMPLING = Check("without-sampling", "exposed without sampling, {about}")
+WITHOUT_SAMPLING = Check("without-sampling", "exposed without sampling")
 EXACT_TAILS = Check("exact-tails", "exact tails of {column}", _CHANCE, judges=True)
-CHERNOFF = Check("chernoff", "groups of {column} beyond Chernoff's bound", _DIFFERENCES)
-CHERNOFF_KEPT = Check(
-    "chernoff-kept", "groups of {column} beyond Chernoff's bound", _DIFFERENCES, judges=True
-)
 GROUP_SIZES = Check("group-sizes", "group sizes", _DIFFERENCES)
 COPIES = Check("copies", "copies of the sample", _DIFFERENCES)
 SCALES = Check("scales", "scales of parts", _DIFFERENCES)

@@ -8,7 +8,6 @@ sets also hold people by accident; the shares among those are a risk of its own 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from fractions import Fraction
 
 import numpy as np
 
@@ -51,13 +50,12 @@ def check_generalized(case: AuditCase) -> Iterator[Finding]:
     yield from _check_coverage(case, ranges)
     if case.trace is None:
         for each in ranges.held:
-            if each.ceilings is not None:
-                yield Finding.unseen(
-                    catalogue.PROMISE,
-                    column=each.histogram.column,
-                    value=case.release.manifest.guarantee,
-                    witness="who matches whom is private: audit with --receipt",
-                )
+            yield Finding.unseen(
+                catalogue.PROMISE,
+                column=each.histogram.column,
+                value=case.release.manifest.guarantee,
+                witness="who matches whom is private: audit with --receipt",
+            )
         return
     trace = case.trace.matches
     assert trace is not None
@@ -74,7 +72,7 @@ def check_generalized(case: AuditCase) -> Iterator[Finding]:
 
 
 def _check_counts(case: AuditCase, ranges: Ranges) -> Iterator[Finding]:
-    """Every value, and combination, is published as often as it occurs, less what is withheld."""
+    """Every value is published as often as it occurs, less what is withheld."""
     for held in ranges.held:
         counts = held.histogram.counts
         shown = np.bincount(held.published[held.published >= 0], minlength=len(counts))
@@ -113,7 +111,7 @@ def _check_coverage(case: AuditCase, ranges: Ranges) -> Iterator[Finding]:
     sample = ranges.sample(max(100, _PAIRS // rows))
     needed, withheld = _release(case).matches, case.release.manifest.suppressed
     fewest, uncovered, most_fitting = rows, 0, 0
-    looks = [_Fitting(held, needed) for held in ranges.held if held.ceilings is not None]
+    looks = [_Fitting(held, needed) for held in ranges.held]
     for record in sample.tolist():
         fitting = np.flatnonzero(ranges.matching(record))
         fewest = min(fewest, len(fitting))
@@ -131,25 +129,23 @@ def _check_coverage(case: AuditCase, ranges: Ranges) -> Iterator[Finding]:
         witness=f"fewest rows of a record: {fewest:,}; most: {most_fitting:,}",
     )
     for look in looks:
-        several = f" of {look.held.histogram.column}" if len(ranges.held) > 1 else ""
         yield Finding.limited(
             catalogue.IMPOSSIBLE,
             look.impossible,
             Direction.AT_MOST,
             withheld,
-            about=several + whole,
+            about=whole,
             witness=None
             if case.trace
             else "necessary, not sufficient: the receipt shows the matches themselves",
         )
-        yield look.worst_finding(several + whole, len(sample))
+        yield look.worst_finding(whole, len(sample))
 
 
 class _Fitting:
     """What the rows that fit somebody show of a column, over everybody who is looked at."""
 
     def __init__(self, held: HeldValues, needed: int) -> None:
-        assert held.ceilings is not None
         self.held, self._needed = held, needed
         self._ceilings = np.array([float(c) for c in held.ceilings])
         self.impossible = self._above = 0
@@ -182,7 +178,7 @@ def _check_sources(ranges: Ranges, trace: Matches) -> Iterator[Finding]:
     twice = len(trace.source) - len(np.unique(trace.source))
     same = len(trace.source) == ranges.records.num_rows
     rows = ranges.records.num_rows
-    shown = ranges.held[-1]  # of several columns all of them together
+    (shown,) = ranges.held
     wrong = int((shown.codes[trace.source] != shown.published).sum()) if same else rows
     yield Finding.none(
         catalogue.SOURCES,
@@ -219,8 +215,7 @@ def _check_graph(
     yield Finding.none(catalogue.INEXACT, wrong)
     ends = np.concatenate([[0], np.cumsum(degrees)])
     for each in ranges.held:
-        if each.ceilings is not None:
-            yield _check_shares(case, each, "published record", starts, each.codes[matches])
+        yield _check_shares(case, each, "published record", starts, each.codes[matches])
         carried = each.published[rows[order]]
         yield _check_shares(case, each, "original record", ends, carried)
 
@@ -229,8 +224,6 @@ def _check_shares(
     case: AuditCase, held: HeldValues, side: str, starts: IntArray, values: IntArray
 ) -> Finding:
     """The share of each value among the matches of everybody, against its ceiling."""
-    if held.ceilings is None:
-        return _told_together(held, starts, values)
     worst = largest_share(starts, values, held.ceilings)
     where = f"record {worst.owner}: {held.name(worst.value)}"
     if isinstance(case.guarantee, BetaLikeness):
@@ -248,18 +241,6 @@ def _check_shares(
     )
 
 
-def _told_together(held: HeldValues, starts: IntArray, values: IntArray) -> Finding:
-    """How likely a combination becomes that nothing is promised about, for whoever sees all."""
-    worst = largest_share(starts, values, [Fraction(1)] * len(held.histogram.values))
-    return Finding.told(
-        catalogue.TOGETHER,
-        worst.share,
-        column=held.histogram.column,
-        about=held.name(worst.value),
-        witness="nothing is promised about combinations: a joint promise limits them",
-    )
-
-
 def _attained(worst: LargestShare) -> str:
     return "" if worst.ratio is None else f"; attained beta {float(worst.ratio - 1):.4g}"
 
@@ -272,9 +253,6 @@ def _check_groups(case: AuditCase, ranges: Ranges, trace: Matches) -> Iterator[F
     starts = np.concatenate([[0], np.cumsum(sizes)])
     for held in ranges.held:
         values = held.published[np.argsort(group, kind="stable")]
-        if held.ceilings is None:
-            yield _told_together(held, starts, values)
-            continue
         worst = largest_share(starts, values, held.ceilings)
         attained = _attained(largest_share(starts, values, held.histogram.shares))
         yield Finding.limited(

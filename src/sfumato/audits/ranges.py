@@ -14,29 +14,24 @@ import pyarrow.compute as pc
 from sfumato.audits.case import AuditCase
 from sfumato.columns import Column, value_text
 from sfumato.draws import IntArray
-from sfumato.guarantees import CeilingGuarantee, JointCeilings
 from sfumato.profile import Histogram
 
 
 @dataclass(frozen=True, eq=False)
 class HeldValues:
-    """What people hold, and rows show, of a column or of several columns together.
-
-    `codes` are by record of the table, `published` by row of the release. Without `ceilings`
-    nothing is promised about it; `names` are those of combinations.
-    """
+    """What people have, and rows show, of the sensitive column: `codes` by record of the table,
+    `published` by row of the release."""
 
     histogram: Histogram
     codes: IntArray
     published: IntArray
-    ceilings: list[Fraction] | None
-    names: tuple[str, ...] = ()
+    ceilings: list[Fraction]
 
     def name(self, code: int) -> str:
         """A value in words."""
         if code >= len(self.histogram.values):
             return "a value that is not there"
-        return self.names[code] if self.names else value_text(self.histogram.values[code])
+        return value_text(self.histogram.values[code])
 
 
 class Ranges:
@@ -53,41 +48,19 @@ class Ranges:
 
     @cached_property
     def held(self) -> list[HeldValues]:
-        """Every sensitive column; of several their combinations as well, as the last."""
+        """The sensitive column."""
         case, found = self.case, []
         for place, (name, histogram) in enumerate(case.profile.histograms.items()):
             codes = np.asarray(self.raw.column(f"__code_{place}").to_numpy(), np.int64)
             ceilings = case.guarantee.ceilings(histogram)
             found.append(HeldValues(histogram, codes, self._published(name), ceilings))
-        return found if len(found) == 1 else [*found, self._together(found)]
+        return found
 
     def _published(self, name: str) -> IntArray:
         """Sensitive codes of the published rows; −1 for a value that the table does not have."""
         shown = self.records.column(name)
         domain = pa.array(self.case.profile.histograms[name].values, shown.type)
         return np.asarray(pc.index_in(shown, value_set=domain).fill_null(-1).to_numpy(), np.int64)
-
-    def _together(self, columns: list[HeldValues]) -> HeldValues:
-        sizes = tuple(len(each.histogram.values) for each in columns)
-        flat = np.ravel_multi_index(tuple(each.codes for each in columns), sizes)
-        listed, codes, counts = np.unique(flat, return_inverse=True, return_counts=True)
-        shown = np.stack([each.published for each in columns])
-        known = (shown >= 0).all(axis=0)
-        rows = np.ravel_multi_index(tuple(np.where(known, shown, 0)), sizes)
-        place = np.minimum(np.searchsorted(listed, rows), len(listed) - 1)
-        texts = zip(*np.unravel_index(listed, sizes), strict=True)
-        names = tuple(
-            " and ".join(each.name(int(code)) for each, code in zip(columns, own, strict=True))
-            for own in texts
-        )
-        title = " and ".join(each.histogram.column for each in columns)
-        histogram = Histogram(title, names, counts)
-        guarantee, ceilings = self.case.guarantee, None
-        if self.case.release.manifest.joint and isinstance(guarantee, CeilingGuarantee):
-            own = JointCeilings(guarantee)
-            ceilings = own.ceilings(histogram)
-        published = np.where(known & (listed[place] == rows), place, -1)
-        return HeldValues(histogram, codes.reshape(-1), published, ceilings, names)
 
     @cached_property
     def covers(self) -> dict[str, _Range | _Sets]:

@@ -14,12 +14,9 @@ from sfumato.audits.findings import Direction, Finding, Result, number_text
 from sfumato.columns import in_json, value_text, value_to_json
 from sfumato.draws import Draws, IntArray
 from sfumato.engines.choosing import TableCounts, with_counts
-from sfumato.engines.together import for_columns
 from sfumato.errors import SfumatoError
 from sfumato.guarantees import ReconstructionPrivacy
-from sfumato.mechanisms.reconstruction.looks import Look
-from sfumato.mechanisms.reconstruction.sampled import SampledGroups
-from sfumato.mechanisms.reconstruction.testing import chernoff_private
+from sfumato.mechanisms.reconstruction.sampled import SampledPlan
 from sfumato.mechanisms.sps import SamplingPerturbingScaling
 
 FALSE_ALARM = 1e-6  # the chance that an honest release fails the goodness of fit
@@ -64,72 +61,42 @@ def check_reconstruction(case: AuditCase) -> Iterator[Finding]:
     yield from _fit(plan, published)
 
 
-def plan_again(case: AuditCase) -> SampledGroups:
+def plan_again(case: AuditCase) -> SampledPlan:
     """The plan that the manifest's mechanism makes for the raw table."""
     mechanism, guarantee = case.mechanism, case.guarantee
     if not isinstance(mechanism, SamplingPerturbingScaling):
         raise SfumatoError(f"'{case.release.manifest.mechanism}' does not keep '{case.guarantee}'.")
-    if case.release.manifest.joint:
-        guarantee = for_columns(guarantee, case.profile)
     profile = with_counts(case.profile, [mechanism], TableCounts(case.table))
     return mechanism.plan(profile, guarantee, Draws.from_seed(0))
 
 
-def _bounds(plan: SampledGroups) -> Iterator[Finding]:
-    """Both bounds, for every published group, on what was sampled of it; and what it was before.
-
-    Of several columns for each, and for what they tell together, promised or not.
-    """
-    for look in plan.looks:
-        yield from _bounds_of(plan, look)
-
-
-def _bounds_of(plan: SampledGroups, look: Look) -> Iterator[Finding]:
-    samples, setting, several = plan.samples, look.setting, len(plan.looks) > 1
-    for bound in ("exact", "chernoff"):
-        share, people = look.exposed(bound)
-        yield Finding.told(
-            catalogue.WITHOUT_SAMPLING,
-            people,
-            about=f"{bound}, of {look.title}" if several else bound,
-            witness=f"{share:.1%} of the groups, {people:.1%} of the people, would be exposed",
-        )
-    kept = samples > 0
-    worst, private = look.worst(samples)
-    promised = plan.bound == "exact" and look.promised
+def _bounds(plan: SampledPlan) -> Iterator[Finding]:
+    """The exact tails of every published group; and who would be exposed without sampling."""
+    share, people = plan.exposed()
+    yield Finding.told(
+        catalogue.WITHOUT_SAMPLING,
+        people,
+        witness=f"{share:.1%} of the groups, {people:.1%} of the people, would be exposed",
+    )
+    kept, chance = plan.samples > 0, float(plan.setting.chance)
+    worst, private = plan.worst()
     where = int(np.argmin(np.where(kept, worst, 2.0)))
     short = int((~private).sum())
-    told = (
-        f"{short:,} of {int(kept.sum()):,} groups fall short of {float(setting.chance):.4g}; the "
-        f"worst is {group_text(plan, where)}"
+    yield Finding(
+        catalogue.EXACT_TAILS,
+        Result.FAILS if short else Result.HOLDS,
+        plan.histogram.column,
+        float(worst[where]),
+        chance,
+        Direction.AT_LEAST,
+        witness=f"{short:,} of {int(kept.sum()):,} groups fall short of {chance:.4g}; the worst is "
+        f"{group_text(plan, where)}"
+        if short
+        else None,
     )
-    least = float(worst[where])
-    if promised:
-        result = Result.FAILS if short else Result.HOLDS
-        yield Finding(
-            catalogue.EXACT_TAILS,
-            result,
-            look.title,
-            least,
-            float(setting.chance),
-            Direction.AT_LEAST,
-            witness=told if short else None,
-        )
-    else:
-        yield Finding.told(
-            catalogue.EXACT_TAILS, least, column=look.title, witness=told if short else None
-        )
-    if look.simply:
-        return  # the bound speaks of rounded samples
-    sizes, largest = look.groups.sizes[kept], look.groups.largest[kept]
-    fails = int((~chernoff_private(setting, sizes, samples[kept], largest)).sum())
-    if promised:
-        yield Finding.told(catalogue.CHERNOFF, fails, column=look.title)
-    else:
-        yield Finding.none(catalogue.CHERNOFF_KEPT, fails, column=look.title)
 
 
-def group_text(plan: SampledGroups, group: int) -> str:
+def group_text(plan: SampledPlan, group: int) -> str:
     """A group as a message names it: its quasi values and its size."""
     codes = plan.groups.codes(np.array([group]))
     names = [
@@ -139,14 +106,11 @@ def group_text(plan: SampledGroups, group: int) -> str:
     return f"{', '.join(names) or 'the whole table'} ({int(plan.groups.sizes[group]):,} people)"
 
 
-def published_counts(case: AuditCase, plan: SampledGroups) -> PublishedCounts:
-    """The release's rows by group of the plan, published value and part.
-
-    Of several columns the value is their combination.
-    """
-    columns = [histogram.column for histogram in plan.histograms]
+def published_counts(case: AuditCase, plan: SampledPlan) -> PublishedCounts:
+    """The release's rows by group of the plan, published value and part."""
+    column = plan.histogram.column
     names = [quasi.column for quasi in plan.quasi()]
-    chosen = ", ".join(quoted(name) for name in (*names, *columns, "part"))
+    chosen = ", ".join(quoted(name) for name in (*names, column, "part"))
     connection = case.connect()
     query = f"SELECT {chosen}, count(*) AS n FROM published GROUP BY ALL"
     rows: pa.Table = connection.sql(query).to_arrow_table()
@@ -160,11 +124,8 @@ def published_counts(case: AuditCase, plan: SampledGroups) -> PublishedCounts:
     place[place == len(plan.groups)] = 0
     known &= plan.groups.keys[place] == key
     counts = rows.column("n").to_numpy().astype(np.int64)
-    values = np.zeros(rows.num_rows, np.int64)
-    for histogram in plan.histograms:
-        own = _codes(rows.column(histogram.column), histogram.values)
-        known &= own >= 0
-        values = values * len(histogram.values) + own
+    values = _codes(rows.column(column), plan.histogram.values)
+    known &= values >= 0
     parts = rows.column("part").to_numpy().astype(np.int64)
     return PublishedCounts(
         place[known], values[known], parts[known], counts[known], int(counts[~known].sum())
@@ -182,7 +143,7 @@ def _codes(column: pa.ChunkedArray, values: tuple[object, ...]) -> IntArray:
     return np.asarray(np.array(found, np.int64)[indices])
 
 
-def _sizes(plan: SampledGroups, published: PublishedCounts) -> Iterator[Finding]:
+def _sizes(plan: SampledPlan, published: PublishedCounts) -> Iterator[Finding]:
     """Every published group has as many rows as the table has records of it, no other has any."""
     wanted = np.where(plan.samples > 0, plan.groups.sizes, 0)
     found = np.bincount(published.groups, published.counts, minlength=len(wanted)).astype(np.int64)
@@ -198,21 +159,18 @@ def _sizes(plan: SampledGroups, published: PublishedCounts) -> Iterator[Finding]
     )
 
 
-def _copies(case: AuditCase, plan: SampledGroups, published: PublishedCounts) -> Iterator[Finding]:
+def _copies(case: AuditCase, plan: SampledPlan, published: PublishedCounts) -> Iterator[Finding]:
     """Every group's counts can come from its sample, and its part tells the analyst enough.
 
-    T copies of a value come from o sampled records when T is o·N/n rounded up or down or, of simple
-    samples, when each was copied ⌊N/n⌋ or ⌈N/n⌉ times; the o of a group's values add up to n.
+    T copies of a value come from o sampled records when T is o·N/n rounded up or down; the o of a
+    group's values add up to n.
     """
     groups, parts, counts = published.groups, published.parts, published.counts
     # one value of a group can stand under several parts in a broken release only: that is seen too
     size = plan.groups.sizes[groups]
     n = np.maximum(plan.samples[groups], 1)
-    if plan.looks[0].simply:  # o·⌊N/n⌋ ≤ T ≤ o·⌈N/n⌉
-        least, most = -(-counts // -(-size // n)), counts // (size // n)
-    else:
-        least = (counts - 1) * n // size + 1  # T − 1 < o·N/n < T + 1
-        most = ((counts + 1) * n - 1) // size
+    least = (counts - 1) * n // size + 1  # T − 1 < o·N/n < T + 1
+    most = ((counts + 1) * n - 1) // size
     total = len(plan.groups)
     fewest = np.bincount(groups, least, minlength=total)
     largest = np.bincount(groups, most, minlength=total)
@@ -236,30 +194,23 @@ def _copies(case: AuditCase, plan: SampledGroups, published: PublishedCounts) ->
     yield Finding.none(catalogue.SCALES, int(short.sum()))
 
 
-def _agreement(plan: SampledGroups, published: PublishedCounts) -> Iterator[Finding]:
+def _agreement(plan: SampledPlan, published: PublishedCounts) -> Iterator[Finding]:
     """Published values agree with the group's true shares as often as the operator lets them.
 
     A = Σ over draws of the drawn value's true share f in its group, T·n/N draws for T copies. With
     mean Σ n (p Σ f² + q); draws add at most Σ n Σ (p f + q) f² to the variance, the rounding of a
-    sample p² and that of copies (n/N)², all terms within [−1, 1]: Bernstein's inequality. Simple
-    samples vary less than as many independent draws, whose variance has the same bound; copies of
-    single records add a quarter of it at most. A release that shows its samples unperturbed has the
-    right sizes and copies, and is caught here. Of several columns it is about combinations.
+    sample p² and that of copies (n/N)², all terms within [−1, 1]: Bernstein's inequality. A release
+    that shows its samples unperturbed has the right sizes and copies, and is caught here.
     """
-    groups, simply = plan.groups, plan.looks[0].simply
-    m = int(np.prod([len(histogram.values) for histogram in plan.histograms]))
-    p = float(plan.looks[0].setting.retention)
-    q = (1 - p) / m
+    groups, m = plan.groups, plan.setting.values
+    p, q = float(plan.setting.retention), float(plan.setting.background)
     owner = np.repeat(np.arange(len(groups)), np.diff(groups.starts))
     share = groups.counts / groups.sizes[owner]
     n = plan.samples.astype(np.float64)
     rounded = (plan.samples > 0) & (plan.samples < groups.sizes)
     mean = float((n[owner] * p * share**2).sum() + n.sum() * q)
     variance = float((n[owner] * (p * share + q) * share**2).sum())
-    if simply:
-        variance *= 1.25
-    else:
-        variance += float((p**2 + (n / groups.sizes) ** 2)[rounded].sum())
+    variance += float((p**2 + (n / groups.sizes) ** 2)[rounded].sum())
     known = owner * m + groups.values
     shown = published.groups * m + published.values
     place = np.minimum(np.searchsorted(known, shown), len(known) - 1)
@@ -273,35 +224,31 @@ def _agreement(plan: SampledGroups, published: PublishedCounts) -> Iterator[Find
         chance,
         Direction.AT_LEAST,
         FALSE_ALARM,
-        column=" and ".join(histogram.column for histogram in plan.histograms),
+        column=plan.histogram.column,
         witness=f"{number_text(agreed)} agree, the operator lets expect {number_text(mean)}",
     )
 
 
-def _fit(plan: SampledGroups, published: PublishedCounts) -> Iterator[Finding]:
+def _fit(plan: SampledPlan, published: PublishedCounts) -> Iterator[Finding]:
     """Each value's published total is as far from its mean as the draws allow (Bernstein)."""
-    sizes = tuple(len(histogram.values) for histogram in plan.histograms)
-    kept = plan.samples > 0
+    kept, m = plan.samples > 0, plan.setting.values
     most = float((plan.groups.sizes[kept] / plan.samples[kept]).max(initial=1.0)) + 1
-    shown = np.unravel_index(published.values, sizes)
-    for histogram, look, codes in zip(plan.histograms, plan.looks, shown, strict=False):
-        m = len(histogram.values)
-        found = np.bincount(codes, published.counts, minlength=m)
-        mean, variance = look.moments(plan.samples)
-        distance = np.abs(found - mean)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            exponent = distance**2 / 2 / (variance + most * distance / 3)
-        chance = np.minimum(2 * m * np.exp(-np.nan_to_num(exponent)), 1.0)
-        worst = int(np.argmin(chance))
-        told = (
-            f"{value_text(histogram.values[worst])}: {int(found[worst]):,} published, "
-            f"{mean[worst]:,.0f} expected"
-        )
-        yield Finding.limited(
-            catalogue.FIT,
-            float(chance[worst]),
-            Direction.AT_LEAST,
-            FALSE_ALARM,
-            column=histogram.column,
-            witness=told if chance[worst] < FALSE_ALARM else None,
-        )
+    found = np.bincount(published.values, published.counts, minlength=m)
+    mean, variance = plan.moments(plan.samples)
+    distance = np.abs(found - mean)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        exponent = distance**2 / 2 / (variance + most * distance / 3)
+    chance = np.minimum(2 * m * np.exp(-np.nan_to_num(exponent)), 1.0)
+    worst = int(np.argmin(chance))
+    told = (
+        f"{value_text(plan.histogram.values[worst])}: {int(found[worst]):,} published, "
+        f"{mean[worst]:,.0f} expected"
+    )
+    yield Finding.limited(
+        catalogue.FIT,
+        float(chance[worst]),
+        Direction.AT_LEAST,
+        FALSE_ALARM,
+        column=plan.histogram.column,
+        witness=told if chance[worst] < FALSE_ALARM else None,
+    )

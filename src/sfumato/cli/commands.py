@@ -10,7 +10,6 @@ import typer
 from sfumato.cli.app import app
 from sfumato.cli.options import (
     QUESTION,
-    Bound,
     Folder,
     Json,
     MergeBy,
@@ -42,7 +41,6 @@ def describe(
         str | None, typer.Option(help="Show what this promise would mean and cost.")
     ] = None,
     mechanism: Annotated[str | None, typer.Option(help="The way to keep it.")] = None,
-    bound: Bound = None,
     merge: MergeBy = None,
     significance: Significance = None,
     as_json: Json = False,
@@ -54,7 +52,7 @@ def describe(
     """
     from sfumato.outlook.describe import describe as describe_table
 
-    way = chosen_mechanism(mechanism, bound, merge, significance)
+    way = chosen_mechanism(mechanism, merge, significance)
     with ProgressLine("reading") as line:
         description = describe_table(table, guarantee, way, progress=line.callback, **roles)
     if as_json:
@@ -79,7 +77,6 @@ def publish(
     mechanism: Annotated[
         str | None, typer.Option(help="The way to keep it; the most accurate one by default.")
     ] = None,
-    bound: Bound = None,
     merge: MergeBy = None,
     significance: Significance = None,
     merges: Annotated[
@@ -143,7 +140,7 @@ def publish(
             "It is marked as seeded and will not pass an audit.",
             err=True,
         )
-    way = chosen_mechanism(mechanism, bound, merge, significance)
+    way = chosen_mechanism(mechanism, merge, significance)
     with ProgressLine("reading") as line:
         publication = publish_table(
             table,

@@ -31,9 +31,6 @@ Plot = Annotated[
     Path | None, typer.Option(help="Draw it with its error bars: .html, .png or .svg.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
-Bound = Annotated[
-    str | None, typer.Option(help="Reconstruction privacy: exact (default) or chernoff.")
-]
 MergeBy = Annotated[
     str | None,
     typer.Option("--merge", help="Reconstruction privacy: components (default), complete, none."),
@@ -180,16 +177,16 @@ def _flag(option: TableOption) -> inspect.Parameter:
 
 
 def chosen_mechanism(
-    mechanism: str | None, bound: str | None, merge: str | None, significance: str | None
+    mechanism: str | None, merge: str | None, significance: str | None
 ) -> str | None:
     """The mechanism, or `sps` with what its own flags say."""
-    own = {"bound": bound, "merge": merge, "significance": significance}
+    own = {"merge": merge, "significance": significance}
     given = [f"{name}={value}" for name, value in own.items() if value is not None]
     if not given:
         return mechanism
     if mechanism is not None:
         raise UsageError(
-            "--bound, --merge and --significance belong to sps. Leave --mechanism out, or write "
+            "--merge and --significance belong to sps. Leave --mechanism out, or write "
             f"--mechanism 'sps({', '.join(given)})'."
         )
     return f"sps({', '.join(given)})"

@@ -14,7 +14,6 @@ from sfumato.engines.binning import count_binned, count_binned_kinds
 from sfumato.engines.counting import (
     Progress,
     count_cells,
-    count_combined_cells,
     no_progress,
     take_profile,
 )
@@ -34,8 +33,6 @@ class Counts(Protocol):
     """Who counts groups of people by one sensitive column with this domain: an engine."""
 
     def cells(self, column: str, values: tuple[Value, ...]) -> Cells: ...
-
-    def combined_cells(self, profile: Profile) -> Cells | None: ...
 
     def binned(self, column: str, values: tuple[Value, ...]) -> BinnedCounts: ...
 
@@ -61,9 +58,6 @@ class TableCounts:
 
     def cells(self, column: str, values: tuple[Value, ...]) -> Cells:
         return count_cells(self.table, column, values)
-
-    def combined_cells(self, profile: Profile) -> Cells | None:
-        return count_combined_cells(self.table, profile.histograms)
 
     def binned(self, column: str, values: tuple[Value, ...]) -> BinnedCounts:
         return count_binned(self.table, column, values)
@@ -116,8 +110,6 @@ def with_counts(profile: Profile, possible: Sequence[Mechanism], counts: Counts)
         named = len(possible) == 1 and possible[0].needs_bins  # by itself it is not chosen
         if named and profile.binned is None and profile.kinds is not None:
             profile = replace(profile, binned=counts.binned_kinds(profile))
-        if profile.cells is None and any(each.needs_cells for each in possible):
-            profile = replace(profile, cells=counts.combined_cells(profile))
         return profile
     (histogram,) = profile.histograms.values()
     if profile.cells is None and any(each.needs_cells for each in possible):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -112,25 +112,6 @@ def count_cells(table: Table, column: str, values: tuple[Value, ...]) -> Cells:
     """Counts by all quasi columns and one sensitive column."""
     coder = SensitiveCoder(table, column, values)
     return _cells(table, len(values), lambda batch: coder(batch.column(column)))
-
-
-def count_combined_cells(table: Table, histograms: Mapping[str, Histogram]) -> Cells:
-    """Counts by all quasi columns and the combination of all sensitive ones, first slowest.
-
-    >>> from sfumato.table import read
-    >>> people = pa.table({"age": [30, 30, 41], "a": ["x", "y", "x"], "b": [1, 2, 2]})
-    >>> declared = read(people, quasi="age", sensitive="a,b")
-    >>> count_combined_cells(declared, take_profile(declared).histograms).values.tolist()
-    [0, 3, 1]
-    """
-    coders = {name: SensitiveCoder(table, name, h.values) for name, h in histograms.items()}
-    sizes = tuple(len(histogram.values) for histogram in histograms.values())
-
-    def combined(batch: pa.RecordBatch) -> IntArray:
-        codes = tuple(coder(batch.column(name)) for name, coder in coders.items())
-        return np.ravel_multi_index(codes, sizes)
-
-    return _cells(table, int(np.prod(sizes, dtype=object)), combined)
 
 
 def _cells(table: Table, values: int, code: Callable[[pa.RecordBatch], IntArray]) -> Cells:

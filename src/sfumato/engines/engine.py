@@ -108,11 +108,6 @@ class Engine(ABC):
     def cells(self, column: str, values: tuple[Value, ...]) -> Cells:
         """Counts by all quasi columns and one sensitive column with this domain."""
 
-    def combined_cells(self, profile: Profile) -> Cells | None:
-        """Counts by all quasi columns and the combination of all sensitive columns; None where
-        this engine does not count them."""
-        return None
-
     def binned(self, column: str, values: tuple[Value, ...]) -> BinnedCounts:
         """Counts by bins of all quasi columns and one sensitive column with this domain."""
         return count_binned(self.table, column, values)

@@ -12,7 +12,6 @@ from sfumato.engines.compact import CompactRows
 from sfumato.engines.counting import (
     check_keys,
     count_cells,
-    count_combined_cells,
     take_profile,
 )
 from sfumato.engines.engine import Engine, Written, write_records
@@ -49,9 +48,6 @@ class LocalEngine(Engine):
 
     def cells(self, column: str, values: tuple[Value, ...]) -> Cells:
         return count_cells(self.table, column, values)
-
-    def combined_cells(self, profile: Profile) -> Cells | None:
-        return count_combined_cells(self.table, profile.histograms)
 
     def kinds(self, profile: Profile) -> Kinds | None:
         return with_kinds(self.table, profile)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -33,51 +32,28 @@ class WholeTable:
 
     def __init__(self, table: Table, profile: Profile, threads: bool) -> None:
         self.table, self.profile = table, profile
-        histograms = profile.histograms
-        coders = {name: SensitiveCoder(table, name, h.values) for name, h in histograms.items()}
-        codes: dict[str, list[IntArray]] = {name: [] for name in histograms}
+        (histogram,) = profile.histograms.values()
+        coder = SensitiveCoder(table, histogram.column, histogram.values)
+        codes: list[IntArray] = []
         chunks: dict[str, list[pa.Array]] = {name: [] for name in table.quasi}
         for batch in table.batches((*table.quasi, *table.sensitive), 1 << 17, threads):
             batch = drop_missing(table, batch)
-            for name, coder in coders.items():
-                codes[name].append(coder(batch.column(name)))
+            codes.append(coder(batch.column(histogram.column)))
             for name in table.quasi:
                 array = batch.column(name)
                 if pa.types.is_dictionary(array.type):
                     array = array.dictionary_decode()
                 chunks[name].append(array)
-        self.held = {
-            name: np.concatenate(own) if own else np.empty(0, np.int64)
-            for name, own in codes.items()
-        }
-        if not all(_as_counted(self.held[name], each.counts) for name, each in histograms.items()):
-            raise self._changed()
+        self.codes = np.concatenate(codes) if codes else np.empty(0, np.int64)
+        if not _as_counted(self.codes, histogram.counts):
+            raise DataError(
+                f"{table.label} changed while it was being published. Publish from a fixed copy."
+            )
         self.domains: dict[str, pa.Array] = {}
         self.axes: list[Axis] = []
         for name in table.quasi:
             values = pa.chunked_array(chunks.pop(name), table.type_of(name))
             self.axes.append(self._axis(name, values))
-
-    @cached_property
-    def codes(self) -> IntArray:
-        """The value of every record; of several columns its kind, the combination of values."""
-        own, kinds = list(self.held.values()), self.profile.kinds
-        if len(own) == 1:
-            return own[0]
-        assert kinds is not None
-        sizes = tuple(len(histogram.values) for histogram in self.profile.histograms.values())
-        listed = np.ravel_multi_index(tuple(kinds.held.T), sizes)  # in ascending order
-        flat = np.ravel_multi_index(tuple(own), sizes)
-        codes = np.searchsorted(listed, flat)
-        codes[(codes == len(listed)) | (listed[np.minimum(codes, len(listed) - 1)] != flat)] = -1
-        if not _as_counted(codes, kinds.counts):
-            raise self._changed()
-        return codes
-
-    def _changed(self) -> DataError:
-        return DataError(
-            f"{self.table.label} changed while it was being published. Publish from a fixed copy."
-        )
 
     def _axis(self, name: str, values: pa.ChunkedArray) -> Axis:
         unique = pc.unique(values)
@@ -165,9 +141,9 @@ class WholeTable:
             arrays[axis.name] = pa.ListArray.from_arrays(
                 pa.array(starts.astype(np.int32)), domain.take(pa.array(cover.codes[places]))
             )
-        for name, codes in self.held.items():
-            values = pa.array(self.profile.histograms[name].values, self.table.type_of(name))
-            arrays[name] = values.take(pa.array(codes[made.source[rows]]))
+        for name, histogram in self.profile.histograms.items():
+            values = pa.array(histogram.values, self.table.type_of(name))
+            arrays[name] = values.take(pa.array(self.codes[made.source[rows]]))
         return pa.table(arrays)
 
 

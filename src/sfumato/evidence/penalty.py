@@ -36,16 +36,11 @@ class Penalty:
 
 
 def lower_bound(table: Table, guarantee: str) -> float:
-    """No release of ranges and sets of this table that keeps the promise has a smaller GCP.
-
-    Of several sensitive columns each has its bound, and the largest is one.
-    """
+    """No release of ranges and sets of this table that keeps the promise has a smaller GCP."""
     profile, promise = take_profile(table), parse_guarantee(guarantee)
     whole = WholeTable(table, profile, True)
-    return max(
-        least_penalty(whole.axes, whole.held[name], promise.ceilings(histogram))
-        for name, histogram in profile.histograms.items()
-    )
+    (histogram,) = profile.histograms.values()
+    return least_penalty(whole.axes, whole.codes, promise.ceilings(histogram))
 
 
 def release_penalty(release: Release | str | Path, raw: Table | None = None) -> Penalty:

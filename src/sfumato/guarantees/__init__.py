@@ -16,7 +16,7 @@ from sfumato.guarantees.joint_ceilings import JointCeilings
 from sfumato.guarantees.l_diversity import LDiversity
 from sfumato.guarantees.odds import OddsGuarantee
 from sfumato.guarantees.people import OddsOfPeople
-from sfumato.guarantees.reconstruction import JointReconstruction, ReconstructionPrivacy
+from sfumato.guarantees.reconstruction import ReconstructionPrivacy
 from sfumato.guarantees.rho import RhoPrivacy
 from sfumato.guarantees.signposts import signpost
 from sfumato.guarantees.small_sum import SmallSum
@@ -83,7 +83,6 @@ __all__ = [
     "FineRhoPrivacy",
     "Guarantee",
     "JointCeilings",
-    "JointReconstruction",
     "LDiversity",
     "OddsGuarantee",
     "OddsOfPeople",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Self
@@ -63,7 +63,6 @@ class ReconstructionPrivacy(Guarantee):
         ),
     )
     holds_against: ClassVar[Reader] = GROUPS
-    several_columns: ClassVar[bool] = True
     limits_belief: ClassVar[bool] = False
     does_not_protect: ClassVar[tuple[str, ...]] = (
         "what holds for larger groups of people, reconstructed over several quasi values on "
@@ -86,9 +85,6 @@ class ReconstructionPrivacy(Guarantee):
 
     def ceilings(self, histogram: Histogram) -> list[Fraction]:
         return [Fraction(1)] * len(histogram.values)  # it limits accuracy, not belief
-
-    def together(self, histograms: Mapping[str, Histogram]) -> JointReconstruction:
-        return JointReconstruction(self.error, self.chance, self.retention)
 
     def require_feasible(self, histogram: Histogram) -> None:
         require_two_values(histogram)
@@ -125,14 +121,3 @@ class ReconstructionPrivacy(Guarantee):
     def ladder(cls, histogram: Histogram, ceilings: Ceilings) -> list[Self]:
         """The paper's λ = 0.3; the chance δ that an estimate errs by more, in steps of 0.05."""
         return [cls(Fraction(3, 10), Fraction(twentieths, 20)) for twentieths in range(9, 0, -1)]
-
-
-@dataclass(frozen=True)
-class JointReconstruction(ReconstructionPrivacy):
-    """The same about combinations of values of several columns, whichever of the columns are taken.
-
-    Plans are made with it; releases name the promise itself.
-
-    >>> str(JointReconstruction(0.3, 0.3))
-    'reconstruction-privacy(0.3, 0.3)'
-    """

@@ -14,7 +14,7 @@ common values further, to 1 + min(beta, -ln f) times their share f; here a promi
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
@@ -26,8 +26,6 @@ from sfumato.draws import Draws, IntArray
 from sfumato.errors import UsageError
 from sfumato.guarantees.base import Guarantee
 from sfumato.guarantees.ceilings import CeilingGuarantee
-from sfumato.guarantees.joint_ceilings import JointCeilings
-from sfumato.mechanisms.buckets.shared import View, views_of
 from sfumato.mechanisms.curve import class_sizes, nearest_classes
 from sfumato.mechanisms.generalized import (
     BaselinePlan,
@@ -35,14 +33,12 @@ from sfumato.mechanisms.generalized import (
     Stage,
     check_marginals,
     homogeneous,
-    kinds_of,
-    values_together,
 )
 from sfumato.mechanisms.halving import Halving, Held, along_columns, by_runs, ranked, together
 from sfumato.mechanisms.heterogeneous.ncp import Axis
 from sfumato.mechanisms.hilbert import hilbert_order
-from sfumato.mechanisms.protocol import Mechanism, Standing
-from sfumato.profile import Histogram, Kinds, Profile
+from sfumato.mechanisms.protocol import Mechanism, Standing, one_column
+from sfumato.profile import Histogram, Profile
 
 CLASSES = ("halves", "curve")
 
@@ -152,54 +148,9 @@ class BurelPlan(ClassesPlan):
         assert all(s <= c for s, c in zip(shares, self.ceilings, strict=True)), shares
 
 
-@dataclass(frozen=True, eq=False)
-class BurelColumnsPlan(ClassesPlan):
-    """Several columns: a class keeps the ceilings of every view, a column or all combinations.
-
-    Codes are kinds: the combinations of values that people have in all columns.
-    """
-
-    histograms: tuple[Histogram, ...]
-    views: tuple[View, ...]
-    kinds: Kinds
-    marginals: bool = True
-
-    @property
-    def holds_for_columns(self) -> bool:
-        return True  # a row shows all columns: whoever matches it may have any of them
-
-    def classes(
-        self, axes: Sequence[Axis], codes: IntArray, curve: IntArray, draws: Draws
-    ) -> list[IntArray]:
-        held = [Held(view.of[codes], view.limits.ceilings) for view in self.views]
-        ways = [*(by_runs(run[codes]) for run in self.runs()), together]
-        return Halving(axes, held, along_columns(axes, curve), ways).classes(curve)
-
-    def runs(self) -> Iterator[IntArray]:
-        """By kind: the runs of every column, and kinds one by one with every column leading."""
-        own = self.kinds.held
-        for place, histogram in enumerate(self.histograms):
-            runs = likeness_runs(histogram, self.views[place].limits.ceilings)
-            yield run_of(runs, len(histogram.counts))[own[:, place]]
-            others = [own[:, other] for other in range(own.shape[1]) if other != place]
-            yield ranked(np.lexsort((*others, own[:, place])))
-
-    def public(self) -> dict[str, Any]:
-        return {"matches": max(ceil(1 / max(view.limits.ceilings)) for view in self.views)}
-
-    def caveats(self) -> list[str]:
-        return [*super().caveats(), values_together(self.kinds.columns)]
-
-    def check(self) -> None:
-        for view in self.views:
-            counts = np.bincount(view.of, self.kinds.counts, len(view.values))
-            shares = Histogram(view.names[0], view.values, counts.astype(np.int64)).shares
-            assert all(s <= c for s, c in zip(shares, view.limits.ceilings, strict=True)), shares
-
-
 @dataclass(frozen=True)
 class Burel(Mechanism):
-    """Homogeneous groups that keep beta-likeness or other ceilings, of one column or several.
+    """Homogeneous groups that keep beta-likeness or other ceilings.
 
     `classes` is halves, or curve for those of the authors' program, for comparison; `marginals`
     whether the manifest tells how many people have which quasi values: counts or none.
@@ -216,7 +167,6 @@ class Burel(Mechanism):
     guarantees: ClassVar[tuple[type[Guarantee], ...]] = (CeilingGuarantee,)
     sentence: ClassVar[str] = "Shows ranges and sets for groups of like people."
     standing: ClassVar[Standing] = "baseline"
-    needs_kinds: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_marginals(self.name, self.marginals)
@@ -227,27 +177,11 @@ class Burel(Mechanism):
             )
 
     def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> ClassesPlan:
-        if len(profile.histograms) > 1:
-            return self._plan_columns(profile, guarantee)
-        (histogram,) = profile.histograms.values()
+        histogram = one_column(profile, self.name, guarantee)
         guarantee.require_feasible(histogram)
         ceilings = tuple(guarantee.ceilings(histogram))
         runs = likeness_runs(histogram, ceilings)
         return BurelPlan(histogram, ceilings, runs, self.classes, self._tells)
-
-    def _plan_columns(self, profile: Profile, guarantee: Guarantee) -> BurelColumnsPlan:
-        if self.classes == "curve":
-            raise UsageError(
-                f"'{self}' is the authors' program, which knows one sensitive column; the table "
-                f"has {len(profile.histograms)}. Use '{self.name}', which keeps the ceilings of "
-                "all of them; or drop the others."
-            )
-        kinds, histograms = kinds_of(profile, self.name), tuple(profile.histograms.values())
-        for histogram in histograms:
-            guarantee.require_feasible(histogram)
-        joint = isinstance(guarantee, JointCeilings)
-        views = tuple(views_of(kinds, histograms, guarantee, joint))
-        return BurelColumnsPlan(histograms, views, kinds, self._tells)
 
     @property
     def _tells(self) -> bool:

@@ -19,7 +19,7 @@ from sfumato.errors import UsageError
 from sfumato.guarantees.base import Guarantee
 from sfumato.mechanisms.heterogeneous.ncp import Axis, NumericAxis, TreeAxis, gcp
 from sfumato.mechanisms.protocol import Plan
-from sfumato.profile import Histogram, Kinds, Profile
+from sfumato.profile import Histogram
 
 Stage = Callable[[str, int, int], None]
 _ROWS_AT_ONCE = 1 << 15
@@ -121,38 +121,6 @@ def check_marginals(mechanism: str, marginals: str) -> None:
             f"The 'marginals' parameter of {mechanism} must be one of {', '.join(MARGINALS)}. Got "
             f"{marginals!r} instead."
         )
-
-
-def one_column(profile: Profile, mechanism: str, promise: Guarantee) -> Histogram:
-    """The only sensitive column."""
-    if len(profile.histograms) != 1:
-        raise UsageError(
-            f"'{mechanism}' keeps '{promise}' for one sensitive column; the table has "
-            f"{len(profile.histograms)}. Whom a record may belong to is chosen so that all values "
-            "of one column differ, and people who differ in one may share another. Use 'burel', "
-            "'optimal' or 'local', which keep the ceilings of all columns at once; or drop the "
-            "others."
-        )
-    return next(iter(profile.histograms.values()))
-
-
-def kinds_of(profile: Profile, mechanism: str) -> Kinds:
-    """People by the combination of values that they have in all columns."""
-    if profile.kinds is None:
-        raise UsageError(
-            f"'{mechanism}' must see all records at once, so it runs on one machine only. Publish "
-            "with --engine local."
-        )
-    return profile.kinds
-
-
-def values_together(columns: Sequence[str]) -> str:
-    """What to say where rows show several columns as they are."""
-    return (
-        f"The release shows how many people have each combination of {', '.join(columns)}, "
-        "exactly, and a row shows them together. Whoever knows one of these values of a person "
-        "often finds the others beside it."
-    )
 
 
 def covers_of(axes: Sequence[Axis], matches: Sequence[IntArray]) -> tuple[list[Shown], list[int]]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 from sfumato.blocks import BlockTree
 from sfumato.columns import Value
 from sfumato.draws import Address, BoolArray, Draws, IntArray
+from sfumato.errors import UsageError
 from sfumato.guarantees.base import Guarantee
 from sfumato.guarantees.words import Reader
 from sfumato.profile import Histogram, Kinds, Profile
@@ -200,6 +201,18 @@ class CellPlan(Plan):
     @abstractmethod
     def emit(self, draws: Draws) -> Iterator[Emitted]:
         """The published rows, in runs that fit into memory."""
+
+
+def one_column(profile: Profile, mechanism: str, promise: Guarantee) -> Histogram:
+    """The only sensitive column, for a mechanism that publishes one."""
+    if len(profile.histograms) != 1:
+        raise UsageError(
+            f"'{mechanism}' publishes one sensitive column; the table has "
+            f"{len(profile.histograms)}: {', '.join(profile.histograms)}. Several columns are "
+            "published in buckets ('optimal', 'local', under l-diversity and other ceilings) or "
+            "perturbed ('uniform', under rho-privacy); or drop all but one."
+        )
+    return next(iter(profile.histograms.values()))
 
 
 # offered by itself; only when it is named; only to compare with

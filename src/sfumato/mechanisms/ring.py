@@ -23,11 +23,10 @@ from sfumato.mechanisms.generalized import (
     Stage,
     check_marginals,
     covers_of,
-    one_column,
 )
 from sfumato.mechanisms.heterogeneous.blocks import split
 from sfumato.mechanisms.heterogeneous.ncp import Axis
-from sfumato.mechanisms.protocol import Mechanism, Standing
+from sfumato.mechanisms.protocol import Mechanism, Standing, one_column
 from sfumato.profile import Histogram, Profile
 
 

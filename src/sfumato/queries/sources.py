@@ -21,9 +21,8 @@ from sfumato.errors import (
     SingularOperator,
     WeakPromiseWarning,
 )
-from sfumato.operators import Decoy, Operator, Parts, Uniform
+from sfumato.operators import Decoy, Operator, Parts
 from sfumato.operators.base import FloatArray
-from sfumato.operators.combined import CombinedEstimator
 from sfumato.operators.decoy_estimates import DecoyEstimator
 from sfumato.operators.estimator import Estimator, Exact, Forms, Moments, Totals
 from sfumato.operators.inverse import DenseInverse, Inverse
@@ -220,26 +219,12 @@ class PerturbedSource(ColumnSource):
             )
         return list(dict.fromkeys(found))
 
-    def check(self, question: Question, request: Request) -> None:
-        super().check(question, request)
-        several = self.release.drawn_together and len(question.sensitive) > 1
-        if several and request.estimator not in (None, "inverse"):
-            raise QueryError(
-                f"The columns {list_some(question.sensitive)} were perturbed together, and the "
-                f"estimator {request.estimator!r} takes them as drawn one by one. Use 'inverse', "
-                "or ask about one of them."
-            )
-
     def read(self, columns: Sequence[str], shown: Mapping[str, pa.ChunkedArray]) -> Shown:
         found = super().read(columns, shown)
         if self.release.scales is None:
             return found
-        part, symbols = integers(shown["part"]), found.symbols
-        if self.release.drawn_together and len(columns) > 1:
-            sizes = tuple(len(each) for each in self.domains(columns))
-            known = tuple(np.maximum(each, 0) for each in symbols)
-            symbols = (np.ravel_multi_index(known, sizes),)
-        return Shown(symbols, found.kept, np.array(self.release.scales)[part], part > 0)
+        part = integers(shown["part"])
+        return Shown(found.symbols, found.kept, np.array(self.release.scales)[part], part > 0)
 
     def _codes(self, name: str, shown: Mapping[str, pa.ChunkedArray]) -> IntArray:
         codes = super()._codes(name, shown)
@@ -270,22 +255,10 @@ class PerturbedSource(ColumnSource):
         operators = [self.operator(column) for column in columns]
         if len(operators) == 1 and isinstance(operators[0], Decoy):
             return DecoyEstimator(operators[0])
-        if self.release.drawn_together and len(operators) > 1:
-            return self._of_combinations(columns)
         return self.session.remembered(
             ("estimator", *columns),
             lambda: estimator_of([each.inverse() for each in operators]),
         )
-
-    def _of_combinations(self, columns: Sequence[str]) -> Estimator:
-        """One operator of all combinations of these columns: kept whole, or any of them."""
-        sizes = tuple(len(each) for each in self.domains(columns))
-        operator = self.release.operators[columns[0]]
-        assert isinstance(operator, Uniform)
-        every = int(np.prod(sizes))
-        codes = tuple(np.unravel_index(np.arange(every), sizes))
-        inner = DrawnEstimator(Uniform(every, operator.retention).inverse())
-        return CombinedEstimator(inner, codes, sizes)
 
     def uncompletable(self) -> str | None:
         return None

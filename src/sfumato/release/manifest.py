@@ -129,11 +129,9 @@ class SampleLevel(Part, frozen=True):
 class Sampling(Part, frozen=True):
     """How groups were sampled and copied back to their size."""
 
-    levels: tuple[SampleLevel, ...] | dict[str, tuple[SampleLevel, ...]]
+    levels: tuple[SampleLevel, ...]
     scales: tuple[Annotated[float, Meta(ge=1)], ...]
     groups_suppressed: Count
-    bound: Literal["exact", "chernoff"] = "exact"
-    together: bool = False  # whether one coin decided for all columns
 
 
 class Merged(Part, frozen=True):

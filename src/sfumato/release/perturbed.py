@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from sfumato.columns import Column, Values, in_json, list_some
 from sfumato.draws import IntArray
 from sfumato.errors import BundleError
-from sfumato.operators import Operator, Parts, Uniform, operator_from_json
+from sfumato.operators import Operator, Parts, operator_from_json
 from sfumato.release.manifest import Merged, PerturbedManifest
 from sfumato.release.reader import Release
 
@@ -36,12 +36,6 @@ class PerturbedRelease(Release):
     @property
     def scales(self) -> tuple[float, ...] | None:
         return self._scales
-
-    @property
-    def drawn_together(self) -> bool:
-        """Whether a record keeps all its sensitive values, or shows any combination of others."""
-        sampling = self.manifest.plan.sampling
-        return sampling is not None and sampling.together
 
     @property
     def merges(self) -> Mapping[str, tuple[Merged, ...]]:
@@ -84,7 +78,6 @@ class PerturbedRelease(Release):
         if plan.sampling is not None:
             self._check_part_column("part")
             self._scales = plan.sampling.scales
-            self._check_together(plan.sampling.together)
         self._check_merges()
 
     def _read_operators(self) -> dict[str, Operator]:
@@ -119,21 +112,6 @@ class PerturbedRelease(Release):
             self._check_part_column(name)
             found[column] = name
         return found
-
-    def _check_together(self, together: bool) -> None:
-        """Several columns are drawn together by one coin, so their operators have one retention."""
-        if together != (len(self.sensitive) > 1):
-            raise BundleError(
-                f"The sampling of {self.where} does not say that its columns were drawn together."
-            )
-        operators = self._operators.values()
-        retentions = {each.retention for each in operators if isinstance(each, Uniform)}
-        if together and (
-            len(retentions) != 1 or not all(isinstance(each, Uniform) for each in operators)
-        ):
-            raise BundleError(
-                f"The columns of {self.where} were drawn together, but not by one uniform operator."
-            )
 
     def _check_part_column(self, name: str) -> None:
         if name not in self._schemas["records"].names:

@@ -220,11 +220,6 @@ class _KeptCounts:
         counts, own = self._counts()
         return counts.cells(own.column, own.values)
 
-    def combined_cells(self, profile: Profile) -> Cells | None:
-        table = declared(read_json(Path(self.file))["declared"])
-        table = one_row_each(table, Draws.system())
-        return TableCounts(table).combined_cells(take_profile(table))
-
     def binned(self, column: str, values: tuple[Value, ...]) -> BinnedCounts:
         counts, own = self._counts()
         return counts.binned(own.column, own.values)

@@ -57,9 +57,6 @@ class FrameCounts:
     def cells(self, column: str, values: tuple[Value, ...]) -> Cells:
         return count_cells(self.table, self.frame, column, values)
 
-    def combined_cells(self, profile: Profile) -> Cells | None:
-        return None
-
     def binned(self, column: str, values: tuple[Value, ...]) -> BinnedCounts:
         return count_binned(self.table, self.frame, column, values)
 

@@ -298,9 +298,6 @@ def parameters_of(release: Release) -> list[tuple[str, str]]:
             text += f", undoing the draws multiplies errors by up to {operator.condition():.3g}"
             text += _epsilon(operator)
         found.append((f"operator of {column}", text))
-    sampling = getattr(release.plan, "sampling", None)
-    if sampling is not None:
-        found.append(("sampling bound", sampling.bound))
     return found
 
 

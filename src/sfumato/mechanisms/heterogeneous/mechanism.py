@@ -16,18 +16,13 @@ from sfumato.draws import Draws, IntArray
 from sfumato.errors import UsageError
 from sfumato.guarantees.base import Guarantee
 from sfumato.guarantees.beta_likeness import BetaLikeness
-from sfumato.guarantees.joint_ceilings import JointCeilings
 from sfumato.guarantees.l_diversity import LDiversity
-from sfumato.mechanisms.buckets.shared import views_of
 from sfumato.mechanisms.generalized import (
     Generalized,
     Stage,
     TablePlan,
     check_marginals,
     covers_of,
-    kinds_of,
-    one_column,
-    values_together,
 )
 from sfumato.mechanisms.heterogeneous.blocks import split
 from sfumato.mechanisms.heterogeneous.buckets import check_layers, largest_shares
@@ -40,7 +35,7 @@ from sfumato.mechanisms.heterogeneous.paper import matched_anew
 from sfumato.mechanisms.heterogeneous.regions import Promise, Region, regions
 from sfumato.mechanisms.heterogeneous.shift import shifted
 from sfumato.mechanisms.heterogeneous.sweeps import Matching
-from sfumato.mechanisms.protocol import Mechanism, Standing
+from sfumato.mechanisms.protocol import Mechanism, Standing, one_column
 from sfumato.profile import Histogram, Profile
 
 PARTS = 4  # parts of a block: rows exchange misfits within a block, values travel within it
@@ -58,11 +53,6 @@ class HeterogeneousPlan(TablePlan):
     ceilings: tuple[Fraction, ...]
     promise: Promise
     way: HeterogeneousGeneralization
-    together: tuple[str, ...] = ()  # several columns, whose combinations `histogram` counts
-
-    @property
-    def holds_for_columns(self) -> bool:
-        return True  # a row shows all columns: whoever matches it may have any of them
 
     def generalize(
         self, axes: Sequence[Axis], codes: IntArray, draws: Draws, progress: Stage
@@ -128,7 +118,7 @@ class HeterogeneousPlan(TablePlan):
                 "assignment=paper is for comparison: among the records that one person matches, a "
                 "value may stand several times, so the promise is NOT kept for every person."
             )
-        return said + ([values_together(self.together)] if self.together else [])
+        return said
 
     def check(self) -> None:
         layers = self.promise.layers(self.histogram.counts)
@@ -181,7 +171,6 @@ class HeterogeneousGeneralization(Mechanism):
         "Shows ranges and sets instead of public values, made for each record."
     )
     standing: ClassVar[Standing] = "on request"
-    needs_kinds: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_marginals(self.name, self.marginals)
@@ -208,15 +197,7 @@ class HeterogeneousGeneralization(Mechanism):
             )
         object.__setattr__(self, "sweeps", int(sweeps))
 
-    def keeps(self, guarantee: Guarantee) -> bool:
-        """Also what several columns tell together, under beta-likeness."""
-        if isinstance(guarantee, JointCeilings):
-            return isinstance(guarantee.promise, BetaLikeness)
-        return super().keeps(guarantee)
-
     def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> HeterogeneousPlan:
-        if len(profile.histograms) > 1 and not isinstance(guarantee, LDiversity):
-            return self._plan_columns(profile, guarantee)
         histogram = one_column(profile, self.name, guarantee)
         guarantee.require_feasible(histogram)
         ceilings = tuple(guarantee.ceilings(histogram))
@@ -226,20 +207,6 @@ class HeterogeneousGeneralization(Mechanism):
         else:
             promise = Likeness(ceilings)
         return HeterogeneousPlan(histogram, ceilings, promise, self)
-
-    def _plan_columns(self, profile: Profile, guarantee: Guarantee) -> HeterogeneousPlan:
-        """Combinations of values as values: (1 + β) times the share of each is, added up over all
-        with a value, (1 + β) times the share of that value. So every column keeps its ceilings."""
-        kinds, histograms = kinds_of(profile, self.name), tuple(profile.histograms.values())
-        for histogram in histograms:
-            guarantee.require_feasible(histogram)
-        if not isinstance(guarantee, JointCeilings):
-            assert isinstance(guarantee, BetaLikeness)
-            guarantee = JointCeilings(guarantee)
-        *_, whole = views_of(kinds, histograms, guarantee, joint=True)
-        combined = Histogram(" and ".join(kinds.columns), whole.values, kinds.counts)
-        ceilings = whole.limits.ceilings
-        return HeterogeneousPlan(combined, ceilings, Likeness(ceilings), self, kinds.columns)
 
     def rows_at_once(self, size: int, people: int) -> int | None:
         """For buckets of `size` of that many people.

@@ -9,32 +9,26 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sfumato.columns import value_text
-from sfumato.draws import IntArray
 from sfumato.mechanisms.protocol import PlanTable
 from sfumato.mechanisms.reconstruction.merging import Merge
-from sfumato.mechanisms.reconstruction.prediction import inflation
-from sfumato.mechanisms.reconstruction.tails import FloatArray
 
 if TYPE_CHECKING:
-    from sfumato.mechanisms.reconstruction.looks import Look
-    from sfumato.mechanisms.reconstruction.sampled import SampledGroups
+    from sfumato.mechanisms.reconstruction.sampled import SampledPlan
 
 USUAL = tuple(Fraction(tenths, 10) for tenths in range(1, 6))  # the paper's λ and δ
 _SHOWN_PAIRS = 10
 
 
-def describe_sampling(plan: SampledGroups) -> tuple[list[PlanTable], list[str]]:
-    """v_g and v_r by λ and δ, merges, levels and the price; of several columns for each of them."""
-    promised = [look for look in plan.looks if look.promised]
-    several = len(promised) > 1
-    tables = [exposure_table(look, several) for look in promised]
-    tables += [level_table(look, plan.samples, several) for look in promised]
+def describe_sampling(plan: SampledPlan) -> tuple[list[PlanTable], list[str]]:
+    """v_g and v_r by λ and δ, merges, levels and the price."""
+    tables = [exposure_table(plan), level_table(plan)]
     if any(merge.changes for merge in plan.groups.merges):
         tables.insert(0, merge_table(plan.groups.merges))
     rejected = rejected_table(plan.groups.merges)
     if rejected.rows:
         tables.insert(1, rejected)
-    growth = np.concatenate([_growth(look, plan) for look in promised[: len(plan.histograms)]])
+    whole = np.where(plan.samples > 0, plan.groups.sizes, 0)
+    growth = plan.moments(plan.samples)[1] / plan.moments(whole)[1]
     notes = [
         f"{len(plan.groups):,} personal groups; {int((plan.samples == plan.groups.sizes).sum()):,} "
         f"stay whole, {plan.suppressed:,} are left out ({plan.withheld:,} people).",
@@ -45,33 +39,21 @@ def describe_sampling(plan: SampledGroups) -> tuple[list[PlanTable], list[str]]:
     return tables, notes
 
 
-def _growth(look: Look, plan: SampledGroups) -> FloatArray:
-    """By how much sampling raises the variance of each value's count."""
-    if not look.simply:
-        return inflation(look.groups, plan.samples, look.setting)
-    whole = np.where(plan.samples > 0, look.groups.sizes, 0)
-    return np.asarray(look.moments(plan.samples)[1] / look.moments(whole)[1])
-
-
-def exposure_table(look: Look, several: bool = False) -> PlanTable:
+def exposure_table(plan: SampledPlan) -> PlanTable:
     """v_g and v_r under plain uniform perturbation, around the promised λ and δ."""
-    own = look.setting
+    own = plan.setting
     settings = [replace(own, error=error) for error in sorted({*USUAL, own.error})]
     settings += [
         replace(own, chance=chance)
         for chance in sorted({*USUAL, own.chance})
         if chance != own.chance
     ]
-    rows = []
-    for setting in settings:
-        exact, chernoff = look.exposed("exact", setting), look.exposed("chernoff", setting)
-        rows.append((float(setting.error), float(setting.chance), *exact, *chernoff))
+    rows = [(float(each.error), float(each.chance), *plan.exposed(each)) for each in settings]
     return PlanTable(
-        f"Exposed: {look.title}" if several else "Exposed",
+        "Exposed",
         "shares of personal groups and of people exposed by uniform perturbation alone",
-        ("error", "chance", "groups", "people", "groups, Chernoff", "people, Chernoff"),
+        ("error", "chance", "groups", "people"),
         rows,
-        note="By the exact tails, and by Chernoff's bound as in the paper (far too generous).",
     )
 
 
@@ -102,16 +84,15 @@ def rejected_table(merges: tuple[Merge, ...]) -> PlanTable:
     )
 
 
-def level_table(look: Look, samples: IntArray, several: bool = False) -> PlanTable:
-    sizes, largest = look.groups.sizes, look.groups.largest
-    shares = largest / sizes
+def level_table(plan: SampledPlan) -> PlanTable:
+    sizes, shares = plan.groups.sizes, plan.groups.largest / plan.groups.sizes
     rows = []
-    for level in look.levels:
+    for level in plan.levels:
         inside = (shares > level.above) & (shares <= level.to)
-        sampled = inside & (samples < sizes)
+        sampled = inside & (plan.samples < sizes)
         rows.append((level.above, level.to, level.sample, int(inside.sum()), int(sampled.sum())))
     return PlanTable(
-        f"Levels: {look.title}" if several else "Levels",
+        "Levels",
         "records perturbed of a group, by its largest share",
         ("share above", "up to", "records", "groups", "sampled"),
         rows,

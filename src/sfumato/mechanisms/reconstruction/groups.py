@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -50,14 +50,6 @@ class PersonalGroups:
             rest, found[merge.column] = np.divmod(rest, merge.count)
         return {merge.column: found[merge.column] for merge in self.merges}
 
-    def seen_by(self, of: IntArray, values: int) -> PersonalGroups:
-        """The same groups by what `of` says of every code: by one column of several, say."""
-        owner = np.repeat(np.arange(len(self)), np.diff(self.starts))
-        place, back = np.unique(owner * values + of[self.values], return_inverse=True)
-        counts = np.bincount(back.reshape(-1), self.counts, minlength=len(place)).astype(np.int64)
-        group, value = np.divmod(place, values)
-        return PersonalGroups(self.merges, self.keys, _starts(group), value, counts)
-
     def blocks(self) -> Iterator[slice]:
         """Runs of groups with about a million records each, one group at the least."""
         edges = np.cumsum(self.sizes)
@@ -77,17 +69,9 @@ class PersonalGroups:
 
 
 def personal_groups(
-    cells: Cells,
-    values: int,
-    linkage: Linkage,
-    significance: Fraction,
-    views: Sequence[tuple[IntArray, int]] = (),
+    cells: Cells, values: int, linkage: Linkage, significance: Fraction
 ) -> PersonalGroups:
-    """Merge the quasi values column by column, then group the cells. O(cells log cells).
-
-    Where cells count combinations, `views` are what is asked of them, such as one column: by code
-    the value there, and how many values there are.
-    """
+    """Merge the quasi values column by column, then group the cells. O(cells log cells)."""
     starts = _starts(cells.keys)
     keys = cells.keys[starts[:-1]]
     if linkage == "none":
@@ -102,11 +86,9 @@ def personal_groups(
     for column, domain in zip(cells.columns, cells.domains, strict=True):
         stride //= len(domain)
         code = keys // stride % len(domain)
-        table, *others = (
-            _counted(np.repeat(code, repeats), of[cells.values], cells.counts, len(domain), many)
-            for of, many in views or [(np.arange(values), values)]
-        )
-        merge = merge_values(column, domain, table, linkage, significance, others)
+        own = np.repeat(code, repeats)
+        table = _counted(own, cells.values, cells.counts, len(domain), values)
+        merge = merge_values(column, domain, table, linkage, significance)
         merges_found.append(merge)
         merged = merged * merge.count + merge.classes[code]
     if not any(merge.changes for merge in merges_found):

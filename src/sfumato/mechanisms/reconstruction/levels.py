@@ -9,20 +9,15 @@ the operator alone and are published.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from sfumato.draws import BoolArray, IntArray
-from sfumato.mechanisms.reconstruction.tails import FloatArray, Setting, chernoff_size, tails
+from sfumato.mechanisms.reconstruction.tails import FloatArray, Setting, tails
 
-Bound = Literal["exact", "chernoff"]
-PrivateAt = Callable[[Setting, IntArray, FloatArray], BoolArray]  # by (sample, share)
-
-_RATIO = 3.0  # between the levels of f under Chernoff's bound
 _GRID = 1.02  # between the shares that are tried
 _FAR = 12.0  # a level reaches down to at most this fraction of its top
 _LARGE = 1 << 16  # records of a large group, per record of its sample
@@ -41,38 +36,14 @@ class Level:
 
 
 @lru_cache(maxsize=64)
-def levels(setting: Setting, bound: Bound) -> tuple[Level, ...]:
-    """The levels from f = 1 down to 1/m, below which no largest share can be.
+def levels(setting: Setting) -> tuple[Level, ...]:
+    """The levels from f = 1 down to 1/m, below which no largest share can be: from each top, the
+    sample size that stays private over the longest run of shares below.
 
     >>> from fractions import Fraction
     >>> half = Setting(Fraction("0.3"), Fraction("0.3"), Fraction(1, 2), 50)
-    >>> [level.sample for level in levels(half, "exact")]
+    >>> [level.sample for level in levels(half)]
     [1, 2, 5, 12, 61]
-    >>> [level.sample for level in levels(half, "chernoff")]
-    [54, 170, 568, 2224]
-    """
-    return exact_levels(setting, _private) if bound == "exact" else _chernoff_levels(setting)
-
-
-def level_of(shares: FloatArray, chosen: tuple[Level, ...]) -> IntArray:
-    """The level of each largest share."""
-    tops = np.array([level.to for level in reversed(chosen)])
-    return np.asarray(len(chosen) - 1 - np.searchsorted(tops, shares, side="left"))
-
-
-def _chernoff_levels(setting: Setting) -> tuple[Level, ...]:
-    found, top = [], 1.0
-    while top > 1 / setting.values:
-        below = max(top / _RATIO, 0.0)
-        found.append(Level(below, top, math.floor(chernoff_size(top, setting))))
-        top = below
-    return tuple(found)
-
-
-def exact_levels(setting: Setting, private_at: PrivateAt, most: int = 1 << 30) -> tuple[Level, ...]:
-    """From each top, the sample size that stays private over the longest run of shares below.
-
-    `private_at` says which samples keep which shares private; none is larger than `most`.
     """
     least = 1 / setting.values
     steps = np.arange(math.ceil(math.log(_FAR) / math.log(_GRID)))
@@ -83,8 +54,8 @@ def exact_levels(setting: Setting, private_at: PrivateAt, most: int = 1 << 30) -
         if run[-1] <= least:
             run = np.append(run[run > least], least)
         spread = top * float(setting.retention) + float(setting.background)
-        samples = np.arange(1, min(math.ceil(3 / spread), most) + 1)
-        private = private_at(setting, samples, run)
+        samples = np.arange(1, math.ceil(3 / spread) + 1)
+        private = _private(setting, samples, run)
         lengths = np.where(private.all(axis=1), len(run), np.argmin(private, axis=1))
         sample = 0
         if lengths.max() > 0:
@@ -99,19 +70,23 @@ def exact_levels(setting: Setting, private_at: PrivateAt, most: int = 1 << 30) -
         # the next level begins where this one ends, so that no share falls through
         below = float(run[last])
         if sample and last < len(run) - 1:
-            below = _edge(setting, sample, below, float(run[last + 1]), private_at)
+            below = _edge(setting, sample, below, float(run[last + 1]))
         below = min(below, float(run[1]))
         found.append(Level(below, top, sample))
         top = below
 
 
-def _edge(
-    setting: Setting, sample: int, inside: float, outside: float, private_at: PrivateAt
-) -> float:
+def level_of(shares: FloatArray, chosen: tuple[Level, ...]) -> IntArray:
+    """The level of each largest share."""
+    tops = np.array([level.to for level in reversed(chosen)])
+    return np.asarray(len(chosen) - 1 - np.searchsorted(tops, shares, side="left"))
+
+
+def _edge(setting: Setting, sample: int, inside: float, outside: float) -> float:
     """The least share from `inside` downwards that the sample keeps private."""
     for _ in range(12):
         middle = (inside + outside) / 2
-        if private_at(setting, np.array([sample]), np.array([middle]))[0, 0]:
+        if _private(setting, np.array([sample]), np.array([middle]))[0, 0]:
             inside = middle
         else:
             outside = middle

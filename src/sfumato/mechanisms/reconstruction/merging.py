@@ -11,7 +11,6 @@ pairs that the same test tells apart. `complete` merges only sets without such a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
@@ -94,12 +93,8 @@ def merge_values(
     table: IntArray,
     linkage: Linkage,
     significance: Fraction,
-    others: Sequence[IntArray] = (),
 ) -> Merge:
     """Merge the values of one column; `table[v, x]` counts records. O(V²m), O(V²) bits of memory.
-
-    With `others`, tables by other sensitive columns, values that say the same about one of them are
-    alike: whoever asks about that one would pool them.
 
     >>> counts = np.array([[50, 50], [48, 52], [90, 10]])
     >>> merge_values("job", ("a", "b", "c"), counts, "components", Fraction(1, 20)).labels()
@@ -113,7 +108,7 @@ def merge_values(
             f"Column {column!r} has {len(domain):,} values; merge={linkage} compares at most "
             f"{most:,}. Coarsen the column, or choose merge=none."
         )
-    ratio = np.minimum.reduce([pair_ratios(each, significance) for each in (table, *others)])
+    ratio = pair_ratios(table, significance)
     apart = ratio > 1
     classes = _components(~apart) if linkage == "components" else _complete(ratio)
     classes = _in_order(classes)

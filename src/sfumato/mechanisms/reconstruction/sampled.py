@@ -1,49 +1,46 @@
-"""What all plans have in common that publish copied samples of personal groups."""
+"""The plan that perturbs a sample of every personal group and publishes copies of it."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
 
 from sfumato.columns import list_some
-from sfumato.draws import IntArray
-from sfumato.mechanisms.protocol import CellPlan, PlanTable, PublishedQuasi
+from sfumato.draws import BoolArray, Draws, IntArray
+from sfumato.mechanisms.perturbed import relative_error
+from sfumato.mechanisms.protocol import CellPlan, Emitted, PlanTable, PublishedQuasi
 from sfumato.mechanisms.reconstruction.described import describe_sampling
+from sfumato.mechanisms.reconstruction.drawing import draw_block
 from sfumato.mechanisms.reconstruction.groups import PersonalGroups
-from sfumato.mechanisms.reconstruction.levels import Bound
-from sfumato.mechanisms.reconstruction.looks import Look
+from sfumato.mechanisms.reconstruction.levels import Level, levels
 from sfumato.mechanisms.reconstruction.scales import part_scales, parts_of
+from sfumato.mechanisms.reconstruction.tails import FloatArray, Setting
+from sfumato.mechanisms.reconstruction.testing import choose_samples, violations, worst_tail
 from sfumato.operators import Uniform
 from sfumato.profile import Histogram
 
 
-class SampledGroups(CellPlan):
+@dataclass(frozen=True, eq=False)
+class SampledPlan(CellPlan):
     """`samples[g]` records of group g are perturbed: its size where it stays whole, 0 where it is
     not published. The group's copies make up the rest."""
 
+    histogram: Histogram
+    operator: Uniform
+    setting: Setting
+    levels: tuple[Level, ...]
     groups: PersonalGroups
     samples: IntArray
-    bound: Bound
 
     kind: ClassVar[str] = "perturbed"
 
     @property
-    @abstractmethod
-    def histograms(self) -> tuple[Histogram, ...]:
-        """Of every sensitive column."""
-
-    @property
-    @abstractmethod
     def operators(self) -> Mapping[str, Uniform]:
-        """Of every sensitive column by itself."""
-
-    @property
-    @abstractmethod
-    def looks(self) -> tuple[Look, ...]:
-        """What is estimated of the groups: every column first."""
+        return {self.histogram.column: self.operator}
 
     @property
     def withheld(self) -> int:  # type: ignore[override]
@@ -76,16 +73,23 @@ class SampledGroups(CellPlan):
         """The part of these groups."""
         return parts_of(self.groups.sizes[groups], self.samples[groups], len(self.scales))
 
-    def _described(self, levels: Any, **more: Any) -> dict[str, Any]:
-        """The public plan, with these levels."""
+    def emit(self, draws: Draws) -> Iterator[Emitted]:
+        for run in self.groups.blocks():
+            drawn = draw_block(self.groups, self.samples, run, self.operator, draws)
+            yield Emitted(
+                self.groups.codes(drawn.groups),
+                {self.histogram.column: drawn.values},
+                {"part": self.parts(drawn.groups)},
+                drawn.counts,
+            )
+
+    def public(self) -> dict[str, Any]:
         described: dict[str, Any] = {
-            "operators": {column: op.to_json() for column, op in self.operators.items()},
+            "operators": {self.histogram.column: self.operator.to_json()},
             "sampling": {
-                "bound": self.bound,
-                "levels": levels,
+                "levels": [level.to_json() for level in self.levels],
                 "scales": list(self.scales),
                 "groups_suppressed": self.suppressed,
-                **more,
             },
         }
         merged = {m.column: m.to_json() for m in self.groups.merges if m.changes}
@@ -96,14 +100,13 @@ class SampledGroups(CellPlan):
             "Groups of people with the same quasi values were sampled, perturbed and copied back "
             "to their size: records are not independent, and copies carry no information of their "
             "own. Standard errors take the copies into account.",
-            *self._own_caveats(),
         ]
         merged = [m for m in self.groups.merges if m.changes]
         if merged:
             names = [f"{m.column} ({len(m.domain)} values to {m.count})" for m in merged]
-            what = "the sensitive column" if len(self.histograms) == 1 else "a sensitive column"
             sentences.append(
-                f"Quasi values that say the same about {what} were merged: {list_some(names)}."
+                "Quasi values that say the same about the sensitive column were merged: "
+                f"{list_some(names)}."
             )
         sentences += [
             f"Column {m.column!r}: of the {m.pairs:,} pairs of values inside its merged classes, "
@@ -119,21 +122,70 @@ class SampledGroups(CellPlan):
             )
         return sentences
 
-    @abstractmethod
-    def _own_caveats(self) -> list[str]:
-        """What is to be said of this way to sample."""
-
     def description(self) -> tuple[list[PlanTable], list[str]]:
         return describe_sampling(self)
 
+    def predicted_error(self) -> float:
+        plain = relative_error(self.operator, self.histogram.counts.astype(np.float64))
+        return float(plain * np.sqrt(self.inflation))
+
+    def allows(self, chance: Fraction) -> bool:
+        """Whether some group could be published under another chance δ."""
+        setting = replace(self.setting, chance=chance)
+        return bool(choose_samples(self.groups, setting, levels(setting)).any())
+
+    def worst(self) -> tuple[FloatArray, BoolArray]:
+        """Per published group: the smaller exact tail of its commonest value, and what is kept."""
+        return worst_tail(self.groups, self.samples, self.setting)
+
+    def exposed(self, setting: Setting | None = None) -> tuple[float, float]:
+        """v_g and v_r: the shares of groups and of people that perturbation alone exposes."""
+        found = violations(self.groups, setting or self.setting)
+        people = self.groups.sizes
+        return float(found.mean()), float(people[found].sum() / people.sum())
+
+    def moments(
+        self, samples: IntArray, chosen: BoolArray | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Mean and variance of each value's published count over the chosen groups, were these
+        samples perturbed.
+
+        T is (N/n)·O but for rounding; O is the sum of two binomials on a sample whose number of
+        hits is n·f rounded down, or up with chance φ, so Var O = n f a(1−a) + n (1−f) q(1−q)
+        + p² φ(1−φ) with a = p + q. Rounding T up or down adds at most 1/4. Groups that are left
+        out add nothing.
+        """
+        groups, m = self.groups, self.setting.values
+        p, q = float(self.setting.retention), float(self.setting.background)
+        owner = np.repeat(np.arange(len(groups)), np.diff(groups.starts))
+        kept = samples > 0 if chosen is None else (samples > 0) & chosen
+        cells = kept[owner]
+        which, values, counts = owner[cells], groups.values[cells], groups.counts[cells]
+        size, n = groups.sizes[which].astype(np.float64), samples[which].astype(np.float64)
+        nobody = q * (1 - q) * float((groups.sizes[kept] ** 2 / samples[kept]).sum())
+        own = (
+            published_variance(size, n, counts.astype(np.float64), p, q) - q * (1 - q) * size**2 / n
+        )
+        mean = np.bincount(values, counts, minlength=m) * p + float(groups.sizes[kept].sum()) * q
+        variance = np.bincount(values, own, minlength=m) + nobody
+        return np.asarray(mean, np.float64), np.asarray(variance, np.float64)
+
     def check(self) -> None:
         sizes, kept = self.groups.sizes, self.samples > 0
-        for histogram in self.histograms:
-            assert int(sizes.sum()) == histogram.rows, (int(sizes.sum()), histogram.rows)
+        assert int(sizes.sum()) == self.histogram.rows, (int(sizes.sum()), self.histogram.rows)
         assert bool((self.samples <= sizes).all())
         scale = np.asarray(self.scales)[self.parts(np.flatnonzero(kept))]
         assert bool((scale * self.samples[kept] >= sizes[kept]).all())
-        if self.bound == "exact":
-            for look in self.looks:
-                _, private = look.worst(self.samples)
-                assert not look.promised or bool(private.all()), (look.names, np.argmin(private))
+        _, private = self.worst()
+        assert bool(private.all()), np.argmin(private)
+
+
+def published_variance(
+    size: FloatArray, sample: FloatArray, count: FloatArray, p: float, q: float
+) -> FloatArray:
+    """Of the published count of a value that `count` records of each group have."""
+    hits = sample * count / size
+    phase = hits - np.floor(hits + 1e-9)
+    noise = hits * (p + q) * (1 - p - q) + (sample - hits) * q * (1 - q)
+    noise += p**2 * np.maximum(phase * (1 - phase), 0.0)
+    return np.asarray((size / sample) ** 2 * noise + np.where(sample < size, 0.25, 0.0))

@@ -10,7 +10,6 @@ perturbation and the scaling.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -37,10 +36,6 @@ class Setting:
     def background(self) -> Fraction:
         """(1−p)/m: the chance that a record of another value is published as this one."""
         return (1 - self.retention) / self.values
-
-
-# Pr(T ≥ least), of a setting, sizes, samples, counts and least
-Reach = Callable[[Setting, IntArray, IntArray, IntArray, IntArray], FloatArray]
 
 
 def chernoff_size(share: float | Fraction, setting: Setting) -> float:
@@ -80,16 +75,8 @@ class Tails:
         return np.asarray(upwards & (self.below >= chance * self.at_most))
 
 
-def tails(
-    setting: Setting,
-    size: IntArray,
-    sample: IntArray,
-    count: IntArray,
-    reach: Reach | None = None,
-) -> Tails:
+def tails(setting: Setting, size: IntArray, sample: IntArray, count: IntArray) -> Tails:
     """The exact tails, case by case; absolute error below 1e-12. Equal cases are computed once.
-
-    `reach` says how likely T is to reach a number; by default that of controlled rounding.
 
     >>> setting = Setting(Fraction("0.3"), Fraction("0.3"), Fraction(1, 2), 10)
     >>> n = np.array([128]); found = tails(setting, n, n, n // 2)
@@ -106,8 +93,8 @@ def tails(
     at_most = _whole_floor(n_all, c, q, p) + 1
     least = np.concatenate([above, below, at_least, at_most])
     repeated = [np.tile(each, 4) for each in (n_all, n, c)]
-    law = _reach_at_least if reach is None else reach
-    found = law(setting, repeated[0], repeated[1], repeated[2], least).reshape(4, -1)[:, place]
+    found = _reach_at_least(setting, repeated[0], repeated[1], repeated[2], least)
+    found = found.reshape(4, -1)[:, place]
     return Tails(found[0], 1 - found[1], found[2], 1 - found[3])
 
 
@@ -155,12 +142,12 @@ def _reach_at_least(
         [(1 - more) * (1 - share), (1 - more) * share, more * (1 - share), more * share]
     )
     case, place = np.nonzero(weights)
-    sums = sum_at_least(setting, sample[place], hits[place] + case // 2, enough[place] - case % 2)
+    sums = _sum_at_least(setting, sample[place], hits[place] + case // 2, enough[place] - case % 2)
     total = np.bincount(place, weights[case, place] * sums, minlength=len(size))
     return np.asarray(total, np.float64)
 
 
-def sum_at_least(setting: Setting, n: IntArray, k: IntArray, least: IntArray) -> FloatArray:
+def _sum_at_least(setting: Setting, n: IntArray, k: IntArray, least: IntArray) -> FloatArray:
     """Pr(Binomial(k, p+q) + Binomial(n−k, q) ≥ least), equal cases computed once."""
     if not len(n):
         return np.zeros(0)

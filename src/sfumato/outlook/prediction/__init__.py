@@ -21,7 +21,7 @@ from sfumato.mechanisms.buckets.filling import in_pieces, kinds_of_rows
 from sfumato.mechanisms.greedy import GreedyGroups
 from sfumato.mechanisms.partitioned import PartitionedPlan
 from sfumato.mechanisms.perturbed import PerturbedPlan
-from sfumato.mechanisms.reconstruction.sampled import SampledGroups
+from sfumato.mechanisms.reconstruction.sampled import SampledPlan
 from sfumato.mechanisms.resample import ResampledPlan
 from sfumato.mechanisms.splu import DecoyGroups, DecoyPlan
 from sfumato.operators import Decoy
@@ -81,8 +81,8 @@ def _(plan: DecoyPlan, profile: Profile, column: str, *, exact: bool = True) -> 
 
 
 @error_law.register
-def _(plan: SampledGroups, profile: Profile, column: str, *, exact: bool = True) -> ErrorLaw:
-    return SampledLaw(plan, column)
+def _(plan: SampledPlan, profile: Profile, column: str, *, exact: bool = True) -> ErrorLaw:
+    return SampledLaw(plan)
 
 
 @error_law.register

@@ -9,8 +9,7 @@ import numpy as np
 
 from sfumato.columns import Value, value_to_json
 from sfumato.draws import IntArray
-from sfumato.mechanisms.reconstruction.sampled import SampledGroups
-from sfumato.mechanisms.reconstruction.simple import simple_variance
+from sfumato.mechanisms.reconstruction.sampled import SampledPlan, published_variance
 from sfumato.operators.absolute import expected_absolute
 from sfumato.operators.base import FloatArray
 from sfumato.outlook.prediction.laws import Asked, ErrorLaw
@@ -23,11 +22,9 @@ class SampledLaw(ErrorLaw):
     A condition that cuts through merged values takes them as evenly filled, as answers do.
     """
 
-    def __init__(self, plan: SampledGroups, column: str) -> None:
+    def __init__(self, plan: SampledPlan) -> None:
         self._plan = plan
-        place = [histogram.column for histogram in plan.histograms].index(column)
-        self._histogram, self._look = plan.histograms[place], plan.looks[place]
-        groups = self._look.groups
+        groups = plan.groups
         every = np.arange(len(groups))
         self._codes = groups.codes(every)
         self._sizes = groups.sizes
@@ -35,7 +32,7 @@ class SampledLaw(ErrorLaw):
         self._samples = np.maximum(plan.samples, 1)
         owner = np.repeat(every, np.diff(groups.starts))
         order = np.argsort(groups.values, kind="stable")
-        cuts = np.searchsorted(groups.values[order], np.arange(self._look.setting.values + 1))
+        cuts = np.searchsorted(groups.values[order], np.arange(plan.setting.values + 1))
         self._cells = [  # by value: its groups, and its records in each
             (owner[order[low:high]], groups.counts[order[low:high]])
             for low, high in itertools.pairwise(cuts.tolist())
@@ -64,8 +61,8 @@ class SampledLaw(ErrorLaw):
     def _error(
         self, fits: FloatArray, chosen: IntArray, counts: FloatArray, values: IntArray
     ) -> float:
-        """As `published_moments` has it, the values asked for taken as one."""
-        setting = self._look.setting
+        """As `SampledPlan.moments` has it, the values asked for taken as one."""
+        setting = self._plan.setting
         p, q = float(setting.retention), float(setting.background) * len(values)
         held = np.zeros(len(fits))
         for value in values:
@@ -74,22 +71,13 @@ class SampledLaw(ErrorLaw):
         own, sizes, samples = held[chosen], self._sizes[chosen], self._samples[chosen]
         weights = fits[chosen]
         bias = float(weights @ own) - float(counts[values].sum())
-        if self._look.simply:
-            variance = simple_variance(sizes, samples, own, p, q)
-        else:
-            hits = samples * own / sizes
-            phase = hits - np.floor(hits + 1e-9)
-            noise = hits * (p + q) * (1 - p - q) + (samples - hits) * q * (1 - q)
-            noise += p**2 * np.maximum(phase * (1 - phase), 0.0)
-            rounding = np.where(samples < sizes, 0.25, 0.0)
-            variance = (sizes / samples) ** 2 * noise + rounding
+        variance = published_variance(sizes.astype(float), samples.astype(float), own, p, q)
         return float(expected_absolute(bias, float(weights**2 @ variance) / p**2))
 
     def by_size(self, sizes: FloatArray) -> FloatArray:
         """The uniform operator's variance, times what sampling adds over the whole table."""
-        histogram = self._histogram.counts.astype(np.float64)
+        histogram = self._plan.histogram.counts.astype(np.float64)
         shares = histogram / max(histogram.sum(), 1.0)
-        operator = self._plan.operators[self._histogram.column]
-        each = operator.variances(shares) * self._plan.inflation
+        each = self._plan.operator.variances(shares) * self._plan.inflation
         ratio = np.divide(each, shares, out=np.full(len(shares), np.nan), where=shares > 0)
         return expected_absolute(0.0, sizes[:, None] * ratio[None, :])
