@@ -243,12 +243,12 @@ def mutate() -> Callable[..., Path]:
     ) -> Path:
         shutil.copytree(release, to)
         described = json.loads((to / "manifest.json").read_text("utf-8"))
-        path = to / "records.parquet"
+        path = to / "records/part-00000.parquet"
         if records is not None:
             table = records(pq.read_table(path))
             pq.write_table(table, path, store_schema=False)
             described["rows"] = table.num_rows
-        described["files"]["records.parquet"] = {
+        described["files"]["records/part-00000.parquet"] = {
             "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
             "bytes": path.stat().st_size,
         }
@@ -269,10 +269,7 @@ def split() -> Callable[[Path, Path], Path]:
     def cut(release: Path, to: Path) -> Path:
         shutil.copytree(release, to)
         described = json.loads((to / "manifest.json").read_text("utf-8"))
-        del described["files"]["records.parquet"]
-        records = pq.read_table(to / "records.parquet")
-        (to / "records.parquet").unlink()
-        (to / "records").mkdir()
+        records = pq.read_table(to / "records")
         ends = [0, records.num_rows // 3, records.num_rows // 3, records.num_rows // 2, None]
         for number, (start, end) in enumerate(itertools.pairwise(ends)):
             path = to / "records" / f"part-{number:05}.parquet"

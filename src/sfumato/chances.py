@@ -1,25 +1,25 @@
-"""How unlikely is what an audit, or a look at an order, found? Bounds that hold for every size.
+"""How unlikely is what an audit found? Bounds that hold for every size.
 
 No approximation by a normal law stands here: whoever audits a small table may trust these too.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
+Look = tuple[FloatArray, Callable[[int], str]]  # −log chances, and what each is about
 
 # An honest release fails with a chance of at most 1e-3, over all checks of an audit together:
 # draws that agree with the truth, by everybody and by group, over all columns
 AGREEMENT_ALARM = 5e-4
 # which people of a value stand in which bucket, whose records show nothing that could agree
 DEAL_ALARM = 5e-4
-# the order of rows, against true values, input positions, quasi columns and within buckets
-ORDER_ALARM = 3e-4
-# a random order that is refused all the same where it is to be kept: above what an audit refuses
-KEEP_ALARM = 1e-3
 # two sensitive columns that were drawn together
 COIN_ALARM = 1e-4
 # a goodness of fit, each
@@ -82,3 +82,30 @@ def chance_of(exponent: float, tests: int) -> float:
     (1.0, 0.000227)
     """
     return float(min(1.0, tests * np.exp(-exponent)))
+
+
+@dataclass(frozen=True)
+class Told:
+    """What many tests together say: the chance of the worst, and all that is less likely than told.
+
+    `patterns` are those that tell something, the clearest first.
+    """
+
+    tests: int
+    chance: float
+    patterns: tuple[str, ...]
+
+    @classmethod
+    def of(cls, looks: Iterable[Look], alarm: float) -> Told:
+        """Together they find something in a random order with a chance of at most `alarm`."""
+        made = list(looks)
+        tests = max(sum(len(exponents) for exponents, _ in made), 1)
+        least = float(np.log(tests / alarm))
+        found = [
+            (float(exponents[place]), told(int(place)))
+            for exponents, told in made
+            for place in np.flatnonzero(exponents > least)
+        ]
+        worst = max((float(exponents.max(initial=0.0)) for exponents, _ in made), default=0.0)
+        found.sort(key=lambda each: -each[0])
+        return cls(tests, chance_of(worst, tests), tuple(text for _, text in found))

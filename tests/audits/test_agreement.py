@@ -141,7 +141,7 @@ def shown_truly(
 def kept(table: pa.Table, to: Path, guarantee: str, mechanism: str) -> None:
     sensitive = [name for name in table.column_names if name in ("s", "second")]
     roles = {"quasi": ["age", "sex", "town"], "sensitive": sensitive}
-    sf.publish(table, guarantee, to=to, mechanism=mechanism, order="keep", **roles)
+    sf.publish(table, guarantee, to=to, mechanism=mechanism, **roles)
 
 
 def failing(table: pa.Table, release: Path) -> dict[str, Any]:

@@ -47,7 +47,7 @@ def test_releases_hold_usual_numbers(tmp_path: Path, suffix: str) -> None:
         with pa.ipc.new_file(str(origin), table.schema) as file:
             file.write_table(table)
     made = sf.publish(origin, PROMISE, to=tmp_path / "r", mechanism="uniform", **ROLES)
-    records = pq.read_table(made.release / "records.parquet")
+    records = pq.read_table(made.release / "records")
     dose, weight = records["dose"].to_numpy(), records["weight"].to_numpy()
     assert not np.signbit(dose).any()
     assert set(weight[np.isnan(weight)].view(np.uint32).tolist()) == {0x7FC00000}

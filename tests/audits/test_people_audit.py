@@ -88,7 +88,7 @@ def test_more_rows_of_a_person_than_promised_are_found(stays: pa.Table, tmp_path
 def test_one_person_with_too_many_rows_is_found(stays: pa.Table, tmp_path: Path) -> None:
     """The number of rows is right: one more of a person, one less of another."""
     release = published(stays, "uniform", tmp_path / "release")
-    records = pq.read_table(release / "records.parquet")
+    records = pq.read_table(release / "records")
     whose = dict(zip(stays["row"].to_pylist(), stays["patient"].to_pylist(), strict=True))
     shown = set(records["row"].to_pylist())
     counted = [whose[row] for row in shown]
@@ -98,7 +98,9 @@ def test_one_person_with_too_many_rows_is_found(stays: pa.Table, tmp_path: Path)
     changed = records.to_pylist()
     raw = stays.slice(spare, 1).to_pylist()[0]
     changed[lost].update(row=spare, age=raw["age"], sex=raw["sex"])
-    pq.write_table(pa.Table.from_pylist(changed, records.schema), release / "records.parquet")
+    pq.write_table(
+        pa.Table.from_pylist(changed, records.schema), release / "records/part-00000.parquet"
+    )
     signed(release, lambda manifest: None)
     assert "person-most" in failed(stays, release)
 

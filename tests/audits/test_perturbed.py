@@ -124,7 +124,7 @@ def honest(tmp_path_factory: pytest.TempPathFactory) -> tuple[pa.Table, Path]:
     )
     place = tmp_path_factory.mktemp("honest") / "release"
     # a high retention, so that what is published depends on what is true
-    sf.publish(table_of(data), "rho-privacy(0.2, 0.9)", to=place, order="keep", mechanism="uniform")
+    sf.publish(table_of(data), "rho-privacy(0.2, 0.9)", to=place, mechanism="uniform")
     assert sf.audit(data, place).holds
     return data, place
 
@@ -336,4 +336,4 @@ def test_verdicts_show_themselves(honest: tuple[pa.Table, Path]) -> None:
     verdict = sf.audit(data, place)
     assert set(verdict.to_json()) == {"holds", "headline", "tested", "findings", "exposure"}
     assert "<table>" in verdict._repr_html_()
-    assert pq.read_metadata(place / "records.parquet").num_rows == data.num_rows
+    assert pq.read_metadata(place / "records/part-00000.parquet").num_rows == data.num_rows

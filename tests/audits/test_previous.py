@@ -113,7 +113,7 @@ def test_one_redrawn_person_is_found(
     """The release says it used the key file, and did for all but one."""
     data = people()
     old, honest = publish(data, "old"), publish(data, "new")
-    shown = pq.read_table(honest / "records.parquet")
+    shown = pq.read_table(honest / "records")
     pairs = list(zip(*(shown.column(n).to_pylist() for n in ("age", "zip")), strict=True))
     alone = next(row for row, pair in enumerate(pairs) if pairs.count(pair) == 1)
     now = shown.column("s")[alone].as_py()

@@ -44,12 +44,12 @@ def release(place: Path, mechanism: str = "sps(merge=none)", promise: str = PROM
 
 def rewrite(place: Path, change: Callable[[pa.Table], pa.Table]) -> None:
     """Change the records and put the manifest right, as a careful forger would."""
-    path = place / "records.parquet"
+    path = place / "records/part-00000.parquet"
     changed = change(pq.read_table(path))
     pq.write_table(changed, path, store_schema=False)
     manifest = json.loads((place / "manifest.json").read_text())
     entry = FileEntry.of(path)
-    manifest["files"]["records.parquet"] = {"sha256": entry.sha256, "bytes": entry.bytes}
+    manifest["files"]["records/part-00000.parquet"] = {"sha256": entry.sha256, "bytes": entry.bytes}
     (place / "manifest.json").write_text(
         json.dumps(manifest, indent=2, ensure_ascii=False) + "\n", "utf-8"
     )

@@ -92,7 +92,7 @@ class Copy:
             content = path.read_bytes()
             digest = hashlib.sha256(content).hexdigest()
             manifest["files"][name] = {"sha256": digest, "bytes": len(content)}
-            if name == "records.parquet":
+            if name == "records/part-00000.parquet":
                 manifest["rows"] = table.num_rows
 
         self.manifest(sign)
@@ -104,7 +104,7 @@ class Copy:
         self.manifest(lambda manifest: manifest["files"].update({name: entry}))
 
     def records(self, change: Callable[[pa.Table], pa.Table]) -> None:
-        self.file("records.parquet", change)
+        self.file("records/part-00000.parquet", change)
 
     def column(self, name: str, change: Callable[[np.ndarray], np.ndarray]) -> None:
         def put(table: pa.Table) -> pa.Table:
@@ -193,7 +193,7 @@ def sort_by_age(copy: Copy) -> None:
 def sort_within_buckets(copy: Copy) -> None:
     """Bucket by bucket in random order, and inside each by the true value."""
     true = truths(copy).astype(str)
-    buckets = pq.read_table(copy.folder / "records.parquet").column("bucket").to_numpy()
+    buckets = pq.read_table(copy.folder / "records").column("bucket").to_numpy()
     shuffled = np.random.default_rng(1).permutation(int(buckets.max()) + 1)[buckets]
     order = np.lexsort([true, shuffled])
     copy.records(lambda table: table.take(pa.array(order)))
@@ -221,7 +221,7 @@ def shuffle_pages_of_the_table(copy: Copy) -> None:
 def deal(copy: Copy, by: np.ndarray) -> None:
     """The people of each value change buckets among themselves: by rank, along the buckets."""
     true = truths(copy).astype(str)
-    old = pq.read_table(copy.folder / "records.parquet").column("bucket").to_numpy()
+    old = pq.read_table(copy.folder / "records").column("bucket").to_numpy()
     new = old.copy()
     for value in VALUES:
         own = np.flatnonzero(true == value)
@@ -230,19 +230,19 @@ def deal(copy: Copy, by: np.ndarray) -> None:
 
 
 def deal_by_age(copy: Copy) -> None:
-    ages = pq.read_table(copy.folder / "records.parquet").column("age").to_numpy()
+    ages = pq.read_table(copy.folder / "records").column("age").to_numpy()
     deal(copy, ages + np.random.default_rng(3).random(len(ages)))
 
 
 def deal_by_place_in_the_table(copy: Copy) -> None:
     stood = {zip_code: place for place, zip_code in enumerate(TABLE["zip"].to_pylist())}
-    zips = pq.read_table(copy.folder / "records.parquet").column("zip").to_pylist()
+    zips = pq.read_table(copy.folder / "records").column("zip").to_pylist()
     deal(copy, np.array([stood[zip_code] for zip_code in zips]))
 
 
 def deal_one_value_by_age(copy: Copy) -> None:
     """The others lie as they fell: only along the bucket numbers can it be seen."""
-    table = pq.read_table(copy.folder / "records.parquet")
+    table = pq.read_table(copy.folder / "records")
     ages, old = table.column("age").to_numpy(), table.column("bucket").to_numpy()
     own = np.flatnonzero(truths(copy) == "angina")
     new = old.copy()
@@ -263,7 +263,7 @@ def blocks_of(copy: Copy, buckets: np.ndarray) -> np.ndarray:
 
 def deal_inside_blocks(copy: Copy, column: str) -> None:
     """Blocks are kept; inside them the people of a value stand along the buckets by a column."""
-    table = pq.read_table(copy.folder / "records.parquet")
+    table = pq.read_table(copy.folder / "records")
     old, by = table.column("bucket").to_numpy(), np.array(table.column(column).to_pylist())
     block, true, new = blocks_of(copy, old), truths(copy), old.copy()
     for number in np.unique(block):
@@ -284,7 +284,7 @@ def deal_by_a_unique_column_inside_blocks(copy: Copy) -> None:
 
 def number_buckets_by_age_inside_blocks(copy: Copy) -> None:
     """Who is with whom is a coin; the numbers of a block's buckets follow their people's ages."""
-    table = pq.read_table(copy.folder / "records.parquet")
+    table = pq.read_table(copy.folder / "records")
     old, ages = table.column("bucket").to_numpy(), table.column("age").to_numpy()
     buckets = np.unique(old)
     mean = np.bincount(old, ages)[buckets] / np.bincount(old)[buckets]
@@ -304,12 +304,12 @@ def admit_a_seed(copy: Copy) -> None:
 
 
 def write_a_note_into_a_file(copy: Copy) -> None:
-    path = copy.folder / "records.parquet"
+    path = copy.folder / "records/part-00000.parquet"
     table = pq.read_table(path)
     with pq.ParquetWriter(path, table.schema, store_schema=False) as writer:
         writer.write_table(table)
         writer.add_key_value_metadata({"note": "10007 has the flu"})
-    copy.bytes("records.parquet", path.read_bytes())
+    copy.bytes("records/part-00000.parquet", path.read_bytes())
 
 
 def write_a_note_in_blanks(copy: Copy) -> None:
@@ -322,7 +322,7 @@ def write_a_note_in_blanks(copy: Copy) -> None:
 
 def write_a_note_into_a_column(copy: Copy) -> None:
     """Metadata of a column chunk: field 8 of Parquet's ColumnMetaData, put in by hand."""
-    path = copy.folder / "records.parquet"
+    path = copy.folder / "records/part-00000.parquet"
     chunk, data = pq.read_metadata(path).row_group(0).column(0), path.read_bytes()
     length = int.from_bytes(data[-8:-4], "little")
     body, footer = data[: -8 - length], data[-8 - length : -8]
@@ -331,7 +331,9 @@ def write_a_note_into_a_column(copy: Copy) -> None:
     before, after = b"\x16" + size + b"\x26" + offset, b"\x16" + size + note + b"\x16" + offset
     assert footer.count(before) == 1
     footer = footer.replace(before, after)
-    copy.bytes("records.parquet", body + footer + len(footer).to_bytes(4, "little") + data[-4:])
+    copy.bytes(
+        "records/part-00000.parquet", body + footer + len(footer).to_bytes(4, "little") + data[-4:]
+    )
 
 
 def zigzag(number: int) -> bytes:
@@ -343,10 +345,13 @@ def zigzag(number: int) -> bytes:
 
 
 def write_a_note_between_the_pages(copy: Copy) -> None:
-    path = copy.folder / "records.parquet"
+    path = copy.folder / "records/part-00000.parquet"
     data = path.read_bytes()
     length = int.from_bytes(data[-8:-4], "little")
-    copy.bytes("records.parquet", data[: -8 - length] + b"10007 has the flu" + data[-8 - length :])
+    copy.bytes(
+        "records/part-00000.parquet",
+        data[: -8 - length] + b"10007 has the flu" + data[-8 - length :],
+    )
 
 
 def reword_the_statement(copy: Copy) -> None:
@@ -383,7 +388,7 @@ EVERY = [
 
 
 def truths(copy: Copy) -> np.ndarray:
-    zips = pq.read_table(copy.folder / "records.parquet").column("zip").to_pylist()
+    zips = pq.read_table(copy.folder / "records").column("zip").to_pylist()
     return np.array([TRUTH[z] for z in zips], object)
 
 
@@ -506,7 +511,7 @@ def move_a_record(copy: Copy) -> None:
 
 def swap_a_value_into_a_bucket(copy: Copy) -> None:
     """Some member's value gives way to one that the bucket did not list."""
-    records = pq.read_table(copy.folder / "records.parquet")
+    records = pq.read_table(copy.folder / "records")
     member = dict(zip(records.column("bucket").to_pylist(), truths(copy).tolist(), strict=True))
 
     def change(rows: list[dict[str, Any]]) -> None:
@@ -524,7 +529,7 @@ def exchange_listed_values(copy: Copy) -> None:
 
     Two exchanged fakes would break no promise, and nobody could tell.
     """
-    records = pq.read_table(copy.folder / "records.parquet")
+    records = pq.read_table(copy.folder / "records")
     real = set(zip(records.column("bucket").to_pylist(), truths(copy).tolist(), strict=True))
 
     def change(rows: list[dict[str, Any]]) -> None:
@@ -595,7 +600,7 @@ def claim_a_smaller_error(copy: Copy) -> None:
 def put_one_value_together(copy: Copy) -> None:
     """Honest lists of dishonest buckets: nothing but one value in one bucket."""
     true = truths(copy)
-    old = pq.read_table(copy.folder / "records.parquet").column("bucket").to_numpy()
+    old = pq.read_table(copy.folder / "records").column("bucket").to_numpy()
     chosen = np.flatnonzero(true == "flu")
     taken = np.flatnonzero(old == old[chosen[0]])
     new = old.copy()
@@ -635,7 +640,7 @@ LISTS_CHANGED = [
 
 def narrow_a_range(copy: Copy) -> None:
     """One row no longer covers somebody whom it stands for."""
-    records = pq.read_table(copy.folder / "records.parquet").to_pylist()
+    records = pq.read_table(copy.folder / "records").to_pylist()
     row = next(k for k, r in enumerate(records) if r["zip_low"] < r["zip_high"])
 
     def change(lows: np.ndarray) -> np.ndarray:

@@ -56,7 +56,7 @@ def test_an_identifier_that_repeats_is_named(tmp_path: Path, role: str, text: bo
 def test_no_word_where_the_key_is_named_or_nothing_repeats(tmp_path: Path) -> None:
     rest = {"quasi": "age", "sensitive": "ill"}
     drop = ["stay", "level", "education"]
-    keyed = notes(tmp_path / "r", visits(), key="patient", drop=drop, repeated_keys="allow", **rest)
+    keyed = notes(tmp_path / "r", visits(), person="patient", drop=drop, **rest)
     assert "identifier" not in keyed
     assert "identifier" not in notes(tmp_path / "s", visits(1), drop=[*drop, "patient"], **rest)
     assert "identifier" not in notes(tmp_path / "t", visits(100), drop=[*drop, "patient"], **rest)

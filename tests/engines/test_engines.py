@@ -10,9 +10,8 @@ import pytest
 import sfumato as sf
 from sfumato.columns import Value
 from sfumato.draws import Draws
-from sfumato.engines.compact import CompactRows
 from sfumato.engines.counting import count_cells, take_profile
-from sfumato.engines.engine import Engine, write_records
+from sfumato.engines.engine import Engine
 from sfumato.engines.publishing import ENGINES
 from sfumato.engines.stream import RecordStream
 from sfumato.mechanisms import CellPlan, Plan, RecordPlan, TablePlan, parse_mechanism
@@ -36,12 +35,9 @@ class Ledger(Engine):
     def cells(self, column: str, values: tuple[Value, ...]) -> Cells:
         return count_cells(self.table, column, values)
 
-    def apply(
-        self, folder: Path, plan: RecordPlan, profile: Profile, draws: Draws, order_draws: Draws
-    ) -> tuple[CompactRows, int]:
+    def stream(self, plan: RecordPlan, profile: Profile, draws: Draws) -> RecordStream:
         progress = self.options.progress
-        stream = RecordStream(self.table, profile, plan, draws, profile.rows, False, progress)
-        return write_records(folder, stream, self.options.order, order_draws), stream.published
+        return RecordStream(self.table, profile, plan, draws, profile.rows, False, progress)
 
 
 @pytest.fixture
@@ -50,7 +46,7 @@ def ledger(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+    return {path.name: path.read_bytes() for path in sorted(folder.rglob("*.*"))}
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ def test_numbers_against_a_slow_count(tmp_path: Path, mechanism: str) -> None:
     exact = mechanism != "heterogeneous"
     assert told.alone == (sum(n == 1 for n in alike.values()) if exact else None)
     if mechanism.startswith("optimal"):
-        records = pq.read_table(made.release / "records.parquet").to_pylist()
+        records = pq.read_table(made.release / "records").to_pylist()
         sizes = Counter(row["bucket"] for row in records)
         assert told.smallest_bucket == min(sizes.values())
         held: dict[int, list[str]] = {}

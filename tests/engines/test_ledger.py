@@ -36,7 +36,7 @@ def beliefs(releases: list[Path], people: pa.Table) -> np.ndarray:
     truth = np.array([VALUES.index(job) for job in people["job"].to_pylist()])
     belief = np.log(np.tile(np.bincount(truth) / len(truth), (len(truth), 1)))
     for folder in releases:
-        shown = pq.read_table(folder / "records.parquet").sort_by("row")
+        shown = pq.read_table(folder / "records").sort_by("row")
         codes = np.array([VALUES.index(job) for job in shown["job"].to_pylist()])
         belief += np.log(Release(folder).operators["job"].matrix()[:, codes].T)
     chance = np.exp(belief - belief.max(axis=1, keepdims=True))

@@ -124,7 +124,7 @@ def test_the_same_draws_make_the_same_release(stays: pa.Table, tmp_path: Path) -
             stays, "l-diversity(5)", to=tmp_path / name, seed=5, drop="row",
             batch_rows=batch_rows, **ROLES,
         )  # fmt: skip
-        files.append((tmp_path / name / "records.parquet").read_bytes())
+        files.append((tmp_path / name / "records/part-00000.parquet").read_bytes())
     assert files[0] == files[1]
 
 
@@ -181,7 +181,7 @@ def test_a_key_file_publishes_the_same_rows_of_a_person_alike(
             mechanism="uniform", rows_per_person=1, **roles,
         )  # fmt: skip
         assert any("same rows of a person" in note for note in made.notes)
-        shown = pq.read_table(tmp_path / str(number) / "records.parquet").to_pydict()
+        shown = pq.read_table(tmp_path / str(number) / "records").to_pydict()
         told.append(dict(zip(shown["region2"], shown["diagnosis"], strict=True)))
     first, second = told
     assert len(first) == len(second)
@@ -218,7 +218,7 @@ def test_on_the_command_line_and_in_a_job_file(tmp_path: Path) -> None:
     assert manifest["person"] == {
         "column": "patient", "rows": 2, "suppressed": 2000 - manifest["rows"], "shown": []
     }  # fmt: skip
-    assert pq.read_table(release / "records.parquet").num_rows == manifest["rows"]
+    assert pq.read_table(release / "records").num_rows == manifest["rows"]
     audited = CliRunner().invoke(program, ["audit", str(path), str(release)])
     assert audited.exit_code == 0, audited.output
     assert "2 rows of a person together" in audited.output

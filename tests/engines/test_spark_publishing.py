@@ -74,7 +74,9 @@ def frame(spark: Any, people_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any
 
 
 def records(release: Path) -> pa.Table:
-    parts = sorted((release / "records").glob("*.parquet")) or [release / "records.parquet"]
+    parts = sorted((release / "records").glob("*.parquet")) or [
+        release / "records/part-00000.parquet"
+    ]
     return pa.concat_tables([pq.read_table(part) for part in parts])
 
 

@@ -27,7 +27,7 @@ def table(people: Callable[..., pa.Table]) -> Table:
 def test_penalty_is_the_mean_width_over_the_domain(table: Table, tmp_path: Path) -> None:
     publish(table, "l-diversity(3)", to=tmp_path / "r", mechanism="heterogeneous")
     found = release_penalty(tmp_path / "r")
-    records = pq.read_table(tmp_path / "r" / "records.parquet")
+    records = pq.read_table(tmp_path / "r" / "records")
     widths = records["age_high"].to_numpy() - records["age_low"].to_numpy()
     assert found.columns["age"] == pytest.approx(widths.mean() / 71)
     sizes = np.array([len(row) for row in records["region"].to_pylist()])

@@ -172,7 +172,6 @@ def test_inverse_is_unbiased_and_its_error_bar_true():
             "l-diversity(3)",
             to=Path(folder) / "r",
             seed=1,
-            order="keep",
         )
         release = Release(Path(folder) / "r")
         buckets = read_bucket_table(release)
@@ -217,7 +216,6 @@ def test_accuracy_on_occ100k(tmp_path):
         to=tmp_path / "r",
         mechanism="optimal",
         seed=1,
-        order="keep",
     )
     release = Release(tmp_path / "r")
     buckets = read_bucket_table(release)

@@ -43,7 +43,7 @@ def published(place: Path, seed: int, mechanism: str) -> Path:
 def by_hand(place: Path, value: str, sex: str) -> tuple[float, float]:
     """The estimate and its variance, from the records and the manifest."""
     opened = sf.open(place)
-    frame = pq.read_table(place / "records.parquet").to_pandas()
+    frame = pq.read_table(place / "records").to_pandas()
     chosen = frame[frame["sex"].astype(str) == sex]
     scale = np.array(opened.plan.sampling.scales)[chosen["part"].to_numpy()]
     hit = (chosen["disease"].astype(str) == value).to_numpy()

@@ -76,7 +76,7 @@ def test_the_page_s_examples_run(library: str, tmp_path: Path) -> None:
             continue
         command = ["bash", "-ec"] if language == "sh" else ["Rscript", "-e"]
         run(*command, block, folder=tmp_path, R_LIBS=library)
-    assert pq.read_metadata(tmp_path / "release" / "records.parquet").num_rows == 5000
+    assert pq.read_metadata(tmp_path / "release" / "records/part-00000.parquet").num_rows == 5000
 
 
 def test_the_versions_are_the_same() -> None:

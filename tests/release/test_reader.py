@@ -67,7 +67,7 @@ def test_the_manifest_fits_its_published_schema(release: Path) -> None:
 
 def test_missing_file(tmp_path: Path, release: Path) -> None:
     place = shutil.copytree(release, tmp_path / "r")
-    (place / "records.parquet").unlink()
+    (place / "records/part-00000.parquet").unlink()
     refuse(place, r"lacks records\.parquet\. The release is incomplete")
 
 
@@ -86,16 +86,16 @@ def test_extra_folder(tmp_path: Path, release: Path) -> None:
 @pytest.mark.parametrize("where", [10, -10, 500])
 def test_changed_byte(tmp_path: Path, release: Path, where: int) -> None:
     place = shutil.copytree(release, tmp_path / "r")
-    data = bytearray((place / "records.parquet").read_bytes())
+    data = bytearray((place / "records/part-00000.parquet").read_bytes())
     data[where] ^= 64
-    (place / "records.parquet").write_bytes(bytes(data))
+    (place / "records/part-00000.parquet").write_bytes(bytes(data))
     refuse(place, "is not the file that was published")
 
 
 def test_link_instead_of_a_file(tmp_path: Path, release: Path) -> None:
     place = shutil.copytree(release, tmp_path / "r")
-    (place / "records.parquet").unlink()
-    (place / "records.parquet").symlink_to(release / "records.parquet")
+    (place / "records/part-00000.parquet").unlink()
+    (place / "records/part-00000.parquet").symlink_to(release / "records/part-00000.parquet")
     refuse(place, "is not a plain file")
     other = shutil.copytree(release, tmp_path / "s")
     (other / "manifest.json").unlink()
@@ -226,9 +226,9 @@ HASH = {"sha256": "0" * 64, "bytes": 1}
         (put("files", "../people.parquet", value=HASH), "is wrong: "),
         (put("files", "/etc/passwd", value=HASH), "is wrong: "),
         (put("files", "sub/records.parquet", value=HASH), "is wrong: "),
-        (put("files", "records.parquet", "sha256", value="x"), "is wrong: "),
-        (put("files", "records.parquet", "bytes", value=5), "is not the file that was published"),
-        (drop("files", "records.parquet"), "is wrong: "),
+        (put("files", "records/part-00000.parquet", "sha256", value="x"), "is wrong: "),
+        (put("files", "records/part-00000.parquet", "bytes", value=5), "is not the file that was"),
+        (drop("files", "records/part-00000.parquet"), "is wrong: "),
     ],
 )  # fmt: skip
 def test_wrong_manifests(
@@ -271,10 +271,10 @@ def test_files_that_are_not_parquet(tmp_path: Path, release: Path, mutate: Any) 
     for data in (b"", b"PAR1PAR1", b"hello world, this is no Parquet file"):
         place = tmp_path / f"r{len(data)}"
         shutil.copytree(release, place)
-        (place / "records.parquet").write_bytes(data)
+        (place / "records/part-00000.parquet").write_bytes(data)
         described = json.loads((place / "manifest.json").read_text())
         entry = {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
-        described["files"]["records.parquet"] = entry
+        described["files"]["records/part-00000.parquet"] = entry
         (place / "manifest.json").write_text(json.dumps(described))
         refuse(place, r"records\.parquet of .* is not Parquet")
 
@@ -284,12 +284,14 @@ def test_damaged_pages_with_right_hashes(tmp_path: Path, release: Path) -> None:
     import hashlib
 
     place = shutil.copytree(release, tmp_path / "r")
-    path = place / "records.parquet"
+    path = place / "records/part-00000.parquet"
     data = bytearray(path.read_bytes())
     data[4:200] = bytes(196)
     path.write_bytes(bytes(data))
     described = json.loads((place / "manifest.json").read_text())
-    described["files"]["records.parquet"]["sha256"] = hashlib.sha256(bytes(data)).hexdigest()
+    described["files"]["records/part-00000.parquet"]["sha256"] = hashlib.sha256(
+        bytes(data)
+    ).hexdigest()
     (place / "manifest.json").write_text(json.dumps(described))
     with pytest.raises(BundleError):
         Release(place)
@@ -329,7 +331,7 @@ def test_any_change_of_the_manifest_opens_or_is_refused(
         inside = deeper
     place = tmp_path_factory.mktemp("any") / "r"
     place.mkdir()
-    os.link(release / "records.parquet", place / "records.parquet")
+    os.link(release / "records/part-00000.parquet", place / "records/part-00000.parquet")
     (place / "manifest.json").write_text(json.dumps(described))
     try:
         Release(place)
@@ -395,6 +397,6 @@ def test_the_manifest_tells_no_secret(tmp_path: Path) -> None:
         assert '"name": "name"' not in text
         for count in counts:
             assert not re.search(rf"(?<!\d){count}(?!\d)", text), count
-        records = (place / "records.parquet").read_bytes()
+        records = (place / "records/part-00000.parquet").read_bytes()
         for secret in (b"hidden", b"n17", b"ARROW:schema", b"pandas"):
             assert secret not in records

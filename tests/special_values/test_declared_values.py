@@ -121,7 +121,7 @@ def test_several_sensitive_columns_are_drawn_independently(tmp_path: Path) -> No
 def test_no_quasi_column(tmp_path: Path) -> None:
     data = pa.table({"s": [f"v{i % 5}" for i in range(50)]})
     sf.publish(sf.read(data, quasi="", sensitive="s"), "rho-privacy(0.3, 0.6)", to=tmp_path / "r")
-    assert pq.read_table(tmp_path / "r" / "records.parquet").schema.names[0] == "s"
+    assert pq.read_table(tmp_path / "r" / "records").schema.names[0] == "s"
     assert sf.audit(data, tmp_path / "r").holds
 
 

@@ -181,9 +181,7 @@ def test_the_same_release_as_from_a_file(clinic: Any, tmp_path: Path, people_of:
         read(clinic, "query=SELECT * FROM people ORDER BY id"),
         PROMISE, to=tmp_path / "query", mechanism="uniform", seed=3, batch_rows=777,
     )  # fmt: skip
-    records = [
-        pq.read_table(tmp_path / name / "records.parquet") for name in ("file", "table", "query")
-    ]
+    records = [pq.read_table(tmp_path / name / "records") for name in ("file", "table", "query")]
     assert records[0].equals(records[1])
     assert records[0].equals(records[2])
     assert sf.audit(f"{clinic.address()}?table=people", tmp_path / "table").findings[1].holds
@@ -207,7 +205,7 @@ def test_all_passes_see_one_snapshot(postgres: Any, tmp_path: Path, people_of: A
 
     disturb("before", 0, 0)
     sf.publish(table, PROMISE, to=tmp_path / "release", mechanism="uniform", progress=disturb)
-    published = pq.read_table(tmp_path / "release" / "records.parquet")
+    published = pq.read_table(tmp_path / "release" / "records")
     assert published.num_rows == 3_000
     assert max(published.column("age").to_pylist()) < 99
     again = whole(find_source(f"{postgres.address()}?table=moving"))

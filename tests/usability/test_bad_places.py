@@ -85,8 +85,7 @@ def test_unwritable_output(cli: Any, tmp_path: Path, leftovers: Any, people_file
     assert not place.parent.exists() or leftovers(place.parent) == []
 
 
-@pytest.mark.parametrize("order", ["shuffle", "keep"])
-def test_disk_full(tmp_path: Path, leftovers: Any, people: Any, order: str) -> None:
+def test_disk_full(tmp_path: Path, leftovers: Any, people: Any) -> None:
     """A file may not grow beyond 40,000 bytes: writing fails midway, as on a full disk."""
     path = tmp_path / "people.parquet"
     data = people(60_000)
@@ -99,7 +98,7 @@ def test_disk_full(tmp_path: Path, leftovers: Any, people: Any, order: str) -> N
 
     done = run_program(
         "publish", path, "--quasi", "age,sex,region,number", "--sensitive", "disease", *PROMISE,
-        "--order", order, "--out", tmp_path / "out" / "release", preexec_fn=small_files,
+        "--out", tmp_path / "out" / "release", preexec_fn=small_files,
     )  # fmt: skip
     assert done.returncode == 2, done.stderr
     assert "Traceback" not in done.stderr
@@ -202,27 +201,9 @@ def test_repeated_keys(cli: Any, tmp_path: Path, leftovers: Any) -> None:
     assert outcome.code == 2
     assert message_of(outcome) == (
         f"The key column 'id' of {people} repeats in 2 rows, but the promises count one record per "
-        "person. Say --person id instead of --key, and they hold for people with several rows; or "
-        "accept a weaker promise with --repeated-keys allow."
+        "person. Say --person id instead of --key, and they hold for people with several rows."
     )
     assert leftovers(tmp_path) == ["people.parquet"]
-    outcome = cli("publish", people, *flags, "--repeated-keys", "allow", "--json")
-    assert outcome.code == 0
-    manifest = (tmp_path / "release" / "manifest.json").read_text()
-    assert "Some people have several records." in manifest
-    assert '"id"' not in manifest
-    assert "id" not in pq.read_schema(tmp_path / "release" / "records.parquet").names
-
-
-def test_unknown_word_for_repeated_keys(cli: Any, tmp_path: Path, people_file: Path) -> None:
-    outcome = cli(
-        "publish", people_file, *ROLES, *PROMISE,
-        "--repeated-keys", "perhaps", "--out", tmp_path / "release",
-    )  # fmt: skip
-    assert outcome.code == 2
-    assert message_of(outcome) == (
-        "'repeated_keys' must be refuse or allow. Got 'perhaps' instead."
-    )
 
 
 def test_missing_key(cli: Any, tmp_path: Path) -> None:
@@ -239,7 +220,6 @@ def test_missing_key(cli: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (("--order", "random"), "'order' must be shuffle or keep. Got 'random' instead."),
         (("--batch-rows", "0"), "'batch_rows' must be at least 1. Got 0 instead."),
     ],
 )

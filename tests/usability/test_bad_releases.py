@@ -29,7 +29,7 @@ COUNT = "SELECT COUNT(*) FROM release"
 
 @pytest.mark.parametrize("command", ["query", "audit"])
 def test_changed_byte(cli: Any, tmp_path: Path, people: Any, release: Path, command: str) -> None:
-    path = release / "records.parquet"
+    path = release / "records/part-00000.parquet"
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1
     path.write_bytes(bytes(data))
@@ -39,8 +39,8 @@ def test_changed_byte(cli: Any, tmp_path: Path, people: Any, release: Path, comm
     outcome = cli(command, *arguments)
     assert outcome.code == 2
     assert message_of(outcome) == (
-        f"records.parquet of '{release}' is not the file that was published: its SHA-256 or size "
-        "differs from the manifest. Fetch the release again."
+        f"records/part-00000.parquet of '{release}' is not the file that was published: its "
+        "SHA-256 or size differs from the manifest. Fetch the release again."
     )
 
 

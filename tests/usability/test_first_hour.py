@@ -43,8 +43,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         mechanism="optimal",
         quasi="age,sex,region,admission",
         sensitive="diagnosis",
-        key="patient",
-        repeated_keys="allow",
+        drop="patient",
     )
     return place
 
@@ -116,10 +115,6 @@ def test_3_an_audit_says_what_several_records_tell_together(cli: Any, folder: Pa
     assert "be believed with 0.2 at most, two alike allow" in found["witness"]
     assert "are certain" in found["witness"]
     assert "keeps its promise" not in told.json["headline"]
-    unnamed = cli(*audit)
-    assert unnamed.code == 5
-    assert "name the column that tells whose records they are with --key" in unnamed.out
-    assert "keeps its promise" not in unnamed.out
 
 
 def test_3_a_dropped_identifier_is_noticed_by_the_audit(tmp_path: Path) -> None:
@@ -148,7 +143,7 @@ def test_3_several_records_multiply_exactly(tmp_path: Path) -> None:
             "ill": ["a", "a", "b", "b", "c", "c", "d", "d"],
         }
     )
-    roles = {"quasi": "place", "sensitive": "ill", "key": "who", "repeated_keys": "allow"}
+    roles = {"quasi": "place", "sensitive": "ill", "drop": "who"}
     sf.publish(table, "l-diversity(4)", to=tmp_path / "r", mechanism="optimal", **roles)
     # every bucket lists a, b, c, d once: two records of a person still say nothing
     told = sf.audit(table, tmp_path / "r", key="who").to_json()

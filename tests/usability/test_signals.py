@@ -31,13 +31,13 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 moment, number = sys.argv[1], int(sys.argv[2])
 sys.argv[1:] = sys.argv[3:]
 import sfumato.engines.engine, sfumato.engines.counting, sfumato.engines.coding
-import sfumato.engines.order, sfumato.engines.writing, sfumato.release.bundle
+import sfumato.engines.spelling, sfumato.engines.spool, sfumato.release.bundle
 import sfumato.engines.choosing, sfumato.engines.publishing
 places = {
     "reading": (sfumato.engines.coding.ValueCounter, "add"),
     "planning": (sfumato.engines.publishing, "choose_plan"),
-    "applying": (sfumato.engines.order.ShuffledOrder, "add"),
-    "writing": (sfumato.engines.writing.RecordWriter, "write"),
+    "applying": (sfumato.engines.spool.Spool, "add"),
+    "writing": (sfumato.engines.spelling, "_opened"),
     "finishing": (sfumato.release.bundle.BundleWriter, "_reopen"),
 }
 interrupted(*places[moment], number)

@@ -23,7 +23,6 @@ from sfumato.audits.generalized import check_generalized
 from sfumato.audits.hidden import check_hidden_texts, check_odd_numbers, check_words
 from sfumato.audits.intersection import check_intersection
 from sfumato.audits.links import check_links
-from sfumato.audits.order import check_order
 from sfumato.audits.parts import check_parts
 from sfumato.audits.people import check_people, follows_chosen_rows
 from sfumato.audits.perturbed import check_amplification, check_fit
@@ -70,7 +69,6 @@ CHECKS: dict[type[Release] | type[Guarantee], list[Look]] = {
     ],
     PerturbedRelease: [
         check_quasi_columns,
-        check_order,
         check_amplification,
         check_together,
         check_fit,
@@ -78,8 +76,8 @@ CHECKS: dict[type[Release] | type[Guarantee], list[Look]] = {
         check_parts,
     ],
     GeneralizedRelease: [check_generalized],
-    BucketedRelease: [check_quasi_columns, check_order, check_dealing, check_buckets, check_links],
-    SyntheticRelease: [check_quasi_columns, check_order, check_resampled, check_agreement],
+    BucketedRelease: [check_quasi_columns, check_dealing, check_buckets, check_links],
+    SyntheticRelease: [check_quasi_columns, check_resampled, check_agreement],
     SmallSum: [
         check_group_size,
         check_published_counts,

@@ -118,17 +118,10 @@ def _chosen_histogram(case: AuditCase, view: Listing, found: dict[Any, Any]) -> 
 def _members(case: AuditCase, view: Listing) -> Iterator[Finding]:
     """The records of a bucket have the values that it lists.
 
-    Records are known again by their row where the order was kept, else by their quasi columns,
-    where nobody shares them.
+    Records are known again by their quasi columns, where nobody shares them.
     """
     names = ", ".join(quoted(name) for name in case.table.quasi)
-    if case.release.manifest.order == "kept" and not case.release.manifest.suppressed:
-        matched = (
-            f"SELECT p.bucket, {view.raw} AS code FROM raw AS r POSITIONAL JOIN "
-            "(SELECT bucket FROM published) AS p"
-        )
-        which = "all records, by row"
-    elif names:
+    if names:
         same = " AND ".join(
             f"r.{quoted(name)} IS NOT DISTINCT FROM p.{quoted(name)}" for name in case.table.quasi
         )

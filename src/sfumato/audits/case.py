@@ -23,7 +23,7 @@ from sfumato.table.sources import find_source
 
 if TYPE_CHECKING:
     from sfumato.audits.classes import Classes
-    from sfumato.audits.order import FollowedRows
+    from sfumato.audits.followed import FollowedRows
     from sfumato.audits.replay import Trace
 
 
@@ -63,7 +63,7 @@ class AuditCase:
     @cached_property
     def followed(self) -> FollowedRows:
         """The records in their order, with what is known of who can be followed."""
-        from sfumato.audits.order import FollowedRows
+        from sfumato.audits.followed import FollowedRows
 
         return FollowedRows.of(self)
 

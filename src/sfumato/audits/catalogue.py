@@ -48,7 +48,6 @@ MECHANISM = Check("mechanism", "mechanism that keeps this promise", _PUBLIC)
 HIDDEN_TEXTS = Check("hidden-texts", "texts and bytes that belong to no column", _PUBLIC)
 ODD_NUMBERS = Check("odd-numbers", "numbers in an unusual spelling (−0.0, marked NaN)", _PUBLIC)
 WORDS = Check("words", "parts of the manifest that are not what the plan says")
-ORDER = Check("order", "order of the rows", _CHANCE)
 PROMISE = Check("promise", "promise about {column}", judges=True)
 
 # people with several rows

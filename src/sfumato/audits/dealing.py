@@ -20,12 +20,11 @@ import pyarrow.compute as pc
 from sfumato.audits import catalogue
 from sfumato.audits.case import AuditCase
 from sfumato.audits.findings import Direction, Finding
-from sfumato.audits.order import PARTS, ranks_within
-from sfumato.chances import DEAL_ALARM, matching_exponents, rank_exponents
+from sfumato.audits.followed import PARTS, ranks_within
+from sfumato.chances import DEAL_ALARM, Look, Told, matching_exponents, rank_exponents
 from sfumato.columns import value_text
 from sfumato.draws import IntArray
 from sfumato.release import BucketedRelease
-from sfumato.row_order import Look, Told
 
 MOST_PAIRS = 20_000_000  # of people in the same bucket that are compared
 
@@ -127,10 +126,15 @@ def _kinds(case: AuditCase) -> tuple[IntArray, list[str]]:
 
 
 def along_buckets(code: IntArray, bucket: IntArray) -> np.ndarray:
-    """How far along the buckets each person stands among those with the same value."""
-    order = np.argsort(bucket, kind="stable")  # within a bucket as the rows stand
+    """How far along the buckets each person stands among those with the same value; those of one
+    bucket stand together, in the middle of their places."""
+    order = np.argsort(bucket, kind="stable")
+    ranks = ranks_within(code[order])
+    pair = np.stack([code[order], bucket[order]], axis=1)
+    _, place, many = np.unique(pair, axis=0, return_inverse=True, return_counts=True)
+    place = place.reshape(-1)
     along = np.empty(len(code))
-    along[order] = ranks_within(code[order])
+    along[order] = (np.bincount(place, ranks) / many)[place]
     return along
 
 

@@ -17,7 +17,6 @@ from sfumato.audits.case import AuditCase, quoted
 from sfumato.audits.findings import Finding
 from sfumato.columns import value_text
 from sfumato.engines.cautions import repeating_columns
-from sfumato.engines.publication import SEVERAL_RECORDS
 from sfumato.errors import DataError
 from sfumato.guarantees.base import odds
 from sfumato.profile import Histogram
@@ -29,19 +28,13 @@ _CERTAIN = 1 - 1e-9
 def check_repeated(case: AuditCase, key: str | None) -> Iterator[Finding]:
     """What the records of a person tell together, by the column that says whose they are.
 
-    Without that column: whether the release says that keys repeat, or a column looks like it.
+    Without that column: whether a column looks like it.
     """
     manifest = case.release.manifest
     if manifest.person is not None:
         return  # the promise is about people: `check_people`
     if key is not None:
         yield from _of_people(case, key)
-    elif SEVERAL_RECORDS in manifest.caveats:
-        yield Finding.unseen(
-            catalogue.PERSON_TOGETHER,
-            witness="the release says that there are some: name the column that tells whose "
-            "records they are with --key, and see what the ceiling is then",
-        )
     else:
         for seen in repeating_columns(case.table):
             if not seen.identifies:

@@ -33,7 +33,7 @@ from sfumato.table.sources import find_source
 from sfumato.version import __version__
 
 _WORDS = ("statement", "does_not_protect", "caveats")
-_CLAIMS = ("kind", "mechanism", "guarantee", "rows", "suppressed", "missing", "order", "randomness",
+_CLAIMS = ("kind", "mechanism", "guarantee", "rows", "suppressed", "missing", "randomness",
            "columns", "person", "joint", "plan")  # fmt: skip
 _AT_ONCE = 1 << 17
 

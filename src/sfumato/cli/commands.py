@@ -92,9 +92,6 @@ def publish(
             help="Fakes that records rule out as seldom as real values.",
         ),
     ] = False,
-    order: Annotated[
-        str, typer.Option(help="shuffle (default), or keep where the order means nothing.")
-    ] = "shuffle",
     seed: Annotated[
         int | None, typer.Option(help="Repeatable draws, for experiments: NOT private.")
     ] = None,
@@ -114,9 +111,6 @@ def publish(
         bool,
         typer.Option("--joint", help="Promise it for what all sensitive columns tell together."),
     ] = False,
-    repeated_keys: Annotated[
-        str, typer.Option(help="refuse (default) or allow several records of a person.")
-    ] = "refuse",
     left_out: Annotated[
         str,
         typer.Option(help="Largest share of people without a promise whose values may be shown."),
@@ -154,8 +148,6 @@ def publish(
             ledger=ledger,
             joint=joint,
             ledger_promise=ledger_promise,
-            order=order,
-            repeated_keys=repeated_keys,
             left_out=left_out,
             batch_rows=batch_rows,
             threads=threads,

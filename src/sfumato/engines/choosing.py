@@ -21,7 +21,7 @@ from sfumato.engines.kinds import with_kinds
 from sfumato.errors import InfeasibleGuarantee, UsageError
 from sfumato.guarantees import Guarantee
 from sfumato.guarantees.limit_rows import label
-from sfumato.mechanisms import MECHANISMS, CellPlan, Mechanism, Plan, TablePlan, mechanisms_for
+from sfumato.mechanisms import MECHANISMS, Mechanism, Plan, TablePlan, mechanisms_for
 from sfumato.profile import BinnedCounts, Cells, Kinds, Profile
 from sfumato.table import Table
 from sfumato.textform import decimal_text, rational
@@ -259,12 +259,8 @@ def weaker_offer(profile: Profile, guarantee: Guarantee, plan: Plan, draws: Draw
     )
 
 
-def refuse_unfit(table: Table, mechanism: Mechanism, plan: Plan, order: str) -> None:
-    """What was asked for and this plan cannot do must not be passed over in silence.
-
-    A plan that makes new rows has no order of theirs; one that publishes quasi values as they are
-    has no use for hierarchies.
-    """
+def refuse_unfit(table: Table, mechanism: Mechanism, plan: Plan) -> None:
+    """A plan that publishes quasi values as they are has no use for hierarchies: say so."""
     if table.hierarchies and not isinstance(plan, TablePlan):
         column = next(iter(table.hierarchies))
         raise UsageError(
@@ -272,5 +268,3 @@ def refuse_unfit(table: Table, mechanism: Mechanism, plan: Plan, order: str) -> 
             f"as they are. Publish a level of it with --recode '{column}=groups(@FILE, level=1)', "
             "choose --mechanism heterogeneous, or leave --hierarchy out."
         )
-    if isinstance(plan, CellPlan) and order == "keep":
-        raise UsageError(f"'{mechanism}' makes new rows, so there is no order to keep.")

@@ -5,74 +5,63 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from sfumato.columns import Column, Values
 from sfumato.engines.quasi import QuasiColumn, code_type
+from sfumato.engines.spelling import Spelled
 from sfumato.mechanisms import Published
-from sfumato.profile import Profile
+from sfumato.profile import Histogram, Profile
 from sfumato.table import Table
 
 
 class CompactRows:
-    """The columns of a release: its rows in compact form, and back to values.
+    """The columns of a release: its rows in compact form, and what they stand for."""
 
-    `quasi` is empty until the first rows tell how the columns come; `sensitive` and `extra` are
-    the columns that a plan gives beside them.
-    """
-
-    def __init__(self, table: Table, profile: Profile) -> None:
-        self.table, self.profile = table, profile
-        self.quasi: Sequence[QuasiColumn] = ()
-        self.sensitive: tuple[str, ...] = ()
-        self.extra: tuple[str, ...] = ()
+    def __init__(self, table: Table, profile: Profile, quasi: Sequence[QuasiColumn]) -> None:
+        self.table, self.profile, self.quasi = table, profile, quasi
 
     def add(self, batch: pa.RecordBatch, outcome: Published) -> pa.RecordBatch:
         """The published rows of a batch in compact form; domains are noted on the way."""
-        self.sensitive, self.extra = tuple(outcome.codes), tuple(outcome.extra)
         made = [(array, self._code_type(name)) for name, array in outcome.codes.items()]
         made += [(array, pa.int32()) for array in outcome.extra.values()]
         kept = outcome.keep
         if kept is not None and not kept.all():
             batch = batch.filter(pa.array(kept))
             made = [(array[kept], kind) for array, kind in made]
-        arrays = [column.add(batch.column(column.name)) for column in self.quasi]
+        arrays = self._quasi(batch)
         arrays += [pa.array(array).cast(kind) for array, kind in made]
-        names = [*self.table.quasi, *self.sensitive, *self.extra]
+        names = [*self.table.quasi, *outcome.codes, *outcome.extra]
         return pa.RecordBatch.from_arrays(arrays, names=names)
+
+    def _quasi(self, batch: pa.RecordBatch) -> list[pa.Array]:
+        return [column.add(batch.column(column.name)) for column in self.quasi]
 
     def _code_type(self, name: str) -> pa.DataType:
         return code_type(len(self.profile.histograms[name].values))
 
-    def restore(self, compact: pa.Table, *, ordered: bool) -> pa.Table:
-        """Compact columns back to values."""
+    def ordered(self, compact: pa.RecordBatch) -> pa.RecordBatch:
+        """Rows with codes in the order of their domains, once all have been added."""
+        arrays = [column.ordered(compact.column(column.name)) for column in self.quasi]
         names = compact.schema.names
+        arrays += [self._shown(compact.column(name), name) for name in names[len(arrays) :]]
+        return pa.RecordBatch.from_arrays(arrays, names=names)
+
+    def side(self, table: pa.Table) -> pa.RecordBatch:
+        """A piece of a side table."""
         arrays = [
-            column.restore(single_chunk(compact, column.name), ordered=ordered)
-            for column in self.quasi
+            self._shown(table.column(name).combine_chunks(), name) for name in table.schema.names
         ]
-        arrays += [
-            self._sensitive_values(single_chunk(compact, name), name) for name in self.sensitive
-        ]
-        arrays += [single_chunk(compact, name) for name in self.extra]
-        return pa.Table.from_arrays(arrays, names=names)
+        return pa.RecordBatch.from_arrays(arrays, names=table.schema.names)
 
-    def restore_side(self, side: pa.Table) -> pa.Table:
-        """A piece of a side table, its sensitive columns from codes to values."""
-        for place, name in enumerate(side.schema.names):
-            if name in self.profile.histograms:
-                side = side.set_column(
-                    place, name, self._sensitive_values(single_chunk(side, name), name)
-                )
-        return side
+    def spelled(self) -> list[Spelled]:
+        """How files show the columns."""
+        quasi = [column.spelled() for column in self.quasi]
+        return [*quasi, *sensitive_spelled(self.table, self.profile)]
 
-    def _sensitive_values(self, codes: pa.Array, name: str) -> pa.Array:
-        values = pa.array(self.profile.histograms[name].values, self.table.type_of(name))
-        missing = values.null_count  # null, where it is a value, is the last one
-        if missing:
-            codes = pa.compute.if_else(
-                pa.compute.equal(codes, len(values) - 1), pa.scalar(None, codes.type), codes
-            )
-        return pa.DictionaryArray.from_arrays(codes, values.slice(0, len(values) - missing))
+    def _shown(self, codes: pa.Array, name: str) -> pa.Array:
+        histogram = self.profile.histograms.get(name)
+        return codes if histogram is None else missing_apart(codes, histogram)
 
     def check_stated(self) -> None:
         """Refuse rows with values outside a stated domain."""
@@ -95,7 +84,17 @@ def sensitive_columns(table: Table, profile: Profile) -> tuple[Column, ...]:
     )
 
 
-def single_chunk(table: pa.Table, name: str) -> pa.Array:
-    """A column in one piece."""
-    column = table.column(name)
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+def sensitive_spelled(table: Table, profile: Profile) -> list[Spelled]:
+    """How files show the sensitive columns."""
+    return [
+        Spelled(name, pa.array([v for v in histogram.values if v is not None], table.type_of(name)))
+        for name, histogram in profile.histograms.items()
+    ]
+
+
+def missing_apart(codes: pa.Array, histogram: Histogram) -> pa.Array:
+    """Codes in which a missing value, where it is the last of the domain, is null."""
+    if None not in histogram.values[-1:]:
+        return codes
+    missing = pc.equal(codes, len(histogram.values) - 1)
+    return pc.if_else(missing, pa.scalar(None, codes.type), codes)

@@ -12,7 +12,6 @@ import pyarrow as pa
 from sfumato.columns import Value
 from sfumato.draws import BoolArray, IntArray
 from sfumato.engines.coding import SensitiveCoder, ValueCounter, sensitive_domain
-from sfumato.engines.kept_order import TableOrder
 from sfumato.errors import DataError
 from sfumato.pace import Progress as Progress  # told to everybody above
 from sfumato.profile import Cells, Histogram, Profile
@@ -29,9 +28,8 @@ def take_profile(
     *,
     threads: bool = True,
     progress: Progress = no_progress,
-    order: TableOrder | None = None,
 ) -> Profile:
-    """The histogram of every sensitive column; `order` sees the rows as they come.
+    """The histogram of every sensitive column.
 
     >>> from sfumato.table import read
     >>> people = pa.table({"age": [30, 41, 52], "disease": ["flu", "HIV", "flu"]})
@@ -46,8 +44,6 @@ def take_profile(
         whole += batch.num_rows
         for column, counter in counters.items():
             counter.add(batch.column(column))
-        if order is not None:
-            order.add(batch)
         progress("counting", rows, 0)
     if rows == 0:
         raise DataError(f"{table.label} has no rows.")

@@ -16,18 +16,16 @@ import pyarrow as pa
 from sfumato.columns import Column, Value
 from sfumato.draws import Draws
 from sfumato.engines.binning import count_binned
-from sfumato.engines.compact import CompactRows
 from sfumato.engines.counting import Progress, no_progress
 from sfumato.engines.from_cells import CellStream
-from sfumato.engines.order import KeptOrder, Order, ShuffledOrder
 from sfumato.engines.ranking import RankedRows, rank_rows
+from sfumato.engines.spelling import Spelled, spell, write_rows
+from sfumato.engines.spool import Spool
 from sfumato.engines.stream import Follower, RowStream
 from sfumato.engines.together import count_combinations
-from sfumato.engines.writing import RecordWriter
 from sfumato.mechanisms import CellPlan, Plan, RecordPlan
 from sfumato.operators.base import FloatArray
 from sfumato.profile import BinnedCounts, Cells, Histogram, Kinds, Profile
-from sfumato.release import record_files
 from sfumato.table import Table
 
 
@@ -40,7 +38,6 @@ class RunOptions:
     """
 
     release: Path
-    order: str = "shuffle"
     left_out: Fraction = Fraction(1)  # largest share of the people about whom nothing is promised
     batch_rows: int = 1 << 17
     threads: bool = True
@@ -127,57 +124,46 @@ class Engine(ABC):
         return count_combinations(self.table, histograms)
 
     @abstractmethod
-    def apply(
-        self, folder: Path, plan: RecordPlan, profile: Profile, draws: Draws, order_draws: Draws
-    ) -> tuple[CompactRows, int]:
-        """Write the records that a plan publishes one by one; what they are, and how many."""
+    def stream(self, plan: RecordPlan, profile: Profile, draws: Draws) -> RowStream:
+        """The records that a plan publishes one by one."""
 
-    def write(
-        self, folder: Path, plan: Plan, profile: Profile, draws: Draws, order_draws: Draws
-    ) -> Written:
+    def write(self, folder: Path, plan: Plan, profile: Profile, draws: Draws) -> Written:
         """Write all files of the release but the manifest."""
+        stream: RowStream
         if isinstance(plan, CellPlan):  # rows follow from counts, wherever the records are
             stream = CellStream(self.table, profile, plan, draws, self.options.progress)
-            rows = write_records(folder, stream, self.options.order, order_draws)
-            return Written(rows.columns(), stream.published)
-        assert isinstance(plan, RecordPlan), type(plan)
-        rows, number = self.apply(folder, plan, profile, draws, order_draws)
-        for stem, pieces in plan.side_tables(_published(folder)).items():
-            with RecordWriter(folder / f"{stem}.parquet", rows.restore_side) as writer:
-                for piece in pieces:
-                    writer.write(piece)
-        return Written(rows.columns(), number)
-
-
-def write_records(folder: Path, stream: RowStream, order: str, draws: Draws) -> CompactRows:
-    """Write the rows of a stream to `records.parquet`, in the asked order."""
-    ordered, rows = order != "keep", stream.rows
-    with RecordWriter(
-        folder / "records.parquet", lambda compact: rows.restore(compact, ordered=ordered)
-    ) as writer:
-        leaving: Order
-        if ordered:
-            leaving = ShuffledOrder(writer.write, stream.expected, draws, folder / "piles")
         else:
-            leaving = KeptOrder(writer.write)
-        try:
+            assert isinstance(plan, RecordPlan), type(plan)
+            stream = self.stream(plan, profile, draws)
+        rows = stream.rows
+        with Spool() as records, Spool() as listed:
             for batch in stream:
-                writer.columns = pa.Table.from_batches([batch.slice(0, 0)])
-                leaving.add(batch)
-            leaving.finish()
-        finally:
-            leaving.close()
-    return rows
+                records.add(batch)
+            columns = rows.spelled()
+
+            def ordered() -> Iterator[pa.RecordBatch]:
+                return map(rows.ordered, records)
+
+            def shown() -> Iterator[pa.RecordBatch]:
+                own = {column.name: column for column in columns}
+                for batch in ordered():
+                    names = batch.schema.names
+                    arrays = [own.get(n, Spelled(n)).restore(batch.column(n)) for n in names]
+                    yield pa.RecordBatch.from_arrays(arrays, names=names)
+
+            sides = plan.side_tables(shown) if isinstance(plan, RecordPlan) else {}
+            for stem, pieces in sides.items():
+                if stem != "sensitive":
+                    made = [rows.side(piece) for piece in pieces]
+                    write_rows(_named(folder, stem), columns, made.__iter__, groups=None)
+                    continue
+                for piece in pieces:
+                    listed.add(rows.side(piece))
+            lists = listed.__iter__ if "sensitive" in sides else None
+            first = plan.first_buckets if isinstance(plan, RecordPlan) else (0,)
+            spell(folder, columns, ordered, lists, first)
+        return Written(rows.columns(), stream.published)
 
 
-def _published(folder: Path) -> Callable[[], Iterator[pa.RecordBatch]]:
-    """A reader of records just written, for plans whose side tables follow from them."""
-
-    def read() -> Iterator[pa.RecordBatch]:
-        import pyarrow.parquet as pq
-
-        for path in record_files(folder):
-            with pq.ParquetFile(path) as file:
-                yield from file.iter_batches()
-
-    return read
+def _named(folder: Path, stem: str) -> Callable[[int], Path]:
+    return lambda _: folder / f"{stem}.parquet"

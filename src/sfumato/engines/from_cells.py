@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from sfumato.draws import Draws
 from sfumato.engines.counting import Progress
-from sfumato.engines.quasi import DictionaryColumn, QuasiColumn, quasi_column
+from sfumato.engines.quasi import DictionaryColumn, quasi_column
 from sfumato.engines.stream import RowStream
 from sfumato.mechanisms import CellPlan, Published
 from sfumato.profile import Profile
@@ -36,11 +36,13 @@ class CellStream(RowStream):
     ) -> None:
         super().__init__(table, profile, plan, progress)
         self.plan, self.draws = plan, draws
+        self.rows.quasi = [
+            LabelColumn(table, quasi.column) if quasi.merged else quasi_column(table, quasi.column)
+            for quasi in plan.quasi()
+        ]
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         for batch, outcome in _outcomes(self.table, self.plan, self.draws):
-            if not self.rows.quasi:
-                self.rows.quasi = _quasi_columns(self.table, self.plan, batch)
             compact = self.rows.add(batch, outcome)
             self.published += compact.num_rows
             self.progress("publishing", self.published, self.expected)
@@ -49,23 +51,10 @@ class CellStream(RowStream):
         assert self.published == self.expected, (self.published, self.expected)
 
 
-def _quasi_columns(table: Table, plan: CellPlan, first: pa.RecordBatch) -> list[QuasiColumn]:
-    """The way out for each quasi column."""
-    return [
-        LabelColumn(table, quasi.column)
-        if quasi.merged
-        else quasi_column(table, quasi.column, first.column(quasi.column).type)
-        for quasi in plan.quasi()
-    ]
-
-
 def _outcomes(
     table: Table, plan: CellPlan, draws: Draws
 ) -> Iterator[tuple[pa.RecordBatch, Published]]:
-    """The rows that a plan emits, as batches of quasi columns and what goes with them.
-
-    Rows come group by group; the shuffle that follows hides that.
-    """
+    """The rows that a plan emits, as batches of quasi columns and what goes with them."""
     values = {
         quasi.column: pa.array(
             quasi.values, pa.string() if quasi.merged else table.type_of(quasi.column)

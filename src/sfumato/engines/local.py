@@ -8,14 +8,12 @@ from typing import ClassVar
 from sfumato.columns import Value
 from sfumato.draws import Draws
 from sfumato.engines.binning import count_binned_kinds
-from sfumato.engines.compact import CompactRows
 from sfumato.engines.counting import (
     check_keys,
     count_cells,
     take_profile,
 )
-from sfumato.engines.engine import Engine, Written, write_records
-from sfumato.engines.kept_order import TableOrder
+from sfumato.engines.engine import Engine, Written
 from sfumato.engines.kinds import (
     PeopleCoder,
     RowCoder,
@@ -37,14 +35,9 @@ class LocalEngine(Engine):
         return check_keys(self.table)
 
     def profile(self) -> Profile:
-        options = self.options
-        order = TableOrder(self.table) if options.order == "keep" else None
-        profile = take_profile(
-            self.table, threads=options.threads, progress=options.progress, order=order
+        return take_profile(
+            self.table, threads=self.options.threads, progress=self.options.progress
         )
-        if order is not None:
-            order.refuse_telling()
-        return profile
 
     def cells(self, column: str, values: tuple[Value, ...]) -> Cells:
         return count_cells(self.table, column, values)
@@ -55,18 +48,14 @@ class LocalEngine(Engine):
     def binned_kinds(self, profile: Profile) -> BinnedCounts | None:
         return None if profile.kinds is None else count_binned_kinds(self.table, profile)
 
-    def write(
-        self, folder: Path, plan: Plan, profile: Profile, draws: Draws, order_draws: Draws
-    ) -> Written:
+    def write(self, folder: Path, plan: Plan, profile: Profile, draws: Draws) -> Written:
         if isinstance(plan, TablePlan):
             return write_generalized(folder, self.table, profile, plan, draws, self.options)
-        return super().write(folder, plan, profile, draws, order_draws)
+        return super().write(folder, plan, profile, draws)
 
-    def apply(
-        self, folder: Path, plan: RecordPlan, profile: Profile, draws: Draws, order_draws: Draws
-    ) -> tuple[CompactRows, int]:
+    def stream(self, plan: RecordPlan, profile: Profile, draws: Draws) -> RecordStream:
         options = self.options
-        stream = RecordStream(
+        return RecordStream(
             self.table,
             profile,
             plan,
@@ -77,8 +66,6 @@ class LocalEngine(Engine):
             options.follow,
             people=self._people(plan, profile),
         )
-        rows = write_records(folder, stream, options.order, order_draws)
-        return rows, stream.published
 
     def _people(self, plan: RecordPlan, profile: Profile) -> PeopleCoder | None:
         """Who places people by all that they hold, where the plan does."""

@@ -13,7 +13,6 @@ from msgspec import convert
 from sfumato.columns import in_json
 from sfumato.engines.engine import Written
 from sfumato.engines.exposure import Exposure
-from sfumato.engines.kept_order import KEPT
 from sfumato.engines.together import ColumnTold
 from sfumato.errors import DataError
 from sfumato.guarantees import Guarantee
@@ -98,9 +97,7 @@ def make_manifest(
     plan: Plan,
     written: Written,
     *,
-    order: str,
     randomness: str,
-    caveats: Sequence[str],
     person: PersonRule | None = None,
     joint: bool = False,
     together: Sequence[ColumnTold] = (),
@@ -117,7 +114,6 @@ def make_manifest(
         rows=written.rows,
         suppressed=plan.withheld + (0 if person is None else person.suppressed),
         missing=table.missing,
-        order="kept" if order == "keep" else "shuffled",
         randomness=randomness,
         columns=written.columns,
         quasi_k=None if table.merged is None else convert(table.merged.to_json(), QuasiK),
@@ -129,9 +125,7 @@ def make_manifest(
         does_not_protect=guarantee.unprotected(),
         caveats=(
             *plan.caveats(),
-            *caveats,
             *_table_caveats(table, joint, plan),
-            *([KEPT] if order == "keep" else []),
         ),
         person=person,
         joint=joint,
@@ -152,29 +146,14 @@ def columns_together(table: Table, joint: bool, together: Sequence[ColumnTold]) 
     ]
 
 
-SEVERAL_RECORDS = (
-    "Some people have several records. The promise holds for each record by itself; about a person "
-    "with several, more can be concluded."
-)
-
-
-def key_caveats(table: Table, repeated: int, repeated_keys: str) -> list[str]:
-    """What to say of keys of which so many rows are repetitions; unless they are refused."""
-    if repeated and repeated_keys == "refuse":
+def refuse_repeated(table: Table, repeated: int) -> None:
+    """Promises count one record per person: a key that comes again is somebody's second record."""
+    if repeated:
         raise DataError(
             f"The key column {table.key!r} of {table.label} repeats in {repeated:,} rows, but the "
             f"promises count one record per person. Say --person {table.key} instead of --key, and "
-            "they hold for people with several rows; or accept a weaker promise with "
-            "--repeated-keys allow."
+            "they hold for people with several rows."
         )
-    if not repeated:
-        return []
-    if table.merged is not None:
-        raise DataError(
-            f"'quasi_k' counts rows, and the key column {table.key!r} of {table.label} repeats in "
-            f"{repeated:,} of them: {table.merged.k} rows may be fewer people. Keep one row each."
-        )
-    return [SEVERAL_RECORDS]
 
 
 def _table_caveats(table: Table, joint: bool, plan: Plan) -> list[str]:

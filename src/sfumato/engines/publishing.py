@@ -28,7 +28,12 @@ from sfumato.engines.exposure import exposure_of
 from sfumato.engines.ledger import OpenLedger, People, open_ledger
 from sfumato.engines.local import LocalEngine
 from sfumato.engines.people import for_people
-from sfumato.engines.publication import Publication, key_caveats, make_manifest, steward_notes
+from sfumato.engines.publication import (
+    Publication,
+    make_manifest,
+    refuse_repeated,
+    steward_notes,
+)
 from sfumato.engines.receipts import Receipt, describe_table, receipt_file
 from sfumato.engines.republishing import as_before
 from sfumato.engines.spark.engine import SparkEngine
@@ -56,8 +61,6 @@ def publish(
     engine: str | None = None,
     seed: int | None = None,
     key_file: str | Path | None = None,
-    order: str = "shuffle",
-    repeated_keys: str = "refuse",
     left_out: str | float = LEFT_OUT,
     batch_rows: int = 1 << 17,
     threads: int | None = None,
@@ -75,7 +78,7 @@ def publish(
     `sensitive` and so on. `mechanism` None picks the one with the smallest predicted error.
     `engine` is "local" or "spark"; None is Spark for a Spark DataFrame, this machine otherwise.
     `seed` makes the release repeatable and therefore worthless as protection: for experiments.
-    `key_file` with a key column ties every draw to the person. `order` is "shuffle" or "keep".
+    `key_file` with a key column ties every draw to the person.
     `left_out` is the largest share of the people about whom nothing may be promised while their
     values may be shown; values that the guarantee names as open do not count.
     `receipt` is a file, private to the steward, for what repeats the draws, so that an audit can
@@ -94,8 +97,6 @@ def publish(
     """
     began = time.perf_counter()
     promised, named = parse_guarantee(guarantee), given_mechanism(mechanism)
-    _one_of("order", order, ("shuffle", "keep"))
-    _one_of("repeated_keys", repeated_keys, ("refuse", "allow"))
     if engine is not None and engine not in ENGINES:
         raise UsageError(f"'engine' must be one of {', '.join(ENGINES)}. Got {engine!r} instead.")
     if batch_rows < 1:
@@ -106,11 +107,8 @@ def publish(
     if previous is not None:
         table, named = as_before(table, promised, named, key_file, previous)
     draws = choose_draws(table, seed, key_file)
-    # people's draws follow the key file; the order of rows must be fresh all the same
-    order_draws = Draws.system() if draws.origin == "key-file" else draws
     options = RunOptions(
         release=Path(to),
-        order=order,
         left_out=left_out_share(left_out),
         batch_rows=batch_rows,
         threads=threads is None or threads > 1,
@@ -122,17 +120,7 @@ def publish(
         receipt_file(receipt, Path(to)) as kept,
         open_ledger(ledger, ledger_promise, promised, Path(to)) as counted,
     ):
-        ran = run(
-            ENGINES[place],
-            table,
-            promised,
-            named,
-            draws,
-            order_draws,
-            options,
-            repeated_keys,
-            counted,
-        )
+        ran = run(ENGINES[place], table, promised, named, draws, options, counted)
         manifest, rule = ran.manifest, ran.manifest.person
         if rule is not None:  # what was chosen, for whoever repeats it
             table = replace(table, rows_per_person=rule.rows)
@@ -142,11 +130,8 @@ def publish(
                     manifest=FileEntry.of(Path(to) / NAME).sha256,
                     engine=place,
                     draws=draws,
-                    order_draws=order_draws,
                     guarantee=manifest.guarantee,
                     mechanism=manifest.mechanism,
-                    order=order,
-                    repeated_keys=repeated_keys,
                     as_before=previous is not None,
                     table=describe_table(table),
                 )
@@ -195,9 +180,7 @@ def run(
     guarantee: Guarantee,
     mechanism: Mechanism | None,
     draws: Draws,
-    order_draws: Draws,
     options: RunOptions,
-    repeated_keys: str,
     ledger: OpenLedger | None = None,
 ) -> Run:
     """Publish with these draws."""
@@ -208,7 +191,7 @@ def run(
         table, promise = people.table, people.guarantee
         if people.rule is not None:
             running.take(table)
-        caveats = key_caveats(table, running.repeated_keys(), repeated_keys)
+        refuse_repeated(table, running.repeated_keys())
         counted = running.profile()
         if options.joint:
             promise = for_columns(promise, counted)
@@ -217,7 +200,7 @@ def run(
         chosen, plan = choose_plan(
             profile, promise, mechanism, draws, running.plans, options.progress
         )
-        refuse_unfit(table, chosen, plan, options.order)
+        refuse_unfit(table, chosen, plan)
         offer = "" if mechanism is not None else weaker_offer(profile, promise, plan, draws)
         # nothing looks at these after planning, and the records need the memory
         profile = replace(profile, cells=None, binned=None)
@@ -231,7 +214,7 @@ def run(
         if isinstance(plan, PerturbedPlan):
             combined = partial(running.combination_counts, profile.histograms)
             together = told_by_columns(combined, profile.histograms, plan.operators, guarantee)
-        written = running.write(bundle.folder, plan, profile, draws, order_draws)
+        written = running.write(bundle.folder, plan, profile, draws)
         manifest = make_manifest(
             table,
             profile,
@@ -239,9 +222,7 @@ def run(
             chosen,
             plan,
             written,
-            order=options.order,
             randomness=draws.origin,
-            caveats=caveats,
             person=people.rule,
             joint=options.joint and len(table.sensitive) > 1,
             together=together,
@@ -264,17 +245,6 @@ def repeat(
     mechanism: Mechanism = parse_mechanism(receipt.mechanism)
     if receipt.as_before:
         table, mechanism = as_before(table, guarantee, mechanism, to, release)
-    options = RunOptions(
-        release=to, joint=release.manifest.joint, order=receipt.order, follow=follow
-    )
-    draws, order_draws = receipt.draws, receipt.order_draws
+    options = RunOptions(release=to, joint=release.manifest.joint, follow=follow)
     engine = ENGINES[receipt.engine]
-    ran = run(
-        engine, table, guarantee, mechanism, draws, order_draws, options, receipt.repeated_keys
-    )
-    return ran.manifest
-
-
-def _one_of(name: str, given: str, allowed: tuple[str, ...]) -> None:
-    if given not in allowed:
-        raise UsageError(f"{name!r} must be {' or '.join(allowed)}. Got {given!r} instead.")
+    return run(engine, table, guarantee, mechanism, receipt.draws, options).manifest

@@ -1,38 +1,27 @@
 """Quasi columns on their way out: unchanged, in compact form, their domains noted on the way.
 
-Dictionary columns travel as codes into one growing dictionary, in as few bytes as it needs so far:
-a row is copied several times before it is written. A value enters it when a
-published record first shows it, in stream order, so the result does not depend on how the stream
-was cut into batches, and a withheld record leaves no trace in it.
+Texts travel as codes into one growing dictionary, in as few bytes as it needs so far. A value
+enters it when a published record first shows it, so a withheld record leaves no trace in it; in the
+end codes are those of the domain.
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from decimal import Decimal
+from functools import cached_property
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import structs
 
 from sfumato.columns import Column, Kind, Range, Values
+from sfumato.engines.spelling import Spelled
 from sfumato.errors import DataError
 from sfumato.table import Table
 
 MOST_LISTED = 10_000  # domains with more values are not listed in the manifest
-
-
-@dataclass(frozen=True, eq=False)
-class Seen:
-    """What a column has shown: ends of a range, or values; None where these are too many."""
-
-    missing: bool
-    low: int | float | None
-    high: int | float | None
-    values: pa.Array | None
 
 
 class QuasiColumn(ABC):
@@ -50,21 +39,17 @@ class QuasiColumn(ABC):
     def add(self, array: pa.Array) -> pa.Array:
         """The compact form of the next published records."""
 
-    @abstractmethod
-    def restore(self, compact: pa.Array, *, ordered: bool) -> pa.Array:
-        """From compact form to what the file holds.
+    def ordered(self, compact: pa.Array) -> pa.Array:
+        """The compact form in the order of the domain, once all records have been added."""
+        return compact
 
-        `ordered` asks for a dictionary in value order, possible once all records have been added:
-        first-seen order would betray the order of the stream.
-        """
+    def spelled(self) -> Spelled:
+        """How a file shows it."""
+        return Spelled(self.name)
 
     @abstractmethod
     def observed(self) -> Values | Range | None:
         """The domain seen so far; None when it is too large to list."""
-
-    @abstractmethod
-    def seen(self) -> Seen:
-        """What was observed, for a column elsewhere that shall know of it too."""
 
     def column(self) -> Column:
         """What the manifest says of the column."""
@@ -98,7 +83,7 @@ class QuasiColumn(ABC):
 
 
 class PlainColumn(QuasiColumn):
-    """Numbers, dates, booleans and long texts: passed on as they are."""
+    """Numbers, dates and times: passed on as they are."""
 
     def __init__(self, table: Table, name: str) -> None:
         super().__init__(table, name)
@@ -108,8 +93,6 @@ class PlainColumn(QuasiColumn):
         self._listed = self.kind == "categorical" or isinstance(self.stated, Values)
 
     def add(self, array: pa.Array) -> pa.Array:
-        if pa.types.is_dictionary(array.type):  # the first file was plain, a later one is not
-            array = array.dictionary_decode()
         self.missing |= array.null_count > 0
         if not self._listed:
             ends = pc.min_max(array)
@@ -120,24 +103,10 @@ class PlainColumn(QuasiColumn):
             self._list(array.unique())
         return array
 
-    def restore(self, compact: pa.Array, *, ordered: bool) -> pa.Array:
-        return compact
-
     def observed(self) -> Values | Range | None:
         if not self._listed:
             return Range(self._low, self._high, self.missing)
         return None if self._unique is None else _sorted_values(self._unique)
-
-    def seen(self) -> Seen:
-        return Seen(self.missing, self._low, self._high, self._unique)
-
-    def learn(self, seen: Seen) -> None:
-        """Know of what was observed elsewhere, as if it had been added here."""
-        self.missing |= seen.missing
-        if seen.low is not None and seen.high is not None:
-            self._widen(seen.low, seen.high)
-        if self._listed:
-            self._list(seen.values)
 
     def _widen(self, low: int | float, high: int | float) -> None:
         self._low = low if self._low is None else min(self._low, low)
@@ -152,7 +121,7 @@ class PlainColumn(QuasiColumn):
 
 
 class DictionaryColumn(QuasiColumn):
-    """Texts that come as dictionaries: passed on as codes into one dictionary."""
+    """Texts and the like: passed on as codes into one dictionary."""
 
     def __init__(self, table: Table, name: str) -> None:
         super().__init__(table, name)
@@ -186,28 +155,29 @@ class DictionaryColumn(QuasiColumn):
         self._values = pa.concat_arrays([self._values, values])
         return len(values) > 0
 
-    def restore(self, compact: pa.Array, *, ordered: bool) -> pa.Array:
-        values = self._values
-        if ordered:
-            order = pc.sort_indices(values)
-            place = np.empty(len(values), np.int32)
-            place[order.to_numpy()] = np.arange(len(values), dtype=np.int32)
-            places = pa.array(place).cast(code_type(len(values)))
-            compact, values = pc.take(places, compact, boundscheck=False), values.take(order)
-        else:  # only what records up to here have shown, however far the stream has been read
-            last = pc.max(compact).as_py()
-            values = values.slice(0, 0 if last is None else last + 1)
-            compact = compact.cast(pa.int32())  # all row groups alike, while the dictionary grows
-        return pa.DictionaryArray.from_arrays(compact, values)
+    def ordered(self, compact: pa.Array) -> pa.Array:
+        return pc.take(self._places, compact, boundscheck=False)
+
+    def spelled(self) -> Spelled:
+        return Spelled(self.name, self._domain, listed=self.column().domain is not None)
+
+    @cached_property
+    def _domain(self) -> pa.Array:
+        """The values in the order that the manifest lists them in, else in their own."""
+        domain = self.column().domain
+        if isinstance(domain, Values):
+            return pa.array([value for value in domain.values if value is not None], self.type)
+        return self._values.take(pc.sort_indices(self._values))
+
+    @cached_property
+    def _places(self) -> pa.Array:
+        places = pc.index_in(self._values, value_set=self._domain)
+        return places.cast(code_type(len(self._domain)))
 
     def observed(self) -> Values | Range | None:
         if len(self._values) > MOST_LISTED:
             return None
         return _sorted_values(self._with_null())
-
-    def seen(self) -> Seen:
-        few = len(self._values) <= MOST_LISTED
-        return Seen(self.missing, None, None, self._with_null() if few else None)
 
     def _with_null(self) -> pa.Array:
         nulls = pa.nulls(1 if self.missing else 0, self.type)
@@ -225,10 +195,12 @@ def code_type(values: int) -> pa.DataType:
     return pa.uint16() if values <= 1 << 16 else pa.int32()
 
 
-def quasi_column(table: Table, name: str, first: pa.DataType) -> QuasiColumn:
-    """The way out for a column whose first batch has the type `first`."""
-    coded = pa.types.is_dictionary(first) and table.type_of(name) == pa.string()
-    return DictionaryColumn(table, name) if coded else PlainColumn(table, name)
+def quasi_column(table: Table, name: str) -> QuasiColumn:
+    """The way out for a column: numbers and times as they are, everything else coded."""
+    kind, types = table.type_of(name), pa.types
+    number = types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
+    plain = number or types.is_temporal(kind)
+    return PlainColumn(table, name) if plain else DictionaryColumn(table, name)
 
 
 def _sorted_values(values: pa.Array) -> Values:

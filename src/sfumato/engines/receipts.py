@@ -27,8 +27,8 @@ from sfumato.version import __version__
 
 FORMAT = 1
 _FIELDS = {
-    "receipt", "sfumato", "manifest", "engine", "draws", "order_draws", "randomness", "guarantee",
-    "mechanism", "order", "repeated_keys", "as_before", "table",
+    "receipt", "sfumato", "manifest", "engine", "draws", "randomness", "guarantee",
+    "mechanism", "as_before", "table",
 }  # fmt: skip
 
 
@@ -39,11 +39,8 @@ class Receipt:
     manifest: str  # SHA-256 of the manifest that the run wrote
     engine: str
     draws: Draws
-    order_draws: Draws
     guarantee: str
     mechanism: str
-    order: str
-    repeated_keys: str
     as_before: bool  # whether operators were taken over from an earlier release
     table: dict[str, Any]
     sfumato: str = __version__
@@ -59,11 +56,8 @@ class Receipt:
             "engine": self.engine,
             "randomness": self.draws.origin,
             "draws": self.draws.reveal(),
-            "order_draws": self.order_draws.reveal(),
             "guarantee": self.guarantee,
             "mechanism": self.mechanism,
-            "order": self.order,
-            "repeated_keys": self.repeated_keys,
             "as_before": self.as_before,
             "table": self.table,
         }
@@ -81,11 +75,8 @@ class Receipt:
                 manifest=found["manifest"],
                 engine=found["engine"],
                 draws=Draws.repeated(found["draws"], origin),
-                order_draws=Draws.repeated(found["order_draws"], origin),
                 guarantee=found["guarantee"],
                 mechanism=found["mechanism"],
-                order=found["order"],
-                repeated_keys=found["repeated_keys"],
                 as_before=found["as_before"],
                 table=found["table"],
                 sfumato=found["sfumato"],

@@ -29,7 +29,7 @@ class RowStream(ABC):
 
     def __init__(self, table: Table, profile: Profile, plan: Plan, progress: Progress) -> None:
         self.table, self.profile, self.progress = table, profile, progress
-        self.rows = CompactRows(table, profile)
+        self.rows = CompactRows(table, profile, [quasi_column(table, n) for n in table.quasi])
         self.expected = profile.rows - plan.withheld
         self.published = 0
 
@@ -123,7 +123,7 @@ class RecordStream(RowStream):
                 self.follow.records(given, outcome, plan.trace(given))
             start += batch.num_rows
             if not self.published:
-                self._begin(batch, tuple(outcome.extra))
+                self._begin(tuple(outcome.extra))
             compact = self.rows.add(batch, outcome)
             self.published += compact.num_rows
             self.progress("publishing", start, self.profile.rows)
@@ -144,7 +144,7 @@ class RecordStream(RowStream):
             raise changed(self.table, "combinations of its sensitive values are not those counted")
         return found
 
-    def _begin(self, batch: pa.RecordBatch, extra: tuple[str, ...]) -> None:
+    def _begin(self, extra: tuple[str, ...]) -> None:
         table = self.table
         taken = sorted(set(extra) & {*table.quasi, *table.sensitive})
         if taken:
@@ -152,8 +152,6 @@ class RecordStream(RowStream):
                 f"Column {taken[0]!r} of {table.label} has the name of a column that the release "
                 "adds. Rename it."
             )
-        if not self.rows.quasi:
-            self.rows.quasi = [quasi_column(table, n, batch.column(n).type) for n in table.quasi]
 
     def _in_blocks(self, codes: IntArray, blocks: IntArray | None, column: str) -> IntArray:
         """Codes of (block, value); what the domain lacks stays below 0."""

@@ -13,15 +13,16 @@ import pyarrow.compute as pc
 from sfumato.columns import Column, Range, Values
 from sfumato.draws import Draws, IntArray
 from sfumato.engines.coding import SensitiveCoder
-from sfumato.engines.compact import sensitive_columns
+from sfumato.engines.compact import missing_apart, sensitive_columns, sensitive_spelled
 from sfumato.engines.counting import drop_missing
 from sfumato.engines.engine import RunOptions, Written
-from sfumato.engines.order import ROW_GROUP
+from sfumato.engines.spelling import Spelled, spell
 from sfumato.errors import DataError, UsageError
 from sfumato.mechanisms.generalized import Generalized, RangeCover, TablePlan
 from sfumato.mechanisms.heterogeneous.ncp import Axis, NumericAxis, SetAxis, TreeAxis
 from sfumato.profile import Profile
 from sfumato.release.marginals import in_cells, places, places_of, to_json
+from sfumato.scratch import scratch_database
 from sfumato.table import Table
 
 FINE = 1 << 20  # steps of the scale on which numbers that are not whole are measured
@@ -126,25 +127,26 @@ class WholeTable:
                 told[column.name] = to_json(column, in_cells(column, counts, least))
         return told
 
-    def records(self, made: Generalized, rows: IntArray) -> pa.Table:
-        """These published rows as the file holds them."""
-        arrays: dict[str, pa.Array] = {}
+    def records(self, made: Generalized) -> tuple[list[Spelled], pa.RecordBatch]:
+        """The published rows, and how files show them."""
+        columns, arrays = list[Spelled](), list[pa.Array]()
         for axis, cover in zip(self.axes, made.covers, strict=True):
             domain = self.domains[axis.name]
             if isinstance(cover, RangeCover):
-                arrays[f"{axis.name}_low"] = domain.take(pa.array(cover.low[rows]))
-                arrays[f"{axis.name}_high"] = domain.take(pa.array(cover.high[rows]))
+                columns += [Spelled(f"{axis.name}_{end}") for end in ("low", "high")]
+                arrays += [domain.take(pa.array(codes)) for codes in (cover.low, cover.high)]
                 continue
-            sizes = cover.starts[rows + 1] - cover.starts[rows]
-            starts = np.concatenate([[0], np.cumsum(sizes)])
-            places = np.repeat(cover.starts[rows] - starts[:-1], sizes) + np.arange(starts[-1])
-            arrays[axis.name] = pa.ListArray.from_arrays(
-                pa.array(starts.astype(np.int32)), domain.take(pa.array(cover.codes[places]))
-            )
-        for name, histogram in self.profile.histograms.items():
-            values = pa.array(histogram.values, self.table.type_of(name))
-            arrays[name] = values.take(pa.array(self.codes[made.source[rows]]))
-        return pa.table(arrays)
+            row = np.repeat(np.arange(made.rows), np.diff(cover.starts))
+            codes = cover.codes[np.lexsort((cover.codes, row))]
+            columns.append(Spelled(axis.name, domain))
+            starts = pa.array(cover.starts.astype(np.int32))
+            arrays.append(pa.ListArray.from_arrays(starts, pa.array(codes.astype(np.int32))))
+        for column in sensitive_spelled(self.table, self.profile):
+            columns.append(column)
+            codes = pa.array(self.codes[made.source].astype(np.int32))
+            arrays.append(missing_apart(codes, self.profile.histograms[column.name]))
+        names = [column.name for column in columns]
+        return columns, pa.RecordBatch.from_arrays(arrays, names=names)
 
 
 def _as_counted(codes: IntArray, counts: IntArray) -> bool:
@@ -162,13 +164,6 @@ def write_generalized(
     options: RunOptions,
 ) -> Written:
     """Write the records of a generalized release."""
-    import pyarrow.parquet as pq
-
-    if options.order == "keep":
-        raise UsageError(
-            "A generalized release has no order of the table to keep: rows and people are matched "
-            "many to many. Leave --order out."
-        )
     if not table.quasi:
         raise UsageError(
             "There are no quasi columns to show as ranges and sets. Name some with --quasi, or use "
@@ -178,18 +173,11 @@ def write_generalized(
     progress = options.progress
     whole = WholeTable(table, profile, options.threads)
     made = plan.generalize(whole.axes, whole.codes, draws, progress)
-    place = draws.order("shuffle rows", made.rows)
-    writer: pq.ParquetWriter | None = None
-    for start in range(0, max(made.rows, 1), ROW_GROUP):
-        piece = whole.records(made, place[start : start + ROW_GROUP])
-        if writer is None:
-            writer = pq.ParquetWriter(folder / "records.parquet", piece.schema, store_schema=False)
-        writer.write_table(piece, row_group_size=max(piece.num_rows, 1))
-        progress("publishing", min(start + ROW_GROUP, made.rows), made.rows)
-    assert writer is not None
-    writer.close()
+    spelled, rows = whole.records(made)
+    spell(folder, spelled, lambda: [rows])
+    progress("publishing", made.rows, made.rows)
     if options.follow is not None:
-        options.follow.rows(made, place)
+        options.follow.rows(made, _order(rows))
     columns, described = whole.columns(made), made.described()
     if plan.marginals:
         described["marginals"] = whole.marginals(columns, made.spans)
@@ -209,6 +197,18 @@ def _check_names(table: Table) -> None:
             f"Column {taken[0]!r} of {table.label} has the name of a column that the release adds. "
             "Rename it."
         )
+
+
+def _order(rows: pa.RecordBatch) -> IntArray:
+    """Where the rows of a release stood before they were sorted."""
+    numbered = pa.Table.from_batches([rows]).rename_columns(
+        [f"c{n}" for n in range(rows.num_columns)]
+    )
+    numbered = numbered.append_column("place", pa.array(np.arange(rows.num_rows)))
+    connection = scratch_database()
+    connection.register("numbered", numbered)
+    ordered = connection.sql("SELECT * FROM numbered ORDER BY ALL NULLS LAST").to_arrow_table()
+    return np.asarray(ordered.column("place").to_numpy(), np.int64)
 
 
 def _number(value: pa.Scalar) -> int | float:

@@ -138,6 +138,11 @@ class RecordPlan(Plan):
         """Where it places people by all that they hold, block by block: kinds, and their blocks."""
         return None
 
+    @property
+    def first_buckets(self) -> Sequence[int]:
+        """Where the buckets of every block begin, for plans that have any."""
+        return (0,)
+
     def ranked(self, profile: Profile) -> Mapping[str, IntArray]:
         """By sensitive column, how many records have each value; with a tree, block by block."""
         return {column: histogram.counts for column, histogram in profile.histograms.items()}

@@ -25,7 +25,7 @@ from sfumato.engines.counting import (
 )
 from sfumato.engines.people import for_people, one_row_each
 from sfumato.engines.publication import steward_notes
-from sfumato.engines.quasi import QuasiColumn, quasi_column
+from sfumato.engines.quasi import quasi_column
 from sfumato.engines.ranking import RankedRows, rank_rows
 from sfumato.errors import UsageError
 from sfumato.guarantees import Guarantee, parse_guarantee
@@ -137,12 +137,10 @@ DESCRIBERS: list[Describer] = [
 
 
 def _columns(table: Table, profile: Profile) -> ReportTable:
-    found: list[QuasiColumn] = []
+    found = [quasi_column(table, name) for name in table.quasi]
     missing = dict.fromkeys(table.quasi, 0)
     for batch in table.batches((*table.quasi, *table.sensitive)):
         batch = drop_missing(table, batch)
-        if not found:
-            found = [quasi_column(table, name, batch.column(name).type) for name in table.quasi]
         for column in found:
             column.add(batch.column(column.name))
             missing[column.name] += batch.column(column.name).null_count

@@ -32,7 +32,6 @@ def describe_release(release: Release) -> Description:
             ("guarantee", manifest.guarantee),
             ("mechanism", manifest.mechanism),
             ("records", f"{manifest.rows:,} published, {manifest.suppressed:,} withheld"),
-            ("order of records", manifest.order),
             ("randomness", manifest.randomness),
         ],
     )

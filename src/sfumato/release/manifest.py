@@ -211,7 +211,6 @@ class Manifest(Part, frozen=True, kw_only=True, tag_field="kind"):
     rows: Count
     suppressed: Count
     missing: Literal["refuse", "value", "drop"]
-    order: Literal["shuffled", "kept"]
     randomness: Literal["system", "seeded", "key-file"]
     joint: bool = False  # whether the promise is about what all sensitive columns tell together
     statement: tuple[str, ...]
@@ -228,7 +227,7 @@ class Manifest(Part, frozen=True, kw_only=True, tag_field="kind"):
 
         >>> plan = {"operators": {"s": {"form": "uniform", "values": 2, "retention": "1/2"}}}
         >>> said = {"sfumato": "0", "mechanism": "uniform", "guarantee": "none", "rows": 1,
-        ...         "suppressed": 0, "missing": "refuse", "order": "kept", "randomness": "system",
+        ...         "suppressed": 0, "missing": "refuse", "randomness": "system",
         ...         "columns": (), "statement": (), "does_not_protect": (), "caveats": ()}
         >>> Manifest.of("perturbed", plan, **said).plan.operators["s"].retention
         '1/2'

@@ -1,7 +1,7 @@
 """Where the records of a release are: in one file, or in many.
 
-One machine writes `records.parquet`; a cluster writes `records/part-00000.parquet` and so on, each
-by the process that made it. Whoever reads records asks here for the files.
+`publish` writes `records/part-00000.parquet` and so on; whoever reads records asks here for the
+files.
 """
 
 from __future__ import annotations
@@ -14,6 +14,15 @@ from pathlib import Path
 ONE = "records.parquet"
 FOLDER = "records"
 _PART = re.compile(r"part-(?P<number>[0-9]+)[^/]*\.parquet")
+
+
+def part_name(number: int) -> str:
+    """The name of a part of the records.
+
+    >>> part_name(7)
+    'records/part-00007.parquet'
+    """
+    return f"{FOLDER}/part-{number:05}.parquet"
 
 
 def record_names(names: Iterable[str]) -> list[str]:

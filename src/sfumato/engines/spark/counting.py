@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,11 +22,10 @@ from sfumato.engines.coding import (
     without_nan,
 )
 from sfumato.engines.counting import quasi_codes
-from sfumato.engines.kinds import combination_sizes, unravelled
 from sfumato.engines.stream import StreamSection
 from sfumato.errors import DataError
 from sfumato.mechanisms import RecordPlan
-from sfumato.profile import BinnedCounts, Cells, ColumnBins, Histogram, Kinds, Profile
+from sfumato.profile import BinnedCounts, Cells, Histogram, Profile
 from sfumato.scratch import scratch_database
 from sfumato.table import Table
 from sfumato.table.plain import normalize
@@ -107,55 +106,13 @@ def count_blocks(
     return found
 
 
-def count_combinations(table: Table, frame: Any, histograms: Mapping[str, Histogram]) -> Kinds:
-    """People by the values of all sensitive columns; the driver holds the combinations."""
-    from pyspark.sql import functions
-
-    columns = list(histograms)
-    coders = {name: SensitiveCoder(table, name, h.values) for name, h in histograms.items()}
-    sizes = combination_sizes(table, histograms)
-
-    def code(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            plain = normalize(named(batch, columns), columns)
-            codes = tuple(coder(plain.column(name)) for name, coder in coders.items())
-            flat = np.ravel_multi_index(codes, tuple(sizes)).astype(np.int64)
-            yield pa.RecordBatch.from_arrays([pa.array(flat)], names=["code"])
-
-    chosen = numbered(whole_records(table, frame, columns), columns)
-    counted = (
-        chosen.mapInArrow(code, "code long")
-        .groupBy("code")
-        .agg(functions.count("*").alias("n"))
-        .orderBy("code")
-        .toArrow()
-    )
-    held = unravelled(np.asarray(counted.column("code").to_numpy(), np.int64), sizes)
-    return Kinds(tuple(columns), held, counted.column("n").to_numpy().astype(np.int64))
-
-
 def count_binned(table: Table, frame: Any, column: str, values: tuple[Value, ...]) -> BinnedCounts:
     """Counts by bins of all quasi columns and one sensitive column; the driver holds the cells."""
-    columns = [*table.quasi, column]
-    described = replace(table, source=SchemaSource(table.label, table.source.schema))
-    return binned_by(
-        described,
-        whole_records(table, frame, columns),
-        columns,
-        lambda bins: Packer(described, column, values, bins),
-    )
-
-
-def binned_by(
-    described: Table,
-    frame: Any,
-    columns: Sequence[str],
-    made: Callable[[Sequence[ColumnBins]], Packer],
-) -> BinnedCounts:
-    """Counts of the records of a frame by bins, and by what a packer makes of these columns."""
     from pyspark.sql import functions
 
-    chosen = numbered(frame, columns)
+    columns = [*table.quasi, column]
+    described = replace(table, source=SchemaSource(table.label, table.source.schema))
+    chosen = numbered(whole_records(table, frame, columns), columns)
 
     def tally(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         found = tallies(described)
@@ -167,7 +124,7 @@ def binned_by(
     for row in chosen.mapInArrow(tally, "found binary").toLocalIterator():
         for name, tallied in pickle.loads(row.found).items():
             whole[name].learn(tallied)
-    packer = made(bins_of(whole))
+    packer = Packer(described, column, values, bins_of(whole))
 
     def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:

@@ -118,7 +118,6 @@ class Evidence:
                 "rows": manifest.rows,
                 "withheld": manifest.suppressed,
                 "missing": manifest.missing,
-                "order": manifest.order,
                 "columns": [
                     {"name": c.name, "role": c.role, "kind": c.kind, "type": c.type}
                     for c in manifest.columns

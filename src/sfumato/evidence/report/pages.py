@@ -116,7 +116,6 @@ def _published(evidence: Evidence) -> Section:
             ("mechanism", manifest.mechanism),
             ("kind of release", manifest.kind),
             ("records", f"{manifest.rows:,} published, {manifest.suppressed:,} withheld"),
-            ("order of records", manifest.order),
             *parameters_of(release),
         ]
     )

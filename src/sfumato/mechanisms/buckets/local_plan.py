@@ -60,6 +60,10 @@ class LocalPlan(BucketedPlan):
         """Records by (block, value)."""
         return by_block(self.blocks, len(self.histogram.values))
 
+    @property
+    def first_buckets(self) -> Sequence[int]:
+        return tuple(self._first[:-1].tolist())
+
     def ranked(self, profile: Profile) -> Mapping[str, IntArray]:
         return {self.histogram.column: self.block_counts.reshape(-1)}
 

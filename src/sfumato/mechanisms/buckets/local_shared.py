@@ -76,6 +76,10 @@ class LocalSharedPlan(SharedPlan):
     def placed(self) -> tuple[Kinds, IntArray]:
         return self.kinds, self.of_block
 
+    @property
+    def first_buckets(self) -> Sequence[int]:
+        return tuple((np.cumsum(self._many) - self._many).tolist())
+
     def ranked(self, profile: Profile) -> Mapping[str, IntArray]:
         found = {}
         for place, histogram in enumerate(self.histograms):

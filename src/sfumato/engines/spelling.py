@@ -1,0 +1,227 @@
+"""The files of a release, which follow from its content alone: nothing in them can carry a message.
+
+Rows are sorted by what they show, column by column: a coded column by its codes, any other by its
+values, missing ones last. Buckets are numbered by a fixed order of what they hold, and their lists
+are sorted. Files, row groups and dictionaries are cut in one way. So whoever has the content can
+write the same bytes again, and an audit does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from sfumato.draws import IntArray
+from sfumato.release.records import part_name
+from sfumato.scratch import scratch_database
+
+ROW_GROUP, GROUPS = 250_000, 4  # rows, and how many such groups a part has
+BUCKET = "bucket"
+LISTS = "sensitive.parquet"
+_NONE = np.uint64(0xD6E8FEB86659FD93)  # stands for a missing value in a hash
+_STEP = np.uint64(0x9E3779B97F4A7C15)
+_HALVES = np.array([1, _STEP], np.uint64)
+
+Words = npt.NDArray[np.uint64]
+Batches = Callable[[], Iterable[pa.RecordBatch]]
+
+
+@dataclass(frozen=True, eq=False)
+class Spelled:
+    """A column of a file: codes into `values`, or lists of such codes; without values its own.
+
+    `listed` values are a dictionary of the file, in their order; others are written one by one.
+
+    >>> Spelled("ill", pa.array(["flu", "HIV"])).restore(pa.array([1, None, 0])).to_pylist()
+    ['HIV', None, 'flu']
+    """
+
+    name: str
+    values: pa.Array | None = None
+    listed: bool = True
+
+    def restore(self, shown: pa.Array) -> pa.Array:
+        """What the file holds."""
+        if self.values is None:
+            return shown
+        if pa.types.is_list(shown.type):
+            return pa.ListArray.from_arrays(shown.offsets, self.values.take(shown.values))
+        if not self.listed:
+            return self.values.take(shown)
+        return pa.DictionaryArray.from_arrays(shown, self.values)
+
+
+def spell(
+    folder: Path,
+    columns: Sequence[Spelled],
+    records: Batches,
+    lists: Batches | None = None,
+    first: Sequence[int] = (0,),
+) -> None:
+    """Write the records, and the lists of buckets where there are some; both come in any order.
+
+    `records` and `lists` give batches anew each time, at least one; their columns are among
+    `columns`, and lists hold a bucket, codes of sensitive columns, and counts. Blocks begin at the
+    buckets `first`, and buckets keep to their block.
+    """
+    if lists is not None:
+        number = bucket_numbers(records, lists, first)
+        records, lists = renumbered(records, number), renumbered(lists, number)
+        write_rows(lambda _: folder / LISTS, columns, lists, groups=None)
+    (folder / part_name(0)).parent.mkdir()
+    write_rows(lambda part: folder / part_name(part), columns, records, groups=GROUPS)
+
+
+def write_rows(
+    file: Callable[[int], Path], columns: Sequence[Spelled], rows: Batches, *, groups: int | None
+) -> None:
+    """Sort the rows and write them to files of so many row groups, the next one written while the
+    last is restored. No rows make one file without any."""
+    writer: pq.ParquetWriter | None = None
+    written: Future[None] | None = None
+    with ThreadPoolExecutor(1) as pool:
+        try:
+            for number, group in enumerate(_sorted_groups(columns, rows)):
+                if written is not None:
+                    written.result()
+                if writer is None or (groups and number % groups == 0):
+                    if writer is not None:
+                        writer.close()
+                    writer = _opened(file(number // (groups or number + 1)), group.schema)
+                written = pool.submit(writer.write_table, group, max(group.num_rows, 1))
+            assert written is not None
+            written.result()
+        finally:
+            if writer is not None:
+                writer.close()
+
+
+def _opened(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
+    """No Arrow schema inside: a text column reads back as text, not as codes. No least and largest
+    texts beside row groups: to find them takes a third of the writing."""
+    numbers = [field.name for field in schema if not pa.types.is_dictionary(field.type)]
+    return pq.ParquetWriter(path, schema, store_schema=False, write_statistics=numbers)
+
+
+def _sorted_groups(columns: Sequence[Spelled], rows: Batches) -> Iterator[pa.Table]:
+    """Row groups as files hold them. DuckDB sorts the codes, and spills where it must."""
+    batches = iter(rows())
+    first = next(batches)
+    names, places = first.schema.names, [f"c{place}" for place in range(first.num_columns)]
+    schema = pa.schema(list(zip(places, first.schema.types, strict=True)))
+    spelled = {column.name: column for column in columns}
+    failed: list[BaseException] = []
+
+    def given() -> Iterator[pa.RecordBatch]:
+        try:
+            yield pa.RecordBatch.from_arrays(first.columns, schema=schema)
+            for batch in batches:
+                yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
+        except BaseException as error:  # DuckDB would say it in its own words
+            failed.append(error)
+            raise
+
+    def restored(pieces: list[pa.Table]) -> pa.Table:
+        group = pa.concat_tables(pieces)
+        arrays = [
+            spelled.get(name, Spelled(name)).restore(column.combine_chunks())
+            for name, column in zip(names, group.columns, strict=True)
+        ]
+        return pa.Table.from_arrays(arrays, names=names)
+
+    connection = scratch_database(columns=len(names))
+    connection.register("given", pa.RecordBatchReader.from_batches(schema, given()))
+    waiting, held, empty = [schema.empty_table()], 0, True
+    try:
+        ordered = connection.sql("SELECT * FROM given ORDER BY ALL NULLS LAST")
+        for batch in ordered.to_arrow_reader(ROW_GROUP):
+            table = pa.Table.from_batches([batch]).cast(schema)
+            while table.num_rows:
+                part = table.slice(0, ROW_GROUP - held)
+                table, held = table.slice(part.num_rows), held + part.num_rows
+                waiting.append(part)
+                if held == ROW_GROUP:
+                    yield restored(waiting)
+                    waiting, held, empty = waiting[:1], 0, False
+    except Exception:
+        if failed:
+            raise failed[0] from None
+        raise
+    if held or empty:
+        yield restored(waiting)
+
+
+def renumbered(rows: Batches, number: IntArray) -> Batches:
+    """The same rows with other numbers for their buckets."""
+
+    def given() -> Iterator[pa.RecordBatch]:
+        for batch in rows():
+            place = batch.schema.get_field_index(BUCKET)
+            bucket = pa.array(number[batch.column(place).to_numpy()].astype(np.int32))
+            yield batch.set_column(place, BUCKET, bucket)
+
+    return given
+
+
+def bucket_numbers(records: Batches, lists: Batches, first: Sequence[int]) -> IntArray:
+    """A new number for every bucket, by a fixed order of what it lists and of its records.
+
+    The order is that of 128 bits that depend on both and on no order of either, block by block.
+    Buckets of equal content could change places unseen.
+
+    >>> lists = pa.record_batch({"bucket": [0, 1, 1], "ill": [0, 0, 1], "count": [2, 1, 1]})
+    >>> people = pa.record_batch({"age": [30, 30, 41, 41], "bucket": [0, 1, 0, 1]})
+    >>> number = bucket_numbers(lambda: [people], lambda: [lists], (0,))
+    >>> swap = np.array([1, 0])
+    >>> other = [renumbered(lambda: [each], swap) for each in (people, lists)]
+    >>> number[swap].tolist() == bucket_numbers(*other, (0,)).tolist()
+    True
+    """
+    many = 1 + max(pc.max(batch.column(BUCKET)).as_py() or 0 for batch in lists())
+    sums = np.zeros((2, many), np.uint64)
+    for turn, rows in enumerate((records, lists)):
+        for batch in rows():
+            bucket = batch.column(BUCKET).to_numpy()
+            words = np.full(batch.num_rows, turn, np.uint64)
+            for name, column in zip(batch.schema.names, batch.columns, strict=True):
+                if name != BUCKET:
+                    words = words * _STEP + _word(column)
+            for bits in sums:
+                words = _mixed(words)
+                np.add.at(bits, bucket, words)
+    block = np.searchsorted(np.asarray(first), np.arange(many), side="right")
+    number = np.empty(many, np.int64)
+    number[np.lexsort((sums[1], sums[0], block))] = np.arange(many)
+    return number
+
+
+def _word(array: pa.Array) -> Words:
+    """A number for every value, equal for equal ones."""
+    if pa.types.is_decimal(array.type):
+        halves = array.take(pa.array(np.arange(len(array)))).buffers()[1]
+        words = np.frombuffer(halves, np.uint64, 2 * len(array)).reshape(-1, 2) @ _HALVES
+        return np.where(array.is_null().to_numpy(zero_copy_only=False), _NONE, words)
+    if pa.types.is_floating(array.type):
+        array = array.cast(pa.float64()).view(pa.int64())
+    elif not pa.types.is_integer(array.type):
+        array = array.view(pa.int32() if array.type.bit_width == 32 else pa.int64())
+    words = array.fill_null(0).to_numpy().astype(np.int64).view(np.uint64)
+    if array.null_count:
+        words = np.where(array.is_null().to_numpy(zero_copy_only=False), _NONE, words)
+    return words
+
+
+def _mixed(words: Words) -> Words:
+    """Every bit of a word spread over all of them (SplitMix64)."""
+    words = words + _STEP
+    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(words ^ (words >> np.uint64(31)))
