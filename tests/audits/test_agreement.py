@@ -107,10 +107,13 @@ def test_a_promise_that_nothing_judged_does_not_pass(
 
 
 def crowd(rows: int, values: int, seed: int = 0) -> pa.Table:
-    """People of whom about half are alone with age, sex and town; common and rare values."""
+    """People of whom about half are alone with age, sex and town; common and rare values.
+
+    They stand in the order in which rows leave.
+    """
     rng = np.random.default_rng(seed)
     weights = 1 / np.arange(6, values + 6)
-    return pa.table(
+    people = pa.table(
         {
             "age": rng.integers(18, 80, rows),
             "sex": rng.integers(0, 2, rows),
@@ -118,6 +121,7 @@ def crowd(rows: int, values: int, seed: int = 0) -> pa.Table:
             "s": rng.choice(values, rows, p=weights / weights.sum()),
         }
     )
+    return people.sort_by([(name, "ascending") for name in ("age", "sex", "town")])
 
 
 def shown_truly(

@@ -115,10 +115,8 @@ def test_a_declared_table_a_key_and_an_earlier_release(data: pa.Table, tmp_path:
             tmp_path / "t.parquet", tmp_path / name, receipt=tmp_path / f"{name}.receipt"
         )
         assert verdict.holds, str(verdict)
-    other = sf.audit(
-        tmp_path / "t.parquet", tmp_path / "first", receipt=tmp_path / "second.receipt"
-    )
-    assert other.holds is False  # another order of the rows
+    records = [tmp_path / name / "records/part-00000.parquet" for name in ("first", "second")]
+    assert records[0].read_bytes() == records[1].read_bytes()
 
 
 def test_a_hierarchy_comes_back(tmp_path: Path) -> None:
@@ -167,7 +165,7 @@ def test_a_receipt_is_kept_from_others(data: pa.Table, tmp_path: Path) -> None:
     sf.publish(data, "l-diversity(3)", to=tmp_path / "r", receipt=tmp_path / "new", **roles)
     secret = json.loads((tmp_path / "new").read_text())["draws"]
     assert secret not in repr(Receipt.read(tmp_path / "new"))
-    for path in (tmp_path / "r").iterdir():
+    for path in (tmp_path / "r").rglob("*.*"):
         assert secret.encode() not in path.read_bytes()
         assert bytes.fromhex(secret) not in path.read_bytes()
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:

@@ -180,44 +180,6 @@ def swap_quasi_values(copy: Copy) -> None:
     copy.column("sex", change)
 
 
-def sort_by_the_truth(copy: Copy) -> None:
-    """The rows are those of the release; their order tells everything."""
-    order = np.argsort(truths(copy).astype(str), kind="stable")
-    copy.records(lambda table: table.take(pa.array(order)))
-
-
-def sort_by_age(copy: Copy) -> None:
-    copy.records(lambda table: table.sort_by("age"))
-
-
-def sort_within_buckets(copy: Copy) -> None:
-    """Bucket by bucket in random order, and inside each by the true value."""
-    true = truths(copy).astype(str)
-    buckets = pq.read_table(copy.folder / "records").column("bucket").to_numpy()
-    shuffled = np.random.default_rng(1).permutation(int(buckets.max()) + 1)[buckets]
-    order = np.lexsort([true, shuffled])
-    copy.records(lambda table: table.take(pa.array(order)))
-
-
-def leave_in_the_order_of_the_table(copy: Copy) -> None:
-    """It says that rows are shuffled."""
-    stood = {zip_code: place for place, zip_code in enumerate(TABLE["zip"].to_pylist())}
-
-    def put(table: pa.Table) -> pa.Table:
-        places = [stood[zip_code] for zip_code in table["zip"].to_pylist()]
-        return table.take(pa.array(np.argsort(places)))
-
-    copy.records(put)
-
-
-def shuffle_pages_of_the_table(copy: Copy) -> None:
-    """Twenty rows at a time stay together, as they stood."""
-    leave_in_the_order_of_the_table(copy)
-    pages = np.random.default_rng(2).permutation(ROWS // 20)
-    order = (pages[:, None] * 20 + np.arange(20)).reshape(-1)
-    copy.records(lambda table: table.take(pa.array(order)))
-
-
 def deal(copy: Copy, by: np.ndarray) -> None:
     """The people of each value change buckets among themselves: by rank, along the buckets."""
     true = truths(copy).astype(str)
@@ -380,10 +342,6 @@ EVERY = [
     change_a_quasi_value,
     swap_quasi_values,
     admit_a_seed,
-    sort_by_the_truth,
-    sort_by_age,
-    leave_in_the_order_of_the_table,
-    shuffle_pages_of_the_table,
 ]
 
 
@@ -631,7 +589,6 @@ LISTS_CHANGED = [
     claim_fewer_buckets,
     claim_a_smaller_error,
     put_one_value_together,
-    sort_within_buckets,
     deal_by_age,
     deal_by_place_in_the_table,
     deal_one_value_by_age,
@@ -753,11 +710,6 @@ CAUGHT_BY: dict[str, tuple[str, ...]] = {
     "change_a_quasi_value": ("quasi-columns", "opening"),
     "swap_quasi_values": ("quasi-columns", "opening"),
     "admit_a_seed": ("randomness",),
-    "sort_by_the_truth": ("order",),
-    "sort_by_age": ("order",),
-    "sort_within_buckets": ("order",),
-    "leave_in_the_order_of_the_table": ("order",),
-    "shuffle_pages_of_the_table": ("order",),
     "deal_by_age": ("dealing", "opening"),
     "deal_by_place_in_the_table": ("dealing", "opening"),
     "deal_one_value_by_age": ("dealing", "opening"),
@@ -814,9 +766,6 @@ ELSEWHERE = {
     ),
     "use a key of zeros, or one that others can read": (
         "publish", "test_hidden.py::test_keys_that_are_no_secret_are_refused",
-    ),
-    "keep the order of a sorted table": (
-        "publish", "../test_row_order.py::test_a_sorted_table_is_not_kept",
     ),
 }  # fmt: skip
 

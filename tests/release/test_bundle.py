@@ -28,15 +28,13 @@ SERVER = """
 import os, sys, time
 import sfumato as sf
 import sfumato.engines.publishing, sfumato.release, scipy.stats, duckdb
-from sfumato.engines import order
-order._PILE = 25_000
 table = sf.read(sys.argv[1], quasi="x,y", sensitive="s")
 for line in sys.stdin:
-    place, way, seconds = line.split()
+    place, seconds = line.split()
     child = os.fork()
     if child == 0:
         try:
-            sf.publish(table, "rho-privacy(0.15, 0.4)", to=place, order=way, mechanism="uniform",
+            sf.publish(table, "rho-privacy(0.15, 0.4)", to=place, mechanism="uniform",
                        batch_rows=5_000)
         finally:
             os._exit(0)
@@ -50,7 +48,7 @@ for line in sys.stdin:
 
 @pytest.mark.slow
 def test_killed_runs_leave_nothing_that_opens(tmp_path: Path, leftovers: Any) -> None:
-    """kill -9 at 20 random moments, in both orders; then a run that finishes."""
+    """kill -9 at 20 random moments; then a run that finishes."""
     rng = np.random.default_rng(3)
     rows = 120_000
     data = pa.table(
@@ -72,22 +70,22 @@ def test_killed_runs_leave_nothing_that_opens(tmp_path: Path, leftovers: Any) ->
         assert server.stdin is not None
         assert server.stdout is not None
 
-        def run(way: str, seconds: float = 0.0) -> float:
+        def run(seconds: float = 0.0) -> float:
             began = time.monotonic()
-            print(f"{folder}/release {way} {seconds}", file=server.stdin, flush=True)
+            print(f"{folder}/release {seconds}", file=server.stdin, flush=True)
             assert server.stdout.readline() == "done\n"
             return time.monotonic() - began
 
-        run("shuffle")
+        run()
         Release(folder / "release")
-        _remove(folder / "release")
-        whole = run("shuffle")
+        shutil.rmtree(folder / "release")
+        whole = run()
         killed = unfinished = 0
-        for number in range(20):
+        for _ in range(20):
             if (folder / "release").exists():
                 Release(folder / "release")  # what is there is whole
-                _remove(folder / "release")
-            run(("shuffle", "keep")[number % 2], 0.001 + moments.random() * min(whole, 1.0))
+                shutil.rmtree(folder / "release")
+            run(0.001 + moments.random() * min(whole, 1.0))
             left = sorted(path.name for path in folder.iterdir())
             hidden = [name for name in left if name.startswith(".")]
             assert len(hidden) <= 1
@@ -100,18 +98,14 @@ def test_killed_runs_leave_nothing_that_opens(tmp_path: Path, leftovers: Any) ->
         assert killed >= 5  # otherwise this test tells nothing
         assert unfinished >= 3
         if (folder / "release").exists():
-            _remove(folder / "release")
-        run("shuffle")
+            shutil.rmtree(folder / "release")
+        run()
         server.stdin.close()
     assert leftovers(folder) == [
         "release", "release/manifest.json", "release/records",
         "release/records/part-00000.parquet",
     ]  # fmt: skip
     Release(folder / "release")
-
-
-def _remove(place: Path) -> None:
-    shutil.rmtree(place)
 
 
 def test_two_runs_at_once(tmp_path: Path) -> None:

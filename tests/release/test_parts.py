@@ -134,7 +134,7 @@ def small_manifest(rows: int = 5) -> Manifest:
     return Manifest.of(
         "perturbed", {"operators": operators},
         sfumato="0", mechanism="uniform", guarantee="none", rows=rows, suppressed=0,
-        missing="refuse", order="shuffled", randomness="seeded", columns=columns,
+        missing="refuse", randomness="seeded", columns=columns,
         statement=(), does_not_protect=(), caveats=(),
     )  # fmt: skip
 
