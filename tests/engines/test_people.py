@@ -216,7 +216,7 @@ def test_on_the_command_line_and_in_a_job_file(tmp_path: Path) -> None:
     assert run.exit_code == 0, run.output
     manifest = json.loads((release / "manifest.json").read_text())
     assert manifest["person"] == {
-        "column": "patient", "rows": 2, "suppressed": 2000 - manifest["rows"], "shown": []
+        "column": "patient", "rows": 2, "suppressed": 2000 - manifest["rows"]
     }  # fmt: skip
     assert pq.read_table(release / "records").num_rows == manifest["rows"]
     audited = CliRunner().invoke(program, ["audit", str(path), str(release)])
