@@ -21,7 +21,8 @@ class TableOption:
     `form` is what is said: a "column", several "columns", one of the `choices`, a text for "each"
     of some columns, a "text" or a "switch". `flag` is the command line's name where it is another.
     An option that `names_files` is not for the page: its texts come from a browser. One that
-    `reads` says how the file is written, and is for every command that reads a raw table.
+    `reads` says how the file is written, and is for every command that reads a raw table. `--help`
+    does not show a `seldom` one, which works all the same.
     """
 
     name: str
@@ -31,6 +32,12 @@ class TableOption:
     choices: tuple[str, ...] = ()
     names_files: bool = False
     reads: bool = False
+    seldom: bool = False
+
+    @property
+    def panel(self) -> str:
+        """The group of the help that it stands in."""
+        return "Roles" if self.name in (*ROLES, "drop_rest") else "Table"
 
     @property
     def flag_name(self) -> str:
@@ -79,10 +86,10 @@ TABLE_OPTIONS = (
         "At most so many rows of a person are published; by default what loses least.",
     ),
     TableOption("drop", "columns", "Columns to leave out."),
-    TableOption("numeric", "columns", "Columns to treat as numeric."),
-    TableOption("categorical", "columns", "Columns to treat as categorical."),
+    TableOption("numeric", "columns", "Columns to treat as numeric.", seldom=True),
+    TableOption("categorical", "columns", "Columns to treat as categorical.", seldom=True),
     TableOption("domain", "each", "Stated domain: age=16..93 or sex=F,M. Repeatable."),
-    TableOption("bins", "each", "Bins: cost=0,100,1000. Repeatable."),
+    TableOption("bins", "each", "Bins: cost=0,100,1000. Repeatable.", seldom=True),
     TableOption(
         "recode",
         "each",
@@ -100,6 +107,7 @@ TABLE_OPTIONS = (
         "CSV, leaf to root, for a categorical quasi column: city=cities.csv.",
         flag="hierarchy",
         names_files=True,
+        seldom=True,
     ),
     TableOption(
         "quasi_k",
@@ -110,19 +118,32 @@ TABLE_OPTIONS = (
     TableOption(
         "missing_markers", "text", "Texts that stand for a missing value: '?,NA,'.", reads=True
     ),
-    TableOption("trim", "switch", "Blanks around texts mean nothing.", reads=True),
+    TableOption("trim", "switch", "Blanks around texts mean nothing.", reads=True, seldom=True),
     TableOption(
         "header",
         "choice",
         "Whether the first line of a CSV file has the names: guess, yes, no (column1, column2 …).",
         choices=("guess", "yes", "no"),
         reads=True,
+        seldom=True,
     ),
-    TableOption("columns", "columns", "Names for a file without any: a,b,c.", reads=True),
-    TableOption("separator", "text", "What stands between two cells of a CSV file.", reads=True),
-    TableOption("quote", "text", "What stands around a cell of a CSV file.", reads=True),
-    TableOption("encoding", "text", "Of a CSV file, e.g. latin-1; UTF-8 by default.", reads=True),
-    TableOption("sheet", "text", "Of a workbook; the first by default.", reads=True),
+    TableOption(
+        "columns", "columns", "Names for a file without any: a,b,c.", reads=True, seldom=True
+    ),
+    TableOption(
+        "separator", "text", "What stands between two cells of a CSV file.", reads=True, seldom=True
+    ),
+    TableOption(
+        "quote", "text", "What stands around a cell of a CSV file.", reads=True, seldom=True
+    ),
+    TableOption(
+        "encoding",
+        "text",
+        "Of a CSV file, e.g. latin-1; UTF-8 by default.",
+        reads=True,
+        seldom=True,
+    ),
+    TableOption("sheet", "text", "Of a workbook; the first by default.", reads=True, seldom=True),
 )
 ROLES = (
     "quasi",

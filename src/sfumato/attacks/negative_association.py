@@ -4,7 +4,7 @@ The release itself teaches that people with some quasi value z hardly ever have 
 Section 6): what the buckets of those people list is, on average, a known matrix times their counts,
 so undoing it gives counts with an error. x is ruled out by z where, with 95 % confidence, people
 with z have it at most `threshold` times as often as everybody. Whoever has z has something else of
-their bucket's list. Fakes that resist this are drawn with `--fakes-resist-association`.
+their bucket's list. Fakes that resist this are drawn with `optimal(fakes=2, association=0.1)`.
 """
 
 from __future__ import annotations

@@ -21,14 +21,22 @@ from sfumato.version import __version__
 JOB = "sfumato.toml"  # the job file that is taken where it lies in the folder
 SHARED = "table"  # the section of a job file for what is said of the table
 FILE = "file"  # in it: where the table is
+GROUPS = {  # of the commands, in the order of the help
+    "Start": ("init", "publish", "query", "audit", "report"),
+    "Explore": ("describe", "advise", "compare", "attack", "check"),
+    "Analyst": ("crosstab", "complete"),
+    "More": ("serve", "export", "generate", "keygen", "demo"),
+}
 
 app = typer.Typer(
     name="sfumato",
     help="Publish a table of people: totals stay sharp, single lines vanish.",
     no_args_is_help=True,
     add_completion=False,
+    epilog="Every command also takes --timeout, --memory-limit, --spill-limit and --threads where "
+    "it may take long, and the flags that say how a file is written: see docs/commands.md.",
     pretty_exceptions_enable=False,
-    rich_markup_mode=None,
+    rich_markup_mode="markdown",
 )
 
 
@@ -164,7 +172,16 @@ def _whole_program() -> typer.Typer:
         tables,
     )
 
+    groups = {name: group for group, names in GROUPS.items() for name in names}
+    for command in app.registered_commands:
+        command.rich_help_panel = groups.get(_name(command))
+    order = {name: place for place, name in enumerate(groups)}
+    app.registered_commands.sort(key=lambda command: order.get(_name(command), len(order)))
     return app
+
+
+def _name(command: typer.models.CommandInfo) -> str:
+    return command.name or getattr(command.callback, "__name__", "")
 
 
 def _run(program: typer.Typer) -> int:

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from sfumato.cli.app import app
 from sfumato.cli.options import (
+    OUTPUT,
+    PROMISE,
     QUESTION,
+    RESOURCES,
     Folder,
     Json,
-    MergeBy,
     Origin,
     Plot,
-    Significance,
     Threads,
-    chosen_mechanism,
     limit_flags,
     reading_flags,
     table_flags,
@@ -26,9 +26,6 @@ from sfumato.cli.show import ProgressLine, show_json
 from sfumato.errors import DataError
 from sfumato.limits import MAX_ROWS, limited
 from sfumato.table_options import pairs
-
-if TYPE_CHECKING:
-    from sfumato.mechanisms import Mechanism
 
 
 @app.command()
@@ -41,8 +38,6 @@ def describe(
         str | None, typer.Option(help="Show what this promise would mean and cost.")
     ] = None,
     mechanism: Annotated[str | None, typer.Option(help="The way to keep it.")] = None,
-    merge: MergeBy = None,
-    significance: Significance = None,
     as_json: Json = False,
 ) -> None:
     """Show columns, histograms, and what a promise would mean, before publishing.
@@ -52,9 +47,8 @@ def describe(
     """
     from sfumato.outlook.describe import describe as describe_table
 
-    way = chosen_mechanism(mechanism, merge, significance)
     with ProgressLine("reading") as line:
-        description = describe_table(table, guarantee, way, progress=line.callback, **roles)
+        description = describe_table(table, guarantee, mechanism, progress=line.callback, **roles)
     if as_json:
         show_json(description.to_json())
     else:
@@ -66,62 +60,92 @@ def describe(
 @table_flags
 def publish(
     table: Origin,
-    out: Annotated[Path, typer.Option(help="Folder for the release; must not exist.")],
+    out: Annotated[
+        Path, typer.Option(help="Folder for the release; must not exist.", rich_help_panel=OUTPUT)
+    ],
     guarantee: Annotated[
         list[str],
         typer.Option(
-            help="The promise, e.g. 'rho-privacy(1/13, 1/6)'. Repeatable: all of them are kept."
+            help="The promise, e.g. 'rho-privacy(1/13, 1/6)'. Repeatable: all of them are kept.",
+            rich_help_panel=PROMISE,
         ),
     ],
     roles: dict[str, Any],
     mechanism: Annotated[
-        str | None, typer.Option(help="The way to keep it; the most accurate one by default.")
-    ] = None,
-    merge: MergeBy = None,
-    significance: Significance = None,
-    merges: Annotated[
-        Path | None, typer.Option(help="Write which quasi values were merged to this CSV file.")
-    ] = None,
-    fakes: Annotated[
-        int, typer.Option(min=0, help="Values per bucket that nobody in it has, against insiders.")
-    ] = 0,
-    fakes_resist_association: Annotated[
-        bool,
+        str | None,
         typer.Option(
-            "--fakes-resist-association",
-            help="Fakes that records rule out as seldom as real values.",
+            help="The way to keep it; the most accurate one by default.", rich_help_panel=PROMISE
         ),
-    ] = False,
+    ] = None,
+    order: Annotated[
+        str, typer.Option(help="shuffle (default), or keep where the order means nothing.")
+    ] = "shuffle",
     seed: Annotated[
-        int | None, typer.Option(help="Repeatable draws, for experiments: NOT private.")
+        int | None,
+        typer.Option(
+            help="Repeatable draws, for experiments: NOT private.", rich_help_panel=PROMISE
+        ),
     ] = None,
     key_file: Annotated[
-        Path | None, typer.Option(help="Steward's key: a person is published alike each time.")
+        Path | None,
+        typer.Option(
+            help="Steward's key: a person is published alike each time.", rich_help_panel=OUTPUT
+        ),
     ] = None,
     previous: Annotated[
-        Path | None, typer.Option(help="An earlier release, whose operators are used again.")
+        Path | None,
+        typer.Option(
+            help="An earlier release, whose operators are used again.", rich_help_panel=OUTPUT
+        ),
     ] = None,
     ledger: Annotated[
-        Path | None, typer.Option(help="Private file: what all releases of these people tell.")
+        Path | None,
+        typer.Option(
+            help="Private file: what all releases of these people tell.", rich_help_panel=OUTPUT
+        ),
     ] = None,
     ledger_promise: Annotated[
-        str | None, typer.Option(help="For all of them together, where the ledger is new.")
+        str | None,
+        typer.Option(
+            help="For all of them together, where the ledger is new.",
+            rich_help_panel=OUTPUT,
+            hidden=True,
+        ),
     ] = None,
     joint: Annotated[
         bool,
-        typer.Option("--joint", help="Promise it for what all sensitive columns tell together."),
+        typer.Option(
+            "--joint",
+            help="Promise it for what all sensitive columns tell together.",
+            rich_help_panel=PROMISE,
+        ),
     ] = False,
+    repeated_keys: Annotated[
+        str, typer.Option(help="refuse (default) or allow several records of a person.")
+    ] = "refuse",
     left_out: Annotated[
         str,
-        typer.Option(help="Largest share of people without a promise whose values may be shown."),
+        typer.Option(
+            help="Largest share of people without a promise whose values may be shown.",
+            rich_help_panel=PROMISE,
+        ),
     ] = "1/4",
     engine: Annotated[
-        str | None, typer.Option(help="local (default), or spark: Parquet files, read by Spark.")
+        str | None,
+        typer.Option(
+            help="local (default), or spark: Parquet files, read by Spark.",
+            rich_help_panel=RESOURCES,
+        ),
     ] = None,
-    batch_rows: Annotated[int, typer.Option(help="Rows read at once.")] = 1 << 17,
+    batch_rows: Annotated[
+        int, typer.Option(help="Rows read at once.", rich_help_panel=RESOURCES, hidden=True)
+    ] = 1 << 17,
     threads: Threads = None,
     receipt: Annotated[
-        Path | None, typer.Option(help="Private file with which 'audit --receipt' repeats it all.")
+        Path | None,
+        typer.Option(
+            help="Private file with which 'audit --receipt' repeats it all.", rich_help_panel=OUTPUT
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -134,20 +158,21 @@ def publish(
             "It is marked as seeded and will not pass an audit.",
             err=True,
         )
-    way = chosen_mechanism(mechanism, merge, significance)
     with ProgressLine("reading") as line:
         publication = publish_table(
             table,
             " and ".join(guarantee),
             to=out,
             engine=engine,
-            mechanism=_with_fakes(way, fakes, fakes_resist_association),
+            mechanism=mechanism,
             seed=seed,
             key_file=key_file,
             previous=previous,
             ledger=ledger,
             joint=joint,
             ledger_promise=ledger_promise,
+            order=order,
+            repeated_keys=repeated_keys,
             left_out=left_out,
             batch_rows=batch_rows,
             threads=threads,
@@ -155,25 +180,12 @@ def publish(
             receipt=receipt,
             **roles,
         )
-    if merges is not None:
-        from sfumato.release.merges import write_merges
-
-        write_merges(publication.manifest, merges)
     if publication.offer:
         typer.echo(f"sfumato: {publication.offer}", err=True)
     if as_json:
         show_json(publication.to_json())
     else:
         print(publication)
-
-
-def _with_fakes(mechanism: str | None, fakes: int, resist: bool) -> Mechanism | str | None:
-    if not fakes and not resist:
-        return mechanism
-    from sfumato.mechanisms import parse_mechanism
-    from sfumato.mechanisms.buckets import with_fakes
-
-    return with_fakes(parse_mechanism(mechanism or "optimal"), fakes, resist_association=resist)
 
 
 @app.command()

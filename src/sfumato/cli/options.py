@@ -17,6 +17,7 @@ from sfumato.errors import UsageError
 from sfumato.limits import limited, memory_of_machine, size
 from sfumato.table_options import TABLE_OPTIONS, TableOption
 
+PROMISE, OUTPUT, RESOURCES = "Promise", "Output", "Resources"  # groups of the help
 QUESTION = 120.0  # seconds that a question may take, here and on the page
 
 Origin = Annotated[
@@ -31,13 +32,6 @@ Plot = Annotated[
     Path | None, typer.Option(help="Draw it with its error bars: .html, .png or .svg.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
-MergeBy = Annotated[
-    str | None,
-    typer.Option("--merge", help="Reconstruction privacy: components (default), complete, none."),
-]
-Significance = Annotated[
-    str | None, typer.Option(help="Of the test for merging quasi values; 0.05 by default.")
-]
 
 
 def _limit_threads(given: int | None) -> int | None:
@@ -49,7 +43,8 @@ def _limit_threads(given: int | None) -> int | None:
 
 
 Threads = Annotated[
-    int | None, typer.Option(help="Threads to use; all by default.", callback=_limit_threads)
+    int | None,
+    typer.Option(help="Threads to use; all by default.", callback=_limit_threads, hidden=True),
 ]
 
 
@@ -63,7 +58,9 @@ def limit_flags(
     flags = [
         _named_flag("timeout", float, timeout, "Seconds after which to stop; 0 for never."),
         _named_flag("memory_limit", str | None, None, "Memory to use; half of the machine's."),
-        _named_flag("spill_limit", str | None, None, "Disk to use; half of what is free."),
+        _named_flag(
+            "spill_limit", str | None, None, "Disk to use; half of what is free.", seldom=True
+        ),
     ]
 
     def added(command: Callable[..., None]) -> Callable[..., None]:
@@ -86,10 +83,16 @@ def limit_flags(
 
 
 def _named_flag(name: str, kind: Any, default: Any, words: str) -> inspect.Parameter:
+    """A flag of every long command, which no help shows."""
     return inspect.Parameter(
         name,
         inspect.Parameter.KEYWORD_ONLY,
-        default=typer.Option(default, f"--{name.replace('_', '-')}", help=words),
+        default=typer.Option(
+            default,
+            f"--{name.replace('_', '-')}",
+            help=words,
+            hidden=True,
+        ),
         annotation=kind,
     )
 
@@ -171,22 +174,12 @@ def _flag(option: TableOption) -> inspect.Parameter:
     return inspect.Parameter(
         option.name,
         inspect.Parameter.KEYWORD_ONLY,
-        default=typer.Option(option.default, f"--{option.flag_name}", help=option.help),
+        default=typer.Option(
+            option.default,
+            f"--{option.flag_name}",
+            help=option.help,
+            hidden=option.seldom,
+            rich_help_panel=option.panel,
+        ),
         annotation=kinds.get(option.form, str),
     )
-
-
-def chosen_mechanism(
-    mechanism: str | None, merge: str | None, significance: str | None
-) -> str | None:
-    """The mechanism, or `sps` with what its own flags say."""
-    own = {"merge": merge, "significance": significance}
-    given = [f"{name}={value}" for name, value in own.items() if value is not None]
-    if not given:
-        return mechanism
-    if mechanism is not None:
-        raise UsageError(
-            "--merge and --significance belong to sps. Leave --mechanism out, or write "
-            f"--mechanism 'sps({', '.join(given)})'."
-        )
-    return f"sps({', '.join(given)})"

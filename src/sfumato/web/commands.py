@@ -29,11 +29,11 @@ def commands(
     reads = table_flags(table, reads=True)
     promise = ["--guarantee", guarantee]
     kept = [*promise, *(["--mechanism", mechanism] if mechanism else [])]
-    publish = ["publish", file, *flags, *kept]
+    publish, out = ["publish", file, *flags, *kept], ["--out", "release"]
     quasi = [name for name, role in table["roles"].items() if role == "quasi"]
     known = _given(table, ("quasi", "sensitive"))
     told = [
-        ("The same release by the command line", [*publish, "--out", "release"]),
+        ("The same release by the command line", [*publish, *out]),
         ("Advice on every promise", ["advise", file, *flags, "--target-error", "0.1"]),
         (
             "The table as it stands: how many people share their quasi columns, and what they have",
@@ -41,11 +41,11 @@ def commands(
         ),
         (
             "Your own hierarchy for a quasi column that is merged, leaf to root",
-            [*publish, "--hierarchy", f"{(quasi or ['city'])[0]}=levels.csv", "--out", "release"],
+            [*publish, "--hierarchy", f"{(quasi or ['city'])[0]}=levels.csv", *out],
         ),
         (
             "Values that nobody has in every bucket, against people who know others of it",
-            ["publish", file, *flags, *promise, "--fakes", "2", "--out", "release"],
+            ["publish", file, *flags, *promise, "--mechanism", "optimal(fakes=2)", *out],
         ),
         (
             "The same people again, each drawn alike: a key file, and the release before",
@@ -53,21 +53,21 @@ def commands(
         ),
         (
             "Several sensitive columns, the promise kept for what they tell together",
-            [*publish, "--joint", "--out", "release"],
+            [*publish, "--joint", *out],
         ),
         (
             "Several releases of the same people: a private ledger, which refuses one too many",
-            [*publish, "--ledger", "people.ledger", "--out", "release"],
+            [*publish, "--ledger", "people.ledger", *out],
         ),
         (
             "A receipt, with which an audit repeats the publication and compares",
-            [*publish, "--receipt", "release.receipt", "--out", "release"],
+            [*publish, "--receipt", "release.receipt", *out],
         ),
         (
             "One table in several files",
-            ["publish", "part-*.parquet", *flags, *kept, "--out", "release"],
+            ["publish", "part-*.parquet", *flags, *kept, *out],
         ),
-        ("A table in PostgreSQL", ["publish", DATABASE, *flags, *kept, "--out", "release"]),
+        ("A table in PostgreSQL", ["publish", DATABASE, *flags, *kept, *out]),
         (
             "A gate: attacks on so many people, which fail above a limit",
             ["attack", file, "release", *reads, "--targets", "2000", "--require", "advantage<=0.1"],

@@ -13,7 +13,6 @@ from sfumato.mechanisms.buckets.ways import (
     MultiSizeBuckets,
     OptimalBuckets,
     TwoSizeBuckets,
-    with_fakes,
 )
 
 __all__ = [
@@ -25,5 +24,4 @@ __all__ = [
     "OptimalBuckets",
     "TwoSizeBuckets",
     "certainty",
-    "with_fakes",
 ]

@@ -372,18 +372,3 @@ class AnatomyBuckets(Mechanism):
             (RoundRobin(histogram.counts, buckets),),
             draws.permutation("slots", histogram.counts),
         )
-
-
-def with_fakes(way: Mechanism, fakes: int, *, resist_association: bool) -> BucketMechanism:
-    """A bucket mechanism with fakes, as the command line's flags ask for them.
-
-    >>> str(with_fakes(OptimalBuckets(), 2, resist_association=True))
-    'optimal(fakes=2, association=0.1)'
-    """
-    if not isinstance(way, BucketMechanism):
-        raise UsageError(
-            f"The mechanism '{way}' has no fake values. Mechanisms that have: "
-            f"{OptimalBuckets.name}, {MultiSizeBuckets.name}, {TwoSizeBuckets.name}."
-        )
-    threshold = USUAL_ASSOCIATION if resist_association else way.association
-    return dataclasses.replace(way, fakes=fakes or way.fakes, association=threshold)
