@@ -30,8 +30,8 @@ def test_publish_ask_and_audit(cli, people, tmp_path):
         *roles,
         "--guarantee",
         "l-diversity(3)",
-        "--fakes",
-        1,
+        "--mechanism",
+        "optimal(fakes=1)",
         "--out",
         out,
         "--json",
@@ -65,11 +65,3 @@ def test_a_promise_that_cannot_be_kept_has_exit_code_3(cli, people, tmp_path):
     assert made.code == 3
     assert "smallest maximum size that would do" in made.err
     assert not (tmp_path / "release").exists()
-
-
-def test_fakes_need_buckets(cli, people, tmp_path):
-    roles = ("--quasi", "age", "--sensitive", "disease")
-    arguments = ("--guarantee", "rho-privacy(1/4, 1/3)", "--mechanism", "uniform", "--fakes", 2)
-    made = cli("publish", people, *roles, *arguments, "--out", tmp_path / "release")
-    assert made.code == 2
-    assert "has no fake values" in made.err

@@ -153,7 +153,7 @@ def test_job_file(cli: Any, tmp_path: Path, census: tuple[Path, tuple[str, ...]]
     manifest = json.loads((tmp_path / "release/manifest.json").read_text())
     assert manifest["randomness"] == "seeded"
     age = next(column for column in manifest["columns"] if column["name"] == "age")
-    assert age["domain"] == {"low": 0, "high": 120, "missing": False}
+    assert age["domain"] == {"form": "range", "low": 0, "high": 120, "missing": False}
     # a flag overrules the job file
     outcome = cli("--job", job, "publish", path, "--out", tmp_path / "other", "--seed", 4)
     assert outcome.code == 0, outcome.err

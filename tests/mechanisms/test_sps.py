@@ -25,7 +25,6 @@ from sfumato.mechanisms.reconstruction.drawing import Drawn, draw_block
 from sfumato.mechanisms.reconstruction.sampled import SampledPlan
 from sfumato.mechanisms.reconstruction.testing import worst_tail
 from sfumato.profile import Cells, Histogram, Profile
-from sfumato.release.merges import write_merges
 
 DATA = Path(os.environ.get("SFUMATO_DATA", Path(__file__).parents[3] / "shared" / "data"))
 CENSUS = ["age", "gender", "education", "marital", "race", "workclass", "country"]
@@ -121,10 +120,7 @@ def test_merged_columns_are_published_as_labels(tmp_path: Path) -> None:
     assert (column.kind, column.type) == ("categorical", "string")
     found = pq.read_table(tmp_path / "r" / "records")
     assert set(found["age"].to_pylist()) == {merged.label for merged in merges["age"]}
-    assert write_merges(result.manifest, tmp_path / "merges.csv") == 10 + 3
-    lines = (tmp_path / "merges.csv").read_text().splitlines()
-    assert lines[0] == "column,value,published_as"
-    assert "job,,cook..(missing)" in lines
+    assert "cook..(missing)" in {merged.label for merged in merges["job"]}
 
 
 def test_seeded_runs_agree_whatever_the_batches(tmp_path: Path) -> None:

@@ -58,9 +58,7 @@ def limit_flags(
     flags = [
         _named_flag("timeout", float, timeout, "Seconds after which to stop; 0 for never."),
         _named_flag("memory_limit", str | None, None, "Memory to use; half of the machine's."),
-        _named_flag(
-            "spill_limit", str | None, None, "Disk to use; half of what is free.", seldom=True
-        ),
+        _named_flag("spill_limit", str | None, None, "Disk to use; half of what is free."),
     ]
 
     def added(command: Callable[..., None]) -> Callable[..., None]:
