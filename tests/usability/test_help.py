@@ -22,7 +22,6 @@ def test_the_first_screen_starts_with_five_commands(cli: Any) -> None:
 def test_publish_shows_25_options_at_most(cli: Any) -> None:
     shown = cli("publish", "--help").out
     options = set(re.findall(r"^\W*(--[a-z][a-z-]*)", shown, re.MULTILINE)) - {"--help"}
-    options -= {"--order", "--repeated-keys"}  # about to leave
     assert len(options) <= 25, sorted(options)
 
 

@@ -77,9 +77,6 @@ def publish(
             help="The way to keep it; the most accurate one by default.", rich_help_panel=PROMISE
         ),
     ] = None,
-    order: Annotated[
-        str, typer.Option(help="shuffle (default), or keep where the order means nothing.")
-    ] = "shuffle",
     seed: Annotated[
         int | None,
         typer.Option(
@@ -120,9 +117,6 @@ def publish(
             rich_help_panel=PROMISE,
         ),
     ] = False,
-    repeated_keys: Annotated[
-        str, typer.Option(help="refuse (default) or allow several records of a person.")
-    ] = "refuse",
     left_out: Annotated[
         str,
         typer.Option(
@@ -171,8 +165,6 @@ def publish(
             ledger=ledger,
             joint=joint,
             ledger_promise=ledger_promise,
-            order=order,
-            repeated_keys=repeated_keys,
             left_out=left_out,
             batch_rows=batch_rows,
             threads=threads,
