@@ -18,8 +18,8 @@ from types import ModuleType
 
 from papers.page import write_paper
 from papers.steps import Progress, beside_the_paper, check_names, run_steps
+from papers.tables import Reproduction
 from sfumato.errors import UsageError
-from sfumato.pages.tables import Reproduction
 
 # name on the command line -> module, imported only when asked for
 PAPERS: dict[str, str] = {

@@ -18,6 +18,7 @@ import pyarrow as pa
 from papers.noisy_counts import answered_counts
 from papers.privbayes import PYTHON, available, epsilon_for, privbayes
 from papers.steps import Claim, Found, Step, Verdict, reproduced
+from papers.tables import Series
 from sfumato import datasets
 from sfumato.attacks.naive_bayes import NaiveBayes
 from sfumato.attacks.people import People, read_people
@@ -28,7 +29,7 @@ from sfumato.draws import Draws
 from sfumato.engines.publishing import publish
 from sfumato.errors import SfumatoError
 from sfumato.mechanisms import MECHANISMS
-from sfumato.pages.tables import Cell, ReportTable, Series
+from sfumato.results import Cell, ResultTable
 from sfumato.table import Table, read
 
 QUASI = ("age", "gender", "education", "marital", "race", "workclass", "country")
@@ -82,7 +83,7 @@ class Made:
     def points(self) -> list[Point]:
         return list(measure(self.table, self.betas, fresh_at=3, skipped=self.notes))
 
-    def panel(self, form: int) -> tuple[list[ReportTable], list[Series]]:
+    def panel(self, form: int) -> tuple[list[ResultTable], list[Series]]:
         return [_panel(self.points, self.betas, form)], [_lines(self.points, form)]
 
 
@@ -173,7 +174,7 @@ def _synthetic(beta: int, table: pa.Table, people: People) -> View:
     return records_view(made, people, values.cast(table.schema.field(SENSITIVE).type))
 
 
-def _panel(points: list[Point], betas: tuple[int, ...], form: int) -> ReportTable:
+def _panel(points: list[Point], betas: tuple[int, ...], form: int) -> ResultTable:
     methods = list(dict.fromkeys(point.method for point in points))
     found = {(point.method, point.beta): point.outcomes[form] for point in points}
     rows: list[tuple[Cell, ...]] = []
@@ -184,12 +185,12 @@ def _panel(points: list[Point], betas: tuple[int, ...], form: int) -> ReportTabl
     rows.append(("best guess without a release", *[f"{100 * prior:.1f}" for _ in betas]))
     names = ("Figure 11(a)", "Figure 11(b)")
     titles = ("Classic naive Bayes, alpha = 0", "With Laplace's correction, alpha = 1")
-    return ReportTable(
+    return ResultTable(
         names[form], titles[form], ("method", *[f"beta = {beta}" for beta in betas]), rows
     )
 
 
-def _without(points: list[Point]) -> ReportTable:
+def _without(points: list[Point]) -> ResultTable:
     rows: list[tuple[Cell, ...]] = []
     for point in points:
         for outcome in point.outcomes:
@@ -206,7 +207,7 @@ def _without(points: list[Point]) -> ReportTable:
                     )
                 )
     columns = ("method", "attack", "right", "without the person", "difference")
-    return ReportTable("Own records", "The same attack without the person, beta = 3", columns, rows)
+    return ResultTable("Own records", "The same attack without the person, beta = 3", columns, rows)
 
 
 def _lines(points: list[Point], form: int) -> Series:
@@ -237,13 +238,13 @@ def _census(data_dir: Path | None, rows: int) -> tuple[pa.Table, list[str]]:
     return generated, [f"{rows:,} generated CENSUS-like records stand in for CENSUS."]
 
 
-def _distances(made: Made) -> tuple[list[ReportTable], list[Series]]:
+def _distances(made: Made) -> tuple[list[ResultTable], list[Series]]:
     """Figure 11(c): what PrivBayes's records tell, by how near a value has to be."""
     columns = ("delta", "classic", "with Laplace's correction")
     title = f"PrivBayes at epsilon = {epsilon_for(3):.3f}, by the distance delta"
     if not available():
         note = f"Skipped: {PYTHON} names no Python with DataSynthesizer."
-        return [ReportTable("Figure 11(c)", title, columns, [], note=note)], []
+        return [ResultTable("Figure 11(c)", title, columns, [], note=note)], []
     declared, people = _declared(made.table)
     view = _synthetic(3, made.table, people)
     knowledge = Knowledge(view, people, knowledge_of(people, None, declared).numeric)
@@ -257,7 +258,7 @@ def _distances(made: Made) -> tuple[list[ReportTable], list[Series]]:
         rows.append((delta, *shares))
     lines = {name: [(row[0], row[k + 1]) for row in rows] for k, name in enumerate(columns[1:])}
     return (
-        [ReportTable("Figure 11(c)", title, columns, rows)],
+        [ResultTable("Figure 11(c)", title, columns, rows)],
         [Series("Figure 11(c)", title, "delta", "right guesses, %", lines)],
     )
 

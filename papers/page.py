@@ -9,10 +9,11 @@ from itertools import pairwise
 from pathlib import Path
 
 from papers.steps import chosen
+from papers.tables import Reproduction, Series
 from sfumato.pages import Page, Section, write_page
-from sfumato.pages.parts import Block, Chart, DataTable, Paragraph
-from sfumato.pages.tables import Cell, ReportTable, Reproduction, Series, finite
+from sfumato.pages.parts import Block, Chart, Paragraph
 from sfumato.pages.theme import data, named, specification
+from sfumato.results import Cell, ResultTable, untitled
 
 PARTS = Path(__file__).with_name("parts.md")
 _COLUMNS = ("part", "what", "verdict", "command")
@@ -31,9 +32,9 @@ def write_paper(report: Reproduction, out: Path) -> None:
     write_page(page, out / f"{report.paper}.html")
 
 
-def _table(table: ReportTable) -> list[Block]:
+def _table(table: ResultTable) -> list[Block]:
     columns = tuple(f"{c} (paper)" if c in table.paper else c for c in table.columns)
-    blocks: list[Block] = [DataTable(columns, table.rows)]
+    blocks: list[Block] = [untitled(columns, table.rows)]
     return [*blocks, Paragraph(table.note)] if table.note else blocks
 
 
@@ -42,11 +43,7 @@ def _chart(series: Series) -> Chart:
     import altair as alt
 
     lines = {**series.lines, **{f"{name} (paper)": p for name, p in series.paper.items()}}
-    rows = [
-        {"line": name, "x": finite(x), "y": finite(y)}
-        for name, points in lines.items()
-        for x, y in points
-    ]
+    rows = [{"line": name, "x": x, "y": y} for name, points in lines.items() for x, y in points]
     axes = {
         "x": alt.X("x:Q", title=series.x, scale=alt.Scale(zero=False)),
         "y": alt.Y("y:Q", title=series.y),
@@ -55,7 +52,7 @@ def _chart(series: Series) -> Chart:
     drawn = base.mark_point() if series.marks else base.mark_line(point=True)
     spec = specification(drawn.encode(**axes, **named("line", list(lines))))
     cells: list[tuple[Cell, ...]] = [(row["line"], row["x"], row["y"]) for row in rows]
-    table = DataTable(("line", series.x, series.y), cells, folded="The figures")
+    table = untitled(("line", series.x, series.y), cells, folded="The figures")
     return Chart(series.name, f"{series.name}. {series.title}", series.note, [("", spec)], table)
 
 
@@ -101,7 +98,7 @@ def write_index(out: Path) -> Path:
                 told = "; ".join(f"{about}: {verdict}" for about, _, _, verdict in found)
                 status = told or ("beyond the paper" if rerun[0] in known else "not run")
             lines.append((part, what, status, command.strip("`")))
-        sections.append(Section(title, [DataTable(_COLUMNS, lines)]))
+        sections.append(Section(title, [untitled(_COLUMNS, lines)]))
     lead = "Every section, table and figure of the five papers, with the verdicts of this run."
     write_page(Page("What of the papers is here", lead, sections), out / "index.html")
     return out / "index.html"

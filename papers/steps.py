@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from papers.tables import Points, Series
 from sfumato.errors import UsageError
-from sfumato.pages.tables import Points, ReportTable, Series
+from sfumato.results import ResultTable
 
-Outcome = tuple[list[ReportTable], list[Series]]
+Outcome = tuple[list[ResultTable], list[Series]]
 Verdict = Literal["reproduced", "better", "not reproduced"]
 Progress = Callable[[str, float], None]  # what is being done, and the share done so far
 
@@ -26,14 +27,14 @@ class Step:
 class Found:
     """What the steps made, as claims look at it."""
 
-    tables: Sequence[ReportTable]
+    tables: Sequence[ResultTable]
     series: Sequence[Series]
 
     @property
     def names(self) -> set[str]:
         return {table.name for table in self.tables} | {each.name for each in self.series}
 
-    def table(self, name: str) -> ReportTable:
+    def table(self, name: str) -> ResultTable:
         return next(table for table in self.tables if table.name == name)
 
     def column(self, table: str, column: str, **where: object) -> list[Any]:
@@ -91,7 +92,7 @@ def run_steps(
 ) -> Found:
     """Do the steps that print what is asked for, all without `only`; progress by step."""
     wanted = [step for step in steps if not only or any(chosen(n, only) for n in step.prints)]
-    tables: list[ReportTable] = []
+    tables: list[ResultTable] = []
     series: list[Series] = []
     for number, step in enumerate(wanted):
         progress(", ".join(step.prints), number / len(wanted))
@@ -121,7 +122,7 @@ def check_names(only: Iterable[str], steps: Sequence[Step]) -> None:
             raise UsageError(f"Nothing is called {asked!r}. There is: {', '.join(prints)}.")
 
 
-def beside_the_paper(claims: Sequence[Claim], found: Found) -> ReportTable | None:
+def beside_the_paper(claims: Sequence[Claim], found: Found) -> ResultTable | None:
     """Every claim about what was made: the paper, our number, the verdict."""
     rows = []
     for claim in claims:
@@ -133,4 +134,4 @@ def beside_the_paper(claims: Sequence[Claim], found: Found) -> ReportTable | Non
     if not rows:
         return None
     columns = ("about", "the paper", "here", "verdict")
-    return ReportTable("Verdicts", "The paper beside this run", columns, rows, ("the paper",))
+    return ResultTable("Verdicts", "The paper beside this run", columns, rows, ("the paper",))

@@ -13,6 +13,7 @@ from papers.coded import People
 from papers.f_privacy.pruning import sequential_two_size
 from papers.f_privacy.queries import CountQueries, Published
 from papers.steps import Outcome
+from papers.tables import Series
 from sfumato.draws import Draws, IntArray
 from sfumato.guarantees import FPrivacy
 from sfumato.mechanisms.buckets import MultiSizeBuckets, OptimalBuckets, TwoSizeBuckets
@@ -21,8 +22,8 @@ from sfumato.mechanisms.buckets.optimal import integer_program, optimal_setting
 from sfumato.mechanisms.buckets.settings import Limits, mean_squared_error, setting_of
 from sfumato.mechanisms.buckets.two_size import best_two_size
 from sfumato.operators.bucket_estimates import Shrunk
-from sfumato.pages.tables import Cell, ReportTable, Series
 from sfumato.profile import Histogram, Profile
+from sfumato.results import Cell, ResultTable
 
 THETAS = (2, 4, 8, 16, 32)
 FLOOR = Fraction(1, 50)
@@ -68,7 +69,7 @@ def distributions(columns: dict[str, IntArray]) -> Outcome:
         for name, counts in columns.items()
         for low, high in [(counts[counts > 0].min(), counts.max())]
     ]
-    shares = ReportTable(
+    shares = ResultTable(
         "Figure 2", "Shares of the sensitive values, %", ("data", "values", "least", "most"), rows
     )
     lines = {
@@ -87,7 +88,7 @@ def diversity(columns: dict[str, IntArray]) -> Outcome:
             needed = limits_of(counts, theta).needed_size(counts)
             exists = int(counts.max()) * needed <= int(counts.sum())
             rows.append((name, theta, needed, "yes" if exists else "no"))
-    table = ReportTable(
+    table = ResultTable(
         "Figure 3", "l-diversity that models F'-privacy", ("data", "theta", "l", "possible"), rows
     )
     return [table], []
@@ -130,7 +131,7 @@ def loss_figure(columns: dict[str, IntArray], effort: Effort) -> Outcome:
         "proven gap",
         "integer program",
     )
-    table = ReportTable("Figure 4", f"MSE, {effort.rows:,} records", columns_, rows)
+    table = ResultTable("Figure 4", f"MSE, {effort.rows:,} records", columns_, rows)
     lines = {
         f"{name}, {label}": [
             (float(row[1] or 0), float(row[place] or 0)) for row in rows if row[0] == name
@@ -168,7 +169,7 @@ def error_figure(tables: dict[str, People], effort: Effort) -> Outcome:
         "Optimal, shrunk",
     )
     title = f"Mean relative error of {effort.queries:,} count queries (1 % selectivity)"
-    table = ReportTable("Figure 5", title, columns, rows)
+    table = ResultTable("Figure 5", title, columns, rows)
     lines = {
         f"{name}, {label}": [
             (float(row[1] or 0), float(row[place] or 0)) for row in rows if row[0] == name
@@ -263,6 +264,6 @@ def _runtime(name: str, unit: str, rows: list[tuple[Cell, ...]]) -> Outcome:
         "sizes, stopped at its time limit; 'optimal, ours' has any number of sizes."
     )
     return (
-        [ReportTable(name, title, ("data", unit, *labels), rows, note=note)],
+        [ResultTable(name, title, ("data", unit, *labels), rows, note=note)],
         [Series(name, title, unit, "seconds", lines)],
     )

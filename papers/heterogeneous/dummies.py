@@ -10,7 +10,7 @@ from sfumato.draws import IntArray
 from sfumato.engines.counting import take_profile
 from sfumato.guarantees import parse_guarantee
 from sfumato.mechanisms.heterogeneous.likeness import equation_7, likeness_layers
-from sfumato.pages.tables import Cell, ReportTable
+from sfumato.results import Cell, ResultTable
 
 
 def bucket_size(counts: IntArray, beta: int) -> int:
@@ -42,4 +42,4 @@ def dummies(tables: dict[str, People], setting: Setting) -> Outcome:
         "every count that its ranges touch."
     )
     title = "Dummies that Algorithm 3 adds, and layers that sfumato makes instead"
-    return [ReportTable("Dummies", title, (*columns, "dummies, ours"), rows, note=note)], []
+    return [ResultTable("Dummies", title, (*columns, "dummies, ours"), rows, note=note)], []

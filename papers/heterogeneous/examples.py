@@ -11,7 +11,7 @@ from sfumato.mechanisms.heterogeneous.buckets import Buckets
 from sfumato.mechanisms.heterogeneous.deal import deal
 from sfumato.mechanisms.heterogeneous.likeness import equation_7, sequential_spread
 from sfumato.mechanisms.heterogeneous.ncp import NumericAxis
-from sfumato.pages.tables import Cell, ReportTable
+from sfumato.results import Cell, ResultTable
 
 AGE = np.array([59, 57, 39, 28, 41, 37, 40, 53])
 SALARY = np.array([25, 27, 47, 41, 20, 59, 35, 34])
@@ -25,12 +25,12 @@ THREE = np.array([6, 7, 12])
 PRINTED_BETA = {4: 0.71, 5: 0.66, 6: 0.71}
 
 
-def tables() -> list[ReportTable]:
+def tables() -> list[ResultTable]:
     """Every worked table, the paper's column beside ours."""
     return [_table_1(), _table_4(), _table_5(), _table_6(), *_tables_7_to_9()]
 
 
-def _table_1() -> ReportTable:
+def _table_1() -> ResultTable:
     places = np.arange(60)
     axes = [NumericAxis("age", AGE, places, 31), NumericAxis("salary", SALARY, places, 39)]
     shown, _ = covers_of(axes, [TABLE_1])
@@ -49,10 +49,10 @@ def _table_1() -> ReportTable:
         for row in range(8)
     ]
     columns = ("record", "age", "age (paper)", "salary", "matches of the original")
-    return ReportTable("Table 1", "Example of generalization", columns, rows, ("age (paper)",))
+    return ResultTable("Table 1", "Example of generalization", columns, rows, ("age (paper)",))
 
 
-def _table_4() -> ReportTable:
+def _table_4() -> ResultTable:
     filled = diversity_fill(FIFTEEN, 5)
     printed = ("a a a", "b b b", "c c c", "d d f", "e e f")
     rows = [
@@ -63,19 +63,19 @@ def _table_4() -> ReportTable:
         )
         for b in range(5)
     ]
-    return ReportTable("Table 4", "Five buckets", ("bucket", "values", "paper"), rows, ("paper",))
+    return ResultTable("Table 4", "Five buckets", ("bucket", "values", "paper"), rows, ("paper",))
 
 
-def _table_5() -> ReportTable:
+def _table_5() -> ResultTable:
     rows: list[tuple[Cell, ...]] = [
         (x + 1, *(f"B{(b + x) % 5 + 1}" for b in range(5))) for x in range(5)
     ]
-    return ReportTable(
+    return ResultTable(
         "Table 5", "Bucket-to-bucket assignments", ("round", "B1", "B2", "B3", "B4", "B5"), rows
     )
 
 
-def _table_6() -> ReportTable:
+def _table_6() -> ResultTable:
     codes = np.repeat(np.arange(6), FIFTEEN)
     (records,) = deal((Buckets(diversity_fill(FIFTEEN, 5)),), codes, Draws.from_seed(1))
     members = rounds(records, np.arange(15), codes)
@@ -86,7 +86,7 @@ def _table_6() -> ReportTable:
             for b in range(5)
         ]
         rows.append((x + 1, *row))
-    return ReportTable(
+    return ResultTable(
         "Table 6",
         "Record-to-record assignments, by the bucket that rows start from",
         ("round", "B1", "B2", "B3", "B4", "B5"),
@@ -95,14 +95,14 @@ def _table_6() -> ReportTable:
     )
 
 
-def _tables_7_to_9() -> list[ReportTable]:
+def _tables_7_to_9() -> list[ResultTable]:
     made = []
     for number, size in ((7, 4), (8, 5), (9, 6)):
         spread = sequential_spread(THREE, size)
         rows = [("abd"[v], int(THREE[v]), int(spread[v])) for v in range(3)]
         beta = equation_7(THREE, size)
         made.append(
-            ReportTable(
+            ResultTable(
                 f"Table {number}",
                 f"Buckets of {size}",
                 ("value", "records", "buckets that hold it"),

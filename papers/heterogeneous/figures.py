@@ -9,6 +9,7 @@ from papers.heterogeneous.algorithms import PlainRing
 from papers.heterogeneous.data import People, Setting
 from papers.heterogeneous.synthetic import privbayes_errors
 from papers.range_counts import median_errors, median_errors_by_shape
+from papers.tables import Series
 from sfumato.draws import Draws
 from sfumato.engines.counting import take_profile
 from sfumato.engines.whole import WholeTable
@@ -17,7 +18,6 @@ from sfumato.guarantees import parse_guarantee
 from sfumato.mechanisms import parse_mechanism
 from sfumato.mechanisms.generalized import TablePlan, penalty
 from sfumato.mechanisms.protocol import Mechanism
-from sfumato.pages.tables import Series
 from sfumato.table import Table
 
 MATCHING = {

@@ -12,6 +12,7 @@ import numpy as np
 
 from papers.heterogeneous.algorithms import diversity_fill
 from papers.heterogeneous.data import NUMERIC, People, Setting
+from papers.tables import Series
 from sfumato.draws import Draws, IntArray
 from sfumato.engines.counting import take_profile
 from sfumato.engines.whole import WholeTable
@@ -21,7 +22,6 @@ from sfumato.mechanisms.heterogeneous.deal import deal
 from sfumato.mechanisms.heterogeneous.match import MATCHERS
 from sfumato.mechanisms.heterogeneous.sweeps import Matching
 from sfumato.operators.base import FloatArray
-from sfumato.pages.tables import Series
 
 NAMES = {"HG": "hungarian", "SG": "sort-greedy", "GR": "greedy"}
 ROWS_AT_ONCE = 256

@@ -19,7 +19,7 @@ from papers.steps import Outcome
 from sfumato.guarantees import RhoPrivacy
 from sfumato.mechanisms.general import GeneralPerturbation
 from sfumato.operators import Uniform
-from sfumato.pages.tables import Cell, ReportTable
+from sfumato.results import Cell, ResultTable
 
 PEOPLE = 20_000
 KS = (1, 2, 5, 10)
@@ -48,7 +48,7 @@ def perturbed_generalization(data: Microdata, setting: Setting) -> Outcome:
         "known but for them. The example of Section 1.1, retention 1/6 and k = 2: "
         f"{100 * corrupted_chance(1 / 6, 2):.1f} %; the thesis prints 8.5 %."
     )
-    return [ReportTable("Perturbed Generalization", title, columns, rows, note=note)], []
+    return [ResultTable("Perturbed Generalization", title, columns, rows, note=note)], []
 
 
 def _true(data: Microdata, condition: dict[str, int]) -> np.ndarray:
@@ -96,4 +96,4 @@ def optrr(data: Microdata, generations: int) -> Outcome:
         "change the odds of a true one for readers with any prior; OptRR bounds it for one prior "
         "alone."
     )
-    return [ReportTable("OptRR", title, columns, rows, note=note)], []
+    return [ResultTable("OptRR", title, columns, rows, note=note)], []

@@ -22,6 +22,7 @@ from papers.perturbation.data import (
     zipf,
 )
 from papers.steps import Outcome
+from papers.tables import Series
 from sfumato.draws import Draws, IntArray
 from sfumato.guarantees import RhoPrivacy
 from sfumato.mechanisms.partitioned import PartitionedPerturbation, PartitionedPlan, cut_table
@@ -29,8 +30,8 @@ from sfumato.mechanisms.partitioning import balanced_groups, best_merging, rever
 from sfumato.mechanisms.uniform import UniformPerturbation
 from sfumato.operators import Uniform
 from sfumato.operators.base import FloatArray, Operator
-from sfumato.pages.tables import Cell, ReportTable, Series
 from sfumato.profile import Histogram
+from sfumato.results import Cell, ResultTable
 from sfumato.workloads import Conjunctions, random_conjunctions
 
 SELECTIVITIES = (0.001, 0.005, 0.01)
@@ -54,7 +55,7 @@ def retention_tables(data: Microdata, sizes: Sequence[int]) -> Outcome:
     for m, p, q in zip(domains, *printed, strict=True):
         operator = Uniform.for_amplification(m, Fraction(5))
         rows.append((m, 100 * float(operator.retention), p, 100 * float(operator.off_diagonal), q))
-    first = ReportTable(
+    first = ResultTable(
         "Table 1",
         "Probabilities p and q for CENSUS, gamma = 5, in %",
         ("m", "p", "p (paper)", "q", "q (paper)"),
@@ -78,7 +79,7 @@ def retention_tables(data: Microdata, sizes: Sequence[int]) -> Outcome:
                 float(np.average(kept, weights=cut.quotas.sum(axis=1))),
             )
         )
-    third = ReportTable(
+    third = ResultTable(
         "Table 3",
         "Retention probability, OCC-300k, in %",
         ("L", "uniform", "uniform (paper)", "partitioned", "partitioned (paper)", "by records"),
@@ -90,7 +91,7 @@ def retention_tables(data: Microdata, sizes: Sequence[int]) -> Outcome:
     return [first, third, _statistics(data, sizes)], []
 
 
-def _statistics(data: Microdata, sizes: Sequence[int]) -> ReportTable:
+def _statistics(data: Microdata, sizes: Sequence[int]) -> ResultTable:
     printed = {
         100_000: (17, 15, 15.0, 2.6),
         200_000: (18, 8, 20.9, 2.7),
@@ -113,7 +114,7 @@ def _statistics(data: Microdata, sizes: Sequence[int]) -> ReportTable:
         paired = [cell for pair in zip(ours, printed[size], strict=True) for cell in pair]
         rows.append((size, *paired))
     columns = [column for name in names for column in (name, f"{name} (paper)")]
-    return ReportTable(
+    return ResultTable(
         "Table 4",
         "Statistics for partitioned perturbation, OCC, rho2 = 1/6",
         ("|T|", *columns),
@@ -139,7 +140,7 @@ def inside_table(occupations: Microdata, educations: Microdata) -> Outcome:
         whole = UniformPerturbation().plan(table, asked, DRAWS).predicted_error()
         rows.append((name, str(asked), whole, plain, fine, 100 * (1 - fine / plain)))
     return [
-        ReportTable(
+        ResultTable(
             "Beyond the thesis",
             "Predicted error of a count over the mean count: fine-grain inside sub-tables",
             ("data", "promise", "uniform", "partitioned", "fine-grain inside", "less error, %"),
@@ -197,7 +198,7 @@ def zipf_tables(setting: Setting) -> Outcome:
             for k in range(4 * setting.runs)
         ]
         rows.append((m, partitioned, pp, f"{min(samples):.1f} … {max(samples):.1f}", uniform, up))
-    fifth = ReportTable(
+    fifth = ResultTable(
         "Table 5",
         "ZIP: reconstruction error by m, in % (rho1 = 1/13, rho2 = 1/6, |T| = 300k, lambda = 1)",
         ("m", "partitioned", "partitioned (paper)", "one order only", "uniform", "uniform (paper)"),
@@ -212,7 +213,7 @@ def zipf_tables(setting: Setting) -> Outcome:
         counts = zipf(50, skew, least=0.001)
         partitioned, uniform = _zipf_errors(list(counts), setting.runs, f"table 6 {skew}")
         rows.append((skew, int((counts > 0).sum()), partitioned, pp, uniform, up))
-    sixth = ReportTable(
+    sixth = ResultTable(
         "Table 6",
         "ZIP: reconstruction error by skewness, in % (m = 50)",
         ("lambda", "values", "partitioned", "partitioned (paper)", "uniform", "uniform (paper)"),
@@ -318,7 +319,7 @@ def occupation_queries(data: Microdata, sizes: Sequence[int], setting: Setting) 
         lines,
         marks=True,
     )
-    table = ReportTable(
+    table = ResultTable(
         "Figure 18, lines",
         "The line that fits the points best, and its R²",
         ("method", "slope", "intercept", "R²", "queries"),

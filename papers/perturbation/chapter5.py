@@ -16,13 +16,14 @@ from papers.perturbation.data import (
     zipf,
 )
 from papers.steps import Outcome
+from papers.tables import Series
 from sfumato.draws import IntArray
 from sfumato.guarantees import FineRhoPrivacy
 from sfumato.mechanisms.fine_grain import best_for_counts
 from sfumato.mechanisms.retentions import as_floats, best_top, drawable, uniform_retention
 from sfumato.operators import FineGrain, General
 from sfumato.operators.base import DYADIC, FloatArray, Operator
-from sfumato.pages.tables import Cell, ReportTable, Series
+from sfumato.results import Cell, ResultTable
 
 SELECTIVITIES = (0.001, 0.005, 0.01)
 METHODS = ("thesis", "p_min", "counts", "uniform")
@@ -82,7 +83,7 @@ def _error_table(
     cases: Sequence[tuple[int, IntArray, int]],
     printed: dict[int, tuple[tuple[float, ...], tuple[float, ...]]],
     runs: int,
-) -> ReportTable:
+) -> ResultTable:
     rows: list[tuple[Cell, ...]] = []
     for label, counts, theta in cases:
         errors = measure(counts, theta, runs, f"{name} {label}")[0]
@@ -92,7 +93,7 @@ def _error_table(
             rows.append(
                 (label, f"{100 * least:g} %", ours[0], fine[place], *ours[1:], uniform[place])
             )
-    return ReportTable(
+    return ResultTable(
         name,
         title,
         (

@@ -8,7 +8,8 @@ import numpy as np
 
 from papers.perturbation.data import Microdata, zipf
 from papers.steps import Outcome
-from sfumato.pages.tables import Cell, ReportTable, Series
+from papers.tables import Series
+from sfumato.results import Cell, ResultTable
 
 RARE = 1 / 30  # the thesis's ρ1 for EDU
 SKEWS = (1, 2, 3, 4)
@@ -28,7 +29,7 @@ def census(tables: Mapping[str, Microdata]) -> Outcome:
     columns = ("data", "values", "most, %", "least, %", "values below 1/30")
     title = "Shares of the sensitive values, 300,000 records"
     return (
-        [ReportTable("Figure 15", title, columns, rows)],
+        [ResultTable("Figure 15", title, columns, rows)],
         [Series("Figure 15", title, "value", "share, %", lines)],
     )
 
@@ -45,6 +46,6 @@ def zipfian() -> Outcome:
     columns = ("lambda", "most, %", "values of 0.1 % and more")
     title = f"ZIP, m = {ZIPF_VALUES}"
     return (
-        [ReportTable("Figure 16", title, columns, rows)],
+        [ResultTable("Figure 16", title, columns, rows)],
         [Series("Figure 16", title, "value", "share, %", lines)],
     )

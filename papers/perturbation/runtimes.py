@@ -17,12 +17,12 @@ from papers.perturbation.data import (
     zipf,
 )
 from papers.steps import Outcome
+from papers.tables import Series
 from sfumato.draws import IntArray
 from sfumato.guarantees import FineRhoPrivacy, RhoPrivacy
 from sfumato.mechanisms.partitioned import PartitionedPerturbation
 from sfumato.mechanisms.retentions import as_floats, best_top, drawable, uniform_retention
 from sfumato.mechanisms.uniform import UniformPerturbation
-from sfumato.pages.tables import Series
 
 Lines = dict[str, list[tuple[float, float]]]
 SKEWED = RhoPrivacy(Fraction(1, 30), Fraction(1, 10))  # what the thesis asks of EDU

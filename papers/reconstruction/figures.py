@@ -11,6 +11,7 @@ import numpy as np
 
 from papers.reconstruction.chernoff import chernoff_samples, chernoff_violations
 from papers.reconstruction.data import Study
+from papers.tables import Series
 from sfumato.draws import BoolArray, Draws, IntArray
 from sfumato.mechanisms.reconstruction.drawing import draw_block
 from sfumato.mechanisms.reconstruction.groups import PersonalGroups
@@ -19,7 +20,7 @@ from sfumato.mechanisms.reconstruction.tails import FloatArray, Setting, chernof
 from sfumato.mechanisms.reconstruction.testing import choose_samples, violations
 from sfumato.operators import Uniform
 from sfumato.operators.base import dyadic_floor
-from sfumato.pages.tables import Cell, ReportTable, Series
+from sfumato.results import Cell, ResultTable
 
 TENTHS = tuple(Fraction(n, 10) for n in range(1, 6))
 RETENTIONS = tuple(Fraction(n, 10) for n in (1, 3, 5, 7, 9))
@@ -49,7 +50,7 @@ def setting_for(
     return Setting(error, chance, dyadic_floor(retention), values)
 
 
-def merging(study: Study, name: str, printed: tuple[tuple[int, ...], int, int]) -> ReportTable:
+def merging(study: Study, name: str, printed: tuple[tuple[int, ...], int, int]) -> ResultTable:
     """Domain sizes, groups with records and records a group, before and after merging."""
     before = study.groups("none")
     rows: list[tuple[Cell, ...]] = []
@@ -64,7 +65,7 @@ def merging(study: Study, name: str, printed: tuple[tuple[int, ...], int, int]) 
     domains, product, mean = printed
     rows.append(("after, printed", *domains, product, None, float(mean)))
     columns = tuple(merge.column for merge in before.merges)
-    return ReportTable(
+    return ResultTable(
         name,
         f"{study.name}: domain sizes and personal groups before and after merging",
         ("", *columns, "product", "groups with records", "records a group"),
@@ -180,7 +181,7 @@ def mean_error(
 
 def violations_and_errors(
     study: Study, first: str, second: str, effort: Effort
-) -> tuple[list[Series], ReportTable]:
+) -> tuple[list[Series], ResultTable]:
     """Violations under uniform perturbation and errors by p, λ and δ; and the defaults' table."""
     groups = study.groups()
     pool = query_pool(groups, study.values, effort.queries)
@@ -240,7 +241,7 @@ def defaults(
     setting: Setting,
     pool: tuple[list[Query], FloatArray],
     effort: Effort,
-) -> ReportTable:
+) -> ResultTable:
     """At p = 0.5, λ = δ = 0.3: errors, how much they grow, and by how much predicted (R12)."""
     rows: list[tuple[Cell, ...]] = []
     plain: float | None = None
@@ -255,7 +256,7 @@ def defaults(
         rows.append((way, error, growth, inflation, float(np.sqrt(inflation) - 1)))
     shares = exposure(groups, setting)
     text = ", ".join(f"{name} = {share:.3f}" for name, share in shares.items())
-    return ReportTable(
+    return ResultTable(
         f"{study.name}, defaults",
         f"{study.name}: p = 0.5, λ = δ = 0.3, {len(groups):,} groups; {text}",
         ("way", "mean error", "growth", "variance inflation Σ|g|²/n/Σ|g|", "growth predicted"),

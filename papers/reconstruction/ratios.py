@@ -6,7 +6,7 @@ import numpy as np
 
 from sfumato.attacks.ratio import indicator, noise_scale, ratio_quantiles, simulated_ratios
 from sfumato.draws import Draws
-from sfumato.pages.tables import ReportTable
+from sfumato.results import ResultTable
 
 X, Y = 501, 420  # Example 1: Prof-school, Prof-specialty, White, Male; and of them above 50K
 PRINTED_1 = {  # ε → Conf' and the relative errors of both answers, as printed
@@ -25,7 +25,7 @@ PRINTED_2 = {
 TRIALS = 100_000
 
 
-def table_1() -> ReportTable:
+def table_1() -> ResultTable:
     """Y/X for x = 501, y = 420 and three ε."""
     rows = []
     for epsilon, (mean, first, second) in PRINTED_1.items():
@@ -33,7 +33,7 @@ def table_1() -> ReportTable:
         low, middle, high = ratio_quantiles(scale, X, Y, (0.25, 0.5, 0.75))
         drawn = float(np.median(simulated_ratios(scale, X, Y, TRIALS, Draws.from_seed(1))))
         rows.append((epsilon, middle, low, high, drawn, mean, scale / X, first, scale / Y, second))
-    return ReportTable(
+    return ResultTable(
         "Table 1",
         f"confidence from two noisy answers, x = {X}, y = {Y}, y/x = {Y / X:.4f}",
         (
@@ -46,7 +46,7 @@ def table_1() -> ReportTable:
     )
 
 
-def table_2() -> ReportTable:
+def table_2() -> ResultTable:
     """2(b/x)², cell by cell."""
     rows = [
         (
@@ -63,4 +63,4 @@ def table_2() -> ReportTable:
         for scale, epsilon in SCALES.items()
     ]
     columns = ("b", "epsilon", *(f"x = {x}" for x in ANSWERS), "as printed")
-    return ReportTable("Table 2", "2(b/x)², small where Y/X tells y/x", columns, rows)
+    return ResultTable("Table 2", "2(b/x)², small where Y/X tells y/x", columns, rows)

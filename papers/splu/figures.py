@@ -15,10 +15,11 @@ from papers.splu import methods
 from papers.splu.four_states import reconstruct_counting
 from papers.splu.methods import LAPLACE, Pool
 from papers.steps import Outcome
+from papers.tables import Series
 from sfumato.draws import Draws, IntArray
 from sfumato.guarantees.small_sum_tails import large_sum_curve, small_sum_curve
 from sfumato.operators.base import FloatArray
-from sfumato.pages.tables import Cell, ReportTable, Series
+from sfumato.results import Cell, ResultTable
 
 Pairs = tuple[IntArray, IntArray]
 
@@ -100,7 +101,7 @@ def small_counts(figure: str, people: People, pool: Pool, setting: Setting) -> O
     columns = ("c", *(f"{name} {what}" for name in METHODS for what in ("mean", "median")))
     title = f"relative error of {len(truth):,} counts from 1 to 10 (large is private)"
     return (
-        [ReportTable(figure, title, columns, rows)],
+        [ResultTable(figure, title, columns, rows)],
         [Series(figure, title + ".", "c", "mean relative error", lines)],
     )
 
@@ -130,7 +131,7 @@ def large_counts(
         rows.append(tuple(cells))
     title = f"mean relative error of large counts by selectivity, c = {groups}, N = {people.rows:,}"
     return (
-        [ReportTable(figure, title, ("selectivity", "queries", *METHODS), rows)],
+        [ResultTable(figure, title, ("selectivity", "queries", *METHODS), rows)],
         [Series(figure, title + ".", "selectivity, %", "mean relative error", lines)],
     )
 
@@ -154,7 +155,7 @@ def sizes(people: People, groups: int, numbers: Sequence[int], setting: Setting)
     columns = ("N", *(f"from {low:.1%}" for low in SELECTIVITIES[:-1]))
     for part, name in names.items():
         title = f"{name}: mean relative error of large counts, c = {groups}"
-        tables.append(ReportTable(f"Figure 9{part}", title, columns, rows[part]))
+        tables.append(ResultTable(f"Figure 9{part}", title, columns, rows[part]))
     return tables, []
 
 
@@ -192,7 +193,7 @@ def ranges(people: People, pool: Pool, groups: int, setting: Setting) -> Outcome
             )
     title = f"relative error by true count, c = {groups}, {setting.runs} publications"
     columns = ("count", "queries", "ours mean", "ours median", "95 % cover", "paper mean")
-    return [ReportTable("Counts", title, columns, rows)], []
+    return [ResultTable("Counts", title, columns, rows)], []
 
 
 def overhead(people: People, setting: Setting) -> Outcome:
@@ -206,13 +207,13 @@ def overhead(people: People, setting: Setting) -> Outcome:
         methods.published(people, groups, "anatomy", Draws.from_seed(groups))
         rows.append((groups, people.rows, mixed, time.process_time() - start, "below 10"))
     columns = ("c", "records", "mixed groups", "greedy groups", "paper")
-    publishing = ReportTable(
+    publishing = ResultTable(
         "Section 6.5", "processor seconds to publish, in memory", columns, rows, paper=("paper",)
     )
     return [publishing], []
 
 
-def iterations(observed: Mapping[int, FloatArray]) -> ReportTable:
+def iterations(observed: Mapping[int, FloatArray]) -> ResultTable:
     """Section 6.5: rounds that the paper's iteration takes, with two sensitive columns."""
     rows: list[tuple[Cell, ...]] = []
     for groups, states in observed.items():
@@ -222,7 +223,7 @@ def iterations(observed: Mapping[int, FloatArray]) -> ReportTable:
         rows.append(
             (groups, len(states), float(np.median(rounds)), float(rounds.mean()), 1e6 * seconds)
         )
-    return ReportTable(
+    return ResultTable(
         "Section 6.5, queries",
         "rounds of the iteration to its 1 % stop; the paper: median 16, mean 325, under 1 ms",
         ("c", "queries", "median rounds", "mean rounds", "µs a query"),

@@ -14,7 +14,7 @@ from papers.splu import methods
 from sfumato.draws import Draws, IntArray
 from sfumato.operators import Decoy
 from sfumato.operators.base import FloatArray
-from sfumato.pages.tables import Cell, ReportTable
+from sfumato.results import Cell, ResultTable
 
 LOW, HIGH = 0.05, 0.08
 INTERVALS = 12  # of about 8 % each
@@ -22,7 +22,7 @@ PRINTED = 0.01
 SETS = 40  # drawn sets of values, by interval
 
 
-def section_6_2_1(people: People, groups: int, runs: int) -> ReportTable:
+def section_6_2_1(people: People, groups: int, runs: int) -> ResultTable:
     """Mean relative error by reading, over several publications."""
     edges = np.quantile(people.quasi["age"], np.arange(1, INTERVALS) / INTERVALS, method="higher")
     ages = np.searchsorted(edges, people.quasi["age"], side="right")
@@ -47,7 +47,7 @@ def section_6_2_1(people: People, groups: int, runs: int) -> ReportTable:
     ]
     title = f"counts of {LOW:.0%} to {HIGH:.0%}, ages in {INTERVALS} intervals, c = {groups}"
     columns = ("reading", "queries", "mean error", "paper")
-    return ReportTable("Section 6.2.1", title, columns, rows, paper=("paper",))
+    return ResultTable("Section 6.2.1", title, columns, rows, paper=("paper",))
 
 
 def _joint(ages: IntArray, codes: IntArray, values: int) -> FloatArray:

@@ -11,13 +11,13 @@ from papers.coded import People
 from sfumato.guarantees import RhoPrivacy
 from sfumato.guarantees.small_sum_tails import small_sum_privacy
 from sfumato.operators import Uniform
-from sfumato.pages.tables import Cell, ReportTable
+from sfumato.results import Cell, ResultTable
 
 ERROR, UP_TO = Fraction(3, 10), 3
 GROUPS = 5
 
 
-def section_8(people: People) -> ReportTable:
+def section_8(people: People) -> ResultTable:
     """The least chance, over sums of 1 to 3 people, of an answer off by 0.3 of it or more."""
     asked = float(small_sum_privacy(GROUPS, ERROR, UP_TO))
     drawn = Uniform.for_amplification(
@@ -42,4 +42,4 @@ def section_8(people: People) -> ReportTable:
     ]
     title = f"least chance that a sum of 1 to {UP_TO} is off by {float(ERROR)} of it or more"
     columns = ("release", "chance", f"as much as small-sum({GROUPS})")
-    return ReportTable("Section 8", title, columns, rows)
+    return ResultTable("Section 8", title, columns, rows)

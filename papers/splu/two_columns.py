@@ -15,7 +15,7 @@ from sfumato.draws import Draws, IntArray
 from sfumato.errors import WeakPromiseWarning
 from sfumato.operators import Decoy
 from sfumato.operators.base import FloatArray
-from sfumato.pages.tables import Cell, ReportTable
+from sfumato.results import Cell, ResultTable
 
 LOW, HIGH = 0.001, 0.007  # the selectivities of Figure 12
 INTERVALS = 10
@@ -29,7 +29,7 @@ def age_intervals(age: IntArray) -> IntArray:
 
 def figure_12(
     people: People, groups: Sequence[int], queries: int
-) -> tuple[ReportTable, dict[int, FloatArray]]:
+) -> tuple[ResultTable, dict[int, FloatArray]]:
     """Mean relative error by group size, ours and the paper's; and the states it iterates over.
 
     Queries: a value of one quasi column (or none), an age interval and an occupation. The weights
@@ -94,7 +94,7 @@ def figure_12(
         "counts this small from c = 4. The iteration's early stop pulls towards independence "
         "(errata S4). – where an age interval stands in every group."
     )
-    return ReportTable("Figure 12", title, columns, rows, note=note), observed
+    return ResultTable("Figure 12", title, columns, rows, note=note), observed
 
 
 def _joint(first: IntArray, second: IntArray, chosen: np.ndarray) -> IntArray:

@@ -122,7 +122,9 @@ def test_the_confidence_of_a_boasting_attack_is_corrected(people: Any) -> None:
     declared = sf.read(table, quasi=list(columns), sensitive="s")
     (found,) = attack(declared, None, attacks="naive-bayes", fresh=False)
     assert found.success.value == pytest.approx(0.55, abs=0.04)
-    assert max(sure for _, sure in found.exposed) == pytest.approx(found.success.value, abs=0.06)
+    assert max(each.confidence for each in found.exposed) == pytest.approx(
+        found.success.value, abs=0.06
+    )
 
 
 def test_limits_exit_with_the_witness(cli: Any, people: Any, tmp_path: Path) -> None:

@@ -72,8 +72,8 @@ def test_every_attack_on_every_mechanism(mechanism: str, tmp_path: Path) -> None
         difference = outcome.success.value - outcome.fresh.value
         assert outcome.over_fresh.value == pytest.approx(difference)
         assert outcome.advantage in (outcome.over_prior, outcome.over_fresh)
-        assert all(0 <= row < TABLE.num_rows for row, _ in outcome.exposed)
-        assert all(0 <= sure <= 1 + 1e-9 for _, sure in outcome.exposed)
+        assert all(0 <= each.row < TABLE.num_rows for each in outcome.exposed)
+        assert all(0 <= each.confidence <= 1 + 1e-9 for each in outcome.exposed)
         json.dumps(outcome.to_json(), allow_nan=False)
         assert outcome.attack in str(outcome)
     again = attack(TABLE, tmp_path / "r", attacks=ways[0], targets=200, seed=1)

@@ -15,7 +15,7 @@ from papers.steps import Claim, Step, below, beside_the_paper, chosen, run_steps
 from sfumato.draws import Draws
 from sfumato.errors import UsageError
 from sfumato.operators import Uniform
-from sfumato.pages.tables import ReportTable
+from sfumato.results import ResultTable
 
 
 @pytest.mark.parametrize("name", PAPERS)
@@ -46,7 +46,7 @@ def test_only_what_is_asked_for_is_made() -> None:
 
 
 def test_a_claim_that_fails_says_why() -> None:
-    table = ReportTable("T", "t", ("x", "ours"), [("a", 2.0), ("b", 4.0)])
+    table = ResultTable("T", "t", ("x", "ours"), [("a", 2.0), ("b", 4.0)])
     made = run_steps([Step(("T",), lambda _: ([table], []))], None, (), lambda *_: None)
     assert made.column("T", "ours", x="b") == [4.0]
     about = [

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from papers import PAPERS, reproduce
+from papers.tables import Reproduction
 from sfumato.errors import UsageError
-from sfumato.pages.tables import Reproduction
 
 pytestmark = pytest.mark.slow
 

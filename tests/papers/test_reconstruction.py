@@ -10,7 +10,7 @@ import pytest
 from papers import reproduce
 from papers.reconstruction.data import adult
 from papers.reconstruction.figures import PRINTED_ADULT, merging
-from sfumato.pages.tables import Reproduction
+from papers.tables import Reproduction
 
 pytestmark = pytest.mark.slow
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 from sfumato.draws import BoolArray
 
@@ -21,9 +20,6 @@ class Interval:
 
     def __contains__(self, figure: float) -> bool:
         return self.low <= figure <= self.high
-
-    def to_json(self) -> dict[str, Any]:
-        return {"value": self.value, "low": self.low, "high": self.high}
 
     def __str__(self) -> str:
         """

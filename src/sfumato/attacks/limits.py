@@ -52,7 +52,7 @@ class AttackLimit:
                 found <= self.limit,
                 found,
                 float(self.limit),
-                outcome.exposed[0][0] if outcome.exposed else None,
+                outcome.exposed[0].row if outcome.exposed else None,
                 outcome.attack,
             )
             for column, (found, outcome) in worst.items()

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from sfumato.draws import BoolArray, Draws, IntArray
 from sfumato.guarantees.words import Known, Reader, Standing
 from sfumato.operators.base import FloatArray
 from sfumato.release import Release
-from sfumato.shown import Shown, html_table
+from sfumato.results import Result, ResultTable, cell_text
 from sfumato.textform import TextForm
 
 EXPOSED = 10  # people that an outcome names
@@ -90,8 +90,16 @@ class Attack(TextForm, ABC):
         """
 
 
+@dataclass(frozen=True)
+class ExposedRow:
+    """A row of the raw table, and how sure the adversary could be, as it turned out."""
+
+    row: int
+    confidence: float
+
+
 @dataclass(frozen=True, repr=False)
-class Outcome(Shown):
+class Outcome(Result):
     """What an attack reached.
 
     `advantage` is over the same attack without the person where that could be had, else over the
@@ -107,7 +115,7 @@ class Outcome(Shown):
     fresh: Interval | None
     over_prior: Interval
     over_fresh: Interval | None
-    exposed: tuple[tuple[int, float], ...]  # (row, calibrated confidence), guessed right
+    exposed: tuple[ExposedRow, ...]  # guessed right
     figures: Mapping[str, float] = field(default_factory=dict)
     note: str | None = None
     besides: Mapping[str, Interval] = field(default_factory=dict)  # right guesses in other ways
@@ -116,30 +124,11 @@ class Outcome(Shown):
     standing: Standing | None = None  # whether the promise speaks of such a reader
     ceiling: float | None = None  # the largest that the promise allows, among values it covers
 
+    more: ClassVar[tuple[str, ...]] = ("advantage",)
+
     @property
     def advantage(self) -> Interval:
         return self.over_prior if self.over_fresh is None else self.over_fresh
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "attack": self.attack,
-            "column": self.column,
-            "targets": self.targets,
-            "success": self.success.to_json(),
-            "prior": self.prior,
-            "fresh": None if self.fresh is None else self.fresh.to_json(),
-            "over_prior": self.over_prior.to_json(),
-            "over_fresh": None if self.over_fresh is None else self.over_fresh.to_json(),
-            "advantage": self.advantage.to_json(),
-            "exposed": [{"row": row, "confidence": sure} for row, sure in self.exposed],
-            "singled_out": None if self.singled_out is None else self.singled_out.to_json(),
-            "besides": {name: share.to_json() for name, share in self.besides.items()},
-            "figures": dict(self.figures),
-            "note": self.note,
-            "sentence": self.sentence,
-            "standing": self.standing,
-            "ceiling": self.ceiling,
-        }
 
     def rows(self) -> list[tuple[str, str]]:
         lines = [("right guesses", str(self.success))]
@@ -155,21 +144,17 @@ class Outcome(Shown):
             lines.append(("highest ceiling promised", f"{100 * self.ceiling:.1f} %"))
         if self.standing is not None:
             lines.append(("this adversary", STANDINGS[self.standing]))
-        lines += [(name, f"{figure:.4g}") for name, figure in self.figures.items()]
+        lines += [(name, cell_text(figure)) for name, figure in self.figures.items()]
         if self.exposed:
-            people = ", ".join(f"{row:,} ({sure:.0%})" for row, sure in self.exposed)
+            people = ", ".join(f"{one.row:,} ({one.confidence:.0%})" for one in self.exposed)
             lines.append(("most exposed rows, and how sure", people))
         if self.note:
             lines.append(("note", self.note))
         return lines
 
-    def __str__(self) -> str:
-        head = f"{self.attack} on {self.column!r}, {self.targets:,} people"
-        return "\n".join([head, *(f"  {name:<40}{text}" for name, text in self.rows())])
-
-    def _repr_html_(self) -> str:
-        title = f"{self.attack} on {self.column!r}, {self.targets:,} people"
-        return html_table(("figure", "is"), self.rows(), title=title)
+    def parts(self) -> Sequence[ResultTable | str]:
+        name = f"{self.attack} on {self.column!r}"
+        return [ResultTable(name, f"{self.targets:,} people", ("figure", "is"), self.rows())]
 
 
 def judge(
@@ -204,7 +189,7 @@ def judge(
         fresh=None if fresh is None else wilson(int(fresh.sum()), trials),
         over_prior=above_constant(count, trials, prior),
         over_fresh=None if fresh is None else paired_difference(right, fresh),
-        exposed=tuple((int(targets.rows[k]), float(sure[k])) for k in top),
+        exposed=tuple(ExposedRow(int(targets.rows[k]), float(sure[k])) for k in top),
         figures=guesses.figures,
         note=note,
         besides={

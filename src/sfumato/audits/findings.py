@@ -11,7 +11,8 @@ from typing import Any
 
 from sfumato.audits.catalogue import PERSON_TOGETHER, Check, Disclosure
 from sfumato.engines.exposure import Exposure
-from sfumato.shown import Shown, html_paragraphs, html_table
+from sfumato.results import Result as Shown
+from sfumato.results import html_paragraphs, html_table
 
 Figure = float | int | Fraction | str
 

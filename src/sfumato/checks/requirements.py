@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from sfumato.checks import measures
 from sfumato.checks.counting import ClassCounts
@@ -34,17 +34,6 @@ class RequirementResult:
     limit: float
     row: int | None
     note: str | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "requirement": self.requirement,
-            "column": self.column,
-            "holds": self.holds,
-            "measured": self.measured,
-            "limit": self.limit,
-            "row": self.row,
-            "note": self.note,
-        }
 
 
 class Requirement(TextForm, ABC):

@@ -122,15 +122,15 @@ def attack(
         for described in found:
             for person in described["exposed"] if show else []:
                 person["values"] = values[person["row"]]
-        required = {"requirements": [each.to_json() for each in held]} if limits else {}
+        required = {"requirements": held} if limits else {}
         show_json({"outcomes": found, **required})
     else:
         for outcome in outcomes:
             print(outcome)
-            for row, _ in outcome.exposed if show else ():
-                print(f"    row {row:,}: {', '.join(f'{k} = {v}' for k, v in values[row].items())}")
-        for each in held:
-            print(requirement_text(each))
+            for each in outcome.exposed if show else ():
+                told = ", ".join(f"{k} = {v}" for k, v in values[each.row].items())
+                print(f"    row {each.row:,}: {told}")
+        print(*map(requirement_text, held), sep="\n", end="\n" if held else "")
     if not all(each.holds for each in held):
         raise typer.Exit(4)
 
@@ -161,7 +161,7 @@ def _exposed_values(declared: Table, outcomes: list[Outcome]) -> dict[int, dict[
     """The published columns of the exposed people, as the raw table has them."""
     from sfumato.columns import value_to_json
 
-    wanted = sorted({row for outcome in outcomes for row, _ in outcome.exposed})
+    wanted = sorted({each.row for outcome in outcomes for each in outcome.exposed})
     names = (*declared.quasi, *declared.sensitive)
     found: dict[int, dict[str, Any]] = {}
     start = 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import sys
 import threading
 import time
@@ -12,23 +11,13 @@ from types import TracebackType
 from typing import Any, Self
 
 from sfumato.pace import Pace
+from sfumato.results import as_json
 
 
 def show_json(result: Any) -> None:
     """One JSON object on standard output."""
-    text = json.dumps(_strict(result), ensure_ascii=False, indent=2, default=str, allow_nan=False)
+    text = json.dumps(as_json(result), ensure_ascii=False, indent=2, default=str, allow_nan=False)
     print(text)
-
-
-def _strict(result: Any) -> Any:
-    """JSON has no infinities: they become texts; what is not a number becomes null."""
-    if isinstance(result, dict):
-        return {key: _strict(value) for key, value in result.items()}
-    if isinstance(result, (list, tuple)):
-        return [_strict(value) for value in result]
-    if isinstance(result, float) and not math.isfinite(result):
-        return None if math.isnan(result) else repr(result)
-    return result
 
 
 class ProgressLine:

@@ -20,8 +20,8 @@ from sfumato.guarantees import Guarantee, parse_guarantee
 from sfumato.operators import Parts
 from sfumato.profile import Histogram, Profile
 from sfumato.release import BucketedRelease, GeneralizedRelease, Release, scan
+from sfumato.results import Result
 from sfumato.scratch import scratch_database
-from sfumato.shown import Shown
 
 FEW = 5  # people: a value that fewer have may name them
 _COUNTED = 1_000_000  # rows whose quasi columns are compared; of more, a part chosen by hash
@@ -39,7 +39,7 @@ class ColumnExposure:
 
 
 @dataclass(frozen=True, repr=False)
-class Exposure(Shown):
+class Exposure(Result):
     """The numbers of a release. `alone` counts rows that nobody shares all quasi values with;
     `alone_exact` says whether all rows were compared. `dropped` rows had no sensitive value.
 

@@ -20,13 +20,13 @@ from sfumato.mechanisms import Mechanism, Plan
 from sfumato.profile import Profile
 from sfumato.release import Manifest, PersonRule
 from sfumato.release.manifest import QuasiK
-from sfumato.shown import Shown
+from sfumato.results import Result
 from sfumato.table import Table
 from sfumato.version import __version__
 
 
 @dataclass(frozen=True, repr=False)
-class Publication(Shown):
+class Publication(Result):
     """What `publish` did: where the release is and what it holds.
 
     `rows` are those of the table. `notes` and `exposure` follow from exact counts: they are for the

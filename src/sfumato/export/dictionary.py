@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from sfumato.columns import list_some, value_text
 from sfumato.export.described import Described, Field
-from sfumato.pages import Bullets, DataTable, Facts, Page, Paragraph, Section, render
+from sfumato.pages import Bullets, Facts, Page, Paragraph, Section, render
+from sfumato.results import untitled
 
 
 def dictionary(release: Described) -> str:
@@ -26,7 +27,7 @@ def dictionary(release: Described) -> str:
             f"Table {table.name}",
             [
                 Paragraph(f"{table.title}; {table.rows:,} rows in {list_some(table.files)}."),
-                DataTable(
+                untitled(
                     ("column", "type", "meaning", "values"),
                     [
                         (field.name, _type(field), field.label, _values(field))
@@ -37,7 +38,7 @@ def dictionary(release: Described) -> str:
         )
         for table in release.tables
     ]
-    files = DataTable(
+    files = untitled(
         ("file", "bytes", "SHA-256"),
         [(name, entry.bytes, entry.sha256) for name, entry in sorted(release.files.items())],
     )

@@ -12,7 +12,7 @@ from sfumato.export.croissant import croissant
 from sfumato.export.described import Described, described
 from sfumato.export.dictionary import dictionary
 from sfumato.release import Release
-from sfumato.shown import Shown
+from sfumato.results import Result
 
 # by format: its file, and how to write it
 FORMATS: dict[str, tuple[str, Callable[[Described], str]]] = {
@@ -22,7 +22,7 @@ FORMATS: dict[str, tuple[str, Callable[[Described], str]]] = {
 
 
 @dataclass(frozen=True, repr=False)
-class Exported(Shown):
+class Exported(Result):
     """What was described: the text, and the file that was written."""
 
     format: str

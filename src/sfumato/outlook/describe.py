@@ -37,16 +37,16 @@ from sfumato.outlook.describe_release import describe_release, domain_text
 from sfumato.outlook.describe_small_sum import describe_small_sum
 from sfumato.outlook.description import Description
 from sfumato.outlook.survey import survey
-from sfumato.pages.tables import ReportTable
 from sfumato.profile import Histogram, Profile
 from sfumato.release import Release
+from sfumato.results import ResultTable
 from sfumato.table import Table, as_table
 from sfumato.table.reading import Reading
 
 _SHOWN = 10  # most and least common values shown of a long histogram
 
 
-Describer = Callable[[Profile, Guarantee, Plan], tuple[list[ReportTable], list[str]]]
+Describer = Callable[[Profile, Guarantee, Plan], tuple[list[ResultTable], list[str]]]
 
 
 def describe(
@@ -136,7 +136,7 @@ DESCRIBERS: list[Describer] = [
 ]
 
 
-def _columns(table: Table, profile: Profile) -> ReportTable:
+def _columns(table: Table, profile: Profile) -> ResultTable:
     found = [quasi_column(table, name) for name in table.quasi]
     missing = dict.fromkeys(table.quasi, 0)
     for batch in table.batches((*table.quasi, *table.sensitive)):
@@ -155,12 +155,12 @@ def _columns(table: Table, profile: Profile) -> ReportTable:
         domain = f"{len(histogram.values):,} values"
         rows.append((name, "sensitive", kind, table.kinds[name], domain, absent))
     title = f"{table.label}, {profile.rows:,} rows"
-    return ReportTable(
+    return ResultTable(
         "Columns", title, ("column", "role", "type", "kind", "domain", "missing"), rows
     )
 
 
-def _rows_per_person(ranked: RankedRows, note: str = "") -> ReportTable:
+def _rows_per_person(ranked: RankedRows, note: str = "") -> ResultTable:
     numbers = np.flatnonzero(ranked.sizes)
     shown = [n for n in numbers.tolist() if n <= _SHOWN] or numbers[:1].tolist()
     rows: list[tuple[str, int, int]] = [
@@ -170,7 +170,7 @@ def _rows_per_person(ranked: RankedRows, note: str = "") -> ReportTable:
     if more:
         people = int(ranked.sizes[more].sum())
         rows.append((f"{more[0]:,} to {more[-1]:,}", people, ranked.withheld(more[-1])))
-    return ReportTable(
+    return ResultTable(
         "People",
         f"{ranked.table.person}: {ranked.people:,} people, {ranked.most:,} rows at most",
         ("rows", "people", "rows withheld if no more of a person are published"),
@@ -184,7 +184,7 @@ def _ends(order: np.ndarray) -> list[int]:
     return codes if len(codes) <= 2 * _SHOWN else codes[:_SHOWN] + codes[-_SHOWN:]
 
 
-def _histogram(histogram: Histogram) -> ReportTable:
+def _histogram(histogram: Histogram) -> ResultTable:
     order = np.argsort(-histogram.counts, kind="stable")
     shown = _ends(order)
     rows = [
@@ -196,7 +196,7 @@ def _histogram(histogram: Histogram) -> ReportTable:
         for code in shown
     ]
     left_out = len(order) - len(shown)
-    return ReportTable(
+    return ResultTable(
         "Histogram",
         f"{histogram.column}: {len(order):,} values, most common first",
         (histogram.column, "count", "share"),
@@ -207,9 +207,9 @@ def _histogram(histogram: Histogram) -> ReportTable:
     )
 
 
-def _allowed(profile: Profile) -> ReportTable:
+def _allowed(profile: Profile) -> ResultTable:
     """What every guarantee could promise here."""
-    return ReportTable(
+    return ResultTable(
         "Possible",
         "what each guarantee can promise about this table",
         ("guarantee", "for example", "limit"),

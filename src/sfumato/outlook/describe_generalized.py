@@ -10,8 +10,8 @@ from sfumato.mechanisms import Plan
 from sfumato.mechanisms.heterogeneous.buckets import Layers, attained_beta
 from sfumato.mechanisms.heterogeneous.diversity import diversity_layers
 from sfumato.mechanisms.heterogeneous.likeness import likeness_layers
-from sfumato.pages.tables import Cell, ReportTable
 from sfumato.profile import Histogram, Profile
+from sfumato.results import Cell, ResultTable
 
 DIVERSITIES = (2, 3, 5, 8, 10, 15, 20, 30)
 LIKENESSES = (Fraction(1, 2), Fraction(1), Fraction(2), Fraction(3), Fraction(5), Fraction(10))
@@ -21,14 +21,14 @@ _MOST_ROWS = 2_000_000  # larger tables have too many bucket sizes to try for a 
 
 def describe_generalized(
     profile: Profile, guarantee: Guarantee, plan: Plan
-) -> tuple[list[ReportTable], list[str]]:
+) -> tuple[list[ResultTable], list[str]]:
     """For l-diversity and beta-likeness: which l and beta this histogram allows."""
     if not isinstance(guarantee, LDiversity | BetaLikeness):
         return [], []
     return [allowed(histogram) for histogram in profile.histograms.values()], []
 
 
-def allowed(histogram: Histogram) -> ReportTable:
+def allowed(histogram: Histogram) -> ResultTable:
     """The matches per record, for each l and beta that can be kept.
 
     >>> import numpy as np
@@ -51,7 +51,7 @@ def allowed(histogram: Histogram) -> ReportTable:
             for beta in LIKENESSES
             if _matches(histogram, beta) * len(present) <= _MOST_CELLS
         ]
-    return ReportTable(
+    return ResultTable(
         "Allowed",
         f"what column {histogram.column} allows with heterogeneous generalization",
         ("guarantee", "matches per record", "at most", "attained beta"),

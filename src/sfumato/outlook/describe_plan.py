@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from sfumato.guarantees import Guarantee
 from sfumato.mechanisms import Plan
-from sfumato.pages.tables import ReportTable
 from sfumato.profile import Profile
+from sfumato.results import ResultTable
 
 
 def describe_plan(
     profile: Profile, guarantee: Guarantee, plan: Plan
-) -> tuple[list[ReportTable], list[str]]:
+) -> tuple[list[ResultTable], list[str]]:
     """The tables and sentences of the plan itself."""
     tables, notes = plan.description()
-    return [ReportTable(*table[:4], note=table.note) for table in tables], notes
+    return [ResultTable(*table[:4], note=table.note) for table in tables], notes

@@ -5,9 +5,9 @@ from __future__ import annotations
 from sfumato.columns import Range, Values, list_some, value_text
 from sfumato.engines.exposure import exposure_of
 from sfumato.outlook.description import Description
-from sfumato.pages.tables import ReportTable
 from sfumato.queries.estimators import estimators_of
 from sfumato.release import Release
+from sfumato.results import ResultTable
 
 _SHOWN = 8  # values of a column
 
@@ -15,7 +15,7 @@ _SHOWN = 8  # values of a column
 def describe_release(release: Release) -> Description:
     """Its columns, its promise and what to read beside it, as the manifest states them."""
     manifest = release.manifest
-    columns = ReportTable(
+    columns = ResultTable(
         "Columns",
         f"{release.path.name}, {manifest.rows:,} rows of the kind {manifest.kind}",
         ("column", "role", "type", "kind", "domain"),
@@ -24,7 +24,7 @@ def describe_release(release: Release) -> Description:
             for column in manifest.columns
         ],
     )
-    facts = ReportTable(
+    facts = ResultTable(
         "Release",
         "what it promises, and how it was made",
         ("", "is"),
@@ -35,7 +35,7 @@ def describe_release(release: Release) -> Description:
             ("randomness", manifest.randomness),
         ],
     )
-    exposed = ReportTable(
+    exposed = ResultTable(
         "Exposure",
         "what it shows of people, told from the release alone",
         ("",),
@@ -45,7 +45,7 @@ def describe_release(release: Release) -> Description:
     estimators = estimators_of(release)
     if estimators:
         tables.append(
-            ReportTable(
+            ResultTable(
                 "Estimators",
                 "ways to ask it, with --estimator NAME",
                 ("estimator", "answers", "use it"),

@@ -16,8 +16,8 @@ from sfumato.guarantees.small_sum_tails import (
 )
 from sfumato.mechanisms import Plan
 from sfumato.operators import Decoy
-from sfumato.pages.tables import Cell, ReportTable
 from sfumato.profile import Histogram, Profile
+from sfumato.results import Cell, ResultTable
 
 GROUP_SIZES = (2, 3, 4, 5, 6, 8, 10, 15, 20, 30)
 LARGE_SUMS = (10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
@@ -26,7 +26,7 @@ _TENTH = Fraction(1, 10)
 
 def describe_small_sum(
     profile: Profile, guarantee: Guarantee, plan: Plan
-) -> tuple[list[ReportTable], list[str]]:
+) -> tuple[list[ResultTable], list[str]]:
     """For small-sum privacy: the trade-off by group size, and the two curves of the chosen one."""
     if not isinstance(guarantee, SmallSum):
         return [], []
@@ -38,7 +38,7 @@ def describe_small_sum(
 
 def trade_off(
     histogram: Histogram, error: Fraction, up_to: int, chosen: int | None = None
-) -> ReportTable:
+) -> ResultTable:
     """Per group size that the histogram allows: what is hidden, what stays accurate, what it costs.
 
     The last column is the standard error, relative, of the commonest value's count within a
@@ -62,7 +62,7 @@ def trade_off(
         if size <= max(GROUP_SIZES) or size == chosen
     ]
     wrong = f"{float(error):g}"
-    return ReportTable(
+    return ResultTable(
         "Trade-off",
         f"groups of different values of {histogram.column}; at most {most:,}",
         (
@@ -88,9 +88,9 @@ def _conditional_error(histogram: Histogram, size: int) -> float | None:
     return float(np.sqrt(operator.variances(within)[common]) / within[common])
 
 
-def small_sums(groups: int, error: Fraction = USUAL_ERROR, up_to: int = 15) -> ReportTable:
+def small_sums(groups: int, error: Fraction = USUAL_ERROR, up_to: int = 15) -> ResultTable:
     """The first curve: the chance of a wrong small sum (the paper's Figure 5)."""
-    return ReportTable(
+    return ResultTable(
         "Small sums",
         f"chance that a published sum is off by {float(error):g} or more, groups of {groups}",
         ("sum", "chance"),
@@ -98,10 +98,10 @@ def small_sums(groups: int, error: Fraction = USUAL_ERROR, up_to: int = 15) -> R
     )
 
 
-def large_sums(groups: int, error: Fraction = _TENTH) -> ReportTable:
+def large_sums(groups: int, error: Fraction = _TENTH) -> ResultTable:
     """The second curve: the chance of a right large sum (Figure 4, corrected)."""
     tails = wrong_sums(LARGE_SUMS, groups, error)
-    return ReportTable(
+    return ResultTable(
         "Large sums",
         f"chance that a published sum is within {float(error):g}, groups of {groups}",
         ("sum", "chance"),

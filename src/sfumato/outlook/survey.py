@@ -21,7 +21,7 @@ from sfumato.outlook.survey_passes import (
     second_pass,
     third_pass,
 )
-from sfumato.pages.tables import ReportTable
+from sfumato.results import ResultTable
 from sfumato.table.reading import Reading
 from sfumato.table.sources import find_source
 
@@ -78,8 +78,8 @@ class Survey(Description):
         }
 
 
-def _table(label: str, rows: int, columns: tuple[SurveyedColumn, ...]) -> ReportTable:
-    return ReportTable(
+def _table(label: str, rows: int, columns: tuple[SurveyedColumn, ...]) -> ResultTable:
+    return ResultTable(
         "Columns",
         f"{label}, {rows:,} rows",
         ("column", "type", "missing", "different", "perhaps", "why"),

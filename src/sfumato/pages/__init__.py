@@ -7,7 +7,6 @@ from sfumato.pages.parts import (
     Block,
     Bullets,
     Chart,
-    DataTable,
     Facts,
     Formula,
     Heading,
@@ -15,7 +14,6 @@ from sfumato.pages.parts import (
     Page,
     Paragraph,
     Section,
-    Tone,
 )
 from sfumato.pages.render import render, write_page, write_whole
 
@@ -23,7 +21,6 @@ __all__ = [
     "Block",
     "Bullets",
     "Chart",
-    "DataTable",
     "Facts",
     "Formula",
     "Heading",
@@ -31,7 +28,6 @@ __all__ = [
     "Page",
     "Paragraph",
     "Section",
-    "Tone",
     "render",
     "write_page",
     "write_whole",

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sfumato.errors import UsageError
-from sfumato.pages.parts import Chart, DataTable, Page, Section
+from sfumato.pages.parts import Chart, Page, Section
 from sfumato.pages.render import render, write_whole
 from sfumato.pages.theme import COLOURS, GREY, Row, Spec, data, specification
+from sfumato.results import ResultTable, untitled
 
 if TYPE_CHECKING:
     import altair as alt
@@ -114,13 +115,13 @@ class Drawing:
             return str(vl_convert.vegalite_to_svg(whole))
         return bytes(vl_convert.vegalite_to_png(whole, scale=_LARGER))
 
-    def _table(self) -> DataTable:
+    def _table(self) -> ResultTable:
         columns = [axis.name for axis in self.axes]
         for measure in self.measures:
             columns += [measure.name, f"{measure.name}, from", f"{measure.name}, to"]
         cells = [[str(key) for key in axis.keys] for axis in self.axes]
         parts = [part for m in self.measures for part in (m.values, m.low, m.high)]
-        return DataTable(tuple(columns), list(zip(*cells, *parts, strict=True)))
+        return untitled(tuple(columns), list(zip(*cells, *parts, strict=True)))
 
     def _specification(self, measure: Measure) -> Spec:
         return specification(self._panel(measure), self._height())

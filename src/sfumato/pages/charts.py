@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sfumato.pages.parts import Chart, DataTable
+from sfumato.pages.parts import Chart
 from sfumato.pages.theme import (
     COLOURS,
     GREY,
@@ -21,6 +21,7 @@ from sfumato.pages.theme import (
     named,
     specification,
 )
+from sfumato.results import ResultTable, untitled
 
 _ROW = 22  # pixels per line of a dot plot
 
@@ -89,7 +90,7 @@ def risk_against_utility(points: Sequence[RiskPoint], error_title: str, caption:
     dots = base.mark_point(filled=True, size=110, opacity=1).encode(
         x=x, y=y, **named("name", names), tooltip=["name:N", "error:Q", "risk:Q"]
     )
-    table = DataTable(
+    table = untitled(
         ("candidate", "error", "from", "to", "advantage", "from ", "to "),
         [(p.name, *_figure(p.error), *_figure(p.risk)) for p in points],
         percent=frozenset(("error", "from", "to", "advantage", "from ", "to ")),
@@ -129,7 +130,7 @@ def error_by_count(points: Sequence[ErrorPoint], caption: str, *, name: str = "c
     dots = base.mark_point(filled=True, size=60, opacity=1).encode(
         **encodings, **named("line", lines), tooltip=["line:N", "count:Q", "error:Q"]
     )
-    table = DataTable(
+    table = untitled(
         ("line", "size of the count", "questions", "relative error"),
         [(p.line, round(p.count), p.questions, p.error) for p in points],
         percent=frozenset(("relative error",)),
@@ -139,7 +140,7 @@ def error_by_count(points: Sequence[ErrorPoint], caption: str, *, name: str = "c
 
 
 def estimate_against_truth(
-    answers: Mapping[str, Sequence[tuple[float, float]]], table: DataTable, caption: str
+    answers: Mapping[str, Sequence[tuple[float, float]]], table: ResultTable, caption: str
 ) -> Chart:
     """A panel per candidate: every answer beside its truth, on scales that show small and large."""
     import altair as alt
@@ -219,7 +220,7 @@ def error_by_value(
     )
     if len(shown) < len(ranked):
         caption += f" The {most // 2} worst and the {most // 2} best of {len(ranked):,} values."
-    table = DataTable(
+    table = untitled(
         ("value", *lines),
         [(value, *(errors[value].get(line) for line in lines)) for value in ranked],
         percent=frozenset(lines),
@@ -259,7 +260,7 @@ def attack_advantage(
         )
         layers = alt.layer(zero.encode(x=alt.X("gain:Q", scale=scale, axis=axis)), bars, dots)
         panels.append((attack, specification(layers, max(2, len(found)) * _ROW)))
-    table = DataTable(
+    table = untitled(
         ("attack", by, "advantage", "from", "to"),
         [
             (attack, line, *_figure(f))
@@ -286,7 +287,7 @@ def bucket_sizes(sizes: Sequence[tuple[int, int]], caption: str, *, name: str = 
             tooltip=["size:N", "buckets:Q"],
         )
     )
-    table = DataTable(("records in a bucket", "buckets"), list(sizes))
+    table = untitled(("records in a bucket", "buckets"), list(sizes))
     spec = specification(bars, max(3, len(order)) * _ROW)
     return Chart(name, "Sizes of the buckets", caption, [("", spec)], table)
 
@@ -296,7 +297,7 @@ def heat_map(
     axes: tuple[str, str],
     title: str,
     caption: str,
-    table: DataTable,
+    table: ResultTable,
     *,
     name: str = "operator",
 ) -> Chart:
@@ -357,7 +358,7 @@ def penalty_by_column(
             tooltip=["column:N", alt.Tooltip("penalty:Q", format=".1%")],
         )
     )
-    table = DataTable(("column", "NCP"), every, percent=frozenset(("NCP",)))
+    table = untitled(("column", "NCP"), every, percent=frozenset(("NCP",)))
     spec = specification(bars, len(every) * _ROW)
     return Chart(name, "How wide ranges and sets are", caption, [("", spec)], table)
 

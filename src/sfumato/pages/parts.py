@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any
 
-from sfumato.pages.tables import Cell
-
-Tone = Literal["plain", "good", "bad", "private"]
+from sfumato.results import ResultTable, Tone
 
 
 @dataclass(frozen=True)
@@ -55,26 +53,6 @@ class Notice:
 
 
 @dataclass(frozen=True)
-class DataTable:
-    """A table. Columns in `percent` hold shares and are shown as percentages.
-
-    `marks` gives the tone of a row: a failed check, a failed candidate. A table with `folded` is
-    shown when somebody opens that line, and in print.
-    """
-
-    columns: tuple[str, ...]
-    rows: Sequence[tuple[Cell, ...]]
-    percent: frozenset[str] = frozenset()
-    note: str = ""
-    marks: Mapping[int, Tone] = field(default_factory=dict)
-    folded: str = ""
-
-    def __post_init__(self) -> None:
-        assert all(len(row) == len(self.columns) for row in self.rows), self.columns
-        assert self.percent <= set(self.columns), self.columns
-
-
-@dataclass(frozen=True)
 class Chart:
     """Vega-Lite panels, what they show in a sentence, and the figures that they were drawn from.
 
@@ -85,10 +63,10 @@ class Chart:
     title: str
     caption: str
     panels: Sequence[tuple[str, Mapping[str, Any]]]
-    table: DataTable
+    table: ResultTable
 
 
-Block = Paragraph | Heading | Formula | Bullets | Facts | Notice | DataTable | Chart
+Block = Paragraph | Heading | Formula | Bullets | Facts | Notice | ResultTable | Chart
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import math
 import os
 import tempfile
 from dataclasses import replace
@@ -22,7 +23,6 @@ from sfumato.pages.parts import (
     Block,
     Bullets,
     Chart,
-    DataTable,
     Facts,
     Formula,
     Heading,
@@ -31,7 +31,7 @@ from sfumato.pages.parts import (
     Paragraph,
     Section,
 )
-from sfumato.pages.tables import Cell, cell_text, finite
+from sfumato.results import ResultTable
 
 VENDORED = ("vega.min.js", "vega-lite.min.js", "vega-embed.min.js")
 _LONG = 40  # a text cell above this is given room of its own
@@ -95,19 +95,19 @@ def json_in_html(value: Any) -> str:
     >>> json_in_html({"a": "</script>"})
     '{"a": "\\\\u003c/script\\\\u003e"}'
     """
-    text = json.dumps(strict(value), ensure_ascii=True, allow_nan=False, default=str)
+    text = json.dumps(_drawable(value), ensure_ascii=True, allow_nan=False, default=str)
     for sign, code in (("<", "\\u003c"), (">", "\\u003e"), ("&", "\\u0026")):
         text = text.replace(sign, code)
     return text
 
 
-def strict(value: Any) -> Any:
-    """JSON has no infinities and no NaN: they become null."""
+def _drawable(value: Any) -> Any:
+    """Charts have no infinities and no NaN: they leave a gap there."""
     if isinstance(value, dict):
-        return {key: strict(part) for key, part in value.items()}
+        return {key: _drawable(part) for key, part in value.items()}
     if isinstance(value, (list, tuple)):
-        return [strict(part) for part in value]
-    return finite(value) if isinstance(value, float) else value
+        return [_drawable(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 @cache
@@ -161,7 +161,7 @@ def _block(block: Block) -> str:
         return f"<dl>{pairs}</dl>"
     if isinstance(block, Notice):
         return _notice(block)
-    if isinstance(block, DataTable):
+    if isinstance(block, ResultTable):
         return _table(block)
     return _chart(block)
 
@@ -190,7 +190,7 @@ def _chart(chart: Chart) -> str:
     )
 
 
-def _table(table: DataTable) -> str:
+def _table(table: ResultTable) -> str:
     texts = [
         all(isinstance(row[place], str) or row[place] is None for row in table.rows)
         and bool(table.rows)
@@ -201,10 +201,9 @@ def _table(table: DataTable) -> str:
         for column, text in zip(table.columns, texts, strict=True)
     )
     body = []
-    for number, row in enumerate(table.rows):
+    for number, row in enumerate(table.texts()):
         cells = []
-        for column, cell, text in zip(table.columns, row, texts, strict=True):
-            shown = shown_cell(cell, percent=column in table.percent)
+        for shown, text in zip(row, texts, strict=True):
             kind = "text long" if text and len(shown) > _LONG else "text" if text else ""
             cells.append(f"<td{f' class={kind!r}' if kind else ''}>{escape(shown)}</td>")
         tone = table.marks.get(number)
@@ -217,18 +216,3 @@ def _table(table: DataTable) -> str:
     if not table.folded:
         return shown
     return f"<details><summary>{escape(table.folded)}</summary>{shown}</details>"
-
-
-def shown_cell(cell: Cell, *, percent: bool = False) -> str:
-    """A cell as people read it.
-
-    >>> shown_cell(0.1234, percent=True), shown_cell(12345), shown_cell(None), shown_cell("x")
-    ('12.3 %', '12,345', '–', 'x')
-    """
-    if isinstance(cell, bool):
-        return "yes" if cell else "no"
-    if percent and isinstance(cell, (int, float)) and finite(cell) is not None:
-        return f"{100 * cell:.1f} %" if abs(cell) < 10 else f"{100 * cell:,.0f} %"
-    if isinstance(cell, int):
-        return f"{cell:,}"
-    return cell_text(finite(cell))

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from sfumato.columns import list_some, value_to_json
 from sfumato.errors import QueryError, UsageError
-from sfumato.shown import html_paragraphs, html_table
+from sfumato.results import html_paragraphs, html_table
 
 if TYPE_CHECKING:
     import pandas

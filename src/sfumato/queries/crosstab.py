@@ -34,7 +34,7 @@ from sfumato.queries.sources import Request
 from sfumato.queries.spelling import check_spelling
 from sfumato.queries.statements import cross_count, quoted, without_alias
 from sfumato.release import Release
-from sfumato.shown import html_paragraphs, html_table
+from sfumato.results import html_paragraphs, html_table
 
 if TYPE_CHECKING:
     import pandas

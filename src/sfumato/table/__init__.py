@@ -12,7 +12,7 @@ import pyarrow as pa
 from sfumato.columns import Column, Kind, Range, Role, Values, list_some
 from sfumato.errors import DataError, LimitReached, SfumatoError, UsageError
 from sfumato.limits import current_limits
-from sfumato.shown import html_table
+from sfumato.results import html_table
 from sfumato.table.bins import Bins, is_number
 from sfumato.table.declared import check_roles, hierarchy_of, kinds_of, names_of, stated_domain
 from sfumato.table.hierarchy import Hierarchy

@@ -7,8 +7,8 @@ from typing import Any
 
 from sfumato.engines.counting import Progress
 from sfumato.release import Release
+from sfumato.results import as_json
 from sfumato.web.declared import declared, named, no_files
-from sfumato.web.plain import plain
 from sfumato.web.state import write_json
 
 
@@ -46,7 +46,7 @@ def compare_candidates(
                 "ceiling": row.ceiling,
             }
         )
-    return plain({"candidates": rows, "rows": found.people, "covered_from": LOW})
+    return as_json({"candidates": rows, "rows": found.people, "covered_from": LOW})
 
 
 def collect_evidence(
@@ -79,5 +79,5 @@ def collect_evidence(
     # the highest ceiling may follow from counts: it is for the steward, and not in the report
     ran = [{**each.to_json(), "ceiling": each.ceiling} for each in found.attacks or ()]
     seen = {name: told[name] for name in ("audit", "utility", "problems")}
-    write_json(Path(out) / "evidence.json", plain({**seen, "attacks": ran, "covered_from": LOW}))
+    write_json(Path(out) / "evidence.json", as_json({**seen, "attacks": ran, "covered_from": LOW}))
     return {"holds": report.holds, "problems": list(report.evidence.problems)}

@@ -31,10 +31,10 @@ from sfumato.profile import BinnedCounts, Cells, Histogram, Kinds, Profile
 from sfumato.queries import OpenedRelease, open_release
 from sfumato.queries.estimators import estimators_of
 from sfumato.release import Release
+from sfumato.results import as_json
 from sfumato.table.reading import Reading
 from sfumato.web.declared import declared, named, no_files, source_of
 from sfumato.web.evidence_tasks import collect_evidence, compare_candidates
-from sfumato.web.plain import plain
 from sfumato.web.state import read_json, write_json
 
 MOST_BARS = 200  # values of a sensitive histogram that the page is given
@@ -71,7 +71,7 @@ def first_lines(*, path: str, label: str, options: dict[str, Any], progress: Pro
         return {"csv": None}
     with named(path, label):
         seen = preview_csv(Path(path), Reading.of(**options))
-    return plain({"csv": seen.to_json()})
+    return as_json({"csv": seen.to_json()})
 
 
 def profile(*, table: dict[str, Any], out: str, seen: dict[str, Any], progress: Progress) -> Any:
@@ -112,7 +112,7 @@ def profile(*, table: dict[str, Any], out: str, seen: dict[str, Any], progress: 
     ]
     write_json(
         Path(out),
-        plain({"shown": shown, "declared": table, "rows": counted.rows, "histograms": kept}),
+        as_json({"shown": shown, "declared": table, "rows": counted.rows, "histograms": kept}),
     )
     return {"profile": Path(out).stem}
 
@@ -159,7 +159,7 @@ def predict(
         counted, looked_at(promise, named, exact=exact), _KeptCounts(file)
     )
     try:
-        return plain(preview(counted, promise, named, exact=exact).to_json())
+        return as_json(preview(counted, promise, named, exact=exact).to_json())
     except InfeasibleGuarantee as error:
         return {
             "feasible": False,
@@ -184,7 +184,7 @@ def cards(
         found = find_cards(
             declared(table), error=error, delicate=delicate, anybody=anybody, progress=progress
         )
-    return plain({"cards": [card.to_json() for card in found]})
+    return as_json({"cards": [card.to_json() for card in found]})
 
 
 def _kept_profile(file: str) -> Profile:
@@ -257,7 +257,7 @@ def make_release(
             progress=progress,
         )
     manifest = made.manifest
-    return plain(
+    return as_json(
         {
             "kind": manifest.kind,
             "guarantee": manifest.guarantee,
@@ -298,7 +298,7 @@ def explore(*, release: str, progress: Progress) -> Any:
     with named(release, "the release"):
         opened = Release(release)
         manifest, estimators = opened.manifest, _estimators(opened)
-    return plain(
+    return as_json(
         {
             "name": Path(release).name,
             "guarantee": manifest.guarantee,
@@ -352,7 +352,7 @@ def query(
                 "high": row.get(f"{name}_high"),
             }
         )
-    return plain(
+    return as_json(
         {
             "columns": told["columns"],
             "aggregates": list(answer.aggregates),

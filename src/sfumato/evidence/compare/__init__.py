@@ -22,8 +22,8 @@ from sfumato.evidence.places import report_folder
 from sfumato.evidence.report.shapes import label
 from sfumato.guarantees import parse_guarantee
 from sfumato.pages import write_page, write_whole
-from sfumato.pages.render import strict
 from sfumato.profile import Histogram
+from sfumato.results import as_json
 from sfumato.table import Table, as_table
 from sfumato.workloads import Workload, generate_workload, people_of, true_counts
 
@@ -108,7 +108,7 @@ def compare(
         )
         progress("writing the report", len(chosen) * WHOLE, len(chosen) * WHOLE)
         workload.save(comparison.workload)
-        text = json.dumps(strict(comparison.to_json()), ensure_ascii=False, allow_nan=False)
+        text = json.dumps(as_json(comparison.to_json()), ensure_ascii=False, allow_nan=False)
         write_whole(comparison.data, text + "\n")
         write_page(comparison_page(comparison), comparison.page)
     return comparison

@@ -9,9 +9,7 @@ from typing import Any
 
 from sfumato.evidence.compare.candidates import Candidate
 from sfumato.pages.charts import Figure
-from sfumato.pages.render import shown_cell
-from sfumato.pages.tables import Cell, ReportTable
-from sfumato.shown import Shown, html_paragraphs
+from sfumato.results import Cell, Result, ResultTable
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +60,7 @@ PERCENT = frozenset(("advantage", "median error", "truth inside 95 %"))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Comparison(Shown):
+class Comparison(Result):
     """A finished comparison. `page`, `data` and `workload` are files in the folder `out`."""
 
     out: Path
@@ -116,30 +114,17 @@ class Comparison(Shown):
         """The cells of `COLUMNS`."""
         return [_cells(row) for row in self.rows]
 
-    def __str__(self) -> str:
-        first, *others = self._sentences()
-        return "\n".join([self.table().to_text(), *others, "", first])
-
-    def _repr_html_(self) -> str:
-        return self.table().to_html() + html_paragraphs(self._sentences())
-
-    def _sentences(self) -> list[str]:
+    def parts(self) -> Sequence[ResultTable | str]:
         failed = [f"{row.name} was not published: {row.failed}" for row in self.rows if row.failed]
-        return [f"The report is {self.page}", *failed]
+        return [self.table(), *failed, f"The report is {self.page}"]
 
-    def table(self) -> ReportTable:
-        shown = [
-            tuple(
-                shown_cell(cell, percent=name in PERCENT)
-                for name, cell in zip(COLUMNS, cells, strict=True)
-            )
-            for cells in self.summary()
-        ]
-        return ReportTable(
+    def table(self) -> ResultTable:
+        return ResultTable(
             f"{len(self.rows)} candidate{'s' if len(self.rows) != 1 else ''}",
             f"{self.people:,} people, {len(self.truth):,} questions about {self.column}",
             COLUMNS,
-            shown,
+            self.summary(),
+            percent=PERCENT,
         )
 
 

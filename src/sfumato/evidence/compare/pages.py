@@ -12,13 +12,11 @@ from sfumato.guarantees import GUARANTEES
 from sfumato.pages import (
     Block,
     Bullets,
-    DataTable,
     Heading,
     Notice,
     Page,
     Paragraph,
     Section,
-    Tone,
 )
 from sfumato.pages.charts import (
     ErrorPoint,
@@ -32,7 +30,7 @@ from sfumato.pages.charts import (
     penalty_by_column,
     risk_against_utility,
 )
-from sfumato.pages.tables import Cell
+from sfumato.results import Cell, ResultTable, Tone, untitled
 
 MOST_DOTS = 300  # of a panel
 
@@ -68,7 +66,7 @@ def _glance(found: Comparison) -> Section:
         if row.failed or row.kept is False
     }
     blocks: list[Block] = [
-        DataTable(COLUMNS, found.summary(), PERCENT, marks=marks),
+        untitled(COLUMNS, found.summary(), PERCENT, marks=marks),
         *(Notice(f"{r.name} was not published: {r.failed}", "bad") for r in found.rows if r.failed),
     ]
     points = [
@@ -132,14 +130,14 @@ def _held(found: Comparison) -> list[Block]:
     return told
 
 
-def _predictions(found: Comparison) -> DataTable:
+def _predictions(found: Comparison) -> ResultTable:
     rows: list[tuple[Cell, ...]] = []
     for row in found.measured:
         measured = row.result["accuracy"]["mean_absolute_error"]
         predicted = (row.result["predicted"] or {}).get("mean_absolute_error")
         told = predicted and measured is not None
         rows.append((row.name, measured, predicted, measured / predicted if told else None))
-    return DataTable(
+    return untitled(
         ("candidate", "measured", "predicted from the plan", "measured / predicted"),
         rows,
         note="Of ranges and sets nothing is predicted.",
@@ -153,7 +151,7 @@ def _pairs(truth: Sequence[int], row: Row) -> list[tuple[float, float]]:
     return both[::step]
 
 
-def _truth_table(found: Comparison) -> DataTable:
+def _truth_table(found: Comparison) -> ResultTable:
     rows: list[tuple[Cell, ...]] = [
         (
             row.name,
@@ -176,7 +174,7 @@ def _truth_table(found: Comparison) -> DataTable:
         "mean error",
         "truth inside 95 %",
     )
-    return DataTable(columns, rows, frozenset(columns[4:]))
+    return untitled(columns, rows, frozenset(columns[4:]))
 
 
 def _risk(found: Comparison) -> Section:
@@ -221,13 +219,13 @@ def _audits(found: Comparison) -> list[Block]:
         passed = Notice("Every release passed its audit.", "good")
         return [
             Notice(f"No check failed; {unseen:,} could not be made.") if unseen else passed,
-            DataTable(columns, rows, folded=every),
+            untitled(columns, rows, folded=every),
         ]
     marks: dict[int, Tone] = dict.fromkeys(range(len(broken)), "bad")
     return [
         Notice(f"{len(broken):,} checks of the audits failed:", "bad"),
-        DataTable(columns, broken, marks=marks),
-        DataTable(columns, rows, folded=every),
+        untitled(columns, broken, marks=marks),
+        untitled(columns, rows, folded=every),
     ]
 
 
@@ -260,7 +258,7 @@ def _candidates(found: Comparison) -> Section:
         "The largest chance that the promise lets anybody reach about a value, among the values it "
         f"covers. {' and '.join(others)} promise about sums, not about chances."
     )
-    blocks: list[Block] = [DataTable(columns, rows, frozenset((columns[3],)), note)]
+    blocks: list[Block] = [untitled(columns, rows, frozenset((columns[3],)), note)]
     for number, row in enumerate(found.measured):
         result = row.result
         blocks += [Heading(row.name), *(Paragraph(text) for text in result["statement"])]

@@ -15,13 +15,12 @@ from sfumato.evidence.report.evidence import Evidence, collect
 from sfumato.evidence.report.head import Head
 from sfumato.evidence.report.pages import report_page
 from sfumato.pages import write_page, write_whole
-from sfumato.pages.render import strict
 from sfumato.release import Release
-from sfumato.shown import Shown
+from sfumato.results import Result, as_json
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Report(Shown):
+class Report(Result):
     """A report on disk: `page` is the HTML file, `data` the JSON file beside it."""
 
     page: Path
@@ -90,7 +89,9 @@ def write_report(
             progress=progress,
         )
         report = Report(folder / "report.html", folder / "report.json", evidence)
-        text = json.dumps(strict(evidence.to_json()), indent=2, ensure_ascii=False, allow_nan=False)
+        text = json.dumps(
+            as_json(evidence.to_json()), indent=2, ensure_ascii=False, allow_nan=False
+        )
         write_whole(report.data, text + "\n")
         write_page(report_page(evidence), report.page)
     return report

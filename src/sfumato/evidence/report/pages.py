@@ -14,14 +14,12 @@ from sfumato.evidence.report.shapes import shape_charts
 from sfumato.pages import (
     Block,
     Bullets,
-    DataTable,
     Facts,
     Formula,
     Notice,
     Page,
     Paragraph,
     Section,
-    Tone,
 )
 from sfumato.pages.charts import (
     ErrorPoint,
@@ -29,6 +27,7 @@ from sfumato.pages.charts import (
     error_by_count,
     error_by_value,
 )
+from sfumato.results import Tone, untitled
 
 MOST_CHECKS = 25  # in sight at once
 BY_VALUE = "largest posterior of "  # a check that is made for every value
@@ -101,11 +100,11 @@ def _exposure(evidence: Evidence) -> Section:
 
 def _published(evidence: Evidence) -> Section:
     release, manifest = evidence.release, evidence.release.manifest
-    columns = DataTable(
+    columns = untitled(
         ("column", "role", "kind", "type"),
         [(c.name, c.role, c.kind, c.type) for c in manifest.columns],
     )
-    files = DataTable(
+    files = untitled(
         ("file", "bytes", "SHA-256"),
         [(name, entry.bytes, entry.sha256) for name, entry in files_of(release).items()],
         note="The release is the one that is reported on if these hashes agree.",
@@ -145,7 +144,7 @@ def _audit(evidence: Evidence) -> Section:
         "to the steward."
     )
     columns = ("", "check", "measured", "limit", "where")
-    table = DataTable(columns, rows, note=note, marks=marks)
+    table = untitled(columns, rows, note=note, marks=marks)
     if len(rows) <= MOST_CHECKS:
         return Section("Audit", [table])
     shown = [row for row in rows if row[0] == "fails" or not str(row[1]).startswith(BY_VALUE)]
@@ -153,7 +152,7 @@ def _audit(evidence: Evidence) -> Section:
     return Section(
         "Audit",
         [
-            DataTable(columns, shown, marks=failing),
+            untitled(columns, shown, marks=failing),
             replace(table, folded=f"All {len(rows):,} checks, value by value"),
         ],
     )
@@ -204,13 +203,13 @@ def _attacks(evidence: Evidence) -> Section:
             f"Rounded to steps of {step:.0%}, intervals outwards, so that no count can be read "
             f"from them. The seed that chose the people attacked: {evidence.attack_seed}."
         )
-        who = DataTable(
+        who = untitled(
             ("attack", "who it is", "the promise"),
             [(name, a.sentence, _standing(a.standing)) for name, a in by_attack.items()],
             note="Ceilings hold for adversaries inside the promise. Others know more than it "
             "speaks of, and may go beyond.",
         )
-        blocks = [chart, who, DataTable(columns, rows, frozenset(columns[1:]), note)]
+        blocks = [chart, who, untitled(columns, rows, frozenset(columns[1:]), note)]
     return Section("Attacks", blocks)
 
 

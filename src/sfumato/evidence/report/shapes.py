@@ -15,9 +15,10 @@ from sfumato.errors import WeakPromiseWarning
 from sfumato.evidence.penalty import release_penalty
 from sfumato.evidence.report.expected import published_counts
 from sfumato.operators import Operator, Parts
-from sfumato.pages import Chart, DataTable
+from sfumato.pages import Chart
 from sfumato.pages.charts import bucket_sizes, heat_map, penalty_by_column
 from sfumato.release import BucketedRelease, GeneralizedRelease, Release
+from sfumato.results import untitled
 
 MOST_SHOWN = 60  # values a side of the heat map
 
@@ -72,7 +73,7 @@ def _operator_chart(release: Release, column: str, operator: Operator) -> Chart:
         (names[x], float(matrix[x, x]), names[most[x]], float(off[x, most[x]]))
         for x in range(len(names))
     ]
-    table = DataTable(
+    table = untitled(
         ("true value", "stays", "likeliest other", "its chance"),
         rows,
         percent=frozenset(("stays", "its chance")),
@@ -97,7 +98,7 @@ def _parts_chart(column: str, names: list[str], operator: Parts) -> Chart:
         rows.append(
             (number, len(part.codes), float(min(stays.values())), float(max(stays.values())))
         )
-    table = DataTable(
+    table = untitled(
         ("part", "values", "least chance to stay", "largest"),
         rows,
         percent=frozenset(("least chance to stay", "largest")),

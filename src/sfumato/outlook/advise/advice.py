@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -12,8 +12,7 @@ from sfumato.columns import Value, value_text
 from sfumato.guarantees import Guarantee
 from sfumato.guarantees.limit_rows import label
 from sfumato.mechanisms import Mechanism
-from sfumato.pages.tables import Cell, ReportTable
-from sfumato.shown import Shown, html_paragraphs
+from sfumato.results import Cell, Result, ResultTable, number_to_json
 from sfumato.workloads import SizeClass
 
 
@@ -39,7 +38,7 @@ class Option:
             "family": self.family,
             "guarantee": None if self.guarantee is None else str(self.guarantee),
             "mechanism": None if self.mechanism is None else str(self.mechanism),
-            "error": self.error if math.isfinite(self.error) else None,
+            "error": number_to_json(self.error),
             "average_ceiling": self.ceiling,
             "reached": self.reached,
             "keeps_ceilings": not self.refused,
@@ -49,7 +48,7 @@ class Option:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Advice(Shown):
+class Advice(Result):
     """What can be promised at a wished-for error of counts; `recommended` is None if nothing."""
 
     target_error: float
@@ -106,7 +105,7 @@ class Advice(Shown):
             "why": self.why,
         }
 
-    def table(self) -> ReportTable:
+    def table(self) -> ResultTable:
         rows: list[tuple[Cell, ...]] = []
         for option in self.options:
             if option.refused:
@@ -121,7 +120,7 @@ class Advice(Shown):
                     "yes" if option.reached else "no, not even so",
                 )
             )
-        return ReportTable(
+        return ResultTable(
             "Promises",
             f"the strongest of each family with an error of at most {self.target_error:.3g} for "
             f"counts of {self.min_count:,} or more",
@@ -133,14 +132,8 @@ class Advice(Shown):
             "it.",
         )
 
-    def __str__(self) -> str:
-        return "\n\n".join([self.table().to_text(), *self._sentences()])
-
-    def _repr_html_(self) -> str:
-        return self.table().to_html() + html_paragraphs(self._sentences())
-
-    def _sentences(self) -> list[str]:
-        parts = []
+    def parts(self) -> Sequence[ResultTable | str]:
+        parts: list[ResultTable | str] = [self.table()]
         if self.ceilings:
             listed = [f"{value_text(v)} {float(c):.4g}" for v, c in self.ceilings.items()]
             parts.append(f"Ceilings that every promise had to keep: {', '.join(listed)}.")
@@ -171,7 +164,7 @@ class Priced:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Cost(Shown):
+class Cost(Result):
     """What a promise costs on a table, by mechanism, the best first."""
 
     guarantee: Guarantee
@@ -194,7 +187,7 @@ class Cost(Shown):
                         {
                             "least": size.least,
                             "most": size.most if place < len(self.sizes) - 1 else None,
-                            "error": error if math.isfinite(error) else None,
+                            "error": number_to_json(error),
                         }
                         for place, (size, error) in enumerate(
                             zip(self.sizes, line.errors, strict=True)
@@ -205,11 +198,8 @@ class Cost(Shown):
             ],
         }
 
-    def __str__(self) -> str:
-        return "\n\n".join([self.table().to_text(), self.belief, *self.refusals])
-
-    def _repr_html_(self) -> str:
-        return self.table().to_html() + html_paragraphs([self.belief, *self.refusals])
+    def parts(self) -> Sequence[ResultTable | str]:
+        return [self.table(), self.belief, *self.refusals]
 
     @property
     def refusals(self) -> list[str]:
@@ -232,12 +222,9 @@ class Cost(Shown):
             "average over the people."
         ) + "".join(weaker)
 
-    def table(self) -> ReportTable:
-        rows: list[tuple[Cell, ...]] = [
-            (str(line.mechanism), *(e if math.isfinite(e) else None for e in line.errors))
-            for line in self.lines
-        ]
-        return ReportTable(
+    def table(self) -> ResultTable:
+        rows: list[tuple[Cell, ...]] = [(str(line.mechanism), *line.errors) for line in self.lines]
+        return ResultTable(
             "Cost",
             f"of {self.guarantee}: expected error of counts, by their size",
             ("mechanism", *(f"counts {size.name}" for size in self.sizes)),
