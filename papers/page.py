@@ -7,6 +7,7 @@ import re
 import shlex
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from papers.steps import chosen
 from papers.tables import Reproduction, Series
@@ -43,7 +44,9 @@ def _chart(series: Series) -> Chart:
     import altair as alt
 
     lines = {**series.lines, **{f"{name} (paper)": p for name, p in series.paper.items()}}
-    rows = [{"line": name, "x": x, "y": y} for name, points in lines.items() for x, y in points]
+    rows: list[dict[str, Any]] = [
+        {"line": name, "x": x, "y": y} for name, points in lines.items() for x, y in points
+    ]
     axes = {
         "x": alt.X("x:Q", title=series.x, scale=alt.Scale(zero=False)),
         "y": alt.Y("y:Q", title=series.y),
