@@ -111,7 +111,6 @@ def test_every_person_is_published_as_by_the_local_engine(
     assert done.manifest.columns == local.columns
     assert done.manifest.plan == local.plan
     assert ("blocks" in local.plan) == way.startswith("local(")
-    assert done.manifest.order == "shuffled"
     assert by_person(tmp_path / "there") == by_person(tmp_path / "here")
     sensitive = Path("sensitive.parquet")
     if (tmp_path / "here" / sensitive).exists():

@@ -75,7 +75,7 @@ def identity(tmp_path_factory: pytest.TempPathFactory) -> OpenedRelease:
             Manifest.of(
                 "perturbed", {"operators": operators},
                 sfumato="0", mechanism="uniform", guarantee="none", rows=ROWS,
-                suppressed=0, missing="value", order="kept", randomness="seeded",
+                suppressed=0, missing="value", randomness="seeded",
                 columns=tuple(columns), statement=(),
                 does_not_protect=(), caveats=(),
             )

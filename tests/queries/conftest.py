@@ -74,7 +74,6 @@ def make_release(tmp_path: Path) -> MakeRelease:
                     rows=shown.num_rows,
                     suppressed=0,
                     missing="value",
-                    order="kept",
                     randomness="seeded",
                     columns=columns,
                     statement=(),

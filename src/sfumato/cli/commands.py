@@ -192,9 +192,6 @@ def query(
     estimator: Annotated[
         str | None, typer.Option(help="How to estimate; the release's default otherwise.")
     ] = None,
-    engine: Annotated[
-        str, typer.Option(help="What sums over the records: local, or spark.")
-    ] = "local",
     threads: Threads = None,
     max_rows: Annotated[int, typer.Option(help="The largest answer, in rows.")] = MAX_ROWS,
     plot: Plot = None,
@@ -205,7 +202,7 @@ def query(
     from sfumato.queries.estimators import estimated_by
 
     with ProgressLine("asking"), limited(rows=max_rows):
-        answer = open_release(release, engine=engine).sql(
+        answer = open_release(release).sql(
             sql,
             confidence=confidence,
             keys=keys,

@@ -6,11 +6,11 @@ the engine sums the records, numpy estimates. Nothing in here can see a raw tabl
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sfumato.errors import QueryError, UsageError
 from sfumato.queries.answer import Answer
-from sfumato.queries.opened import OpenedRelease, find_engine, open_release
+from sfumato.queries.opened import OpenedRelease, open_release
 
 if TYPE_CHECKING:
     from sfumato.queries.sources import Request
@@ -25,12 +25,11 @@ def ask(
     keys: bool = False,
     estimator: str | None = None,
     threads: int | None = None,
-    engine: Any = None,
 ) -> Answer:
     """Answer `sql` from a release alone.
 
     `confidence` is that of the intervals; `keys` shows the empty groups as well; `estimator` None
-    is the kind's default; `engine` is "local", "spark" or a Spark session.
+    is the kind's default.
     """
     from sfumato.queries.evaluate import answer
     from sfumato.queries.parse import parse
@@ -41,7 +40,6 @@ def ask(
         keys=keys,
         estimator=estimator,
         threads=threads,
-        engine=engine,
     )
     question = parse(sql, release.columns, release.merges)
     check_spelling(question, release.columns)
@@ -59,7 +57,6 @@ def request_for(
     keys: bool = False,
     estimator: str | None = None,
     threads: int | None = None,
-    engine: Any = None,
 ) -> Request:
     """How a question is to be answered, checked."""
     from sfumato.queries.sources import Request
@@ -73,7 +70,7 @@ def request_for(
         raise UsageError(
             f"The 'threads' parameter must be a whole number from 1 up. Got {threads} instead."
         )
-    return Request(confidence, keys, estimator, threads, find_engine(engine))
+    return Request(confidence, keys, estimator, threads)
 
 
 open = open_release  # its public name

@@ -155,7 +155,7 @@ def crosstab(
         for number, part in enumerate(_PARTS)
     }
     given = Answer(pa.table({**keys, **found}), MEASURES, request.confidence, table.estimator)
-    source = source_of(release, session_of(release, request.threads, request.engine))
+    source = source_of(release, session_of(release, request.threads))
     return Crosstab(names, given, independence_of(source, question))
 
 

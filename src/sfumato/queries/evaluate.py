@@ -58,7 +58,7 @@ SOURCES: dict[type[Release], type[Source]] = {
 
 def answer(release: Release, question: Question, request: Request) -> Answer:
     """Answer a question from a release of any kind."""
-    session = session_of(release, request.threads, request.engine)
+    session = session_of(release, request.threads)
     source = source_of(release, session)
     source.check(question, request)
     check_people(release, question)

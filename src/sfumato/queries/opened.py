@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from sfumato.errors import UsageError
 from sfumato.queries.answer import Answer
 from sfumato.release import Release
 
@@ -19,8 +18,7 @@ if TYPE_CHECKING:
 class OpenedRelease(Release):
     """A release folder, validated, that answers SQL: here, or with the help of Spark."""
 
-    def __init__(self, path: str | Path, *, verify: bool = True, engine: Any = None) -> None:
-        self.engine = find_engine(engine)
+    def __init__(self, path: str | Path, *, verify: bool = True) -> None:
         super().__init__(path, verify=verify)
 
     def sql(
@@ -42,7 +40,6 @@ class OpenedRelease(Release):
             keys=keys,
             estimator=estimator,
             threads=threads,
-            engine=self.engine,
         )
 
     def crosstab(
@@ -59,9 +56,7 @@ class OpenedRelease(Release):
         from sfumato.queries import request_for
         from sfumato.queries.crosstab import crosstab
 
-        request = request_for(
-            confidence=confidence, estimator=estimator, threads=threads, engine=self.engine
-        )
+        request = request_for(confidence=confidence, estimator=estimator, threads=threads)
         return crosstab(self, rows, columns, where, request)
 
     def complete(
@@ -89,11 +84,8 @@ class OpenedRelease(Release):
         return complete_to(completion, Path(to))
 
 
-def open_release(path: str | Path, *, verify: bool = True, engine: Any = None) -> OpenedRelease:
+def open_release(path: str | Path, *, verify: bool = True) -> OpenedRelease:
     """Open a release folder; `verify=False` skips hashes and values, for a folder just checked.
-
-    `engine` "spark", or a Spark session, lets Spark sum over the records; every machine of the
-    cluster has to find the folder under the same path.
 
     >>> import tempfile, pyarrow as pa
     >>> from sfumato.engines.publishing import publish
@@ -103,24 +95,4 @@ def open_release(path: str | Path, *, verify: bool = True, engine: Any = None) -
     >>> open_release(made.release).sql("SELECT COUNT(*) FROM release WHERE age > 35").value
     3.0
     """
-    return OpenedRelease(path, verify=verify, engine=engine)
-
-
-def find_engine(engine: Any) -> Any:
-    """The Spark session that is meant, None for this process alone.
-
-    >>> find_engine("local"), find_engine(None)
-    (None, None)
-    """
-    if engine is None or engine == "local":
-        return None
-    if engine == "spark":
-        from sfumato.engines.spark.starting import spark_session
-
-        return spark_session()
-    if not hasattr(engine, "newSession"):
-        raise UsageError(
-            f'The \'engine\' parameter must be "local", "spark" or a Spark session. '
-            f"Got {engine!r} instead."
-        )
-    return engine
+    return OpenedRelease(path, verify=verify)

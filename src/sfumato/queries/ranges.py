@@ -62,11 +62,6 @@ class GeneralizedSource(ColumnSource):
 
     def check(self, question: Question, request: Request) -> None:
         super().check(question, request)
-        if request.engine is not None:
-            raise QueryError(
-                "A generalized release is answered on this machine, row by row. Leave the engine "
-                "out."
-            )
         _check(question)
         self._name = request.estimator or self.estimators[0]
 

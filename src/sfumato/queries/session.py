@@ -77,7 +77,7 @@ class Session:
             return found
 
     def sums(self, wanted: RecordSums) -> pa.Table:
-        """Sums over the records; another engine may compute them."""
+        """Sums over the records."""
         return self.run(wanted.sql)
 
     def record_columns(self) -> dict[str, Node]:
@@ -150,28 +150,20 @@ def problem(error: duckdb.Error) -> str:
     )
 
 
-_Place = tuple[int, int | None, int, int | None, int | None]
+_Place = tuple[int, int | None, int | None, int | None]
 _sessions: dict[_Place, tuple[weakref.ref[Release], Session]] = {}
 _sessions_lock = threading.Lock()
 
 
-def session_of(release: Release, threads: int | None = None, engine: Any = None) -> Session:
-    """The session of an opened release, kept as long as the release object lives.
-
-    `engine` None is this process alone; a Spark session takes over the sums over the records.
-    """
+def session_of(release: Release, threads: int | None = None) -> Session:
+    """The session of an opened release, kept as long as the release object lives."""
     limits = current_limits()
-    place = (id(release), threads, id(engine), limits.memory, limits.spill)
+    place = (id(release), threads, limits.memory, limits.spill)
     with _sessions_lock:
         known = _sessions.get(place)
         if known is not None and known[0]() is release:
             return known[1]
-        if engine is None:
-            session = Session(release, threads)
-        else:
-            from sfumato.queries.spark import SparkSums
-
-            session = SparkSums(release, engine, threads)
+        session = Session(release, threads)
         _sessions[place] = (weakref.ref(release, lambda _: _forget(place)), session)
         return session
 

@@ -49,7 +49,6 @@ class Request:
     keys: bool = False
     estimator: str | None = None
     threads: int | None = None
-    engine: Any = None
 
     @property
     def quantile(self) -> float:
