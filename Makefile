@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+BASE := $(VENV)/.base
 TESTS := $(BIN)/pytest --dist loadgroup --no-loadscope-reorder
 
 # where bytecode is not kept, every program that a test starts compiles what it loads once more
@@ -10,7 +11,8 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test test-all test-oldest test-newest tools lint docs dist bench papers clean
 
-demo: $(STAMP)
+# The demonstration needs the package alone, not what developers need
+demo: $(BASE)
 	$(BIN)/sfumato demo
 
 # Style and types beside the tests: before them, one core would have nothing to do
@@ -60,12 +62,16 @@ bench: $(STAMP)
 	$(BIN)/python -m benchmarks
 
 # Debian keeps venv in a package of its own: where it is missing and we may, it is installed
-$(STAMP): pyproject.toml
+$(BASE): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "sfumato needs Python 3.11 or newer; set PYTHON=…"; exit 1; }
 	@test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); test "$$(id -u)" = 0 && \
 	  apt-get update -qq && apt-get install -y -qq python3-venv && $(PYTHON) -m venv $(VENV); } || \
 	  { rm -rf $(VENV); echo "Cannot make a virtual environment. On Debian: apt-get install python3-venv"; exit 1; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	@touch $@
+
+$(STAMP): $(BASE)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	@touch $@
 

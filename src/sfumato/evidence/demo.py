@@ -14,10 +14,12 @@ from sfumato.engines.publication import Publication
 from sfumato.engines.publishing import publish
 from sfumato.errors import DataError
 from sfumato.evidence.report import Report, write_report
+from sfumato.outlook.proposal import PROMISE
 from sfumato.queries import open_release
 from sfumato.table import read
 
-GUARANTEE = "rho-privacy(0.08, 1/3)"
+GUARANTEE = PROMISE  # what `sfumato init` proposes
+TARGETS, ASKED = 1000, 300  # people attacked and questions asked for the report
 MARK = ".sfumato-demo"  # only a folder that a demo made is emptied by the next one
 
 QUESTIONS = (
@@ -29,6 +31,14 @@ QUESTIONS = (
     "GROUP BY gender ORDER BY gender",
     "SELECT occupation, COUNT(*) FROM release WHERE age < 40 GROUP BY occupation "
     "ORDER BY COUNT(*) DESC LIMIT 5",
+)
+
+
+NEXT = (
+    "With your own file:",
+    "  sfumato init people.csv       look at it and write a proposal, sfumato.toml",
+    "  sfumato publish               publish it as the proposal says",
+    "  sfumato audit                 check the release against the file",
 )
 
 
@@ -73,7 +83,7 @@ class Demo:
         ]
         for asked in self.asked:
             lines += [asked.sql, *(f"    {line}" for line in _beside_truth(asked)), ""]
-        lines += [str(self.verdict), "", f"The report is {self.report.page}"]
+        lines += [str(self.verdict), "", f"The report is {self.report.page}", "", *NEXT]
         return "\n".join(lines)
 
 
@@ -99,7 +109,14 @@ def run_demo(folder: Path, rows: int, progress: Progress = no_progress) -> Demo:
         answer = opened.sql(sql)
         asked.append(_with_truth(sql, list(answer.columns), answer.rows(), path))
     verdict = audit(table, folder / "release")
-    report = write_report(folder / "release", table=table, out=folder / "report", progress=progress)
+    report = write_report(
+        folder / "release",
+        table=table,
+        out=folder / "report",
+        targets=TARGETS,
+        questions=ASKED,
+        progress=progress,
+    )
     return Demo(folder, path, publication, tuple(asked), verdict, report)
 
 
@@ -135,11 +152,14 @@ def _beside_truth(asked: Asked) -> list[str]:
     for row, truth in zip(asked.rows, asked.truths, strict=True):
         keys = [str(row[c]) for c in _keys(asked.columns, aggregates)]
         for name in aggregates:
-            true = None if truth is None else truth[name]
+            counts = name.lower().startswith("count")
+            true = truth[name] if truth is not None else 0 if counts else None  # nobody is there
             if row[name] is None:
                 lines.append(f"{' '.join(keys) + ': ' if keys else ''}no estimate; truth {true}")
                 continue
-            inside = true is not None and row[f"{name}_low"] <= true <= row[f"{name}_high"]
+            ends = (row[f"{name}_low"], row[f"{name}_high"])
+            near = 1e-9 * max(map(abs, ends))  # a number that the release shows exactly
+            inside = true is not None and ends[0] - near <= true <= ends[1] + near
             name_text = f"{' '.join(keys)}: " if keys else ""
             stderr, low, high = (row[f"{name}_{error}"] for error in ("stderr", "low", "high"))
             lines.append(
