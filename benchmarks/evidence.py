@@ -23,7 +23,7 @@ import sfumato as sf
 from benchmarks.measure import CENSUS_QUASI, DATA, SFUMATO, census, cost_of, report, zipf
 from sfumato import datasets
 
-AT_MOST = {  # CPU s, MB: issues 36 and 37
+AT_MOST = {  # CPU s, MB
     "describe": (2, 400),
     "advise": (12, 500),
     "attack": (60, 1200),

@@ -32,7 +32,7 @@ GUARANTEES = {  # that each mechanism keeps
     "optimal": "f-privacy(theta=8, floor=0.02)",
     "local": "f-privacy(theta=8, floor=0.02)",
 }
-AT_MOST = {  # × copy at 20 million rows: issues 32 and 34
+AT_MOST = {  # × copy at 20 million rows
     "uniform": 2.2,
     "splu": 2.6,
     "partitioned": 2.84,

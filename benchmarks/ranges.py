@@ -40,7 +40,7 @@ AUTHORS = {  # on the first 10,000 people, and with generated values
     ("beta-likeness(3)", "burel", "zipf 0.8"): 0.297,
     ("beta-likeness(3)", "burel", "uniform"): 0.223,
 }
-# mean of nine slices: issue 32
+# mean of nine slices
 AT_MOST = {("l-diversity(10)", "heterogeneous"): 0.092, ("l-diversity(5)", "heterogeneous"): 0.039}
 
 

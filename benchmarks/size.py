@@ -5,7 +5,7 @@ python -m benchmarks.size [--list] [--write]
 Lines and files of every package, of tests, benchmarks, papers and documents, options of
 `publish --help`, and the functions and modules of sfumato that one `sf.publish` of a CSV file and
 one question call (in a warm process: imports and caches are not counted), beside version 0.2 and
-beside what issue 31 allows. `--list` names the functions.
+beside what version 0.3 was to have at most. `--list` names the functions.
 """
 
 from __future__ import annotations

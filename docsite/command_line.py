@@ -16,7 +16,7 @@ def command_line_page() -> str:
         "# The command line",
         "Written by the program itself. `sfumato COMMAND --help` shows the same in a terminal. A "
         "job file (`--job FILE`) may hold what flags say; see "
-        "[For the steward](../guide-steward.md). Exit codes: 0 done, 2 wrong input, 3 a promise "
+        "[For the steward](../steward.md). Exit codes: 0 done, 2 wrong input, 3 a promise "
         "that cannot be kept, 4 a check that fails, 5 "
         "something that could not be looked at, 128 + n stopped by signal n.",
     ]

@@ -21,26 +21,14 @@ WRITTEN = {"The command line": "reference/command-line.md", "Python": "reference
 def navigation() -> list[Any]:
     """Tabs of the site: sections of the index, and the pages that the program writes."""
     pages = {title: _pages(text) for title, text in _sections(INDEX.read_text("utf-8"))}
-    reference = [
-        *({name: page} for name, page in WRITTEN.items()),
-        *pages["Reference"],
-        {"Guarantees": pages["Guarantees"]},
-        {"Mechanisms": pages["Mechanisms"]},
-        {"Changes": "changelog.md"},
-    ]
+    written = [{name: page} for name, page in WRITTEN.items()]
     return [
         "index.md",
-        {"Tutorials": pages["Tutorials"]},
-        {"How to": pages["How to"]},
+        {"Start": pages["Start"]},
+        {"Guides": pages["Guides"]},
         {"Gallery": "gallery.md"},
-        {"Reference": reference},
-        {
-            "Explanation": [
-                *pages["Explanation"],
-                *pages["For contributors"],
-                {"Measurements": "measurements.md"},
-            ]
-        },
+        {"Reference": [*written, *pages["Reference"]]},
+        {"Background": [*pages["Background"], *pages["For contributors"]]},
     ]
 
 

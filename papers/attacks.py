@@ -312,7 +312,7 @@ CLAIMS = (
         "Figure 11(b)",
         "heterogeneous resists more than BuReL",
         _resistant("burel"),
-        "see docs/attacks.md",
+        "see docs/audit-and-attack.md",
     ),
     Claim(
         "Figure 11(b)",

@@ -66,14 +66,3 @@ def test_the_headline_says_what_was_tested(tmp_path: Path) -> None:
     told = str(sf.audit(data, tmp_path / "r")).splitlines()[0]
     assert told.startswith("The release keeps its promise as far as ")
     assert "l-diversity(3) of s for 900 people" in told
-
-
-def test_the_document_names_every_check() -> None:
-    text = (Path(__file__).parents[2] / "docs" / "audits.md").read_text("utf-8")
-    section = text.split("## Every check")[1].split("\n## ")[0]
-    rows = [
-        line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("| `")
-    ]
-    told = {row[0].strip("`"): (row[-1], "yes" in row) for row in rows}
-    checks = catalogue.every_check()
-    assert told == {name: (c.disclosure.value, c.judges) for name, c in checks.items()}

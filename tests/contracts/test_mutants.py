@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -804,17 +803,12 @@ def named(mutant: Callable[[Copy], None]) -> str:
     return "promise_more" if mutant.__name__.startswith("promise ") else mutant.__name__
 
 
-def test_the_document_names_every_mutant() -> None:
+def test_every_mutant_names_the_checks_that_catch_it() -> None:
     root = Path(__file__).parents[2]
-    text = (root / "docs" / "audits.md").read_text("utf-8")
-    section = text.split("## Every mutant")[1].split("\n## ")[0]
-    rows = [line.strip("| ").split(" | ") for line in section.splitlines()[1:] if line[:1] == "|"]
-    told = {row[0]: tuple(re.findall(r"`([a-z-]+)`", row[1])) for row in rows[2:]}
-    expected = {name.replace("_", " "): checks for name, checks in CAUGHT_BY.items()}
-    assert told == expected | {name: (check,) for name, (check, _) in ELSEWHERE.items()}
     assert {named(mutant) for _, mutant in MUTANTS} == set(CAUGHT_BY)
     known = {*every_check(), "opening", "publish"}
-    assert {check for checks in told.values() for check in checks} <= known
-    for _, place in ELSEWHERE.values():
+    assert {check for checks in CAUGHT_BY.values() for check in checks} <= known
+    for check, place in ELSEWHERE.values():
         file, test = place.split("::")
+        assert check in known
         assert f"def {test}(" in (root / "tests" / "audits" / file).read_text("utf-8"), place

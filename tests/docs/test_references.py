@@ -71,25 +71,3 @@ def test_nothing_refers_elsewhere(what: str) -> None:
     pattern = ELSEWHERE[what]
     found = [f"{path}: {match[0]!r}" for path, text in texts() for match in pattern.finditer(text)]
     assert not found, f"{what}:\n" + "\n".join(found)
-
-
-def slug(heading: str) -> str:
-    """The anchor that GitHub gives a heading.
-
-    >>> slug("2. F'-privacy: buckets under ceilings")
-    '2-f-privacy-buckets-under-ceilings'
-    """
-    plain = re.sub(r"`|\*|\[([^\]]*)\]\([^)]*\)", r"\1", heading)
-    return re.sub(r"[^\w\- ]", "", plain.lower()).replace(" ", "-")
-
-
-def test_links_to_sections_lead_somewhere() -> None:
-    dead = []
-    for path, text in texts():
-        if path.suffix != ".md":
-            continue
-        for page, anchor in re.findall(r"\]\(([^)\s#:]*)#([^)\s]+)\)", text):
-            target = ((ROOT / path).parent / page if page else ROOT / path).resolve()
-            if anchor not in {slug(line) for line in headings(str(target.relative_to(ROOT)))}:
-                dead.append(f"{path}: {page}#{anchor}")
-    assert not dead, dead

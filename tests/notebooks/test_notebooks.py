@@ -31,7 +31,7 @@ def outputs(notebook: Any) -> list[Any]:
 
 def test_there_is_one_for_each_reader() -> None:
     assert {path.stem for path in NOTEBOOKS} == set(SHOWN)
-    index = (ROOT / "docs" / "notebooks.md").read_text("utf-8")
+    index = (ROOT / "docs" / "python.md").read_text("utf-8")
     assert all(f"../notebooks/{path.name}" in index for path in NOTEBOOKS)
 
 

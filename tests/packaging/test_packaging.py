@@ -27,7 +27,7 @@ def test_every_dependency_of_a_user_has_both_ends() -> None:
 
 
 def test_every_extra_is_documented() -> None:
-    text = (ROOT / "docs" / "stability.md").read_text("utf-8")
+    text = (ROOT / "docs" / "python.md").read_text("utf-8")
     for extra in PROJECT["optional-dependencies"]:
         assert f"`sfumato[{extra}]`" in text, extra
 

@@ -9,7 +9,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 
 import sfumato as sf
@@ -66,17 +65,6 @@ def test_r_cmd_check_finds_nothing(library: str, tmp_path: Path) -> None:
     assert "Status: OK" in printed, printed
     (log,) = tmp_path.glob("*.Rcheck/tests/whole.Rout")
     assert "R agrees" in log.read_text("utf-8")
-
-
-@pytest.mark.slow
-def test_the_page_s_examples_run(library: str, tmp_path: Path) -> None:
-    page = (ROOT / "docs" / "r.md").read_text("utf-8")
-    for language, block in re.findall(r"^```(sh|r)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL):
-        if "INSTALL" in block:
-            continue
-        command = ["bash", "-ec"] if language == "sh" else ["Rscript", "-e"]
-        run(*command, block, folder=tmp_path, R_LIBS=library)
-    assert pq.read_metadata(tmp_path / "release" / "records/part-00000.parquet").num_rows == 5000
 
 
 def test_the_versions_are_the_same() -> None:

@@ -1,7 +1,7 @@
 """Checks: what any table promises as it stands, whoever anonymized it.
 
 Records with equal quasi columns form a class. Nulls are values, an index is not data, and the
-order of rows means nothing. See `docs/check.md` for every measure.
+order of rows means nothing. See `docs/audit-and-attack.md` for every measure.
 """
 
 from __future__ import annotations

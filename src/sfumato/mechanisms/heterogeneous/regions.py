@@ -6,7 +6,7 @@ wherever the people of each half by themselves allow the promise. *Where* to cut
 quasi values alone, *whether* on how often each sensitive value occurs in the halves, with a little
 room at random. A region's buckets follow from its own counts; whoever exchanges the values of its
 people as the shift does leaves those counts as they are, so knowing the program tells nothing
-about who has which of them (`docs/mechanisms/heterogeneous.md`, "A reader who knows the program").
+about who has which of them (H2 in `docs/papers.md`).
 
 Where a half does not allow the promise by itself, `balance` may set a few people aside so that the
 others of both halves do.
