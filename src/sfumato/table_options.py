@@ -85,6 +85,11 @@ TABLE_OPTIONS = (
         "text",
         "At most so many rows of a person are published; by default what loses least.",
     ),
+    TableOption(
+        "count_rows",
+        "text",
+        "Publish how many rows a person has, in a new column of this name; one row each.",
+    ),
     TableOption("drop", "columns", "Columns to leave out."),
     TableOption("numeric", "columns", "Columns to treat as numeric.", seldom=True),
     TableOption("categorical", "columns", "Columns to treat as categorical.", seldom=True),

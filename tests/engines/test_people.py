@@ -216,9 +216,45 @@ def test_on_the_command_line_and_in_a_job_file(tmp_path: Path) -> None:
     assert run.exit_code == 0, run.output
     manifest = json.loads((release / "manifest.json").read_text())
     assert manifest["person"] == {
-        "column": "patient", "rows": 2, "suppressed": 2000 - manifest["rows"]
+        "column": "patient", "rows": 2, "suppressed": 2000 - manifest["rows"], "counted": "",
     }  # fmt: skip
     assert pq.read_table(release / "records").num_rows == manifest["rows"]
     audited = CliRunner().invoke(program, ["audit", str(path), str(release)])
     assert audited.exit_code == 0, audited.output
     assert "2 rows of a person together" in audited.output
+
+
+def test_rows_are_counted_where_one_of_each_person_is_published(tmp_path: Path) -> None:
+    """Sums of the counted rows are the numbers of rows, but for which row of a person was drawn."""
+    rng = np.random.default_rng(4)
+    many = rng.choice([1, 2, 3, 30], 4000, p=[0.5, 0.3, 0.198, 0.002])
+    who = np.repeat(np.arange(4000), many)
+    ill = np.where(rng.random(len(who)) < many[who] / 40 + 0.2, "flu", "cold")
+    stays = pa.table({"who": who, "age": who % 50, "ill": ill})
+    roles = {"quasi": "age", "sensitive": "ill", "person": "who", "count_rows": "stays"}
+    to, receipt = tmp_path / "r", tmp_path / "receipt"
+    made = sf.publish(
+        stays, "rho-privacy(0.6, 0.9)", to=to, mechanism="uniform", left_out=1, receipt=receipt,
+        **roles,
+    )  # fmt: skip
+    shown = pq.read_table(to / "records").column("stays").to_numpy()
+    assert sorted(set(shown.tolist())) == [1, 2, 3]  # who has 30 shows the mean of 3 and more
+    top = many >= 3
+    assert abs(int(shown.sum()) - len(who)) <= int(top.sum()) / 2 + 1
+    assert made.manifest.person is not None
+    assert made.manifest.person.counted == "stays"
+    assert "'stays' says how many rows a person has" in " ".join(made.manifest.statement)
+    assert "% of the rows and" in "".join(made.notes)
+    assert sf.audit(stays, to).holds
+    assert sf.audit(stays, to, receipt=receipt).holds
+    answer = sf.open(to).sql("SELECT SUM(stays) AS n FROM release WHERE ill = 'flu'").rows()[0]
+    assert abs(answer["n"] - (ill == "flu").sum()) <= 5 * answer["n_stderr"] + 100
+    exact = sf.publish(
+        stays, "rho-privacy(0.6, 0.9)", to=tmp_path / "s", mechanism="uniform", left_out=1,
+        bins={"stays": "1,2,10,inf"}, **roles,
+    )  # fmt: skip
+    (column,) = [c for c in exact.manifest.columns if c.name == "stays"]
+    assert column.bins is not None
+    for wrong in ({"person": None}, {"rows_per_person": 2}, {"count_rows": "age"}):
+        with pytest.raises(UsageError, match=r"count_rows|--count-rows"):
+            sf.read(stays, **{**roles, "drop": "who" if "person" in wrong else "", **wrong})

@@ -170,8 +170,9 @@ def raw_table(origin: Any, release: Release) -> Table:
     own = sensitive if merged else release.columns  # the columns that the table has as well
     quasi = merged["quasi"] if merged else [c.name for c in release.columns if c.role == "quasi"]
     names = [*quasi, *(column.name for column in sensitive)]
+    counted = "" if manifest.person is None else manifest.person.counted
     for name in names:
-        if name not in source.schema.names:
+        if name not in source.schema.names and name != counted:
             raise DataError(
                 f"{source.label} has no column {name!r}, which the release publishes. Is it "
                 f"the table behind {str(release.path)!r}?"
@@ -189,12 +190,13 @@ def raw_table(origin: Any, release: Release) -> Table:
     return read(
         source,
         **{
-            **(merged or {"quasi": quasi}),
+            **(merged or {"quasi": [name for name in quasi if name != counted]}),
             "recode": recode | (merged["recode"] if merged else {}),
         },
         sensitive=[column.name for column in sensitive],
         person=None if rule is None else rule.column,
         rows_per_person=None if rule is None else rule.rows,
+        count_rows=counted or None,
         drop=[name for name in source.schema.names if name not in apart],
         numeric=[c.name for c in own if c.kind == "numeric"],
         categorical=[

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+from sfumato.columns import value_text
 from sfumato.draws import Draws
 from sfumato.engines.choosing import choose_plan, possible_mechanisms, with_counts
 from sfumato.engines.ranking import RankedRows, rank_rows
@@ -20,7 +21,7 @@ from sfumato.guarantees import (
     OddsOfPeople,
 )
 from sfumato.mechanisms import Mechanism
-from sfumato.profile import Profile
+from sfumato.profile import Histogram, Profile
 from sfumato.release import PersonRule
 from sfumato.table import Table
 
@@ -35,6 +36,33 @@ class ForPeople:
     table: Table
     guarantee: Guarantee
     rule: PersonRule | None = None
+    all_rows: Mapping[str, Histogram] | None = None  # where one row of each person was drawn
+
+    def note(self, drawn: Profile) -> str:
+        """What drawing one row of each person did to the value whose share it moved most."""
+        if self.all_rows is None or not self.rule or not self.rule.suppressed:
+            return ""
+        moved = [
+            (abs(now - before), histogram.column, value, before, now)
+            for histogram, whole in zip(
+                drawn.histograms.values(), self.all_rows.values(), strict=True
+            )
+            for value, before, now in zip(
+                histogram.values, whole.shares, histogram.shares, strict=True
+            )
+        ]
+        _, column, value, before, now = max(moved, key=lambda each: each[0])
+        counted = self.rule.counted
+        more = (
+            f"SUM({counted}) answers about rows."
+            if counted
+            else ("With --count-rows NAME sums of NAME answer about rows.")
+        )
+        return (
+            f"Shares are of people now, one row each: {value_text(value)} in {column!r} has "
+            f"{100 * float(before):.1f} % of the rows and {100 * float(now):.1f} % of the drawn "
+            f"ones. {more}"
+        )
 
     def counted(self, profile: Profile) -> Profile:
         """The people by value, for what is said of people: each may have several values."""
@@ -97,9 +125,9 @@ def _with_rows(
 ) -> ForPeople:
     table = ranked.chosen(rows)
     assert table.person is not None
-    rule = PersonRule(table.person, rows, ranked.withheld(rows))
+    rule = PersonRule(table.person, rows, ranked.withheld(rows), table.count_rows or "")
     if rows == 1:
-        return ForPeople(table, guarantee, rule)
+        return ForPeople(table, guarantee, rule, ranked.histograms)
     if not isinstance(guarantee, OddsGuarantee):
         raise UsageError(
             f"'{guarantee}' is kept for one row of each person, drawn at random: give "

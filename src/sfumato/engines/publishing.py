@@ -138,6 +138,7 @@ def publish(
             )
     notes = steward_notes(ran.people, ran.promise)
     notes += tuple(told.sentence() for told in ran.together)
+    notes += (ran.drawn,) if ran.drawn else ()
     if counted is not None:
         notes += (counted.ledger.note(ran.profile.histograms),)
     withheld = 0 if rule is None else rule.suppressed
@@ -165,6 +166,7 @@ class Run:
     promise: Guarantee
     offer: str
     together: Sequence[ColumnTold] = ()
+    drawn: str = ""  # what drawing one row of each person did
 
 
 def _cautions(table: Table, guarantee: Guarantee, key_file: str | Path | None) -> Iterator[str]:
@@ -230,7 +232,8 @@ def run(
         if ledger is not None:
             ledger.enter(spent)
         done = bundle.finish(manifest)
-        return Run(done, profile, people.counted(profile), promise, offer, together)
+        counted = people.counted(profile)
+        return Run(done, profile, counted, promise, offer, together, people.note(profile))
 
 
 def repeat(

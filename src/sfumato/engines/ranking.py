@@ -60,6 +60,7 @@ class RankedRows(ABC):
 
     table: Table
     sizes: IntArray
+    histograms: Mapping[str, Histogram]  # of all rows
 
     @property
     def people(self) -> int:
@@ -98,6 +99,7 @@ class PlacedRows(RankedRows):
     table: Table
     places: npt.NDArray[np.uint8]
     sizes: IntArray
+    histograms: Mapping[str, Histogram]
 
     def chosen(self, rows: int) -> Table:
         source = ChosenRows(self.table.source, self.places, rows)
@@ -112,7 +114,8 @@ class PlacedRows(RankedRows):
 
 def rank_rows(table: Table, draws: Draws) -> PlacedRows:
     """Put every person's rows in a random order. DuckDB sorts, and spills where it must."""
-    table = with_domains(table, take_profile(table).histograms)
+    histograms = take_profile(table).histograms
+    table = with_domains(table, histograms)
     assert table.person is not None
     kind = table.type_of(table.person)
     schema = _SCHEMA.append(pa.field("person", kind))
@@ -158,7 +161,7 @@ def rank_rows(table: Table, draws: Draws) -> PlacedRows:
             found[: len(sizes)] += sizes
             sizes = found
     refuse_absent(table, absent)
-    return PlacedRows(table, places, sizes)
+    return PlacedRows(table, places, sizes, histograms)
 
 
 def refuse_absent(table: Table, absent: int) -> None:

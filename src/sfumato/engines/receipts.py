@@ -21,6 +21,7 @@ from sfumato.errors import DataError, UsageError
 from sfumato.private import create_private, outside_release, read_private
 from sfumato.release import typed_values
 from sfumato.table import Hierarchy, Table, read
+from sfumato.table.counted_rows import CountedRows
 from sfumato.table.quasi_k import Merged
 from sfumato.table.recodes import parse_recode
 from sfumato.version import __version__
@@ -91,6 +92,14 @@ class Receipt:
         """The table as it was declared when it was published, from where its records are now."""
         if self.table.get("quasi_k"):
             return self._merged_again(source)
+        columns = [Column.from_json(described) for described in self.table["columns"]]
+        if counted := self.table["count_rows"]:
+            sensitive = [column.name for column in columns if column.role == "sensitive"]
+            whole = sensitive if self.table["missing"] == "drop" else ()
+            (own,) = (column for column in columns if column.name == counted)
+            source = CountedRows(
+                source, self.table["person"], counted, whole, top=not (own.recode or own.bins)
+            )
         names = set(source.schema.names)
         needed = [column["name"] for column in self.table["columns"]]
         needed += [self.table["key"], self.table["person"]]
@@ -100,7 +109,6 @@ class Receipt:
                 f"{source.label} has no column {lacking[0]!r}, which the receipt names. Is it the "
                 "table that was published?"
             )
-        columns = [Column.from_json(described) for described in self.table["columns"]]
         recodes = {}
         for column in columns:
             if column.recode:
@@ -122,6 +130,7 @@ class Receipt:
             key=self.table["key"],
             person=self.table["person"],
             rows_per_person=self.table["rows_per_person"],
+            count_rows=self.table["count_rows"],
             kinds={column.name: column.kind for column in columns},
             domains=domains,
             recodes=recodes,
@@ -169,6 +178,7 @@ def describe_table(table: Table) -> dict[str, Any]:
         "key": table.key,
         "person": table.person,
         "rows_per_person": table.rows_per_person,
+        "count_rows": table.count_rows,
         "missing": table.missing,
         "quasi_k": None if table.merged is None else table.merged.to_json(),
         "columns": [

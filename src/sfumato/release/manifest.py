@@ -49,6 +49,7 @@ class PersonRule(Part, frozen=True):
     column: Annotated[str, Meta(min_length=1, max_length=1000)]
     rows: Annotated[int, Meta(ge=1, le=250)]
     suppressed: Count  # rows beyond that
+    counted: str = ""  # the quasi-identifier that says how many rows a person has
 
     def sentences(self) -> list[str]:
         """What stands beside the promise.
@@ -64,6 +65,7 @@ class PersonRule(Part, frozen=True):
                 whose + "the person, of whom one row is published: to have a value is to have it "
                 "in that row.",
                 f"Of each person one row, chosen at random, is published; {tail}",
+                *self._counted(),
             ]
         return [
             whose + "the person: a person's own record is all of their published rows together, "
@@ -71,6 +73,15 @@ class PersonRule(Part, frozen=True):
             f"Of each person at most {self.rows} rows, chosen at random, are published; {tail}",
             f"Differential privacy is told for one row; for a person it is at most {self.rows} "
             "times as much.",
+        ]
+
+    def _counted(self) -> list[str]:
+        if not self.counted:
+            return []
+        return [
+            f"Column {self.counted!r} says how many rows a person has; few people with many show "
+            f"the mean of theirs. SUM({self.counted}) estimates numbers of rows, of the drawn "
+            "rows: its interval does not hold which row of a person was drawn."
         ]
 
 

@@ -14,6 +14,7 @@ from sfumato.errors import DataError, LimitReached, SfumatoError, UsageError
 from sfumato.limits import current_limits
 from sfumato.results import html_table
 from sfumato.table.bins import Bins, is_number
+from sfumato.table.counted_rows import CountedRows
 from sfumato.table.declared import check_roles, hierarchy_of, kinds_of, names_of, stated_domain
 from sfumato.table.hierarchy import Hierarchy
 from sfumato.table.quasi_k import Merged, merge_quasi
@@ -41,6 +42,7 @@ class Table:
     key: str | None = None
     person: str | None = None
     rows_per_person: int | None = None  # None: whatever loses least
+    count_rows: str | None = None  # the quasi column that says how many rows a person has
     drop: tuple[str, ...] = ()
     kinds: Mapping[str, Kind] = field(default_factory=dict)
     domains: Mapping[str, Values | Range] = field(default_factory=dict)
@@ -135,6 +137,7 @@ def read(
     key: str | None = None,
     person: str | None = None,
     rows_per_person: int | str | None = None,
+    count_rows: str | None = None,
     drop: Sequence[str] | str = (),
     numeric: Sequence[str] | str = (),
     categorical: Sequence[str] | str = (),
@@ -161,7 +164,8 @@ def read(
     a frame (pandas, Polars, pyarrow, DuckDB). Every column needs a role: undeclared columns are
     refused, so that nothing is published by accident; `drop_rest` leaves them out. What follows it
     says how a file is written, see `Reading`. `quasi_k` merges quasi values until so many people
-    share every combination of them, see `table.quasi_k`.
+    share every combination of them, see `table.quasi_k`. `count_rows` names a quasi-identifier that
+    is made: how many rows the person has of whom one is published.
 
     >>> people = pa.table({"age": [30, 41], "disease": ["flu", "HIV"]})
     >>> read(people, quasi="age", sensitive="disease")
@@ -187,8 +191,18 @@ def read(
             f"{source.label} has more than one column named {list_some([repr(n) for n in twice])}. "
             "Rename them so that every column has a name of its own."
         )
+    number = _rows_per_person(rows_per_person, person)
+    if count_rows:
+        if not person or (number or 1) > 1:
+            raise UsageError(
+                "'count_rows' is for tables of which one row of each person is published: name "
+                "the person with --person, and give no more than --rows-per-person 1."
+            )
+        needed = names_of(sensitive) if missing == "drop" else ()
+        source = CountedRows(source, person, count_rows, needed, top=count_rows not in wanted)
+        names, number = source.schema.names, 1
     roles = {
-        "quasi": names_of(quasi),
+        "quasi": (*names_of(quasi), *([count_rows] if count_rows else ())),
         "sensitive": names_of(sensitive),
         "key": (key,) if key else (),
         "person": (person,) if person else (),
@@ -240,7 +254,8 @@ def read(
         sensitive=roles["sensitive"],
         key=key,
         person=person or None,
-        rows_per_person=_rows_per_person(rows_per_person, person),
+        rows_per_person=number,
+        count_rows=count_rows or None,
         drop=roles["drop"],
         kinds=kinds,
         domains=stated,
