@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sfumato.draws import IntArray
 from sfumato.errors import DataError, UsageError
 from sfumato.scratch import scratch_database
 from sfumato.table.sources import Source, reading_errors
@@ -115,7 +114,7 @@ def top_coded(numbers: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
     return np.where(numbers >= top, mean, numbers).astype(np.uint32)
 
 
-def people_by_rows(numbers: npt.NDArray[np.uint32]) -> IntArray:
+def people_by_rows(numbers: npt.NDArray[np.uint32]) -> npt.NDArray[np.int64]:
     """How many people have each number of rows."""
     counts = np.bincount(numbers)
     counts[0] = 0
