@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sfumato.attacks.laplace import laplace_noise
+from papers.laplace import laplace_noise
 from sfumato.attacks.people import People
 from sfumato.attacks.views import CountsView
 from sfumato.draws import Draws

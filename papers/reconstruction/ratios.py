@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from sfumato.attacks.ratio import indicator, noise_scale, ratio_quantiles, simulated_ratios
+from papers.reconstruction.ratio_law import (
+    indicator,
+    noise_scale,
+    ratio_quantiles,
+    simulated_ratios,
+)
 from sfumato.draws import Draws
 from sfumato.results import ResultTable
 

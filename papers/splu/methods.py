@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from papers.coded import People
+from papers.laplace import laplace_noise
 from papers.splu.four_states import reconstruct
-from sfumato.attacks.laplace import laplace_noise
 from sfumato.draws import BoolArray, Draws, IntArray, Positions
 from sfumato.engines.stream import ranks_in_value
 from sfumato.guarantees.small_sum import SmallSum

@@ -7,11 +7,11 @@ import pyarrow as pa
 import pytest
 
 from papers import attacks as figure_11
+from papers.laplace import laplace_noise
 from papers.noisy_counts import answered_counts
 from papers.privbayes import PYTHON, available, privbayes
 from sfumato import datasets
 from sfumato.attacks import parse_attack
-from sfumato.attacks.laplace import laplace_noise
 from sfumato.attacks.people import Domains, People
 from sfumato.attacks.protocol import Knowledge
 from sfumato.attacks.views import raw_view

@@ -34,9 +34,7 @@ def parse_attack(text: str) -> Attack:
     name, positional, keywords = split_call(text, "attack")
     if name not in ATTACKS:
         raise UsageError(
-            f"There is no attack {name!r}. Choose one of: {ALL}, {', '.join(sorted(ATTACKS))}; or "
-            "ratio by itself, which attacks two differentially private answers and needs no "
-            "release."
+            f"There is no attack {name!r}. Choose one of: {ALL}, {', '.join(sorted(ATTACKS))}."
         )
     return ATTACKS[name].from_arguments(positional, keywords)
 

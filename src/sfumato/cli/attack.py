@@ -26,14 +26,12 @@ if TYPE_CHECKING:
 def attack(
     table: Annotated[str, typer.Argument(help="The raw table behind the release.")],
     reading: dict[str, Any],
-    release: Annotated[
-        Path | None, typer.Argument(help="The release folder; the ratio attack needs none.")
-    ] = None,
+    release: Annotated[Path | None, typer.Argument(help="The release folder.")] = None,
     attacks: Annotated[
         list[str] | None,
         typer.Option(
             "--attack",
-            help="own-record, definetti, linkage, … or all; ratio. Repeatable.",
+            help="own-record, definetti, linkage, … or all. Repeatable.",
         ),
     ] = None,
     column: Annotated[
@@ -51,12 +49,6 @@ def attack(
         bool, typer.Option("--show", help="Show the values of the most exposed people, too.")
     ] = False,
     seed: Annotated[int, typer.Option(help="Decides targets and ties.")] = 0,
-    epsilon: Annotated[
-        float, typer.Option(help="Ratio: of two differentially private answers.")
-    ] = 1.0,
-    confidence: Annotated[
-        float, typer.Option(help="Ratio: from which confidence on a group counts as disclosed.")
-    ] = 0.8,
     shown: Annotated[
         str | None,
         typer.Option(help="Instead of a release: a table that another tool made of the raw one."),
@@ -89,10 +81,6 @@ def attack(
     from sfumato.attacks.registry import ALL, parse_attack
     from sfumato.checks.report import requirement_text
 
-    if attacks == ["ratio"]:
-        declared = _declared(table, release, quasi, sensitive, drop)
-        _ratio(declared, epsilon, confidence, as_json)
-        return
     for text in attacks or []:
         if text != ALL:
             parse_attack(text)
@@ -100,7 +88,7 @@ def attack(
     if release is None and shown is None:
         raise UsageError(
             "Name the release to attack after the table, or a table that another tool made of it "
-            "with --shown; only ratio needs none."
+            "with --shown."
         )
     declared = _declared(table, release, quasi, sensitive, drop)
     outcomes = attack_release(
@@ -144,17 +132,6 @@ def _declared(table: str, release: Path | None, quasi: str, sensitive: str, drop
     if release is None:
         return read(table, quasi=quasi, sensitive=sensitive, drop=drop)
     return raw_table(table, Release(release))
-
-
-def _ratio(declared: Table, epsilon: float, confidence: float, as_json: bool) -> None:
-    """Whom two differentially private answers about the raw table would disclose."""
-    from sfumato.attacks.ratio import ratio_attack
-
-    outcome = ratio_attack(declared, epsilon, confidence=confidence)
-    if as_json:
-        show_json({"outcomes": [outcome.to_json()]})
-    else:
-        print(outcome)
 
 
 def _exposed_values(declared: Table, outcomes: list[Outcome]) -> dict[int, dict[str, Any]]:

@@ -40,5 +40,5 @@ def report_folder(out: str | Path, *, beside: Path | None = None) -> Iterator[Pa
         yield folder
     finally:
         if made:
-            with suppress(OSError):  # not empty: there is a report, or a comparison to go on with
+            with suppress(OSError):  # not empty: there is a report
                 folder.rmdir()

@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import pyarrow as pa
 
 from sfumato.draws import Draws
 from sfumato.engines.counting import Progress, no_progress, take_profile
@@ -17,14 +20,15 @@ from sfumato.evidence.compare.comparison import Comparison, Row
 from sfumato.evidence.compare.measure import WHOLE, Trial, TrialSettings, slowest_first
 from sfumato.evidence.compare.pages import comparison_page
 from sfumato.evidence.compare.running import run_trials
-from sfumato.evidence.compare.state import State, key_of
 from sfumato.evidence.places import report_folder
 from sfumato.evidence.report.shapes import label
 from sfumato.guarantees import parse_guarantee
 from sfumato.pages import write_page, write_whole
 from sfumato.profile import Histogram
 from sfumato.results import as_json
+from sfumato.scratch import scratch_space
 from sfumato.table import Table, as_table
+from sfumato.table.sources import ParquetSource
 from sfumato.workloads import Workload, generate_workload, people_of, true_counts
 
 
@@ -50,9 +54,9 @@ def compare(
     `GUARANTEE by MECHANISM`, or a guarantee alone. `workload` is a kind of question (conjunctions,
     ranges, prefixes) or questions made before. `seed` decides questions, targets and ties; releases
     are made with fresh draws, in a private folder, and removed. `jobs` candidates run at once, as
-    many as there are processors by default. A candidate that fails is a row with its reason. A run
-    that was killed goes on where it was, if nothing has changed. `out` then holds report.html,
-    report.json and workload.sql; the page shows true counts and is for the steward.
+    many as there are processors by default. A candidate that fails is a row with its reason. `out`
+    then holds report.html, report.json and workload.sql; the page shows true counts and is for the
+    steward.
 
     >>> import tempfile, pyarrow as pa
     >>> people = pa.table({"sex": ["F", "M"] * 40, "ill": ["a", "b", "c", "d"] * 20})
@@ -62,7 +66,6 @@ def compare(
     >>> [(row.name, row.kept) for row in found.rows]
     [('l-diversity(2)', True), ('l-diversity(9)', None)]
     """
-    # seeded, so that a run that was killed goes on with the same rows
     table = one_row_each(as_table(table, roles), Draws.from_seed(seed))
     began = time.perf_counter()
     chosen = listed(candidates)
@@ -72,9 +75,9 @@ def compare(
         raise UsageError(
             f"{column!r} is not a sensitive column. Those are: {', '.join(table.sensitive)}."
         )
-    with report_folder(out) as folder, State(folder) as state:
+    with report_folder(out) as folder, scratch_space() as work:
         progress("reading the table", 0, len(chosen) * WHOLE)
-        own, contents = state.own_copy(table)
+        own = _shared(table, work)
         about = column or table.sensitive[0]
         histogram = take_profile(own).histograms[about]
         people = people_of(own)
@@ -91,7 +94,7 @@ def compare(
         )
         rows = people.rows
         del people  # the workers need the memory
-        results = _results(state, chosen, own, contents, settings, jobs, rows, progress)
+        results = _results(work, chosen, own, settings, jobs, rows, progress)
         names = short_names(chosen)
         comparison = Comparison(
             folder,
@@ -114,33 +117,45 @@ def compare(
     return comparison
 
 
+def _shared(table: Table, folder: Path) -> Table:
+    """The table as processes can share it.
+
+    Parquet files are read where they are. Everything else is copied once, so that every candidate
+    sees the same records, however slow or fickle the source.
+    """
+    if isinstance(table.source, ParquetSource):
+        return table
+    names = (*table.quasi, *table.sensitive, *([table.key] if table.key else []))
+    schema = pa.schema([pa.field(name, table.type_of(name)) for name in names])
+    place = folder / "table.parquet"
+    import pyarrow.parquet as pq
+
+    with pq.ParquetWriter(place, schema, store_schema=False) as writer:
+        for batch in table.batches(names):
+            plain = [c.dictionary_decode() if pa.types.is_dictionary(c.type) else c for c in batch]
+            writer.write_batch(pa.RecordBatch.from_arrays(plain, schema=schema))
+    return replace(table, source=ParquetSource([place]), drop=())
+
+
 def _results(
-    state: State,
+    work: Path,
     chosen: list[Candidate],
     table: Table,
-    contents: str,
     settings: TrialSettings,
     jobs: int | None,
     rows: int,
     progress: Progress,
 ) -> list[dict[str, Any]]:
-    """One result per candidate: found from an earlier run, or measured now."""
-    keys = [key_of(candidate, contents, settings) for candidate in chosen]
-    found = {key: result for key in keys if (result := state.found(key)) is not None}
-    names = dict(zip(keys, short_names(chosen), strict=True))
-    todo = {
-        key: Trial(candidate, table, state.work(key), settings)
-        for key, candidate in sorted(
-            zip(keys, chosen, strict=True), key=lambda pair: slowest_first(pair[1])
-        )
-        if key not in found
-    }
-    for key, result in run_trials(
-        todo, names, at_once=jobs, rows=rows, progress=progress, total=len(keys)
-    ):
-        state.keep(key, result)
-        found[key] = result
-    return [found[key] for key in keys]
+    """One result per candidate."""
+    names = dict(enumerate(short_names(chosen)))
+    order = sorted(names, key=lambda number: slowest_first(chosen[number]))
+    trials = {}
+    for number in order:
+        place = work / str(number)
+        place.mkdir(mode=0o700)
+        trials[number] = Trial(chosen[number], table, place, settings)
+    found = dict(run_trials(trials, names, at_once=jobs, rows=rows, progress=progress))
+    return [found[number] for number in names]
 
 
 def _ceiling(candidate: Candidate, histogram: Histogram) -> tuple[float | None, int | None]:

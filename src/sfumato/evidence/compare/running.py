@@ -23,24 +23,23 @@ from sfumato.pace import part_of
 _START = "from sfumato.evidence.compare.worker import main; main()"
 _BASE_MEGABYTES = 600
 _BYTES_PER_ROW = 3_000  # of a worker, at the worst mechanism
-Told = tuple[str, dict[str, Any] | None]  # the trial's key; a message, or None at the end
+Told = tuple[int, dict[str, Any] | None]  # the trial's number; a message, or None at the end
 
 
 def run_trials(
-    trials: Mapping[str, Trial],
-    names: Mapping[str, str],
+    trials: Mapping[int, Trial],
+    names: Mapping[int, str],
     *,
     at_once: int | None,
     rows: int,
     progress: Progress,
-    total: int,
-) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield (key, result) as the candidates finish.
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield (number, result) as the candidates finish.
 
     `at_once` None is as many as there are processors; fewer start while memory is short. With 1
     everything happens in this process. Progress is told in thousandths of a candidate.
     """
-    done, all_of_it = total - len(trials), total * WHOLE
+    done, all_of_it = 0, len(trials) * WHOLE
     most = at_once if at_once is not None else (os.cpu_count() or 1)
     if most <= 1 or len(trials) <= 1:
         for key, trial in trials.items():
@@ -52,7 +51,7 @@ def run_trials(
         return
     waiting, reached = list(trials), dict.fromkeys(trials, 0)
 
-    def tell(key: str, stage: str) -> None:
+    def tell(key: int, stage: str) -> None:
         far = done * WHOLE + sum(reached[other] for other in running)
         progress(f"{names[key]}: {stage}", far, all_of_it)
 
@@ -107,9 +106,9 @@ class _Worker:
 
 
 @contextlib.contextmanager
-def _workers() -> Iterator[dict[str, _Worker]]:
-    """The running workers by key; whatever happens, none outlives this block."""
-    running: dict[str, _Worker] = {}
+def _workers() -> Iterator[dict[int, _Worker]]:
+    """The running workers by number; whatever happens, none outlives this block."""
+    running: dict[int, _Worker] = {}
     try:
         yield running
     finally:
@@ -118,7 +117,7 @@ def _workers() -> Iterator[dict[str, _Worker]]:
             worker.outcome()
 
 
-def _start(key: str, trial: Trial, told: queue.Queue[Told]) -> _Worker:
+def _start(key: int, trial: Trial, told: queue.Queue[Told]) -> _Worker:
     process = subprocess.Popen(
         [sys.executable, "-c", _START],
         stdin=subprocess.PIPE,
@@ -130,7 +129,7 @@ def _start(key: str, trial: Trial, told: queue.Queue[Told]) -> _Worker:
 
 
 def _listen(
-    key: str, process: subprocess.Popen[bytes], trial: Trial, told: queue.Queue[Told]
+    key: int, process: subprocess.Popen[bytes], trial: Trial, told: queue.Queue[Told]
 ) -> None:
     assert process.stdin is not None
     assert process.stdout is not None

@@ -1,18 +1,15 @@
-"""Ratio disclosure: the paper's Table 2, quantiles against simulation, the map."""
+"""Ratio disclosure: the paper's Table 2, quantiles against simulation."""
 
 from __future__ import annotations
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
-import sfumato as sf
-from sfumato.attacks.laplace import laplace_noise
-from sfumato.attacks.ratio import (
+from papers.laplace import laplace_noise
+from papers.reconstruction.ratio_law import (
     approximate_spread,
     indicator,
     noise_scale,
-    ratio_attack,
     ratio_quantiles,
     simulated_ratios,
 )
@@ -60,34 +57,6 @@ def test_the_delta_method_is_right_where_it_may_be_used() -> None:
     assert np.median(found) == pytest.approx(420 / 501, abs=0.002)
 
 
-def people() -> sf.Table:
-    rows = [("F", "yes")] * 90 + [("F", "no")] * 10 + [("M", "yes")] * 120 + [("M", "no")] * 280
-    table = pa.table({"sex": [r[0] for r in rows], "ill": [r[1] for r in rows]})
-    return sf.read(table, quasi="sex", sensitive="ill")
-
-
-def test_the_map_names_the_group_and_counts_its_people() -> None:
-    outcome = ratio_attack(people(), 1.0, confidence=0.8)
-    assert (outcome.groups, outcome.groups_disclosed) == (2, 1)
-    assert (outcome.people, outcome.people_disclosed) == (500, 100)
-    (worst,) = outcome.worst
-    assert (worst.group, worst.value, worst.confidence) == ("sex = 'F'", "'yes'", 0.9)
-    assert worst.low < 0.9 < worst.high
-    assert outcome.to_json()["attack"] == "ratio"
-    assert "100 of 500 people" in str(outcome)
-
-
-def test_a_smaller_epsilon_hides_a_small_group() -> None:
-    assert ratio_attack(people(), 0.3, confidence=0.8).groups_disclosed == 0
-
-
-def test_values_that_are_common_anyway_are_no_disclosure() -> None:
-    # 42 % of all people are ill: a confidence of 40 % says nothing about a group
-    assert ratio_attack(people(), 1.0, confidence=0.4).groups_disclosed == 0
-
-
 def test_nonsense_is_refused() -> None:
     with pytest.raises(UsageError, match="'epsilon' must be above 0"):
         noise_scale(0)
-    with pytest.raises(UsageError, match="'confidence' must lie in"):
-        ratio_attack(people(), 1.0, confidence=2)
