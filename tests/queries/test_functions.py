@@ -81,12 +81,13 @@ def test_dates_do_not_depend_on_the_time_zone_of_the_machine(
         assert [(row["y"], row["count"]) for row in rows] == [(2020, 2)]
 
 
-@pytest.mark.parametrize("terms", [300, 5_000])
-def test_long_conditions_are_answered_or_refused(terms: int, release: OpenedRelease) -> None:
-    condition = " OR ".join(f"age = {n}" for n in range(terms))
-    sql = f"SELECT COUNT(*) FROM release WHERE {condition}"
-    if terms > 1_000:
-        with pytest.raises(QueryError, match="nested too deeply"):
-            ask(release, sql)
-    else:
-        assert ask(release, sql).value == 9
+@pytest.mark.parametrize("column", ["age", "cost"])
+def test_long_conditions_are_answered_or_refused(column: str, release: OpenedRelease) -> None:
+    for terms in (300, 5_000):
+        condition = " OR ".join(f"{column} = {n}" for n in range(terms))
+        sql = f"SELECT COUNT(*) FROM release WHERE {condition}"
+        if terms > 1_000 and column == "cost":  # estimated
+            with pytest.raises(QueryError, match="nested too deeply"):
+                ask(release, sql)
+        else:
+            assert ask(release, sql).value == {"age": 9, "cost": 10}[column]

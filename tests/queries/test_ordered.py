@@ -156,14 +156,13 @@ def test_intervals_of_quantiles_hold(make_release: MakeRelease, share: float) ->
         ("SELECT MIN(age) FROM release WHERE disease = 'flu'", "one person decides it"),
         ("SELECT MAX(cost) FROM release GROUP BY sex", "one person decides it"),
         ("SELECT COUNT(DISTINCT disease) FROM release", "one person decides it"),
-        ("SELECT COUNT(DISTINCT age, sex) FROM release", "with one expression"),
-        ("SELECT QUANTILE_CONT(age, 2) FROM release", "a share between 0 and 1"),
+        ("SELECT COUNT(DISTINCT cost, sex) FROM release", "with one expression"),
+        ("SELECT QUANTILE_CONT(cost, 2) FROM release", "a share between 0 and 1"),
         ("SELECT MEDIAN(age + cost) FROM release", "not of both"),
         ("SELECT MEDIAN(cost * 2) FROM release", "Name it alone"),
-        ("SELECT MEDIAN(sex) FROM release", "needs a number"),
         ("SELECT MEDIAN(disease) FROM release", "needs a number"),
-        ("SELECT MEDIAN(age) / 2 FROM release", "a column of its own"),
-        ("SELECT AVG(DISTINCT age) FROM release", "DISTINCT inside an aggregate"),
+        ("SELECT MEDIAN(cost) / 2 FROM release", "a column of its own"),
+        ("SELECT AVG(DISTINCT cost) FROM release", "DISTINCT inside an aggregate"),
     ],
 )
 def test_what_cannot_be_answered_is_refused(identity: OpenedRelease, sql: str, why: str) -> None:

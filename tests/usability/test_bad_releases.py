@@ -66,7 +66,6 @@ def test_audit_with_the_wrong_table(cli: Any, tmp_path: Path, people: Any, relea
 
 COLUMNS = "The release has no column 'height'. Columns there are: age, sex, region, disease."
 JOIN = "The dialect does not support a join. A release is one table, `release`; ask it alone."
-SUBQUERY = "The dialect does not support a sub-query. Ask it as a question of its own."
 
 
 @pytest.mark.parametrize(
@@ -76,8 +75,6 @@ SUBQUERY = "The dialect does not support a sub-query. Ask it as a question of it
         ("SELECT height, COUNT(*) FROM release GROUP BY height", COLUMNS),
         ("SELECT COUNT(*) FROM release JOIN release AS other ON TRUE", JOIN),
         ("SELECT COUNT(*) FROM release, release AS other", JOIN),
-        ("SELECT COUNT(*) FROM release WHERE age > (SELECT AVG(age) FROM release)", SUBQUERY),
-        ("SELECT COUNT(*) FROM release WHERE age = (SELECT 3)", SUBQUERY),
         ("SELECT COUNT(*) FROM people", "There is no table 'people'. A question reads one table"),
         ("SELECT * FROM release", "The dialect does not support SELECT *. "),
         ("DROP TABLE release", "The dialect does not support a statement that starts with DROP."),

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sfumato.errors import QueryError, UsageError
+from sfumato.errors import UsageError
 from sfumato.queries.answer import Answer
 from sfumato.queries.opened import OpenedRelease, open_release
 
 if TYPE_CHECKING:
+    from sfumato.queries.dialect import Node
     from sfumato.queries.sources import Request
     from sfumato.release import Release
 
@@ -31,9 +32,8 @@ def ask(
     `confidence` is that of the intervals; `keys` shows the empty groups as well; `estimator` None
     is the kind's default.
     """
-    from sfumato.queries.evaluate import answer
-    from sfumato.queries.parse import parse
-    from sfumato.queries.spelling import check_spelling
+    from sfumato.queries.exact import answered_exactly, with_known_parts
+    from sfumato.queries.parse import deep_refused, read
 
     request = request_for(
         confidence=confidence,
@@ -41,14 +41,22 @@ def ask(
         estimator=estimator,
         threads=threads,
     )
-    question = parse(sql, release.columns, release.merges)
+    with deep_refused():
+        tree = read(sql)
+        found = answered_exactly(release, tree, request)
+        if found is None:
+            found = _estimated(release, with_known_parts(release, tree, request), request)
+        return found
+
+
+def _estimated(release: Release, tree: Node, request: Request) -> Answer:
+    from sfumato.queries.evaluate import answer
+    from sfumato.queries.parse import question_of
+    from sfumato.queries.spelling import check_spelling
+
+    question = question_of(tree, release.columns, release.merges)
     check_spelling(question, release.columns)
-    try:
-        return answer(release, question, request)
-    except RecursionError:
-        raise QueryError(
-            "The question is nested too deeply. Use IN for long lists of values."
-        ) from None
+    return answer(release, question, request)
 
 
 def request_for(

@@ -157,7 +157,7 @@ class Answer:
         return math.nan if found is None else float(found)
 
     def __repr__(self) -> str:
-        if len(self) == 1 and self.columns == self._parts(self.aggregates[0]):
+        if len(self) == 1 and [self.columns] == [self._parts(name) for name in self.aggregates]:
             return self._text(self.rows()[0], self.aggregates[0])
         titles, lines = self._cells()
         right = [name in self.aggregates for name in titles]

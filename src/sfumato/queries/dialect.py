@@ -21,6 +21,9 @@ LONGEST_SQL = 100_000  # characters; a question is written by a person
 Node = exp.Expr  # the base of every syntax node, mixins included
 
 
+_QUANTILES = (exp.PercentileCont, exp.PercentileDisc)
+
+
 class PeopleCount(exp.Expression, exp.AggFunc):
     """`COUNT_PEOPLE(*)`, which SQL has not; see `with_own_functions`."""
 
@@ -39,6 +42,12 @@ def with_own_functions(tree: Node) -> Node:
     def known(node: Node) -> Node:
         if isinstance(node, exp.Anonymous) and node.name.upper() == "COUNT_PEOPLE":
             return PeopleCount(this=(node.expressions or [exp.Star()])[0])
+        if isinstance(node, exp.WithinGroup) and isinstance(node.this, _QUANTILES):
+            (by,) = node.expression.expressions
+            share = node.this.this.copy()
+            if by.args.get("desc"):
+                share = exp.Sub(this=exp.Literal.number(1), expression=share)
+            return type(node.this)(this=by.this.copy(), expression=share)
         return node
 
     return tree.transform(known)
@@ -103,6 +112,8 @@ _FUNCTIONS = (
     exp.DayOfWeek,
     exp.Extract,
     exp.TimestampTrunc,
+    exp.DateTrunc,
+    exp.DateFromParts,
     exp.Cast,
     exp.TryCast,
 )
@@ -137,8 +148,8 @@ DATE_PARTS = frozenset(
 
 _FUNCTION_NAMES = (
     "abs, ceil, coalesce, concat, contains, date_trunc, day, dayofweek, exp, extract, floor, "
-    "greatest, if, least, left, length, ln, lower, month, nullif, pow, quarter, right, round, "
-    "sign, sqrt, starts_with, substring, trim, upper, year, CASE and CAST"
+    "greatest, if, least, left, length, ln, lower, make_date, month, nullif, pow, quarter, right, "
+    "round, sign, sqrt, starts_with, substring, trim, upper, year, CASE and CAST"
 )
 
 _INSTEAD: dict[type[Node], tuple[str, str]] = {
@@ -204,7 +215,11 @@ def is_aggregate(node: Node) -> bool:
     return type(node) in AGGREGATES or isinstance(node, exp.Filter)
 
 
-_UNITS: set[tuple[type[Node], str]] = {(exp.Extract, "this"), (exp.TimestampTrunc, "unit")}
+_UNITS: set[tuple[type[Node], str]] = {
+    (exp.Extract, "this"),
+    (exp.TimestampTrunc, "unit"),
+    (exp.DateTrunc, "unit"),
+}
 
 
 def scalar_parts(node: Node) -> dict[str, list[Node]]:
@@ -225,9 +240,9 @@ def scalar_parts(node: Node) -> dict[str, list[Node]]:
             if not isinstance(child, exp.Expr):
                 continue
             if isinstance(child, exp.DataType) and place == "to":
-                _check_type(child)
-            elif isinstance(child, exp.Var) and (kind, place) in _UNITS:
-                _check_unit(child)
+                check_type(child)
+            elif (kind, place) in _UNITS:
+                check_unit(child)
             else:
                 parts.setdefault(place, []).append(child)
     return parts
@@ -253,7 +268,7 @@ def check_scalar(node: Node, clause: str) -> None:
             check_scalar(child, clause)
 
 
-def _check_unit(unit: exp.Var) -> None:
+def check_unit(unit: Node) -> None:
     if unit.name.upper() not in DATE_PARTS:
         refuse(
             f"the date part {unit.name!r}",
@@ -261,7 +276,7 @@ def _check_unit(unit: exp.Var) -> None:
         )
 
 
-def _check_type(to: exp.DataType) -> None:
+def check_type(to: exp.DataType) -> None:
     sizes = to.expressions
     plain = to.this in CAST_TYPES and not to.args.get("nested") and not to.args.get("kind")
     if not plain or not all(

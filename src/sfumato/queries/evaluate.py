@@ -317,6 +317,12 @@ def _tangent(
     return np.where(known, start, middle), slopes
 
 
+def _instead(kind: str) -> str:
+    if kind == "VARCHAR":
+        return "CAST it to double if its texts are numbers, or use COUNT."
+    return "Use COUNT, or year(…) and the like of a date."
+
+
 def _is_number(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
 
@@ -339,6 +345,5 @@ def _check_numbers(plan: QuestionPlan, domains: Sequence[pa.Array]) -> None:
     for (text, (aggregate, _)), kind in zip(arguments.items(), kinds, strict=True):
         if _NUMBERS.fullmatch(kind) is None:
             raise QueryError(
-                f"{aggregate.name.upper()} needs a number; {text} is {kind}. CAST it to double if "
-                "its texts are numbers, or use COUNT."
+                f"{aggregate.name.upper()} needs a number; {text} is {kind}. {_instead(kind)}"
             )

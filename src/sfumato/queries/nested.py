@@ -8,7 +8,7 @@ where the inner SELECT has grouped. What cannot be read that way is refused.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from sqlglot import exp
 
@@ -75,16 +75,23 @@ def _merged(outer: exp.Select, inner: exp.Select, name: str) -> exp.Select:
     named = _outputs(inner)
     result = outer.copy()
     result.set("expressions", _selected(outer, named, name))
+    renamed = {each.alias.lower() for each in outer.expressions if each.alias}
     for place in _PLACES:
         if result.args.get(place) is not None:
-            result.set(place, _replaced(result.args[place], named, name))
+            own = renamed if place == "order" else set()
+            result.set(place, _replaced(result.args[place], named, name, own))
     result.set("from_", inner.args["from_"].copy())
     conditions = result.args.get("where")
     if not grouped:
         result.set("where", _both(inner.args.get("where"), conditions, exp.Where))
         return result
-    if conditions is not None and any(inner.args.get(place) for place in ("limit", "offset")):
-        refuse("WHERE over a sub-query with LIMIT", "Move the LIMIT to the outer SELECT.")
+    if inner.args.get("limit") or inner.args.get("offset"):
+        for place in ("where", "order", "offset"):
+            if outer.args.get(place) is not None:
+                refuse(
+                    f"{place.upper()} over a sub-query with LIMIT or OFFSET",
+                    "Move the LIMIT to the outer SELECT, or all of it inside.",
+                )
     for place in ("where", "group"):
         result.set(place, inner.args[place].copy() if inner.args.get(place) else None)
     result.set("having", _both(inner.args.get("having"), conditions, exp.Having))
@@ -129,11 +136,14 @@ def _selected(outer: exp.Select, named: Mapping[str, Node], name: str) -> list[N
     return items
 
 
-def _replaced(node: Node, named: Mapping[str, Node], name: str) -> Node:
+def _replaced(
+    node: Node, named: Mapping[str, Node], name: str, renamed: Collection[str] = ()
+) -> Node:
+    """`renamed` are names of the outer SELECT, which it may sort by."""
     folded = {key.lower(): found for key, found in named.items()}
 
     def replace(part: Node) -> Node:
-        if not isinstance(part, exp.Column):
+        if not isinstance(part, exp.Column) or part.name.lower() in renamed:
             return part
         if part.table and part.table.lower() != name.lower():
             raise QueryError(

@@ -71,7 +71,7 @@ class Ordered(Call):
         if not any(is_kind(values.type) for is_kind in _NUMBERS):
             raise QueryError(
                 f"{self.name.upper()} needs a number; {self.arguments[0].text} is {values.type}. "
-                "CAST it to double if its texts are numbers."
+                "Count by value: SELECT x, COUNT(*) FROM release GROUP BY x."
             )
         whole = values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([values])
         found = whole.drop_null().cast(pa.float64(), safe=False).to_numpy()

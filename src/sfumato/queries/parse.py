@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import combinations
 from typing import cast
 
@@ -14,7 +15,7 @@ from sqlglot.errors import SqlglotError
 from sfumato.columns import Column
 from sfumato.errors import QueryError
 from sfumato.queries.dialect import LONGEST_SQL, Node, filled, refuse, unwrap, with_own_functions
-from sfumato.queries.lumps import Lumps, lumps_of
+from sfumato.queries.lumps import lumps_of
 from sfumato.queries.names import Names
 from sfumato.queries.nested import flattened
 from sfumato.queries.question import Ordering, Question
@@ -50,18 +51,31 @@ def parse(
     >>> [term.text for term in question.where], question.outputs[0].name
     (['"age" > 40', '"disease" = \\'flu\\''], 'count')
     """
+    with deep_refused():
+        return question_of(read(sql), columns, merges or {})
+
+
+@contextmanager
+def deep_refused() -> Iterator[None]:
+    """One sentence where Python's stack is too short for a question."""
     try:
-        return _question(_read(sql), columns, lumps_of(columns, merges or {}))
+        yield
     except RecursionError:
         raise QueryError(
             "Cannot read the SQL: it is nested too deeply. Use IN for long lists of values."
         ) from None
 
 
-def _question(
-    select: exp.Select, columns: Sequence[Column], lumps: Mapping[str, Lumps]
+def question_of(
+    tree: Node, columns: Sequence[Column], merges: Mapping[str, Sequence[Merged]]
 ) -> Question:
-    select = flattened(select)
+    """The question that a statement asks; `QueryError` where estimates cannot answer it."""
+    if isinstance(tree, exp.SetOperation):
+        refuse(tree.key.upper(), "Ask each SELECT as a question of its own.")
+    if not isinstance(tree, exp.Select):
+        refuse(f"the statement {tree.key.upper()}", f"Write for example: {_EXAMPLE}.")
+    lumps = lumps_of(columns, merges)
+    select = flattened(tree)
     for key in filled(select):
         if key in _CLAUSES:
             refuse(*_CLAUSES[key])
@@ -92,7 +106,8 @@ def _question(
     )
 
 
-def _read(sql: str) -> exp.Select:
+def read(sql: str) -> Node:
+    """The one statement of a text: a SELECT over `release`, however nested."""
     if len(sql) > LONGEST_SQL:
         raise QueryError(
             f"The SQL has {len(sql):,} characters; at most {LONGEST_SQL:,} are read. Shorten it."
@@ -111,10 +126,13 @@ def _read(sql: str) -> exp.Select:
     if len(statements) != 1:
         refuse("several statements at once", "Ask them one by one.")
     tree = with_own_functions(statements[0])
-    if isinstance(tree, exp.SetOperation):
-        refuse(tree.key.upper(), "Ask each SELECT as a question of its own.")
-    if not isinstance(tree, exp.Select):
+    if not isinstance(tree, exp.Query):
         refuse(f"the statement {tree.key.upper()}", f"Write for example: {_EXAMPLE}.")
+    if tree.find(exp.Into):
+        refuse(*_CLAUSES["into"])
+    made = {each.alias.lower() for each in tree.find_all(exp.CTE)}
+    for table in tree.find_all(exp.Table):
+        _check_table(table, made)
     return tree
 
 
@@ -132,19 +150,24 @@ def _lacking(found: re.Match[str]) -> str:
     return f"an argument of {found.group(1)} is missing"
 
 
+def _check_table(table: Node, made: set[str]) -> None:
+    """Every table is the release, or one that the question makes: also where nothing reads it."""
+    known = isinstance(table, exp.Table) and isinstance(table.this, exp.Identifier)
+    if not known or table.args.get("db") or table.name.lower() not in {"release", *made}:
+        shown = table.sql(dialect="duckdb", comments=False)[:60]
+        raise QueryError(
+            f"There is no table {shown!r}. A question reads one table, `release`: "
+            f"write for example {_EXAMPLE}."
+        )
+
+
 def _table_name(select: exp.Select) -> str:
     """The name under which the SQL knows the one table, after checking that it is `release`."""
     source = select.args.get("from_")
     if source is None:
         refuse("a SELECT without FROM", f"Write for example: {_EXAMPLE}.")
     table = source.this
-    known = isinstance(table, exp.Table) and isinstance(table.this, exp.Identifier)
-    if not known or table.args.get("db") or table.name.lower() != "release":
-        shown = source.this.sql(dialect="duckdb", comments=False)[:60]
-        raise QueryError(
-            f"There is no table {shown!r}. A question reads one table, `release`: "
-            f"write for example {_EXAMPLE}."
-        )
+    _check_table(table, set())
     if table.args.get("joins") or table.args.get("laterals"):
         refuse("a join", "A release is one table, `release`; ask it alone.")
     extra = set(filled(table)) - {"this", "alias"}

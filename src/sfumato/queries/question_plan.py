@@ -79,7 +79,9 @@ class Weight:
     def node(self, records: Mapping[str, Node]) -> Node:
         """The aggregate over the records."""
         where = [over(self.terms[text], records) for text in self.filter]
-        if self.factors:
+        if self.factors:  # where an argument that is no factor is missing, nothing is added
+            beside = [text for text in self.known if text not in self.factors]
+            where += [is_known(over(self.terms[text], records)) for text in beside]
             return total([over(self.terms[text], records) for text in self.factors], where)
         known = [over(self.terms[text], records) for text in self.known]
         if len(known) <= 1:

@@ -39,12 +39,14 @@ def as_lumps(tree: Node, lumps: Mapping[str, Lumps]) -> Node:
             asked, low, high = unwrap(node.this), node.args["low"], node.args["high"]
             if _lumped(asked, lumps) is None or None in (_number(low), _number(high)):
                 return node
+            if node.args.get("symmetric") and (_number(low) or 0.0) > (_number(high) or 0.0):
+                low, high = high, low
             ends = (
                 exp.GTE(this=asked, expression=low),
                 exp.LTE(this=asked.copy(), expression=high),
             )
             return exp.paren(exp.and_(*map(change, ends), copy=False), copy=False)
-        if isinstance(node, exp.In):
+        if isinstance(node, exp.In) and node.expressions:
             return _any_of(node)
         if not isinstance(node, (exp.GT, exp.GTE, exp.LT, exp.LTE, exp.EQ, exp.NEQ)):
             return node

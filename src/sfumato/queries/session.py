@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import weakref
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -21,7 +22,7 @@ from sfumato.limits import (
     spill_allowed,
 )
 from sfumato.queries.dialect import Node, sql_text
-from sfumato.queries.statements import RecordSums, named, select, settings, view_of_records
+from sfumato.queries.statements import RecordSums, column, named, select, settings, view_of_records
 from sfumato.scratch import scratch_folder
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from sfumato.release import Release
 
+_UNFIT = re.compile(r"argument types '(\w+)\((VARCHAR|DATE|TIMESTAMP|TIME|BOOLEAN)\)'")
 _BASE = 10**9  # bytes for the questions to a narrow release
 Made = TypeVar("Made")
 
@@ -79,6 +81,11 @@ class Session:
     def sums(self, wanted: RecordSums) -> pa.Table:
         """Sums over the records."""
         return self.run(wanted.sql)
+
+    def show(self, name: str, columns: Sequence[str]) -> None:
+        """A view of some columns of the records, for questions that go to the database whole."""
+        listed = [column("records", self.names[each]) for each in columns]
+        self._connection.execute(f"CREATE VIEW {name} AS {sql_text(select(listed, 'records'))}")
 
     def record_columns(self) -> dict[str, Node]:
         """The records' columns as SQL has to name them."""
@@ -143,7 +150,12 @@ def translated(error: duckdb.Error) -> SfumatoError:
 
 def problem(error: duckdb.Error) -> str:
     """What DuckDB found wrong, without its excerpt of the SQL that we wrote."""
-    text = str(error).split("\n\nLINE ")[0].strip().replace("\n", " ")
+    text = str(error).split("\n\nLINE ")[0].split("\n\tCandidate ")[0].strip().replace("\n", " ")
+    if (call := _UNFIT.search(text)) is not None:
+        return (
+            f"{call[1].upper()} needs a number; it was given {call[2]}. CAST it to double if its "
+            "texts are numbers, or use COUNT."
+        )
     return (
         f"The question cannot be computed: {text}. Check the types: texts stand in single quotes, "
         "and CAST turns one type into another."

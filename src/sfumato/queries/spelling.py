@@ -33,14 +33,19 @@ def check_spelling(question: Question, columns: Sequence[Column]) -> None:
     Traceback (most recent call last):
     sfumato.errors.QueryError: Column 'disease' has no value 'Flue'. Did you mean 'flu'? ...
     """
-    named = {column.name: column for column in columns}
     for term in question.terms():
-        for name, literal, equal in _compared(term.tree):
-            if name in named:
-                _check_type(named[name], literal)
-                check_recoded(named[name], literal)
-                if equal and literal.is_string:
-                    _check_value(named[name], literal.name)
+        check_literals(term.tree, columns)
+
+
+def check_literals(tree: Node, columns: Sequence[Column]) -> None:
+    """The same for one expression, its columns under their exact names."""
+    named = {column.name: column for column in columns}
+    for name, literal, equal in _compared(tree):
+        if name in named:
+            _check_type(named[name], literal)
+            check_recoded(named[name], literal)
+            if equal and literal.is_string:
+                _check_value(named[name], literal.name)
 
 
 def _compared(tree: Node) -> Iterator[tuple[str, exp.Literal, bool]]:

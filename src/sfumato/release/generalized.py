@@ -67,6 +67,10 @@ class GeneralizedRelease(Release):
         return False
 
     @property
+    def counts_quasi_exactly(self) -> bool:
+        return False
+
+    @property
     def discloses_histogram(self) -> bool:
         return True
 

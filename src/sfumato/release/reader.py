@@ -153,6 +153,11 @@ class Release:
         return True
 
     @property
+    def counts_quasi_exactly(self) -> bool:
+        """Whether the records under a condition on quasi-identifiers are those of the people."""
+        return True
+
+    @property
     def discloses_histogram(self) -> bool:
         """Whether the release itself shows how many people have each sensitive value."""
         return False

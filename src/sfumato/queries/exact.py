@@ -1,0 +1,397 @@
+"""Questions that name no sensitive column: DuckDB answers them whole, and nothing is estimated.
+
+What is published of quasi-identifiers is published exactly, so that any SELECT over them has a
+right answer: DISTINCT, windows, sub-queries, whatever stands on the list below. The list is the
+wall: a syntax node that is not on it does not reach the database, which is locked besides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from sqlglot import exp
+
+from sfumato.errors import QueryError
+from sfumato.limits import check_rows
+from sfumato.queries.answer import Answer
+from sfumato.queries.dialect import (
+    AGGREGATES,
+    SCALARS,
+    Node,
+    PeopleCount,
+    check_type,
+    check_unit,
+    filled,
+    refuse,
+    refuse_node,
+    sql_text,
+    unwrap,
+)
+from sfumato.queries.lumps import Lumps, lumps_of
+from sfumato.queries.parse import question_of
+from sfumato.queries.question import ERRORS
+from sfumato.queries.recoded import as_lumps
+from sfumato.queries.session import session_of
+from sfumato.queries.spelling import check_literals
+
+if TYPE_CHECKING:
+    from sfumato.queries.sources import Request
+    from sfumato.release import Release
+
+_CLAUSES = (
+    exp.Select,
+    exp.From,
+    exp.Table,
+    exp.TableAlias,
+    exp.Identifier,
+    exp.Alias,
+    exp.Where,
+    exp.Group,
+    exp.Having,
+    exp.Qualify,
+    exp.Order,
+    exp.Ordered,
+    exp.Limit,
+    exp.Offset,
+    exp.Subquery,
+    exp.With,
+    exp.CTE,
+    exp.Distinct,
+    exp.Star,
+    exp.Tuple,
+    exp.Var,
+    exp.DataType,
+    exp.DataTypeParam,
+    exp.Filter,
+    exp.WithinGroup,
+    exp.Exists,
+    exp.Union,
+    exp.Intersect,
+    exp.Except,
+    exp.Window,
+    exp.WindowSpec,
+)
+_MORE = (
+    exp.Min,
+    exp.Max,
+    exp.Mode,
+    exp.CountIf,
+    exp.AnyValue,
+    exp.IgnoreNulls,
+    exp.LogicalAnd,
+    exp.LogicalOr,
+    exp.PercentileCont,
+    exp.PercentileDisc,
+    exp.Kurtosis,
+    exp.Skewness,
+    exp.RowNumber,
+    exp.Rank,
+    exp.DenseRank,
+    exp.PercentRank,
+    exp.CumeDist,
+    exp.Ntile,
+    exp.Lag,
+    exp.Lead,
+    exp.FirstValue,
+    exp.LastValue,
+)
+_DATED = (exp.Extract, exp.TimestampTrunc, exp.DateTrunc)
+_JOINED = (exp.Join, exp.Lateral, exp.Pivot, exp.TableSample)
+_OVER_ROWS = (exp.AggFunc, exp.Window, exp.Select, exp.Filter, exp.WithinGroup)
+
+
+def answered_exactly(release: Release, tree: Node, request: Request) -> Answer | None:
+    """The answer of a question without a sensitive column; None where it has to be estimated, or
+    asks for what only estimates have: their errors, empty groups, several groupings."""
+    if not _concerns(release, tree, request):
+        return None
+    _check_wall(tree)
+    asked, tree = tree, _prepared(release, tree)
+    outer = _outer(tree)
+    outer.set("expressions", _without_stars(outer))
+    estimated = [_is_figure(item, outer) for item in outer.expressions]
+    names = _names(outer, estimated)
+    session = session_of(release, request.threads, request.engine)
+    session.remembered("release", lambda: session.show("release", [c.name for c in release.quasi]))
+    if outer is tree:
+        _put_in_order(outer, lumps_of(release.columns, release.merges), estimated)
+    try:
+        table = session.run(sql_text(tree)).rename_columns(names)
+    except QueryError as error:
+        raise _clearer(release, asked, error) from None
+    check_rows(len(table))
+    return _answer(table, estimated, request)
+
+
+def _clearer(release: Release, tree: Node, error: QueryError) -> QueryError:
+    """What is wrong in our own words, where the estimates' reader knows it."""
+    try:
+        question_of(tree, release.columns, release.merges)
+    except QueryError as other:
+        return error if str(other).startswith("The dialect does not support") else other
+    return error
+
+
+def with_known_parts(release: Release, tree: Node, request: Request) -> Node:
+    """A question that is estimated, with what it asks of quasi-identifiers alone as values:
+    `IN (SELECT …)`, a total to divide by, and `SUM(COUNT(*)) OVER ()`, which is one."""
+    tree = tree.copy()
+    for window in list(tree.find_all(exp.Window)):
+        total = _total_behind(window)
+        if total is not None:
+            window.replace(total)
+    for part in list(tree.find_all(exp.Subquery)):
+        if isinstance(part.parent, exp.From | exp.Subquery):
+            continue
+        found = answered_exactly(release, part.this, request)
+        if found is None:
+            continue
+        values = [exp.convert(value) for value in found.table.column(0).to_pylist()]
+        if isinstance(part.parent, exp.In) and values:
+            part.parent.set("expressions", values)
+            part.parent.set("query", None)
+        elif isinstance(part.parent, exp.In):
+            part.parent.replace(exp.Boolean(this=False))
+        else:
+            part.replace(values[0] if len(values) == 1 else part)
+    return tree
+
+
+def _total_behind(window: exp.Window) -> exp.Subquery | None:
+    """`SUM(COUNT(*)) OVER ()` counts the records that the SELECT is about, where no group was
+    left out of it."""
+    above, counted = window.find_ancestor(exp.Select), window.this
+    plain = isinstance(counted, exp.Sum) and isinstance(counted.this, exp.Count)
+    if (
+        above is None
+        or not plain
+        or above.args.get("having")
+        or set(filled(window)) - {"this", "over"}
+    ):
+        return None
+    if not isinstance(counted.this.this, exp.Star) or not isinstance(
+        above.args["from_"].this, exp.Table
+    ):
+        return None
+    total = exp.Select(expressions=[exp.Count(this=exp.Star(), big_int=True)])
+    for clause in ("from_", "where"):
+        if above.args.get(clause) is not None:
+            total.set(clause, above.args[clause].copy())
+    return exp.Subquery(this=total)
+
+
+def _concerns(release: Release, tree: Node, request: Request) -> bool:
+    names = [column.name.lower() for column in release.columns]
+    if not release.quasi or not release.counts_quasi_exactly or len(set(names)) < len(names):
+        return False
+    if request.keys or request.estimator is not None:
+        return False
+    sensitive = {column.name.lower() for column in release.sensitive}
+    known, aliases = set(names), {each.alias.lower() for each in tree.find_all(exp.Alias)}
+    for node in tree.walk():
+        if isinstance(node, (exp.Rollup, exp.Cube, exp.GroupingSets, PeopleCount)):
+            return False
+        if isinstance(node, exp.Column):
+            name = node.name.lower()
+            if name in sensitive:
+                return False
+            told = any(name.endswith(f"_{error}") for error in ERRORS)
+            if told and name not in known | aliases:
+                return False
+    return True
+
+
+def _check_wall(tree: Node) -> None:
+    """Refuse the first node that is not on the lists."""
+    allowed = {*SCALARS, *AGGREGATES, *_CLAUSES, *_MORE}
+    for node in tree.walk():
+        if isinstance(node, _JOINED):
+            refuse("a join", "A release is one table, `release`; ask it alone.")
+        if type(node) not in allowed:
+            refuse_node(node)
+        if isinstance(node, exp.DataType):
+            check_type(node)
+        if isinstance(node, _DATED):
+            check_unit(node.this if isinstance(node, exp.Extract) else node.args["unit"])
+        if isinstance(node, exp.Var) and not isinstance(node.parent, _DATED):
+            refuse(f"{node.name} here", "Name the columns.")
+        if isinstance(node, exp.With) and node.args.get("recursive"):
+            refuse("WITH RECURSIVE", "Write the question without it.")
+
+
+def _prepared(release: Release, tree: Node) -> Node:
+    """Names as they are published, and literals as the columns hold them."""
+    named = {column.name.lower(): column for column in release.quasi}
+    for alias in tree.find_all(exp.Alias):
+        shown = unwrap(alias.this)
+        own = isinstance(shown, exp.Column) and shown.name.lower() == alias.alias.lower()
+        if not own:  # from here on the name may mean something else
+            named.pop(alias.alias.lower(), None)
+
+    def exact(node: Node) -> Node:
+        if isinstance(node, exp.Column) and node.name.lower() in named:
+            found = node.copy()
+            found.set("this", exp.to_identifier(named[node.name.lower()].name, quoted=True))
+            return found
+        return node
+
+    columns = list(named.values())
+    tree = as_lumps(tree.transform(exact), lumps_of(columns, release.merges))
+    check_literals(tree, columns)
+    return tree
+
+
+def _outer(tree: Node) -> exp.Select:
+    """The SELECT that names the answer's columns: of a UNION, the first."""
+    while not isinstance(tree, exp.Select):
+        tree = tree.this
+    return tree
+
+
+def _is_star(item: Node) -> bool:
+    return isinstance(item, exp.Star) or (isinstance(item, exp.Column) and item.is_star)
+
+
+def _without_stars(select: exp.Select) -> list[Node]:
+    """What a SELECT lists, `*` written out."""
+    items: list[Node] = []
+    for item in select.expressions:
+        if not _is_star(item):
+            items.append(item)
+            continue
+        inner = _source(select)
+        if inner is None:
+            refuse(
+                "SELECT *",
+                "`complete` makes tables with likely values for every record, and "
+                "`release.to_pandas()` gives the published rows as they are.",
+            )
+        for each in _without_stars(inner):
+            if not each.alias_or_name:
+                shown = each.sql(dialect="duckdb", comments=False)[:60]
+                raise QueryError(f"{shown!r} in the sub-query has no name. Give it one with AS.")
+            items.append(exp.column(each.alias_or_name, quoted=True))
+    return items
+
+
+def _is_figure(item: Node, select: exp.Select) -> bool:
+    """Whether an item of a SELECT is computed over several records, not read off one."""
+    if any(isinstance(part, _OVER_ROWS) for part in item.walk()):
+        return True
+    inner = _source(select)
+    if inner is None:
+        return False
+    made = {each.alias_or_name.lower(): each for each in inner.expressions}
+    passed = any(map(_is_star, inner.expressions))  # names of what is further inside
+    return any(
+        _is_figure(made.get(column.name.lower(), column), inner)
+        for column in item.find_all(exp.Column)
+        if passed or column.name.lower() in made
+    )
+
+
+def _source(select: exp.Select) -> exp.Select | None:
+    """The SELECT that another one reads from, None for the release itself."""
+    source = select.args.get("from_")
+    table = None if source is None else source.this
+    if isinstance(table, exp.Subquery):
+        return _outer(table)
+    if isinstance(table, exp.Table):
+        for clause in _withs(select):
+            for each in clause.expressions:
+                if each.alias.lower() == table.name.lower():
+                    return _outer(each.this)
+    return None
+
+
+def _withs(select: Node) -> Iterator[exp.With]:
+    above: Node | None = select
+    while above is not None:
+        if (clause := above.args.get("with_")) is not None:
+            yield clause
+        above = above.parent
+
+
+def _names(outer: exp.Select, estimated: Sequence[bool]) -> list[str]:
+    """What the answer calls its columns: as asked, else after what they are."""
+    taken: set[str] = set()
+    found = []
+    for item, figure in zip(outer.expressions, estimated, strict=True):
+        base = item.alias or _title(unwrap(item))
+        name, number = base, 1
+        while _all_names(name, figure) & taken:
+            if item.alias:
+                raise QueryError(
+                    f"Two columns of the answer would be called {name!r} (an aggregate c also "
+                    "brings c_stderr, c_low and c_high). Rename one with AS."
+                )
+            number += 1
+            name = f"{base}_{number}"
+        taken |= _all_names(name, figure)
+        found.append(name)
+    return found
+
+
+def _all_names(name: str, figure: bool) -> set[str]:
+    return {name.lower(), *(f"{name}_{error}".lower() for error in ERRORS if figure)}
+
+
+def _title(item: Node) -> str:
+    call = unwrap(item.this) if isinstance(item, exp.Filter) else item
+    if isinstance(call, exp.AggFunc):
+        kind = AGGREGATES.get(type(call))
+        name = kind.name if kind else call.sql_name().lower()
+        inside = [unwrap(part) for part in (call.this, call.args.get("expression")) if part]
+        if all(isinstance(each, exp.Column) for each in inside):
+            return "_".join([name, *(each.name for each in inside)])
+        return name
+    return item.name if isinstance(item, exp.Column) else item.sql("duckdb", comments=False)
+
+
+def _put_in_order(outer: exp.Select, lumps: Mapping[str, Lumps], estimated: Sequence[bool]) -> None:
+    """Rows by what the question says, then by their keys, ranges by their numbers."""
+    items = [unwrap(each.unalias()) for each in outer.expressions]
+    aliases = {each.alias.lower(): unwrap(each.this) for each in outer.find_all(exp.Alias)}
+
+    def ranked(node: Node) -> Node:
+        meant = unwrap(node)
+        if isinstance(meant, exp.Literal) and meant.name.isdigit():
+            meant = items[min(int(meant.name), len(items)) - 1]
+        elif isinstance(meant, exp.Column):
+            meant = aliases.get(meant.name.lower(), meant)
+        texts = lumps.get(meant.name) if isinstance(meant, exp.Column) else None
+        if texts is None:
+            return node
+        listed = exp.Array(expressions=[exp.Literal.string(label) for label in texts.labels])
+        return exp.func("list_position", listed, meant.copy())
+
+    order = outer.args.get("order")
+    rows = [] if order is None else list(order.expressions)
+    for each in rows:
+        each.set("this", ranked(each.this))
+    for place, figure in enumerate(estimated, start=1):
+        if not figure:
+            key = ranked(exp.Literal.number(place))
+            rows.append(exp.Ordered(this=key, desc=False, nulls_first=False))
+    if rows:
+        outer.set("order", exp.Order(expressions=rows))
+
+
+def _answer(table: pa.Table, estimated: Sequence[bool], request: Request) -> Answer:
+    """Figures beside the errors that they do not have."""
+    columns: dict[str, pa.ChunkedArray] = {}
+    aggregates = []
+    for name, figure in zip(table.column_names, estimated, strict=True):
+        column = table.column(name)
+        number = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
+        if not figure or not (number or pa.types.is_decimal(column.type)):
+            columns[name] = column
+            continue
+        aggregates.append(name)
+        values = column.cast(pa.float64())
+        zeros = pa.array([0.0] * len(values), pa.float64(), mask=values.is_null().to_numpy())
+        columns |= {name: values, f"{name}_stderr": zeros}
+        columns |= {f"{name}_{end}": values for end in ERRORS[1:]}
+    return Answer(pa.table(columns), tuple(aggregates), request.confidence)
