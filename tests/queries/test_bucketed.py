@@ -176,15 +176,18 @@ def test_inverse_is_unbiased_and_its_error_bar_true():
         )
         release = Release(Path(folder) / "r")
         buckets = read_bucket_table(release)
-        bucket = pq.read_table(release.records[0]).column("bucket").to_numpy()
+        listed = pq.read_table(release.file("sensitive")).to_pandas()
     shares, inverse = buckets.shares.toarray(), buckets.fit("inverse")
+    slots = [
+        np.repeat(own["bucket"], own["count"]).to_numpy()
+        for _, own in listed.sort_values("disease").groupby("disease", observed=True)
+    ]
     rng = np.random.default_rng(2)
     found, errors = [], []
     for _ in range(400):
-        placed = np.empty_like(bucket)  # the same buckets, records to slots at random
+        placed = np.empty(len(codes), np.int64)  # the same buckets, records to slots at random
         for x in range(8):
-            here = np.flatnonzero(codes == x)
-            placed[here] = bucket[rng.permutation(here)]
+            placed[codes == x] = rng.permutation(slots[x])
         shown = np.bincount(placed[mask], minlength=len(shares)) @ shares
         estimate = inverse.fit_counts(mask.sum(), shown)
         found.append(estimate.mean)
@@ -221,19 +224,22 @@ def test_accuracy_on_occ100k(tmp_path):
     )
     release = Release(tmp_path / "r")
     buckets = read_bucket_table(release)
-    bucket = pq.read_table(release.records[0]).column("bucket").to_numpy()
+    records = pq.read_table(release.records[0])
+    bucket = records.column("bucket").to_numpy()
     shares = buckets.shares.toarray()
     codes = np.unique(table["occupation"].to_numpy(), return_inverse=True)[1]
     columns = {name: table[name].to_numpy() for name in quasi}
     rng = np.random.default_rng(6)
     errors = {name: [] for name in FITS}
     while len(errors["shrunk"]) < 300:
-        mask = np.ones(len(codes), bool)
+        mask, there = np.ones((2, len(codes)), bool)  # of the table, of the sorted records
         for name in rng.choice(quasi, rng.integers(1, 4), replace=False):
-            mask &= columns[name] == rng.choice(columns[name])
+            value = rng.choice(columns[name])
+            mask &= columns[name] == value
+            there &= records[name].to_numpy() == value
         true = np.bincount(codes[mask], minlength=50)
         middle = (true >= 500) & (true < 2000)
-        shown = np.bincount(bucket[mask], minlength=len(shares)) @ shares
+        shown = np.bincount(bucket[there], minlength=len(shares)) @ shares
         for name in FITS:
             mean = buckets.fit(name).fit_counts(mask.sum(), shown).mean
             errors[name] += (np.abs(mean - true) / np.maximum(true, 1))[middle].tolist()
