@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from papers import public_files
 from papers.noisy_counts import answered_counts
 from papers.privbayes import PYTHON, available, epsilon_for, privbayes
 from papers.steps import Claim, Found, Step, Verdict, reproduced
@@ -232,7 +233,7 @@ def _text(outcome: Outcome | None) -> str:
 def _census(data_dir: Path | None, rows: int) -> tuple[pa.Table, list[str]]:
     path = data_dir / "occ100k.parquet" if data_dir else None
     if path is not None and path.is_file():
-        table = datasets.read_census(path).slice(0, rows)
+        table = public_files.read_census(path).slice(0, rows)
         return table, [f"CENSUS, the first {table.num_rows:,} records."]
     generated = datasets.census(rows, seed=1).select([*QUASI, SENSITIVE])
     return generated, [f"{rows:,} generated CENSUS-like records stand in for CENSUS."]

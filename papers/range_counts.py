@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from sfumato.engines.publishing import publish
+from sfumato.mechanisms import Mechanism
 from sfumato.table import Table
 from sfumato.workloads import (
     SizeClass,
@@ -24,18 +25,20 @@ from sfumato.workloads import (
     true_counts,
 )
 
+Way = str | Mechanism
+
 
 def median_errors(
     table: Table,
     promise: str,
-    ways: Sequence[str],
+    ways: Sequence[Way],
     *,
     count: int = 200,
     columns: int = 3,
     selectivity: float = 0.25,
     seed: int = 1,
     kind: str = "ranges",
-) -> dict[str, float]:
+) -> dict[Way, float]:
     """The median relative error of each mechanism under one promise, on the same questions.
 
     Questions whose true answer is 0 are not asked, as in the paper.
@@ -89,18 +92,18 @@ def _questions(
 def median_errors_by_shape(
     table: Table,
     promise: str,
-    ways: Sequence[str],
+    ways: Sequence[Way],
     shapes: Sequence[tuple[int, float]],
     *,
     count: int = 200,
     seed: int = 1,
     kind: str = "ranges",
-) -> list[dict[str, float]]:
+) -> list[dict[Way, float]]:
     """The same for several (columns, selectivity): every mechanism publishes once."""
     people = people_of(table)
     asked = _questions(table, shapes, count, seed, kind)
     truths = [true_counts(workload, people) for workload in asked]
-    errors: list[dict[str, float]] = [{} for _ in shapes]
+    errors: list[dict[Way, float]] = [{} for _ in shapes]
     for way in ways:
         with tempfile.TemporaryDirectory() as folder:
             place = Path(folder) / "release"

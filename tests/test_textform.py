@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato.errors import UsageError
-from sfumato.mechanisms import parse_mechanism
 from sfumato.textform import TextForm, decimal_text, rational, split_call
 
 
@@ -94,10 +93,3 @@ def test_exact_thresholds() -> None:
         share = rational(text, "x")
         assert share * size == int(share * size)
         assert rational(float(text), "x") == share
-
-
-def test_an_earlier_name_of_a_parameter_is_read() -> None:
-    """Manifests of earlier releases name it so; nothing is written so any more."""
-    assert str(parse_mechanism("heterogeneous(hand=paper)")) == "heterogeneous(assignment=paper)"
-    with pytest.raises(UsageError, match="gets 'assignment' twice"):
-        parse_mechanism("heterogeneous(assignment=paper, hand=paper)")

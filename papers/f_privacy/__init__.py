@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from papers import public_files
 from papers.coded import People, coded
 from papers.f_privacy import figures
 from papers.f_privacy.claims import CLAIMS
@@ -61,7 +62,7 @@ def prepare(*, quick: bool, data_dir: Path | None) -> Made:
     """OCC and EDU; `quick` asks fewer queries and gives the integer programs less time."""
     path = data_dir / "occ100k.parquet" if data_dir else None
     if path is not None and path.is_file():
-        table, note = datasets.read_census(path), "CENSUS with occupation"
+        table, note = public_files.read_census(path), "CENSUS with occupation"
     else:
         table, note = datasets.census(100_000, seed=1), "Generated CENSUS-like records"
     table = table.slice(0, 20_000) if quick else table

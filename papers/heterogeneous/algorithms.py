@@ -14,7 +14,7 @@ import numpy as np
 
 from sfumato.draws import Draws, IntArray
 from sfumato.guarantees import Guarantee, LDiversity
-from sfumato.mechanisms.heterogeneous.match import hungarian
+from sfumato.mechanisms.heterogeneous.sweeps import hungarian
 from sfumato.mechanisms.protocol import one_column
 from sfumato.mechanisms.ring import Ring, RingPlan, grid_ring
 from sfumato.profile import Profile

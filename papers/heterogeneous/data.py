@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from papers import public_files
 from sfumato import datasets
 from sfumato.draws import Draws, Positions
 from sfumato.table import Table, read
@@ -77,7 +78,9 @@ def census(data_dir: Path | None, rows: int, most: int = 100_000) -> tuple[Peopl
     quasi = ("age", "gender", "education", "marital", "race", "workclass", "country")
     path = data_dir / "occ100k.parquet" if data_dir else None
     if path is not None and path.is_file():
-        return People(datasets.read_census(path), quasi, "occupation", rows), ["CENSUS: real data."]
+        return People(public_files.read_census(path), quasi, "occupation", rows), [
+            "CENSUS: real data."
+        ]
     made = datasets.census(max(rows, most), seed=1)
     return People(made, quasi, "occupation", rows), ["CENSUS: generated records stand in."]
 
@@ -86,7 +89,7 @@ def coil(data_dir: Path | None, rows: int) -> tuple[People, list[str]]:
     """COIL 2000 with four quasi columns; generated records of as many columns where absent."""
     path = data_dir / "coil2000.parquet" if data_dir else None
     if path is not None and path.is_file():
-        records = datasets.read_coil(path)
+        records = public_files.read_coil(path)
         return People(records, COIL_QUASI, "MOSTYPE", min(rows, records.num_rows)), [
             "COIL: real data."
         ]

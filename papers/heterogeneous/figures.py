@@ -6,7 +6,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from papers.heterogeneous.algorithms import PlainRing
+from papers.heterogeneous.curve import CurveBurel
 from papers.heterogeneous.data import People, Setting
+from papers.heterogeneous.matchers import Matched
 from papers.heterogeneous.synthetic import privbayes_errors
 from papers.range_counts import median_errors, median_errors_by_shape
 from papers.tables import Series
@@ -20,10 +22,10 @@ from sfumato.mechanisms.generalized import TablePlan, penalty
 from sfumato.mechanisms.protocol import Mechanism
 from sfumato.table import Table
 
-MATCHING = {
-    "HG": "heterogeneous(sweeps=0, cut=none)",
-    "SG": "heterogeneous(match=sort-greedy, block=256, sweeps=0, cut=none)",
-    "GR": "heterogeneous(match=greedy, sweeps=0, cut=none)",
+MATCHING: dict[str, str | Mechanism] = {
+    "HG": Matched(),
+    "SG": Matched(match="sort-greedy", block=256),
+    "GR": Matched(match="greedy"),
 }
 DIVERSITY: dict[str, str | Mechanism] = {
     **MATCHING,
@@ -31,7 +33,7 @@ DIVERSITY: dict[str, str | Mechanism] = {
     "NH plain": PlainRing(),
     "regions": "heterogeneous",
 }
-LIKENESS = {**MATCHING, "BuReL": "burel(classes=curve)", "regions": "heterogeneous"}
+LIKENESS = {**MATCHING, "BuReL": CurveBurel(), "regions": "heterogeneous"}
 LAWS = {"CENSUS": "own", "Uniform": "uniform", "Zipfian": "zipf(0.5)"}
 Point = tuple[float, float]
 USUAL_L, USUAL_BETA = 10, 3
@@ -114,7 +116,7 @@ def _reached(people: People, setting: Setting) -> list[int]:
 def sizes(people: People, setting: Setting) -> list[Series]:
     """Figures 4(a) and 5(a): loss and seconds by records."""
     promise = f"l-diversity({setting.diversities[-1]})"
-    blocked = {**DIVERSITY, "GR": "heterogeneous(match=greedy, block=256, sweeps=0, cut=none)"}
+    blocked = {**DIVERSITY, "GR": Matched(match="greedy", block=256)}
     losses, times = _lines(
         blocked,
         _reached(people, setting),
@@ -135,7 +137,7 @@ def blocks(people: People, setting: Setting) -> list[Series]:
     times: dict[str, list[Point]] = {name: [] for name in MATCHING}
     for name, match in zip(MATCHING, ("hungarian", "sort-greedy", "greedy"), strict=True):
         for part in setting.parts:
-            way = f"heterogeneous(match={match}, block={part}, sweeps=0, cut=none)"
+            way = Matched(match=match, block=part)
             found = measured(largest, promise, way)
             if found is not None:
                 losses[name].append((part, found[0]))
@@ -236,7 +238,7 @@ def wide_likeness(people: People, insured: People, setting: Setting) -> list[Ser
     betas = (2, 10, 50) if setting.rows < 5000 else (1, 3, 10, 30, 50, 100)
     made = []
     for letter, name, records in (("a", "CENSUS", people), ("b", "COIL", insured)):
-        ways = {"HG": LIKENESS["HG"], "BuReL": LIKENESS["BuReL"]}
+        ways: dict[str, str | Mechanism] = {"HG": LIKENESS["HG"], "BuReL": LIKENESS["BuReL"]}
         lines: dict[str, list[Point]] = {}
         for beta in betas:
             errors = median_errors(
@@ -261,7 +263,11 @@ PREFIX_COLUMNS = ("age", "gender", "education", "marital", "race")
 def prefixes(people: People, setting: Setting) -> list[Series]:
     """Figure 10(c): education up to some level, single values of the other columns."""
     some = People(people.records, PREFIX_COLUMNS, people.sensitive, people.rows)
-    ways = {"HG": LIKENESS["HG"], "BuReL": LIKENESS["BuReL"], "optimal buckets": "optimal"}
+    ways: dict[str, str | Mechanism] = {
+        "HG": LIKENESS["HG"],
+        "BuReL": LIKENESS["BuReL"],
+        "optimal buckets": "optimal",
+    }
     lines: dict[str, list[Point]] = {}
     for beta in setting.likenesses:
         errors = median_errors(

@@ -12,6 +12,7 @@ import numpy as np
 
 from papers.heterogeneous.algorithms import diversity_fill
 from papers.heterogeneous.data import NUMERIC, People, Setting
+from papers.heterogeneous.matchers import matching
 from papers.tables import Series
 from sfumato.draws import Draws, IntArray
 from sfumato.engines.counting import take_profile
@@ -19,8 +20,6 @@ from sfumato.engines.whole import WholeTable
 from sfumato.mechanisms.generalized import Generalized, covers_of, penalty
 from sfumato.mechanisms.heterogeneous.buckets import Buckets
 from sfumato.mechanisms.heterogeneous.deal import deal
-from sfumato.mechanisms.heterogeneous.match import MATCHERS
-from sfumato.mechanisms.heterogeneous.sweeps import Matching
 from sfumato.operators.base import FloatArray
 
 NAMES = {"HG": "hungarian", "SG": "sort-greedy", "GR": "greedy"}
@@ -45,7 +44,7 @@ def figure_2(people: People, setting: Setting) -> list[Series]:
             (", threshold", distant(filled, whole.codes, points, Draws.from_seed(1))),
         ):
             for name, match in NAMES.items():
-                members = Matching(whole.axes, MATCHERS[match], 0).members(records, ROWS_AT_ONCE)
+                members = matching(whole.axes, match).members(records, ROWS_AT_ONCE)
                 matches = [members.reshape(-1, number)]
                 covers, units = covers_of(whole.axes, matches)
                 made = Generalized(np.arange(rows), covers, units, matches=matches)

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from papers import public_files
 from sfumato import datasets
 from sfumato.draws import Draws, IntArray, Positions
 from sfumato.engines.stream import ranks_in_value
@@ -68,7 +69,7 @@ def load(data_dir: Path | None, rows: int) -> tuple[Microdata, Microdata, list[s
     found, notes = {}, []
     for column, path in places.items():
         if path is not None and path.is_file():
-            table = datasets.read_census(path)
+            table = public_files.read_census(path)
             short = "" if table.num_rows >= rows else ", repeated to larger sizes"
             notes.append(f"{column}: CENSUS, {table.num_rows:,} records{short}.")
         else:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from papers import public_files
 from sfumato import datasets
 from sfumato.engines.counting import count_cells, take_profile
 from sfumato.mechanisms.reconstruction.groups import PersonalGroups, personal_groups
@@ -45,7 +46,7 @@ def adult(data_dir: Path | None) -> tuple[Study, str]:
     """The 45,222 complete records of ADULT; else generated people with two classes of income."""
     files = [data_dir / name for name in ("adult.data", "adult.test")] if data_dir else []
     if files and all(path.is_file() for path in files):
-        table = datasets.read_adult(*files)
+        table = public_files.read_adult(*files)
         for name in ("workclass", "occupation", "native_country"):
             table = table.filter(pc.is_valid(table[name]))
         return study("ADULT", table, ADULT_QUASI, "income"), f"ADULT: {table.num_rows:,} records."
@@ -62,7 +63,7 @@ def census(data_dir: Path | None, rows: int) -> tuple[Study, str]:
     """CENSUS with occupation: 100,000 real records where they are, else generated ones."""
     path = data_dir / "occ100k.parquet" if data_dir else None
     if path is not None and path.is_file():
-        table = datasets.read_census(path)
+        table = public_files.read_census(path)
         note = f"CENSUS: {table.num_rows:,} real records; the paper's default is 300,000."
     else:
         table = datasets.census(rows, seed=3)

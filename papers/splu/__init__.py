@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pyarrow.compute as pc
 
+from papers import public_files
 from papers.coded import People, coded
 from papers.splu import figures, two_columns
 from papers.splu.claims import CLAIMS
@@ -139,7 +140,7 @@ def prepare(*, quick: bool, data_dir: Path | None) -> Made:
 def _census(data_dir: Path | None) -> tuple[People, list[str]]:
     path = data_dir / "occ100k.parquet" if data_dir else None
     if path is not None and path.is_file():
-        table = datasets.read_census(path)
+        table = public_files.read_census(path)
         return coded(table, "occupation"), [f"CENSUS, {table.num_rows:,} records."]
     table = datasets.census(100_000, seed=1)
     return coded(table, "occupation"), ["Generated CENSUS-like records stand in for CENSUS."]

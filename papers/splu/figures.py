@@ -201,10 +201,10 @@ def overhead(people: People, setting: Setting) -> Outcome:
     rows: list[tuple[Cell, ...]] = []
     for groups in _possible(people, setting.groups):
         start = time.process_time()
-        methods.published(people, groups, "mixed", Draws.from_seed(groups))
+        methods.published(people, groups, Draws.from_seed(groups))
         mixed = time.process_time() - start
         start = time.process_time()
-        methods.published(people, groups, "anatomy", Draws.from_seed(groups))
+        methods.published(people, groups, Draws.from_seed(groups), greedy=True)
         rows.append((groups, people.rows, mixed, time.process_time() - start, "below 10"))
     columns = ("c", "records", "mixed groups", "greedy groups", "paper")
     publishing = ResultTable(

@@ -33,7 +33,7 @@ def section_6_2_1(people: People, groups: int, runs: int) -> ResultTable:
     }
     errors: dict[str, list[float]] = {name: [] for name in questions}
     for run in range(runs):
-        kept, codes = methods.published(people, groups, "mixed", Draws.from_seed(run).child("ages"))
+        kept, codes = methods.published(people, groups, Draws.from_seed(run).child("ages"))
         shown = _joint(ages[kept], codes, people.values)
         rate = Decoy(people.values, groups).observed(shown.sum(axis=0)).decoy_rates
         estimates = (shown - shown.sum(axis=1, keepdims=True) * rate) / (1 / groups - rate)

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from papers.coded import People
 from papers.laplace import laplace_noise
 from papers.splu.four_states import reconstruct
+from papers.splu.greedy import GreedyGroups
 from sfumato.draws import BoolArray, Draws, IntArray, Positions
 from sfumato.engines.stream import ranks_in_value
 from sfumato.guarantees.small_sum import SmallSum
 from sfumato.mechanisms import Batch
-from sfumato.mechanisms.greedy import GreedyGroups
-from sfumato.mechanisms.resample import Resampling
-from sfumato.mechanisms.splu import DecoyValues, Grouping
+from sfumato.mechanisms.splu import DecoyValues
 from sfumato.operators import Decoy
 from sfumato.operators.base import FloatArray
 from sfumato.profile import Histogram, Profile
@@ -77,13 +77,19 @@ class Pool:
 
 
 def published(
-    people: People, groups: int, grouping: Grouping, draws: Draws
+    people: People, groups: int, draws: Draws, *, greedy: bool = False
 ) -> tuple[IntArray, IntArray]:
-    """What SPLU-Gen publishes: (numbers of the published records, their codes)."""
+    """What SPLU-Gen publishes: (numbers of the published records, their codes); of the paper's
+    greedy groups where asked."""
     histogram = Histogram("s", tuple(range(people.values)), people.counts)
-    plan = DecoyValues(grouping).plan(
-        Profile(people.rows, {"s": histogram}), SmallSum(groups), draws.child("plan")
-    )
+    planning = draws.child("plan")
+    plan = DecoyValues().plan(Profile(people.rows, {"s": histogram}), SmallSum(groups), planning)
+    if greedy:
+        (column,) = plan.columns
+        made_so: Any = GreedyGroups.plan(
+            column.grouped, size=groups, draws=planning.child("decoy s")
+        )
+        plan = replace(plan, columns=(replace(column, groups=made_so),))
     ranks = ranks_in_value(people.sensitive, np.zeros(people.values, np.int64))
     made = plan.apply(
         Batch({"s": people.sensitive}, {"s": ranks}, {"s": Positions(0, people.rows)}), draws
@@ -101,7 +107,7 @@ def shown_counts(pool: Pool, people: People, kept: IntArray, codes: IntArray) ->
 
 def exact(pool: Pool, people: People, groups: int, draws: Draws) -> tuple[FloatArray, FloatArray]:
     """Ours: well-mixed groups and the exact operator. Estimates and standard errors."""
-    kept, codes = published(people, groups, "mixed", draws)
+    kept, codes = published(people, groups, draws)
     counts = shown_counts(pool, people, kept, codes)
     operator = Decoy(people.values, groups).observed(np.bincount(codes, minlength=people.values))
     rate, size = operator.decoy_rates, counts.sum(axis=1, keepdims=True)
@@ -118,7 +124,7 @@ def paper(
     draws: Draws,
 ) -> FloatArray:
     """The paper's procedure: greedy groups, its matrix, its 1 % stop (Section 5.1)."""
-    kept, codes = published(people, groups, "anatomy", draws)
+    kept, codes = published(people, groups, draws, greedy=True)
     counts = shown_counts(pool, people, kept, codes)
     whole = np.bincount(codes, minlength=people.values)
     condition, value = pairs
@@ -147,10 +153,9 @@ def anatomy(pool: Pool, people: People, groups: int, draws: Draws) -> FloatArray
 
 def resampled(pool: Pool, people: People, draws: Draws) -> FloatArray:
     """DBR: every value redrawn from the overall distribution, answers are published counts."""
-    histogram = Histogram("s", tuple(range(people.values)), people.counts)
-    plan = Resampling().plan(Profile(people.rows, {"s": histogram}), SmallSum(2), draws)
-    batch = Batch({"s": people.sensitive}, {}, {"s": Positions(0, people.rows)})
-    codes = plan.apply(batch, draws).codes["s"]
+    edges = np.cumsum(people.counts)
+    drawn = draws.below("resample s", Positions(0, people.rows), int(edges[-1]))
+    codes = np.searchsorted(edges, drawn, side="right")
     return pool.conditions.counts(codes, people.values).astype(np.float64)
 
 

@@ -56,7 +56,7 @@ def figure_12(
         shown: list[IntArray] = []
         for each in (people, second):
             draws = Draws.from_seed(size).child(f"two {len(shown)}")
-            kept, codes = methods.published(each, size, "mixed", draws)
+            kept, codes = methods.published(each, size, draws)
             column = np.full(people.rows, -1, np.int64)
             column[kept] = codes
             shown.append(column)

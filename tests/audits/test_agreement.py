@@ -75,7 +75,6 @@ def test_chances_are_no_smaller_than_they_say(people: Any, tmp_path: Path) -> No
         ("uniform", "rho-privacy(1/4, 1/2)"),
         ("partitioned", "rho-privacy(1/4, 1/2)"),
         ("splu", "small-sum(groups=3)"),
-        ("resample", "rho-privacy(1/4, 1/2)"),
     ],
 )
 def test_people_who_look_alike_count_together(

@@ -23,7 +23,6 @@ KINDS = {
     "fine-grain": "fine-rho-privacy(theta=2)",
     "partitioned": "rho-privacy(1/4, 1/2)",
     "splu": "small-sum(groups=3)",
-    "resample": "rho-privacy(1/4, 1/2)",
     "sps": "reconstruction-privacy(0.3, 0.3)",
     "two-size": "f-privacy(theta=2)",
     "optimal(fakes=1)": "l-diversity(3)",

@@ -58,7 +58,6 @@ RELEASES = {
     "general": "fine-rho-privacy(theta=2)",
     "partitioned": "rho-privacy(1/4, 1/2)",
     "splu": "small-sum(groups=3)",
-    "resample": "rho-privacy(1/4, 1/2)",
     "anatomy": "l-diversity(3)",
     "two-size": "f-privacy(theta=2)",
     "multi-size": "f-privacy(theta=2)",
@@ -71,7 +70,7 @@ GENERALIZED = {
     "ring": "l-diversity(3)",
     "burel": "beta-likeness(1)",
 }
-PERTURBED = ("uniform", "fine-grain", "general", "partitioned", "splu", "resample")
+PERTURBED = ("uniform", "fine-grain", "general", "partitioned", "splu")
 LOCAL = "local(min=300, columns=age;sex)"
 BUCKETED = ("anatomy", "two-size", "multi-size", "optimal", "optimal(fakes=1)", LOCAL)
 

@@ -85,15 +85,6 @@ def test_hospital_diagnosis_margin_is_the_listed_one() -> None:
     assert len({d.name for d in diagnoses()}) == len(shares)
 
 
-@pytest.mark.parametrize(("values", "exponent"), [(2, 1.0), (50, 0.0), (50, 1.0), (500, 2.0)])
-def test_zipf_shares_are_powers_of_the_rank(values: int, exponent: float) -> None:
-    network = GENERATORS["zipf"].network(values=values, exponent=exponent)
-    drawn = network.codes(Draws.from_seed(5), 0, 200_000)["value"]
-    expected = np.arange(1, values + 1, dtype=float) ** -exponent
-    observed = np.bincount(drawn, minlength=values)
-    assert tail_of(observed, expected / expected.sum() * 200_000) > FALSE_ALARM
-
-
 @pytest.mark.parametrize("name", GENERATORS)
 def test_every_column_follows_its_shares_given_its_parents(name: str) -> None:
     network, codes = GENERATORS[name].network(), sample(name)
@@ -126,9 +117,6 @@ def test_every_column_follows_its_shares_given_its_parents(name: str) -> None:
         ("hospital", "diagnosis", "age", 0.2),
         ("hospital", "diagnosis", "sex", 0.03),
         ("hospital", "diagnosis", "admission", 0.1),
-        ("zipf", "value", "age", 0.1),
-        ("zipf", "value", "group", 0.1),
-        ("zipf", "value", "city", 0.01),
     ],
 )
 def test_columns_depend_on_each_other(name: str, a: str, b: str, least: float) -> None:
@@ -234,7 +222,7 @@ def test_written_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_row_groups_hold_a_million_rows(tmp_path: Path) -> None:
-    path = write_dataset("zipf", 1_000_001, tmp_path / "z.parquet", seed=4, values=4)
+    path = write_dataset("census", 1_000_001, tmp_path / "z.parquet", seed=4)
     metadata = pq.read_metadata(path)
     assert [metadata.row_group(i).num_rows for i in range(2)] == [1_000_000, 1]
 
@@ -268,7 +256,7 @@ def test_unwritable_place(tmp_path: Path) -> None:
 
 
 def test_wrong_usage() -> None:
-    with pytest.raises(UsageError, match=r"no dataset 'nobody'. There are: census, hospital, zipf"):
+    with pytest.raises(UsageError, match=r"no dataset 'nobody'. There are: census, hospital"):
         generate("nobody", 1, seed=1)
     with pytest.raises(UsageError, match="'rows' parameter"):
         generate("census", -1, seed=1)
@@ -276,14 +264,11 @@ def test_wrong_usage() -> None:
         generate("census", 1, seed=1, batch_rows=0)
     with pytest.raises(UsageError, match=r"'census' has no parameter 'values'. It has: none"):
         generate("census", 1, seed=1, values=3)
-    for values in (0, 1.5, "x", 1 << 17):
-        with pytest.raises(UsageError, match="'values' parameter of zipf must be an integer"):
-            generate("zipf", 1, seed=1, values=values)
-    for exponent in (-1, float("nan"), float("inf"), "x", None):
-        with pytest.raises(UsageError, match="'exponent' parameter of zipf must be a number"):
-            generate("zipf", 1, seed=1, exponent=exponent)
+    for stays in (0, 1.5, "x", 1 << 17):
+        with pytest.raises(UsageError, match="'stays' parameter of hospital must be"):
+            generate("hospital", 1, seed=1, stays=stays)
 
 
 def test_parameters_may_be_texts() -> None:
-    by_text = list(generate("zipf", 9, seed=1, values="7", exponent="0.5"))
-    assert by_text == list(generate("zipf", 9, seed=1, values=7, exponent=0.5))
+    by_text = list(generate("hospital", 9, seed=1, stays="7"))
+    assert by_text == list(generate("hospital", 9, seed=1, stays=7))

@@ -165,7 +165,7 @@ def test_job_file(cli: Any, tmp_path: Path, census: tuple[Path, tuple[str, ...]]
     assert outcome.code == 0, outcome.err
 
 
-@pytest.mark.parametrize("name", ["census", "hospital", "zipf"])
+@pytest.mark.parametrize("name", ["census", "hospital"])
 def test_generate(cli: Any, tmp_path: Path, name: str) -> None:
     path = tmp_path / "people.parquet"
     outcome = cli("generate", name, "--rows", 500, "--out", path, "--seed", 2, "--json")

@@ -14,7 +14,7 @@ import pytest
 from sfumato.audits import AuditCase, audit
 from sfumato.audits.perturbed import check_fit
 from sfumato.engines.publishing import publish
-from sfumato.errors import QueryError, UsageError, WeakPromiseWarning
+from sfumato.errors import UsageError, WeakPromiseWarning
 from sfumato.queries import open_release
 from sfumato.table import Table, read
 
@@ -171,21 +171,6 @@ def test_two_sensitive_columns(tmp_path: Path) -> None:
     assert release.sql(sql, estimator="em").value >= 0
     verdict = audit(table, tmp_path / "r")
     assert {f.check.name for f in verdict.findings if not f.holds} == {"randomness"}
-
-
-def test_resampled_releases_are_counted_as_they_are(table: Table, tmp_path: Path) -> None:
-    publish(table, RHO, to=tmp_path / "r", mechanism="resample")
-    release = open_release(tmp_path / "r")
-    sql = "SELECT COUNT(*) FROM release WHERE disease = 'd00'"
-    with pytest.warns(WeakPromiseWarning, match="drawn anew"):
-        row = release.sql(sql).rows()[0]
-    values = list(row.values())
-    assert values[0] > 0
-    assert values[1] is None
-    assert values[2] < values[0] < values[3]
-    with pytest.raises(QueryError, match="no estimator 'em'"):
-        release.sql(sql, estimator="em")
-    assert audit(table, tmp_path / "r").holds
 
 
 def test_limits_from_a_file_leave_no_path_behind(table: Table, tmp_path: Path) -> None:

@@ -16,7 +16,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sfumato as sf
-from sfumato.datasets import generate
 from sfumato.draws import Draws
 from sfumato.errors import InfeasibleGuarantee, UsageError
 from sfumato.guarantees import OddsGuarantee, parse_guarantee
@@ -137,7 +136,11 @@ def test_decoys_tell_a_value_with_chance_one_in_c_over_all_worlds(counts: tuple[
 
 @pytest.fixture(scope="module")
 def people() -> pa.Table:
-    return pa.Table.from_batches(generate("zipf", 3000, seed=1, values=20, exponent=0.5))
+    rng, shares = np.random.default_rng(1), np.arange(1, 21) ** -0.5
+    value = rng.choice(20, 3000, p=shares / shares.sum())
+    age = np.where(rng.random(3000) < 0.5, 20 + 3 * value, rng.integers(20, 80, 3000))
+    group, city = (rng.integers(0, many, 3000) for many in (4, 30))
+    return pa.table({"age": age, "group": group, "city": city, "value": [f"v{v}" for v in value]})
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from papers.heterogeneous.curve import CurveBurel, class_sizes, nearest_classes
 from sfumato.draws import Draws
 from sfumato.errors import InfeasibleGuarantee, UsageError
 from sfumato.guarantees import BetaLikeness, LDiversity
-from sfumato.mechanisms.burel import CLASSES, Burel, likeness_runs
-from sfumato.mechanisms.curve import class_sizes, nearest_classes
+from sfumato.mechanisms.burel import Burel, likeness_runs
 from sfumato.mechanisms.generalized import penalty
 from sfumato.mechanisms.halving import Limits
 from sfumato.mechanisms.heterogeneous.mechanism import HeterogeneousGeneralization
@@ -87,12 +87,12 @@ def test_ring_refuses_what_is_not_eligible() -> None:
         Ring().plan(profile, LDiversity(50), Draws.from_seed(1))
 
 
-@pytest.mark.parametrize("way", CLASSES)
-def test_burel_classes_keep_beta(way: str) -> None:
+@pytest.mark.parametrize("way", [Burel(), CurveBurel()])
+def test_burel_classes_keep_beta(way: Burel) -> None:
     axes, codes, profile = make_table(2000)
     shares = profile.histograms["s"].shares
     for beta in (Fraction(1, 2), Fraction(1), Fraction(314159, 100000)):
-        plan = Burel(way).plan(profile, BetaLikeness(beta), Draws.from_seed(1))
+        plan = way.plan(profile, BetaLikeness(beta), Draws.from_seed(1))
         plan.check()
         made = plan.generalize(axes, codes, Draws.from_seed(1), quiet)
         assert made.group is not None
@@ -108,8 +108,8 @@ def test_burel_classes_keep_beta(way: str) -> None:
 def test_burel_shows_less_than_the_curve_where_columns_can_be_cut() -> None:
     axes, codes, profile = make_table(2000)
     found = []
-    for way in CLASSES:
-        plan = Burel(way).plan(profile, BetaLikeness(3), Draws.from_seed(1))
+    for way in (Burel(), CurveBurel()):
+        plan = way.plan(profile, BetaLikeness(3), Draws.from_seed(1))
         found.append(penalty(axes, plan.generalize(axes, codes, Draws.from_seed(1), quiet)))
     halves, curve = found
     assert halves < curve

@@ -14,9 +14,8 @@ from sfumato.mechanisms.generalized import RangeCover, SetCover, covers_of
 from sfumato.mechanisms.heterogeneous.blocks import split
 from sfumato.mechanisms.heterogeneous.buckets import Buckets
 from sfumato.mechanisms.heterogeneous.deal import deal
-from sfumato.mechanisms.heterogeneous.match import MATCHERS, hungarian
 from sfumato.mechanisms.heterogeneous.ncp import Axis, NumericAxis, Scale, SetAxis, TreeAxis
-from sfumato.mechanisms.heterogeneous.sweeps import Matching
+from sfumato.mechanisms.heterogeneous.sweeps import Matching, hungarian
 
 
 def make_axes(rows: int, seed: int = 0) -> list[Axis]:
@@ -26,39 +25,6 @@ def make_axes(rows: int, seed: int = 0) -> list[Axis]:
         SetAxis("city", rng.integers(0, 5, rows), 5, 4),
         SetAxis("sex", rng.integers(0, 2, rows), 2, 1),
     ]
-
-
-@pytest.mark.parametrize("matcher", sorted(MATCHERS))
-def test_matchers_give_permutations(matcher: str) -> None:
-    rng = np.random.default_rng(1)
-    for size in (1, 2, 5, 30):
-        cost = rng.integers(0, 6, (size, size)).astype(float)
-        assert sorted(MATCHERS[matcher](cost).tolist()) == list(range(size))
-
-
-def test_hungarian_is_optimal_and_the_others_are_greedy() -> None:
-    rng = np.random.default_rng(2)
-    for _ in range(30):
-        cost = rng.integers(0, 50, (5, 5)).astype(float)
-        rows = np.arange(5)
-        best = min(cost[list(order), rows].sum() for order in itertools.permutations(range(5)))
-        assert cost[hungarian(cost), rows].sum() == best
-        cheapest = MATCHERS["sort-greedy"](cost)
-        assert cost[cheapest, rows].min() == cost.min()
-        assert cost[MATCHERS["greedy"](cost)[0], 0] == cost[:, 0].min()
-
-
-def test_sort_greedy_follows_the_sorted_list() -> None:
-    rng = np.random.default_rng(3)
-    for _ in range(20):
-        cost = rng.permutation(49).reshape(7, 7).astype(float)
-        expected = np.full(7, -1)
-        free = np.ones(7, bool)
-        for flat in np.argsort(cost, axis=None):
-            record, row = divmod(int(flat), 7)
-            if expected[row] < 0 and free[record]:
-                expected[row], free[record] = record, False
-        assert MATCHERS["sort-greedy"](cost).tolist() == expected.tolist()
 
 
 def test_growth_is_the_difference_of_sizes() -> None:
@@ -100,12 +66,11 @@ def test_blocks_hold_equally_many_of_every_bucket() -> None:
         assert sorted(together.tolist()) == sorted(records[bucket].tolist())
 
 
-@pytest.mark.parametrize("matcher", sorted(MATCHERS))
 @pytest.mark.parametrize("most", [None, 16])
-def test_match_graph_is_regular(matcher: str, most: int | None) -> None:
+def test_match_graph_is_regular(most: int | None) -> None:
     axes = make_axes(200)
     records = np.arange(200).reshape(4, 50)
-    members = Matching(axes, MATCHERS[matcher], 1).members(records, most)
+    members = Matching(axes, sweeps=1).members(records, most)
     for class_ in range(4):
         for bucket in range(4):
             assert sorted(members[class_, :, bucket].tolist()) == records[bucket].tolist()

@@ -8,10 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sfumato.draws import Draws, IntArray, Positions
-from sfumato.errors import InfeasibleGuarantee, UsageError
+from sfumato.errors import InfeasibleGuarantee
 from sfumato.guarantees.small_sum import SmallSum
-from sfumato.mechanisms import Batch, parse_mechanism
-from sfumato.mechanisms.greedy import GreedyGroups
+from sfumato.mechanisms import Batch
 from sfumato.mechanisms.splu import DecoyPlan, DecoyValues
 from sfumato.profile import Histogram, Profile
 
@@ -64,15 +63,12 @@ def eligible_tables(draw: st.DrawFn) -> tuple[IntArray, int]:
 
 
 @settings(max_examples=120, deadline=None)
-@given(eligible_tables(), st.integers(0, 1 << 30), st.sampled_from(["mixed", "anatomy"]))
+@given(eligible_tables(), st.integers(0, 1 << 30))
 def test_every_record_draws_from_different_values_its_own_among_them(
-    table: tuple[IntArray, int], seed: int, grouping: str
+    table: tuple[IntArray, int], seed: int
 ) -> None:
     codes, size = table
-    plan = parse_mechanism(f"splu(grouping={grouping})").plan(
-        profile_of(s=codes), SmallSum(size), Draws.from_seed(seed)
-    )
-    assert isinstance(plan, DecoyPlan)
+    plan = DecoyValues().plan(profile_of(s=codes), SmallSum(size), Draws.from_seed(seed))
     plan.check()
     ranks = ranks_of(codes)
     _, own = plan.columns[0].draw(codes, ranks, np.zeros(len(codes), np.int64))
@@ -88,8 +84,7 @@ def test_every_record_draws_from_different_values_its_own_among_them(
     )
 
 
-@pytest.mark.parametrize("grouping", ["mixed", "anatomy"])
-def test_published_counts_are_binomial(grouping: str) -> None:
+def test_published_counts_are_binomial() -> None:
     """400 publications, chi-square over five cells per value; an honest one fails with 1e-6."""
     from scipy import stats
 
@@ -102,9 +97,7 @@ def test_published_counts_are_binomial(grouping: str) -> None:
     seen = np.empty((400, 7), np.int64)
     for seed in range(400):
         draws = Draws.from_seed(seed)
-        plan = DecoyValues(grouping).plan(  # type: ignore[arg-type]
-            profile, SmallSum(size), draws.child("plan")
-        )
+        plan = DecoyValues().plan(profile, SmallSum(size), draws.child("plan"))
         published = plan.apply(batch, draws).codes["s"]
         seen[seed] = np.bincount(published, minlength=7)
     statistic, freedom = 0.0, 0
@@ -197,16 +190,3 @@ def test_a_value_near_the_limit_is_named_in_the_caveats() -> None:
     codes = np.repeat(np.arange(4), [24, 18, 18, 16])
     plan = DecoyValues().plan(profile_of(s=codes), SmallSum(3), Draws.from_seed(1))
     assert any("0 stand in nearly every group" in caveat for caveat in plan.caveats())
-
-
-def test_greedy_groups_take_the_commonest_values() -> None:
-    groups = GreedyGroups.plan([3, 3, 2, 1], size=3, draws=Draws.from_seed(1))
-    assert sorted(groups.rows[0].tolist()) == [0, 1, 2]
-    groups.check()
-    with pytest.raises(ValueError, match="more than 1/size"):
-        GreedyGroups.plan([4, 1, 1], size=3, draws=Draws.from_seed(1))
-
-
-def test_unknown_grouping() -> None:
-    with pytest.raises(UsageError, match="mixed or anatomy"):
-        parse_mechanism("splu(grouping=random)")

@@ -36,12 +36,10 @@ CASES = {
     "partitioned": "rho-privacy(0.1, 0.3)",
     "partitioned(inside=fine-grain)": "rho-privacy(0.1, 0.3)",
     "splu": "small-sum(3)",
-    "splu(grouping=anatomy)": "small-sum(3)",
     "optimal": "l-diversity(3)",
     "local(min=150)": "l-diversity(3)",
     "two-size": "f-privacy(theta=2, floor=0.05)",
     "sps": "reconstruction-privacy(0.3, 0.3)",
-    "resample": "small-sum(3)",
 }
 
 

@@ -11,6 +11,7 @@ from papers import PAPERS
 from papers.coded import People
 from papers.splu import figures, methods, two_columns
 from papers.splu.figures import Setting
+from papers.splu.greedy import GreedyGroups
 from papers.splu.methods import Pool
 from sfumato.draws import Draws
 
@@ -107,3 +108,11 @@ def test_laplace_answers_are_noisy_truths() -> None:
 
 def test_it_is_registered() -> None:
     assert PAPERS["splu"] == "splu"
+
+
+def test_greedy_groups_take_the_commonest_values() -> None:
+    groups = GreedyGroups.plan([3, 3, 2, 1], size=3, draws=Draws.from_seed(1))
+    assert sorted(groups.rows[0].tolist()) == [0, 1, 2]
+    groups.check()
+    with pytest.raises(ValueError, match="more than 1/size"):
+        GreedyGroups.plan([4, 1, 1], size=3, draws=Draws.from_seed(1))

@@ -45,7 +45,6 @@ def releases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, OpenedReleas
         ("local", "l-diversity(3)", "local(min=100)"),
         ("fakes", "l-diversity(3)", "optimal(fakes=1)"),
         ("sps", "reconstruction-privacy(0.3, 0.3)", "sps"),
-        ("resample", "rho-privacy(0.3, 0.7)", "resample"),
         ("heterogeneous", "l-diversity(3)", "heterogeneous"),
     ):
         sf.publish(
@@ -142,7 +141,6 @@ def test_nothing_is_left_where_writing_breaks(
     [
         ("fakes", "list fakes"),
         ("sps", "copies of samples"),
-        ("resample", "drawn anew already"),
         ("heterogeneous", "stand as they are"),
     ],
 )

@@ -53,7 +53,6 @@ def published(table: pa.Table, place: Path, kind: str, seed: int = 5) -> OpenedR
         "buckets": ("l-diversity(3)", "optimal"),
         "local": ("l-diversity(3)", "local(min=100, columns=region)"),
         "sps": ("reconstruction-privacy(0.3, 0.3)", "sps"),
-        "resample": ("rho-privacy(0.3, 0.6)", "resample"),
         "fakes": ("l-diversity(3)", "optimal(fakes=1)"),
     }[kind]
     quasi = [name for name in table.column_names if name != "disease"]
@@ -122,7 +121,7 @@ def test_a_sensitive_condition_has_shares_of_its_own_total(tmp_path: Path) -> No
 
 @pytest.mark.parametrize(
     ("kind", "reason"),
-    [("sps", "copies of samples"), ("resample", "drawn anew"), ("fakes", "list fakes")],
+    [("sps", "copies of samples"), ("fakes", "list fakes")],
 )
 @pytest.mark.filterwarnings("ignore::sfumato.errors.WeakPromiseWarning")
 def test_a_test_without_a_size_is_refused_in_a_sentence(

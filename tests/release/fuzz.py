@@ -28,7 +28,6 @@ RELEASES = {
     "optimal": "l-diversity(4)",
     "optimal(fakes=1)": "l-diversity(3)",
     "partitioned": "rho-privacy(0.2, 0.5)",
-    "resample": "small-sum(groups=3)",
     "splu": "small-sum(groups=3)",
     "sps": "reconstruction-privacy(0.3, 0.3)",
     "uniform": "rho-privacy(0.2, 0.5)",

@@ -26,7 +26,6 @@ WAYS = {
     "uniform": "rho-privacy(0.2, 0.5)",
     "partitioned": "rho-privacy(0.2, 0.5)",
     "splu": "small-sum(groups=3)",
-    "resample": "rho-privacy(0.2, 0.5)",
     "sps": "reconstruction-privacy(0.3, 0.3)",
     "optimal": "l-diversity(3)",
     "heterogeneous": "l-diversity(3)",

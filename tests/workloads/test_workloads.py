@@ -48,7 +48,6 @@ PROMISES = {
     "heterogeneous": "l-diversity(3)",
     "ring": "l-diversity(3)",
     "burel": "beta-likeness(2)",
-    "resample": "small-sum(3)",
     "noise": "rho-privacy(0.3, 0.6)",
 }
 OF_NUMBERS = {"noise"}  # are for a sensitive column of numbers

@@ -44,8 +44,7 @@ def attacks_for(kind: type[Release]) -> list[Attack]:
 
     `Release` itself stands for the raw table: what applies to every kind applies to it.
 
-    >>> from sfumato.release import SyntheticRelease
-    >>> [str(attack) for attack in attacks_for(SyntheticRelease)]
+    >>> [str(attack) for attack in attacks_for(Release)]
     ['own-record', 'linked', 'naive-bayes', 'naive-bayes(alpha=0)', 'linkage']
     """
     found = [form for cls in ATTACKS.values() for form in cls.forms()]

@@ -30,7 +30,6 @@ from sfumato.audits.previous import Before, check_previous
 from sfumato.audits.reconstruction import check_reconstruction
 from sfumato.audits.repeated import check_repeated
 from sfumato.audits.replay import Trace, check_replay, declared_again
-from sfumato.audits.resampled import check_resampled
 from sfumato.audits.small_sum import (
     check_group_size,
     check_own_share,
@@ -49,7 +48,6 @@ from sfumato.release import (
     GeneralizedRelease,
     PerturbedRelease,
     Release,
-    SyntheticRelease,
 )
 from sfumato.table import Table, reading_errors
 
@@ -77,7 +75,6 @@ CHECKS: dict[type[Release] | type[Guarantee], list[Look]] = {
     ],
     GeneralizedRelease: [check_generalized],
     BucketedRelease: [check_quasi_columns, check_dealing, check_buckets, check_links],
-    SyntheticRelease: [check_quasi_columns, check_resampled, check_agreement],
     SmallSum: [
         check_group_size,
         check_published_counts,

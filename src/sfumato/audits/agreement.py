@@ -34,7 +34,6 @@ from sfumato.draws import IntArray
 from sfumato.guarantees import ReconstructionPrivacy
 from sfumato.operators import Decoy, Operator, Parts
 from sfumato.operators.retention import RetentionOperator
-from sfumato.release import SyntheticRelease
 
 
 def check_agreement(case: AuditCase) -> Iterator[Finding]:
@@ -59,9 +58,6 @@ def _only_own(case: AuditCase, column: str) -> bool:
 def chances_of(case: AuditCase, column: str) -> Chances | None:
     """P from true to published values; None where another check has to speak first."""
     counts = case.profile.histograms[column].counts
-    if isinstance(case.release, SyntheticRelease) and column in case.release.resampled:
-        shares = counts / max(int(counts.sum()), 1)
-        return lambda x, y: shares[y]
     operator = case.release.operators.get(column)
     if isinstance(operator, Parts):
         return _chances_by_part(case, column, operator, counts)

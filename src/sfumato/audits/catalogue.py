@@ -73,7 +73,6 @@ AGREEMENT = Check("agreement", "agreement of {column} with the truth", _CHANCE)
 SUBGROUPS = Check("subgroups", "agreement of {column} with the truth within groups", _CHANCE)
 POWER = Check("power", "people of {column} whose being left unprotected would be noticed")
 COIN = Check("coin", "independent draws of {column} and {about}", _CHANCE)
-RESAMPLED = Check("resampled", "fit of {column} to the table's shares", _CHANCE, judges=True)
 
 # sub-tables
 SUBTABLES = Check("sub-tables", "sub-tables of {column}", judges=True)
@@ -137,7 +136,6 @@ INTERSECTION = Check(
 )
 
 # ranges and sets
-HANDED_OUT = Check("handed-out", "values handed out so that the promise can hold", _PUBLIC)
 VALUE_COUNTS = Check("value-counts", "published counts of {column}, off by")
 MARGINALS = Check("marginals", "people of {column} that the manifest counts in another cell")
 COVERAGE = Check("coverage", "records that fit fewer than {about}")

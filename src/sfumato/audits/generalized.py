@@ -34,16 +34,6 @@ def _release(case: AuditCase) -> GeneralizedRelease:
 
 def check_generalized(case: AuditCase) -> Iterator[Finding]:
     """All checks of the kind; the tables are loaded once."""
-    hand = _release(case).hand
-    yield Finding.limited(
-        catalogue.HANDED_OUT,
-        hand,
-        Direction.EXACTLY,
-        "shift",
-        witness=None
-        if hand == "shift"
-        else "for comparison only: the promise is not kept per person",
-    )
     ranges = Ranges(case)
     yield from _check_counts(case, ranges)
     yield from _check_marginals(case, ranges)

@@ -272,7 +272,7 @@ def audit(
 
 @app.command()
 def generate(
-    name: Annotated[str, typer.Argument(help="census, hospital or zipf.")],
+    name: Annotated[str, typer.Argument(help="census or hospital.")],
     rows: Annotated[int, typer.Option(help="How many people.")],
     out: Annotated[Path, typer.Option(help="The Parquet file to write.")],
     seed: Annotated[int, typer.Option(help="The same seed gives the same table.")] = 0,

@@ -1,4 +1,4 @@
-"""Realistic tables without real people, and readers for public files that a user has on disk.
+"""Realistic tables without real people.
 
 A generated table is a function of its name, its parameters and its seed: neither the batch size
 nor where a batch starts changes a row, and a longer table begins with the shorter one.
@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sfumato.datasets.public_files import read_adult, read_census, read_coil
 from sfumato.errors import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -31,12 +30,8 @@ __all__ = [
     "census",
     "generate",
     "hospital",
-    "read_adult",
-    "read_census",
-    "read_coil",
     "schema",
     "write_dataset",
-    "zipf",
 ]
 
 ROW_GROUP = 1_000_000
@@ -105,12 +100,6 @@ def _hospital(stays: int) -> Network:
     return patients.Patients(once.name, once.columns, once.order, stays)
 
 
-def _zipf(values: int, exponent: float) -> Network:
-    from sfumato.datasets import zipf_model
-
-    return zipf_model.network(values, exponent)
-
-
 GENERATORS: dict[str, Generator] = {
     generator.name: generator
     for generator in (
@@ -130,14 +119,6 @@ GENERATORS: dict[str, Generator] = {
             _hospital,
             {"stays": 1},
         ),
-        Generator(
-            "zipf",
-            "a sensitive column with shares proportional to i^-exponent",
-            ("age", "group", "city"),
-            "value",
-            _zipf,
-            {"values": 50, "exponent": 1.0},
-        ),
     )
 }
 
@@ -151,7 +132,7 @@ def _population(name: str, params: Mapping[str, Any]) -> Network:
 def schema(name: str, **params: Any) -> pa.Schema:
     """Column names and Arrow types of a generated table.
 
-    >>> str(schema("zipf").field("value").type)
+    >>> str(schema("census").field("occupation").type)
     'dictionary<values=string, indices=int32, ordered=0>'
     """
     return _population(name, params).schema()
@@ -164,7 +145,7 @@ def generate(
 
     Cost: about 0.2 µs a row. `seed` fixes every row; `batch_rows` changes none.
 
-    >>> [batch.num_rows for batch in generate("zipf", 5, seed=7, batch_rows=2, values=3)]
+    >>> [batch.num_rows for batch in generate("census", 5, seed=7, batch_rows=2)]
     [2, 2, 1]
     """
     if rows < 0:
@@ -210,16 +191,6 @@ def hospital(rows: int, seed: int, stays: int = 1) -> pa.Table:
     ['age', 'sex', 'region', 'admission', 'diagnosis']
     """
     return _table("hospital", rows, seed, stays=stays)
-
-
-def zipf(rows: int, seed: int, values: int = 50, exponent: float = 1.0) -> pa.Table:
-    """A Zipf-like table in memory; the sensitive column is `value` (errata T17).
-
-    >>> table = zipf(10_000, seed=1, values=2, exponent=1.0)  # shares 2/3 and 1/3
-    >>> 6_500 < table["value"].to_pylist().count("v1") < 6_850
-    True
-    """
-    return _table("zipf", rows, seed, values=values, exponent=exponent)
 
 
 def write_dataset(

@@ -30,7 +30,6 @@ from sfumato.release import (
     GeneralizedRelease,
     PerturbedRelease,
     Release,
-    SyntheticRelease,
 )
 
 Read = tuple[pa.Table, Seen]
@@ -160,17 +159,9 @@ def _listed_weights(listed: FloatArray, block: IntArray) -> tuple[FloatArray, fl
     return weights, told
 
 
-def _read_resampled(release: Any, column: str) -> Read:
-    raise UsageError(
-        f"Column {column!r} of {release.where} was drawn anew from its overall shares, so it tells "
-        "nothing about any other column and nothing can be learned from it."
-    )
-
-
 READERS: dict[type[Release], Callable[[Any, str], Read]] = {
     PerturbedRelease: _read_drawn,
     BucketedRelease: _read_listed,
-    SyntheticRelease: _read_resampled,
 }
 
 

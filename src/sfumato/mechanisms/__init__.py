@@ -19,7 +19,6 @@ from sfumato.mechanisms.heterogeneous.mechanism import HeterogeneousGeneralizati
 from sfumato.mechanisms.noise import CalibratedNoise
 from sfumato.mechanisms.partitioned import PartitionedPerturbation
 from sfumato.mechanisms.protocol import Batch, CellPlan, Mechanism, Plan, Published, RecordPlan
-from sfumato.mechanisms.resample import Resampling
 from sfumato.mechanisms.ring import Ring
 from sfumato.mechanisms.splu import DecoyValues
 from sfumato.mechanisms.sps import SamplingPerturbingScaling
@@ -34,7 +33,6 @@ MECHANISMS: dict[str, type[Mechanism]] = {
         PartitionedPerturbation,
         GeneralPerturbation,
         CalibratedNoise,
-        Resampling,
         DecoyValues,
         SamplingPerturbingScaling,
         OptimalBuckets,

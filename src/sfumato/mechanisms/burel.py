@@ -4,29 +4,27 @@ Bucketize values by likeness, reallocate records to classes by halving, and retr
 each class near to each other. The baseline that heterogeneous generalization is measured against.
 Nothing in it is particular to beta-likeness: it keeps any ceilings.
 
-The authors' program decides the sizes of classes on runs of values, fills them along a Hilbert
-curve and halves each further as long as its true values allow it (`classes=curve`). By default
-classes are halved from the whole table on, by true values from the first cut, along columns
-(`halving`): that leaves more choice, and much smaller ranges and sets. Their program also limits
-common values further, to 1 + min(beta, -ln f) times their share f; here a promise is what it says.
+The authors' program decides the sizes of classes on runs of values and fills them along a Hilbert
+curve (`papers/heterogeneous/curve.py`). Here classes are halved from the whole table on, by true
+values from the first cut, along columns (`halving`): that leaves more choice, and much smaller
+ranges and sets. Their program also limits common values further, to 1 + min(beta, -ln f) times
+their share f; here a promise is what it says.
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from math import ceil
 from typing import Any, ClassVar
 
 import numpy as np
 
 from sfumato.draws import Draws, IntArray
-from sfumato.errors import UsageError
 from sfumato.guarantees.base import Guarantee
 from sfumato.guarantees.ceilings import CeilingGuarantee
-from sfumato.mechanisms.curve import class_sizes, nearest_classes
 from sfumato.mechanisms.generalized import (
     BaselinePlan,
     Generalized,
@@ -34,13 +32,11 @@ from sfumato.mechanisms.generalized import (
     check_marginals,
     homogeneous,
 )
-from sfumato.mechanisms.halving import Halving, Held, along_columns, by_runs, ranked, together
+from sfumato.mechanisms.halving import Halving, Held, along_columns, by_runs, together
 from sfumato.mechanisms.heterogeneous.ncp import Axis
 from sfumato.mechanisms.hilbert import hilbert_order
 from sfumato.mechanisms.protocol import Mechanism, Standing, one_column
 from sfumato.profile import Histogram, Profile
-
-CLASSES = ("halves", "curve")
 
 
 def likeness_runs(histogram: Histogram, ceilings: Sequence[Fraction]) -> list[list[int]]:
@@ -82,14 +78,16 @@ def run_of(runs: Sequence[Sequence[int]], values: int) -> IntArray:
 
 
 @dataclass(frozen=True, eq=False)
-class ClassesPlan(BaselinePlan):
-    """Groups of people who share what they show, whatever decides who comes together."""
+class BurelPlan(BaselinePlan):
+    """Runs of values and what a class may have of each value, from counts alone."""
 
-    @abstractmethod
-    def classes(
-        self, axes: Sequence[Axis], codes: IntArray, curve: IntArray, draws: Draws
-    ) -> list[IntArray]:
-        """The people of each class; `curve` are all of them along a Hilbert curve."""
+    histogram: Histogram
+    ceilings: tuple[Fraction, ...]
+    marginals: bool = True
+
+    @cached_property
+    def runs(self) -> list[list[int]]:
+        return likeness_runs(self.histogram, self.ceilings)
 
     def generalize(
         self, axes: Sequence[Axis], codes: IntArray, draws: Draws, progress: Stage
@@ -97,7 +95,20 @@ class ClassesPlan(BaselinePlan):
         # the curve's ties are broken at random, not by the order of the table
         by_steps = sorted(axes, key=lambda axis: -axis.denominator)
         curve = hilbert_order(by_steps, draws.order("hilbert ties", len(codes)))
-        return homogeneous(axes, self.classes(axes, codes, curve, draws), draws, progress)
+        run = run_of(self.runs, len(self.histogram.counts))[codes]
+        return homogeneous(axes, self.classes(axes, codes, run, curve, draws), draws, progress)
+
+    def classes(
+        self, axes: Sequence[Axis], codes: IntArray, run: IntArray, curve: IntArray, draws: Draws
+    ) -> list[IntArray]:
+        """The people of each class; `curve` are all of them along a Hilbert curve, `run` the run
+        of everybody's value."""
+        held = Held(codes, self.ceilings)
+        ways = (by_runs(run), together)
+        return Halving(axes, held, along_columns(axes, curve), ways).classes(curve)
+
+    def public(self) -> dict[str, Any]:
+        return {"matches": ceil(1 / max(self.ceilings))}
 
     def caveats(self) -> list[str]:
         return [
@@ -105,41 +116,6 @@ class ClassesPlan(BaselinePlan):
             "about the shares of values in each group. Which people come together depends on "
             "their values: no promise against somebody who reruns the algorithm."
         ]
-
-
-@dataclass(frozen=True, eq=False)
-class BurelPlan(ClassesPlan):
-    """Runs of values and what a class may have of each value, from counts alone."""
-
-    histogram: Histogram
-    ceilings: tuple[Fraction, ...]
-    runs: list[list[int]]
-    way: str  # of CLASSES
-    marginals: bool = True
-
-    def classes(
-        self, axes: Sequence[Axis], codes: IntArray, curve: IntArray, draws: Draws
-    ) -> list[IntArray]:
-        run, held = self.run_of()[codes], [Held(codes, self.ceilings)]
-        if self.way == "halves":
-            places, ways = along_columns(axes, curve), (by_runs(run), together)
-            return Halving(axes, held, places, ways).classes(curve)
-        halving = Halving(axes, held, [ranked(curve)], (by_runs(run),))
-        near = nearest_classes(curve, run, self._sizes(), draws)
-        return [part for each in near for part in halving.classes(each)]
-
-    def _sizes(self) -> list[list[int]]:
-        """What classes take from each run, were all of a run the rarest of its values."""
-        totals = [int(self.histogram.counts[run].sum()) for run in self.runs]
-        limits = [min(self.ceilings[code] for code in run) for run in self.runs]
-        return class_sizes(totals, limits)
-
-    def run_of(self) -> IntArray:
-        """The run of every value."""
-        return run_of(self.runs, len(self.histogram.counts))
-
-    def public(self) -> dict[str, Any]:
-        return {"matches": ceil(1 / max(self.ceilings))}
 
     def check(self) -> None:
         codes = sorted(code for run in self.runs for code in run)
@@ -152,15 +128,14 @@ class BurelPlan(ClassesPlan):
 class Burel(Mechanism):
     """Homogeneous groups that keep beta-likeness or other ceilings.
 
-    `classes` is halves, or curve for those of the authors' program, for comparison; `marginals`
-    whether the manifest tells how many people have which quasi values: counts or none.
+    `marginals` says whether the manifest tells how many people have which quasi values: counts or
+    none.
 
     >>> from sfumato.guarantees import BetaLikeness, LDiversity
-    >>> Burel().keeps(BetaLikeness(3)), Burel().keeps(LDiversity(3)), str(Burel("curve"))
-    (True, True, 'burel(classes=curve)')
+    >>> Burel().keeps(BetaLikeness(3)), Burel().keeps(LDiversity(3)), str(Burel("none"))
+    (True, True, 'burel(marginals=none)')
     """
 
-    classes: str = "halves"
     marginals: str = "counts"
 
     name: ClassVar[str] = "burel"
@@ -170,19 +145,9 @@ class Burel(Mechanism):
 
     def __post_init__(self) -> None:
         check_marginals(self.name, self.marginals)
-        if self.classes not in CLASSES:
-            raise UsageError(
-                f"The 'classes' parameter of {self.name} must be one of {', '.join(CLASSES)}. "
-                f"Got {self.classes!r} instead."
-            )
 
-    def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> ClassesPlan:
+    def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> BurelPlan:
         histogram = one_column(profile, self.name, guarantee)
         guarantee.require_feasible(histogram)
         ceilings = tuple(guarantee.ceilings(histogram))
-        runs = likeness_runs(histogram, ceilings)
-        return BurelPlan(histogram, ceilings, runs, self.classes, self._tells)
-
-    @property
-    def _tells(self) -> bool:
-        return self.marginals == "counts"
+        return BurelPlan(histogram, ceilings, self.marginals == "counts")

@@ -50,7 +50,7 @@ class Limits:
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """What people hold of a column, or of several together: codes by record, ceilings by code."""
+    """What people have: codes by record, ceilings by code."""
 
     codes: IntArray
     ceilings: Sequence[Fraction]
@@ -65,7 +65,7 @@ class Held:
 
 
 class Halving:
-    """Halves classes of people who hold values of one or several columns, all within `held`.
+    """Halves classes of people, within the ceilings of `held`.
 
     `places` are orders along which to halve: `places[k][record]` is a record's place in one.
     """
@@ -73,7 +73,7 @@ class Halving:
     def __init__(
         self,
         axes: Sequence[Axis],
-        held: Sequence[Held],
+        held: Held,
         places: Sequence[IntArray],
         ways: Sequence[Way],
     ) -> None:
@@ -98,16 +98,13 @@ class Halving:
         for places in self._places:
             for way in self._ways:
                 tried = way(records, places[records])
-                halves = next((each for each in tried if all(map(self._kept, each))), None)
+                halves = next((each for each in tried if all(map(self._held.kept, each))), None)
                 if halves is None:
                     continue
                 cost = sum(len(half) * self._cost(half) for half in halves)
                 if best is None or cost < best[0]:
                     best = cost, halves
         return None if best is None else best[1]
-
-    def _kept(self, records: IntArray) -> bool:
-        return all(each.kept(records) for each in self._held)
 
     def _cost(self, records: IntArray) -> int:
         """What one row of the class costs."""

@@ -145,15 +145,14 @@ class RingPlan(BaselinePlan):
         return ring_of(codes, self.number)
 
     def public(self) -> dict[str, Any]:
-        return {"matches": self.number, "hand": "shift"}
+        return {"matches": self.number}
 
     def caveats(self) -> list[str]:
         return [
             "Partitions were merged until their sensitive values were mixed enough, so their shape "
             "depends on sensitive values too: no promise against somebody who reruns the "
             "algorithm. Who knew who matches whom, which is not published, named the values of 84 "
-            "to 89 % of the people so where l was 10, of 42 to 47 % where l was 5 "
-            "('attack --attack rerun')."
+            "to 89 % of the people so where l was 10, of 42 to 47 % where l was 5."
         ]
 
     def check(self) -> None:

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 
 from sfumato.columns import list_some, value_text
 from sfumato.draws import BoolArray, Draws, IntArray, Permutation
-from sfumato.errors import UsageError
 from sfumato.guarantees.base import Guarantee
 from sfumato.guarantees.small_sum import SmallSum
-from sfumato.mechanisms.greedy import GreedyGroups
 from sfumato.mechanisms.mixing import MixedGroups
 from sfumato.mechanisms.perturbed import relative_error
 from sfumato.mechanisms.protocol import Batch, Mechanism, Published, RecordPlan
 from sfumato.operators import Decoy
 from sfumato.operators.decoy import NEAR
 from sfumato.profile import Histogram, Profile
-
-Grouping = Literal["mixed", "anatomy"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +32,7 @@ class DecoyGroups:
     size: int  # c
     counts: IntArray  # all records by value
     grouped: IntArray  # records by value that stand in groups
-    groups: MixedGroups | GreedyGroups
+    groups: MixedGroups
     slots: Permutation
 
     def draw(
@@ -156,29 +152,17 @@ class DecoyPlan(RecordPlan):
 class DecoyValues(Mechanism):
     """Groups of c records with c different values; each publishes one of them, drawn uniformly.
 
-    `grouping` is "mixed" (well-mixed blocks: methods, section 1) or "anatomy" (the paper's greedy
-    groups, for comparison: its answers are biased).
-
     >>> counts = Histogram("s", tuple("abc"), np.array([2, 2, 3]))
     >>> plan = DecoyValues().plan(Profile(7, {"s": counts}), SmallSum(2), Draws.from_seed(1))
     >>> plan.withheld, plan.public()
     (1, {'operators': {'s': {'form': 'decoy', 'values': 3, 'groups': 2}}})
     """
 
-    grouping: Grouping = "mixed"
-
     name: ClassVar[str] = "splu"
     guarantees: ClassVar[tuple[type[Guarantee], ...]] = (SmallSum,)
     sentence: ClassVar[str] = (
         "Puts records with different values in groups and publishes one of their values each."
     )
-
-    def __post_init__(self) -> None:
-        if self.grouping not in ("mixed", "anatomy"):
-            raise UsageError(
-                f"The 'grouping' parameter of {self.name} must be mixed or anatomy. "
-                f"Got {self.grouping!r} instead."
-            )
 
     def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> DecoyPlan:
         assert isinstance(guarantee, SmallSum)
@@ -194,12 +178,8 @@ class DecoyValues(Mechanism):
         # eligibility survives: no count exceeds ⌊N/c⌋, the number of groups (errata S11)
         spare = draws.hypergeometric("spare", counts, int(counts.sum()) % size)
         grouped = counts - spare
-        made: MixedGroups | GreedyGroups
-        if self.grouping == "mixed":
-            made = MixedGroups.plan(
-                grouped, size=size, buckets=int(grouped.sum()) // size, limits=1, draws=draws
-            )
-        else:
-            made = GreedyGroups.plan(grouped, size=size, draws=draws)
+        made = MixedGroups.plan(
+            grouped, size=size, buckets=int(grouped.sum()) // size, limits=1, draws=draws
+        )
         permutation = draws.permutation("slots", counts)
         return DecoyGroups(histogram.column, size, counts, grouped, made, permutation)

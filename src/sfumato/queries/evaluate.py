@@ -33,7 +33,6 @@ from sfumato.queries.sources import (
     PerturbedSource,
     Request,
     Source,
-    SyntheticSource,
 )
 from sfumato.queries.statements import answer as answer_statement
 from sfumato.queries.statements import answer_columns
@@ -44,14 +43,12 @@ from sfumato.release import (
     GeneralizedRelease,
     PerturbedRelease,
     Release,
-    SyntheticRelease,
 )
 
 _NUMBERS = re.compile(r"BOOLEAN|U?(TINY|SMALL|BIG|HUGE)INT|U?INTEGER|FLOAT|DOUBLE|DECIMAL\(.*\)")
 SOURCES: dict[type[Release], type[Source]] = {
     PerturbedRelease: PerturbedSource,
     BucketedRelease: BucketedSource,
-    SyntheticRelease: SyntheticSource,
     GeneralizedRelease: GeneralizedSource,
 }
 

@@ -27,7 +27,6 @@ from sfumato.operators.decoy_estimates import DecoyEstimator
 from sfumato.operators.estimator import Estimator, Exact, Forms, Moments, Totals
 from sfumato.operators.inverse import DenseInverse, Inverse
 from sfumato.operators.joint import JointEstimator
-from sfumato.operators.redrawn import RedrawnEstimator
 from sfumato.operators.structured import DrawnEstimator
 from sfumato.queries.statements import RecordSums, count, named
 from sfumato.release import PerturbedRelease, Release
@@ -158,44 +157,6 @@ class ColumnSource(Source):
         codes = codes_of(counted.column("value"), domain)
         counts = np.asarray(counted.column("n").to_numpy(), np.float64)
         return np.bincount(codes[codes >= 0], counts[codes >= 0], len(domain)).astype(np.int64)
-
-
-class SyntheticSource(ColumnSource):
-    """A record counts as what it shows; only what is possible can be said of how far off it is."""
-
-    title = "A synthetic release"
-    estimators = ()
-
-    def check(self, question: Question, request: Request) -> None:
-        if request.estimator is not None:
-            raise QueryError(
-                f"A synthetic release has no estimator {request.estimator!r}: its records are "
-                "counted as they are. Leave the estimator out."
-            )
-        told = ("_low", "_high") if len(question.sensitive) == 1 else ()
-        self.error_bars = told if question.sensitive else ERROR_BARS
-
-    def estimator(self, columns: Sequence[str], name: str) -> Estimator:
-        if len(columns) == 1:
-            return RedrawnEstimator(self.published_counts(columns[0]).astype(np.float64))
-        return estimator_of([Inverse.nothing_done(len(each)) for each in self.domains(columns)])
-
-    def uncompletable(self) -> str | None:
-        return "its sensitive values were drawn anew already, so that its records are complete"
-
-    def untestable(self) -> str | None:
-        return "its sensitive values were drawn anew, so that they test the model they came from"
-
-    def finish(self, question: Question, answer: pa.Table, aggregates: Sequence[str]) -> pa.Table:
-        if question.sensitive:
-            warnings.warn(
-                "The sensitive columns of this release were drawn anew: answers about them hold "
-                "for synthetic people. Counts have an interval, of all that is possible; nothing "
-                "has an error bar.",
-                WeakPromiseWarning,
-                stacklevel=5,
-            )
-        return answer
 
 
 class PerturbedSource(ColumnSource):

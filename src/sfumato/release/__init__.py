@@ -16,7 +16,6 @@ from sfumato.release.manifest import (
 from sfumato.release.perturbed import PerturbedRelease
 from sfumato.release.reader import KINDS, Release
 from sfumato.release.records import record_files, scan
-from sfumato.release.synthetic import SyntheticRelease
 from sfumato.release.values import typed_values
 
 __all__ = [
@@ -29,7 +28,6 @@ __all__ = [
     "PersonRule",
     "PerturbedRelease",
     "Release",
-    "SyntheticRelease",
     "manifest_schema",
     "read_manifest",
     "record_files",

@@ -58,11 +58,6 @@ class GeneralizedRelease(Release):
         return None if told is None else told.of(places_of(column, values))
 
     @property
-    def hand(self) -> str:
-        """How values were handed out: `shift`, or `paper` for comparison."""
-        return self.manifest.plan.hand
-
-    @property
     def shows_quasi_exactly(self) -> bool:
         return False
 

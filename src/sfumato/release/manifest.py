@@ -199,13 +199,8 @@ class MarginalPart(Part, frozen=True):
 class GeneralizedPart(Part, frozen=True):
     matches: Count
     spans: Count
-    hand: Literal["shift", "paper"] = "shift"
     groups: Count | None = None
     marginals: dict[str, MarginalPart] = field(default_factory=dict)
-
-
-class SyntheticPart(Part, frozen=True):
-    resampled: tuple[str, ...]
 
 
 class Manifest(Part, frozen=True, kw_only=True, tag_field="kind"):
@@ -274,12 +269,7 @@ class GeneralizedManifest(Manifest, frozen=True, tag="generalized"):
     plan: GeneralizedPart
 
 
-class SyntheticManifest(Manifest, frozen=True, tag="synthetic"):
-    kind: ClassVar[str] = "synthetic"
-    plan: SyntheticPart
-
-
-AnyManifest = PerturbedManifest | BucketedManifest | GeneralizedManifest | SyntheticManifest
+AnyManifest = PerturbedManifest | BucketedManifest | GeneralizedManifest
 
 
 class _Head(msgspec.Struct):

@@ -23,7 +23,7 @@ from sfumato.queries.evaluate import source_of
 from sfumato.queries.overlap import stored
 from sfumato.queries.session import session_of
 from sfumato.queries.sources import Source
-from sfumato.release import GeneralizedRelease, Release, SyntheticRelease
+from sfumato.release import GeneralizedRelease, Release
 from sfumato.workloads.questions import Workload
 from sfumato.workloads.range_shares import RangeShares
 from sfumato.workloads.shown import ShownQuasi
@@ -128,8 +128,7 @@ class _ColumnAnswers:
     def _is_unsure(self, has_conditions: bool) -> bool:
         """Whether nothing tells how far an answer is off."""
         release = self._source.release
-        filled = isinstance(release, GeneralizedRelease)
-        return isinstance(release, SyntheticRelease) or (filled and has_conditions)
+        return isinstance(release, GeneralizedRelease) and has_conditions
 
     def _moments(self, matched: Sequence[Matched]) -> Moments:
         """A class for every condition."""

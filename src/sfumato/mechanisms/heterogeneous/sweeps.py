@@ -21,20 +21,40 @@ import numpy as np
 
 from sfumato.draws import IntArray
 from sfumato.mechanisms.heterogeneous.blocks import split
-from sfumato.mechanisms.heterogeneous.match import Matcher, sort_greedy
 from sfumato.mechanisms.heterogeneous.ncp import Axis, Cover, Floats, Scale
 from sfumato.mechanisms.heterogeneous.pairs import growth, together
 
 PAIRS = 1 << 18  # pairs of rows and records whose costs are made at once: they stay in the cache
+SWEEPS = 2
+
+# `cost[v, r]` is what row r grows when it takes record v; no pair is ever forbidden: buckets hold
+# whole values, so that dead ends (errata H7) cannot come up
+Matcher = Callable[[Floats], IntArray]
+
+
+def hungarian(cost: Floats) -> IntArray:
+    """The cheapest matching: `matched[r]` is the record of row r. O(p³).
+
+    >>> hungarian(np.array([[1.0, 2.0], [0.0, 5.0]])).tolist()
+    [1, 0]
+    """
+    from scipy.optimize import linear_sum_assignment
+
+    records, rows = linear_sum_assignment(cost)
+    matched = np.empty(len(rows), np.int64)
+    matched[rows] = records
+    return matched
 
 
 @dataclass(frozen=True, eq=False)
 class Matching:
-    """How to match records: which columns count, how one assignment is found, how many sweeps."""
+    """How to match records: which columns count, how one assignment is found, how many sweeps;
+    whether a pair costs the penalty of its `whole_rows`, or the growth alone."""
 
     axes: Sequence[Axis]
-    matcher: Matcher
-    sweeps: int
+    matcher: Matcher = hungarian
+    sweeps: int = SWEEPS
+    whole_rows: bool = False
 
     @cached_property
     def scale(self) -> Scale:
@@ -84,6 +104,7 @@ class _Rows:
 
     def __init__(self, matching: Matching, records: IntArray) -> None:
         self.matcher, self.units = matching.matcher, matching.scale.units
+        self.whole_rows = matching.whole_rows
         local = [axis.localize(axis.codes[records]) for axis in matching.axes]
         self.axes, self.codes = [axis for axis, _ in local], [codes for _, codes in local]
         self.number, self.size = records.shape
@@ -188,10 +209,9 @@ class _Rows:
     # -- columns -----------------------------------------------------------------------------
 
     def _pairs(self, covers: Covers, buckets: IntArray, places: IntArray) -> Floats:
-        """`cost[k, v, r]` of row r of class k with the record at `places[k, v]`: the penalty of the
-        whole row, by which the sort-greedy matcher goes; the others see the growth alone."""
+        """`cost[k, v, r]` of row r of class k with the record at `places[k, v]`."""
         cost = growth(self.together, self.axes, self.units, covers, buckets, places)
-        if self.matcher is sort_greedy:  # a constant of a row makes the others slow
+        if self.whole_rows:
             for axis, unit, cover in zip(self.axes, self.units, covers, strict=True):
                 cost += (unit * axis.size(cover)).astype(np.float64)[:, None, :]
         return cost

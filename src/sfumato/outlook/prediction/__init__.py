@@ -17,12 +17,10 @@ from sfumato.columns import Value
 from sfumato.errors import UsageError
 from sfumato.mechanisms import Plan
 from sfumato.mechanisms.buckets import BucketedPlan, LocalPlan
-from sfumato.mechanisms.buckets.filling import in_pieces, kinds_of_rows
-from sfumato.mechanisms.greedy import GreedyGroups
+from sfumato.mechanisms.buckets.filling import in_pieces
 from sfumato.mechanisms.partitioned import PartitionedPlan
 from sfumato.mechanisms.perturbed import PerturbedPlan
 from sfumato.mechanisms.reconstruction.sampled import SampledPlan
-from sfumato.mechanisms.resample import ResampledPlan
 from sfumato.mechanisms.splu import DecoyGroups, DecoyPlan
 from sfumato.operators import Decoy
 from sfumato.operators.base import FloatArray
@@ -33,7 +31,6 @@ from sfumato.outlook.prediction.laws import (
     ErrorLaw,
     PartsLaw,
     PerturbedLaw,
-    ResampledLaw,
     UnknownLaw,
 )
 from sfumato.outlook.prediction.local_law import LocalLaw
@@ -96,11 +93,6 @@ def _(plan: LocalPlan, profile: Profile, column: str, *, exact: bool = True) -> 
     return LocalLaw(plan, profile.binned)
 
 
-@error_law.register
-def _(plan: ResampledPlan, profile: Profile, column: str, *, exact: bool = True) -> ErrorLaw:
-    return ResampledLaw(_counts(profile, column))
-
-
 def _counts(profile: Profile, column: str) -> FloatArray:
     return profile.histograms[column].counts.astype(np.float64)
 
@@ -108,9 +100,6 @@ def _counts(profile: Profile, column: str) -> FloatArray:
 def decoy_groups(column: DecoyGroups) -> BucketOperator:
     """How values meet in the hidden groups of one column: they are buckets nobody sees."""
     made = column.groups
-    if isinstance(made, GreedyGroups):
-        ones = np.ones(len(made.rows), np.int64)
-        return BucketOperator.of([kinds_of_rows(ones, made.rows)], len(column.counts))
     return BucketOperator.of(in_pieces(kinds for _, kinds in made.runs()), len(column.counts))
 
 

@@ -179,23 +179,6 @@ class DecoyLaw(ErrorLaw):
         return np.asarray(np.sqrt(spread * (2 / np.pi)))
 
 
-class ResampledLaw(ErrorLaw):
-    """Values drawn anew: the counts of independence, and a draw's noise."""
-
-    def __init__(self, histogram: FloatArray) -> None:
-        self.histogram = histogram
-
-    def within(self, question: CountQuestion, counts: FloatArray, asked: Asked) -> FloatArray:
-        shares, total = self.histogram / self.histogram.sum(), float(counts.sum())
-        part = np.array([shares[values].sum() for values in asked])
-        own = np.array([counts[values].sum() for values in asked])
-        return expected_absolute(total * part - own, total * part * (1 - part))
-
-    def by_size(self, sizes: FloatArray) -> FloatArray:
-        shares = self.histogram / max(self.histogram.sum(), 1.0)
-        return expected_absolute(0.0, sizes[:, None] * (1 - shares)[None, :])
-
-
 class UnknownLaw(ErrorLaw):
     """Ranges and sets are known only once they are made."""
 

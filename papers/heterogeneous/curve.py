@@ -9,12 +9,18 @@ even than its runs had to allow for, so it is halved further (`halving`), along 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 
 from sfumato.draws import Draws, IntArray, Positions
-from sfumato.mechanisms.halving import ranked
+from sfumato.guarantees import Guarantee
+from sfumato.mechanisms.burel import Burel, BurelPlan
+from sfumato.mechanisms.halving import Halving, Held, by_runs, ranked
+from sfumato.mechanisms.heterogeneous.ncp import Axis
+from sfumato.profile import Profile
 
 
 def class_sizes(totals: Sequence[int], shares: Sequence[Fraction]) -> list[list[int]]:
@@ -80,3 +86,30 @@ def _nearest(places: IntArray, centre: int, size: int) -> int:
     starts = np.arange(low, high + 1)
     ends = np.maximum(centre - places[starts], places[starts + size - 1] - centre)
     return low + int(np.argmin(ends))
+
+
+@dataclass(frozen=True, eq=False)
+class CurvePlan(BurelPlan):
+    """Classes along the curve, halved further."""
+
+    def classes(
+        self, axes: Sequence[Axis], codes: IntArray, run: IntArray, curve: IntArray, draws: Draws
+    ) -> list[IntArray]:
+        # what classes take from each run, were all of a run the rarest of its values
+        totals = [int(self.histogram.counts[own].sum()) for own in self.runs]
+        limits = [min(self.ceilings[code] for code in own) for own in self.runs]
+        held = Held(codes, self.ceilings)
+        halving = Halving(axes, held, [ranked(curve)], (by_runs(run),))
+        near = nearest_classes(curve, run, class_sizes(totals, limits), draws)
+        return [part for each in near for part in halving.classes(each)]
+
+
+@dataclass(frozen=True)
+class CurveBurel(Burel):
+    """BuReL as its authors' program makes classes."""
+
+    name: ClassVar[str] = "burel"
+
+    def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> CurvePlan:
+        made = super().plan(profile, guarantee, draws)
+        return CurvePlan(made.histogram, made.ceilings)

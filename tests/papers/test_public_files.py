@@ -10,8 +10,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from sfumato.datasets import read_adult, read_census, read_coil
-from sfumato.datasets.public_files import ADULT_COLUMNS, CENSUS_CODES, COIL_COLUMNS
+from papers.public_files import (
+    ADULT_COLUMNS,
+    CENSUS_CODES,
+    COIL_COLUMNS,
+    read_adult,
+    read_census,
+    read_coil,
+)
 from sfumato.errors import DataError, UsageError
 
 DATA = Path(os.environ.get("SFUMATO_DATA", Path(__file__).parents[3] / "shared" / "data"))

@@ -1,33 +1,23 @@
-"""Matching rows to the records of a bucket: `hungarian`, `sort-greedy` and `greedy`.
-
-`cost[v, r]` is what row r grows when it takes record v. No pair is ever forbidden: buckets hold
-whole values, so that dead ends (errata H7) cannot come up.
-"""
+"""The paper's other matchers, and its ways to make matches: for the figures that compare them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from sfumato.draws import IntArray
-from sfumato.mechanisms.heterogeneous.ncp import Floats
-
-Matcher = Callable[[Floats], IntArray]
-
-
-def hungarian(cost: Floats) -> IntArray:
-    """The cheapest matching: `matched[r]` is the record of row r. O(p³).
-
-    >>> hungarian(np.array([[1.0, 2.0], [0.0, 5.0]])).tolist()
-    [1, 0]
-    """
-    from scipy.optimize import linear_sum_assignment
-
-    records, rows = linear_sum_assignment(cost)
-    matched = np.empty(len(rows), np.int64)
-    matched[rows] = records
-    return matched
+from sfumato.draws import Draws, IntArray
+from sfumato.guarantees import Guarantee
+from sfumato.mechanisms.heterogeneous.mechanism import (
+    HeterogeneousGeneralization,
+    HeterogeneousPlan,
+)
+from sfumato.mechanisms.heterogeneous.ncp import Axis, Floats
+from sfumato.mechanisms.heterogeneous.regions import Region
+from sfumato.mechanisms.heterogeneous.sweeps import Matcher, Matching, hungarian
+from sfumato.profile import Profile
 
 
 def greedy(cost: Floats) -> IntArray:
@@ -85,3 +75,44 @@ MATCHERS: dict[str, Matcher] = {
     "sort-greedy": sort_greedy,
     "greedy": greedy,
 }
+
+
+@dataclass(frozen=True, eq=False)
+class MatchedPlan(HeterogeneousPlan):
+    """One region with everybody, matched as the paper says."""
+
+    match: str = "hungarian"
+    block: int | None = None
+
+    def regions(self, axes: Sequence[Axis], codes: IntArray, draws: Draws) -> list[Region]:
+        return [Region(np.arange(len(codes)), self.promise.layers(self.histogram.counts))]
+
+    def matching(self, axes: Sequence[Axis]) -> Matching:
+        return matching(axes, self.match)
+
+    def rows_at_once(self, size: int, people: int) -> int | None:
+        return self.block or super().rows_at_once(size, people)
+
+
+@dataclass(frozen=True)
+class Matched(HeterogeneousGeneralization):
+    """Buckets of the whole table, without sweeps."""
+
+    match: str = "hungarian"
+    block: int | None = None
+
+    name: ClassVar[str] = "heterogeneous"
+
+    def __str__(self) -> str:
+        return self.name  # what its releases are read as
+
+    def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> MatchedPlan:
+        made = super().plan(profile, guarantee, draws)
+        return MatchedPlan(
+            made.histogram, made.ceilings, made.promise, match=self.match, block=self.block
+        )
+
+
+def matching(axes: Sequence[Axis], match: str) -> Matching:
+    """Rounds by this matcher; sort-greedy goes by the penalty of whole rows."""
+    return Matching(axes, MATCHERS[match], 0, match == "sort-greedy")
