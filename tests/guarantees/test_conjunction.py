@@ -19,7 +19,7 @@ import sfumato as sf
 from sfumato.draws import Draws
 from sfumato.errors import InfeasibleGuarantee, UsageError
 from sfumato.guarantees import OddsGuarantee, parse_guarantee
-from sfumato.mechanisms import mechanisms_for
+from sfumato.mechanisms import mechanisms_for, parse_mechanism
 from sfumato.mechanisms.splu import DecoyValues
 from sfumato.profile import Histogram, Profile
 
@@ -49,6 +49,21 @@ def test_each_value_has_its_smallest_limit_on_odds(counts: list[int]) -> None:
     assert both.common_limit(histogram.values) <= min(
         (one for one in both.odds_limits(histogram) if one is not None), default=Fraction(10**9)
     )
+
+
+@pytest.mark.parametrize("way", ["fine-grain(objective=counts)", "general"])
+@pytest.mark.parametrize("other", ["fine-rho-privacy(theta=3)", "rho-privacy(0.25, 0.6)"])
+def test_an_operator_that_follows_the_counts_says_so(way: str, other: str) -> None:
+    """One member states shares to plan for, the other's limits follow the table's."""
+    both = parse_guarantee(f"fine-rho-privacy(limits=a:0.4:0.9;*:0.2:0.8) and {other}")
+    made = []
+    for counts in ([50, 30, 20], [20, 30, 50]):
+        histogram = Histogram("s", ("a", "b", "c"), np.array(counts))
+        plan = parse_mechanism(way).plan(Profile(100, {"s": histogram}), both, Draws.from_seed(1))
+        made.append(plan.public()["operators"])
+        assert plan.narrower == "whoever knows the values of everybody else"
+        assert "does not hold against whoever knows" in plan.statement(both, histogram)
+    assert made[0] != made[1] or way != "general"
 
 
 @pytest.mark.parametrize(

@@ -69,6 +69,7 @@ def test_condition_is_close_to_the_matrix_norms() -> None:
         operator = FineGrain(tuple(rng.integers(DYADIC // 50, DYADIC, 12).tolist()))
         assert operator.condition() == pytest.approx(np.linalg.cond(operator.matrix()), rel=0.02)
     assert condition(np.array([0.5, 0.0])) == float("inf")
+    assert Uniform(1, Fraction(1, 2)).condition() == 1
 
 
 def test_values_that_are_never_kept_have_no_weights() -> None:

@@ -124,8 +124,9 @@ class AllOdds(All, OddsGuarantee):
         return any(promise.limits_follow_shares for promise in self.promises)
 
     def planning_shares(self, values: Sequence[Value]) -> list[Fraction] | None:
-        stated = (promise.planning_shares(values) for promise in self.promises)
-        return next((shares for shares in stated if shares is not None), None)
+        # where one member looks at counts, even if only to see whom it covers, so does the plan
+        first, *others = (promise.planning_shares(values) for promise in self.promises)
+        return None if any(shares is None for shares in others) else first
 
     def planning_weights(self, values: Sequence[Value]) -> list[Fraction | None]:
         stated = [promise.planning_weights(values) for promise in self.promises]

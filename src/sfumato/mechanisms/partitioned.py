@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
@@ -327,7 +327,6 @@ def cut_table(
     return made[0] if len(made) == 1 else min(made, key=SubTables.total_variance)
 
 
-@lru_cache(maxsize=1)  # one promise is planned with each kind of operators, one after the other
 def _cuts(
     histogram: Histogram, guarantee: RhoPrivacy, apart: tuple[int, ...]
 ) -> tuple[list[Cutting], float]:

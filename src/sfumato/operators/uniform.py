@@ -94,7 +94,9 @@ class Uniform(RetentionOperator):
         return self.diagonal / self.off_diagonal
 
     def condition(self) -> float:
-        return 1 / float(self.retention) if self.values > 1 and self.retention else float("inf")
+        if self.values == 1:
+            return 1.0
+        return 1 / float(self.retention) if self.retention else float("inf")
 
     def apply(self, codes: IntArray, purpose: str, address: Address, draws: Draws) -> IntArray:
         words = draws.words(purpose, address)
