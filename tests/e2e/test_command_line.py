@@ -25,19 +25,6 @@ def census(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, tuple[str, .
     return path, ("--quasi", ",".join(roles.quasi), "--sensitive", roles.sensitive)
 
 
-def test_describe(cli: Any, census: tuple[Path, tuple[str, ...]]) -> None:
-    path, roles = census
-    outcome = cli("describe", path, *roles)
-    assert outcome.code == 0, outcome.err
-    assert "occupation" in outcome.out
-    outcome = cli(
-        "describe", path, *roles, "--guarantee", PROMISE, "--mechanism", "uniform", "--json"
-    )
-    assert outcome.code == 0, outcome.err
-    assert outcome.json["rows"] == 5000
-    assert any("still gives it a chance" in note for note in outcome.json["notes"])
-
-
 def test_publish_query_audit(
     cli: Any, tmp_path: Path, census: tuple[Path, tuple[str, ...]]
 ) -> None:
@@ -113,58 +100,6 @@ def test_a_seeded_release_warns_and_fails_its_audit(
     assert outcome.json["holds"] is False
 
 
-def test_publish_for_people(cli: Any, tmp_path: Path, census: tuple[Path, tuple[str, ...]]) -> None:
-    path, roles = census
-    outcome = cli(
-        "publish", path, *roles, "--guarantee", PROMISE, "--out", tmp_path / "release",
-        "--mechanism", "uniform", "--threads", 1,
-    )  # fmt: skip
-    assert outcome.code == 0
-    assert outcome.out.startswith("Published 5,000 of 5,000 rows to ")
-    assert "promise    rho-privacy(0.08, 1/3)" in outcome.out
-
-
-def test_job_file(cli: Any, tmp_path: Path, census: tuple[Path, tuple[str, ...]]) -> None:
-    path, roles = census
-    quasi = roles[1].split(",")
-    job = tmp_path / "sfumato.toml"
-    job.write_text(
-        f"""
-        [publish]
-        quasi = {json.dumps(quasi)}
-        sensitive = "occupation"
-        guarantee = "{PROMISE}"
-        mechanism = "uniform"
-        out = "{tmp_path}/release"
-        batch-rows = 1000
-        seed = 3
-        json = true
-        [publish.domain]
-        age = "0..120"
-        [query]
-        keys = true
-        confidence = 0.9
-        """,
-        "utf-8",
-    )
-    outcome = cli("--job", job, "publish", path)
-    assert outcome.code == 0, outcome.err
-    assert outcome.json["mechanism"] == "uniform"
-    manifest = json.loads((tmp_path / "release/manifest.json").read_text())
-    assert manifest["randomness"] == "seeded"
-    age = next(column for column in manifest["columns"] if column["name"] == "age")
-    assert age["domain"] == {"form": "range", "low": 0, "high": 120, "missing": False}
-    # a flag overrules the job file
-    outcome = cli("--job", job, "publish", path, "--out", tmp_path / "other", "--seed", 4)
-    assert outcome.code == 0, outcome.err
-    job.write_text(
-        job.read_text().replace("[publish.domain]\n        age = \"0..120\"",
-                                'domain = ["age=0..120", "education=0..30"]')
-    )  # fmt: skip
-    outcome = cli("--job", job, "publish", path, "--out", tmp_path / "third")
-    assert outcome.code == 0, outcome.err
-
-
 @pytest.mark.parametrize("name", ["census", "hospital"])
 def test_generate(cli: Any, tmp_path: Path, name: str) -> None:
     path = tmp_path / "people.parquet"
@@ -233,15 +168,6 @@ def test_an_error_from_the_database_is_one_line(
     assert done.stdout == ""
     assert done.stderr.startswith("sfumato: The question cannot be computed: ")
     assert done.stderr.count("\n") == 1
-
-
-def test_demo_spares_a_foreign_folder(cli: Any, tmp_path: Path) -> None:
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "thesis.txt").touch()
-    outcome = cli("demo", "--rows", 100, "--out", tmp_path / "mine")
-    assert outcome.code == 2
-    assert "was not made by a demo" in outcome.err
-    assert (tmp_path / "mine" / "thesis.txt").exists()
 
 
 def test_help_and_version(cli: Any) -> None:

@@ -63,15 +63,6 @@ def test_roots_that_are_none(site: Any, root: object) -> None:
     assert answer.status_code == 400
 
 
-@pytest.mark.parametrize(
-    "source",
-    [None, "people.parquet", {}, [], {"upload": "../x"}, {"upload": "0" * 16}, {"upload": None}],
-    ids=repr,
-)
-def test_sources_that_are_none(site: Any, source: object) -> None:
-    assert site.post("/api/tables", source=source).status_code in (400, 404)
-
-
 def test_the_list_shows_tables_only(site: Any) -> None:
     listing = site.client.get("/api/files", params={"root": "0"}).json()
     assert listing["folders"] == ["more"]
@@ -82,11 +73,6 @@ def test_the_list_shows_tables_only(site: Any) -> None:
     assert names == sorted(names)
     more = site.client.get("/api/files", params={"root": "0", "folder": "more"}).json()
     assert [file["name"] for file in more["files"]] == ["others.parquet"]
-
-
-def test_a_link_inside_is_followed(site: Any) -> None:
-    assert site.table("inside.parquet")["rows"] == 500
-    assert site.table("more/others.parquet")["label"] == "others.parquet"
 
 
 def test_a_broken_file_is_told_in_a_sentence(site: Any) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import stat
 from pathlib import Path
 from typing import Any
@@ -51,25 +50,6 @@ def test_flags_that_make_no_sense(
     assert sentence in outcome.err
     assert outcome.err.count("\n") == 1
     assert outcome.out == ""
-
-
-def test_a_taken_port(cli: Any, tmp_path: Path) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
-        outcome = cli("serve", "--no-browser", "--port", port, "--state", tmp_path / "state")
-    assert outcome.code == 2
-    assert "Choose another --port" in outcome.err
-
-
-def test_folders_with_patterns_in_their_names(cli: Any, tmp_path: Path) -> None:
-    odd = tmp_path / "a[b]c"
-    odd.mkdir()
-    for flags in (("--data", odd, "--state", tmp_path / "s"), ("--state", odd)):
-        outcome = cli("serve", "--no-browser", "--port", "0", *flags)
-        assert outcome.code == 2
-        assert "Rename the folder" in outcome.err
 
 
 def test_without_the_extra(cli: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import errno
 import io
 import json
 import signal
@@ -94,19 +92,6 @@ def test_from_table_to_download(site: Any, tmp_path: Path) -> None:
     assert sf.audit(site.data / "people.parquet", folder).holds
 
 
-def test_the_sketch_says_so_and_the_plan_can_be_asked_for(site: Any) -> None:
-    profile = site.profile("people.parquet")
-    # whole plans also try local buckets, which are sharper here: a sketch says that it did not
-    asked = {"profile": profile, "guarantee": "l-diversity(2)", "mechanism": "optimal"}
-    quick = site.post("/api/predict", **asked).json()
-    exact = site.post("/api/predict", **asked, exact=True).json()
-    assert quick["quick"]
-    assert not exact["quick"]
-    for first, second in zip(quick["errors"], exact["errors"], strict=True):
-        assert first["count"] == second["count"]
-        assert first["error"] == pytest.approx(second["error"], rel=0.15)
-
-
 def test_an_infeasible_promise(site: Any, release: dict[str, Any]) -> None:
     profile = release["profile"]
     seen = site.post("/api/predict", profile=profile, guarantee="l-diversity(5)").json()
@@ -137,20 +122,6 @@ def test_a_comparison(site: Any) -> None:
     assert site.client.get(f"/api/jobs/{job['id']}/report").status_code == 200
 
 
-def test_leaving_out_many_people_has_to_be_asked_for(site: Any) -> None:
-    ill = ["none"] * 40 + ["a", "b", "c", "d"] * 5
-    pq.write_table(pa.table({"age": list(range(60)), "disease": ill}), site.data / "half.parquet")
-    asked = {"kind": "publish", "profile": site.profile("half.parquet", LARGE_ROLES)}
-    job = site.wait(site.start(**asked, guarantee="beta-likeness(3)"))
-    assert job["state"] == "failed"
-    assert "promises nothing about 40 of 60 people" in job["error"]
-    job = site.wait(site.start(**asked, guarantee="beta-likeness(3)", left_out="0.7"))
-    assert job["state"] == "done", job
-    assert any("alone with their quasi values" in note for note in job["summary"]["notes"])
-    bad = site.post("/api/jobs", **asked, guarantee="beta-likeness(3)", left_out=[1])
-    assert bad.status_code == 400
-
-
 def test_a_table_that_changed_is_not_published(site: Any) -> None:
     place = site.data / "changing.parquet"
     pq.write_table(pa.table({"age": [1, 2, 3] * 20, "disease": ["a", "b", "c"] * 20}), place)
@@ -159,24 +130,6 @@ def test_a_table_that_changed_is_not_published(site: Any) -> None:
     job = site.wait(site.start(kind="publish", profile=profile, guarantee="l-diversity(2)"))
     assert job["state"] == "failed"
     assert "has changed" in job["error"]
-
-
-def test_a_machine_that_gives_no_process(
-    site: Any, release: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from sfumato.web.workers import Workers
-
-    async def none_left(self: Workers) -> None:
-        raise OSError(errno.EAGAIN, "told in the system's own words")
-
-    monkeypatch.setattr(Workers, "fresh", none_left)
-    job = site.start(kind="publish", profile=release["profile"], guarantee="l-diversity(2)")
-    failed = site.wait(job)
-    assert failed["state"] == "failed"
-    assert failed["error"].startswith("The system refused: Resource temporarily unavailable")
-    answer = site.post("/api/tables", source={"root": "0", "path": "people.parquet"})
-    assert answer.status_code == 500
-    assert "own words" not in answer.text
 
 
 def test_removing_a_job_removes_its_files(site: Any) -> None:
@@ -282,57 +235,3 @@ def test_who_leaves_stops_the_work(
         time.sleep(0.05)
     assert not set(server.workers()) & before
     assert list((server.state / "tables").iterdir()) == []  # it was stopped, not finished
-
-
-def test_old_uploads_are_forgotten_unless_a_job_uses_them(locked: Any) -> None:
-    site = locked
-    assert site.enter(site.sessions.token).status_code == 200
-    site.client.headers.update(site.own)
-    content = b"age,disease\n" + b"30,flu\n41,ulcer\n" * 20
-    kept, lost = (
-        site.client.put("/api/uploads", params={"name": "a.csv"}, content=content).json()["source"]
-        for _ in range(2)
-    )
-    table = site.post("/api/tables", source=kept).json()["table"]
-    profile = site.counted(table, LARGE_ROLES)["profile"]
-    job = site.wait(site.start(kind="publish", profile=profile, guarantee="l-diversity(2)"))
-    assert job["state"] == "done", job
-
-    from sfumato.web.jobs import Jobs
-    from sfumato.web.workers import Workers
-
-    class Place(StateFolder):
-        def __init__(self, path: Path) -> None:  # no lock: the site holds it
-            self.path = path
-
-    async def forget(age: float) -> None:
-        Jobs(Place(site.state), Workers(Place(site.state), 0), 1).forget_unused(age)
-
-    asyncio.run(forget(3600.0))
-    assert (site.state / "uploads" / lost["upload"]).exists()
-    asyncio.run(forget(0.0))
-    assert not (site.state / "uploads" / lost["upload"]).exists()
-    assert (site.state / "uploads" / kept["upload"] / "data.csv").exists()
-    assert (site.state / "profiles" / f"{profile}.json").exists()
-    assert not (site.state / "tables" / f"{table}.json").exists()
-
-
-def test_jobs_of_another_version_are_left_alone(tmp_path: Path) -> None:
-    from sfumato.web.jobs import Jobs
-    from sfumato.web.workers import Workers
-
-    state = StateFolder(tmp_path / "state")
-    strange = state.path / "jobs" / ("a" * 16)
-    broken = state.path / "jobs" / ("b" * 16)
-    for folder in (strange, broken):
-        folder.mkdir()
-    (strange / "job.json").write_text('{"from": "the future"}')
-    (broken / "job.json").write_text("{")
-
-    async def read() -> list[Any]:
-        return Jobs(state, Workers(state, 0), 1).all()
-
-    assert asyncio.run(read()) == []
-    assert strange.exists()
-    assert not broken.exists()
-    state.close()

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import socket
 import time
-from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from sfumato.cli import stopping
-from sfumato.cli.app import _whole_program
 from sfumato.web import bodies, server
-from tests.web.conftest import opened
 
 
 def _closed(raw: socket.socket) -> bytes:
@@ -80,25 +75,3 @@ def test_headers_without_end(site: Any) -> None:
     raw = _connect(site)
     raw.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n" + b"X-Long: " + b"a" * 100_000)
     assert _closed(raw).startswith((b"HTTP/1.1 400", b""))
-
-
-def test_a_question_that_takes_too_long_is_stopped(data: Path, tmp_path: Path) -> None:
-    """What `serve --timeout` sets: a sentence after that time, and a worker that is gone."""
-    with opened(data, tmp_path / "state", timeout=0.01) as hurried:
-        hurried.client.headers.update(hurried.own)
-        assert hurried.enter(hurried.sessions.token).status_code == 200
-        answer = hurried.client.get("/api/state")
-        assert answer.status_code >= 400
-        assert "took longer than 0.01 seconds and was stopped" in answer.json()["error"]
-
-
-@pytest.mark.parametrize(("flags", "seconds"), [([], 120.0), (["--timeout", "7.5"], 7.5)])
-def test_the_flag_reaches_the_server(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flags: list[str], seconds: float
-) -> None:
-    seen: list[float] = []
-    monkeypatch.setattr(stopping, "leave", lambda: None)
-    monkeypatch.setattr(server, "serve", lambda settings, *more: seen.append(settings.timeout))
-    asked = ["serve", "--no-browser", "--port", "0", "--state", str(tmp_path), *flags]
-    assert CliRunner().invoke(_whole_program(), asked).exit_code == 0
-    assert seen == [seconds]

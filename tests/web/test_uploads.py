@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import socket
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-
-from sfumato.errors import DataError
-from sfumato.outlook import survey_passes as looking
-from sfumato.outlook.survey import survey
 
 
 def uploads(site: Any) -> list[Path]:
@@ -47,23 +40,6 @@ def test_ten_gigabytes_are_refused_before_they_are_sent(site: Any) -> None:
         answer = b"".join(iter(lambda: raw.recv(4096), b"")).decode()
     assert answer.startswith("HTTP/1.1 413")
     assert "1 MB" in answer
-    assert uploads(site) == before
-
-
-def test_ten_gigabytes_that_say_nothing_of_their_size(site: Any) -> None:
-    sent = 0
-
-    def endless() -> Iterator[bytes]:
-        nonlocal sent
-        while sent < 10 * 10**9:
-            sent += 1 << 16
-            yield b"x" * (1 << 16)
-
-    before = uploads(site)
-    # the server hangs up on a client that goes on; whether that reads the answer is up to it
-    with contextlib.suppress(httpx.WriteError, httpx.ReadError, httpx.RemoteProtocolError):
-        assert put(site, "a.csv", endless()).status_code == 413
-    assert sent < 10**8  # it was stopped early
     assert uploads(site) == before
 
 
@@ -150,10 +126,3 @@ def test_a_zip_bomb_that_states_little_meets_the_memory_limit(site: Any) -> None
     sentence = asyncio.run(look())
     path.unlink()
     assert sentence.startswith("This needs more memory"), sentence
-
-
-def test_rows_that_a_file_only_states(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(looking, "MOST_ROWS", 1000)
-    pq.write_table(pa.table({"a": pa.array([1] * 2000)}), tmp_path / "many.parquet")
-    with pytest.raises(DataError, match="states 2,000 rows"):
-        survey(tmp_path / "many.parquet")

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from typing import Any
 
 import pytest
 
-from sfumato.attacks import ATTACKS
-from sfumato.guarantees import GUARANTEES
-from sfumato.guarantees.words import Known
-from sfumato.version import __version__
 from tests.web.conftest import Site
 
 WHO = ["linkage", "linked", "definetti", "corruption(known=2)"]
@@ -63,56 +57,3 @@ def test_intervals_are_counted_and_the_limit_is_told(evidence: dict[str, Any]) -
     assert evidence["covered_from"] == 0.93
     assert 0.8 < evidence["utility"]["covered"] <= 1
     assert all(one["questions"] >= 10 for one in evidence["utility"]["by_count"])
-
-
-def test_the_ceiling_is_for_the_steward_alone(site: Site, evidence: dict[str, Any]) -> None:
-    """Ceilings of some promises follow from counts: the report, which is given out, has none."""
-    report = (site.state / "jobs" / evidence["job"]["id"] / "report" / "report.json").read_text()
-    assert '"ceiling"' not in report
-    assert '"standing"' in report
-
-
-def test_a_report_says_which_one_it_is(
-    site: Site, release: dict[str, Any], evidence: dict[str, Any]
-) -> None:
-    """Table and author in the steward's words; release, day, version and hash."""
-    folder = site.state / "jobs" / evidence["job"]["id"] / "report"
-    about = json.loads((folder / "report.json").read_text())["about"]
-    manifest = site.state / "jobs" / release["id"] / "release" / "manifest.json"
-    assert about["manifest"] == hashlib.sha256(manifest.read_bytes()).hexdigest()
-    assert (about["table"], about["release"]) == ("Stays of 2025", release["name"])
-    assert about["version"] == __version__
-    page = (folder / "report.html").read_text()
-    for text in ("Stays of 2025", "&lt;i&gt;Registry", about["date"], about["manifest"][:12]):
-        assert text in page
-    assert "people.parquet" not in page.replace(release["name"], "")
-    assert "prefers-color-scheme: dark" in page
-    assert "of honest releases look no better" in page  # was: fit 0.12, limit 1e-06
-    assert "at least 1e-06" not in page
-
-
-def test_who_stands_inside_which_promise() -> None:
-    """By what an adversary knows; a promise that limits no belief has nobody inside."""
-    inside = {
-        name: {
-            attack
-            for attack, cls in ATTACKS.items()
-            if guarantee.holds_against.standing(cls.knows) == "inside"
-        }
-        for name, guarantee in GUARANTEES.items()
-    }
-    assert inside["l-diversity"] == inside["rho-privacy"] == {"linkage"}
-    assert inside["small-sum"] == inside["reconstruction-privacy"] == set()
-    anybody = GUARANTEES["rho-privacy"].holds_against
-    assert anybody.standing(Known.LINKS) == "partly"
-    assert anybody.standing(Known.RELEASES) == "outside"
-
-
-@pytest.mark.parametrize(
-    "asked", [{"attacks": "all"}, {"attacks": [1]}, {"targets": 0.5}, {"targets": True}]
-)
-def test_attack_settings_are_checked(
-    site: Site, release: dict[str, Any], asked: dict[str, Any]
-) -> None:
-    refused = site.post("/api/jobs", kind="evidence", job=release["id"], **asked)
-    assert refused.status_code == 400

@@ -1,0 +1,117 @@
+"""Every verb on every kind of release: it works, or it refuses in one sentence.
+
+Kinds of release × one or two sensitive columns × one or several rows of a person × with and without
+blocks, receipt and missing values. `make test` walks the plain cells and the fullest ones, `make
+test-all` all of them.
+"""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import sfumato as sf
+from sfumato.errors import SfumatoError
+from tests.tables import TABLES, release, table
+
+PUBLISHED = {  # mechanism: a guarantee that it keeps on these tables
+    "uniform": "rho-privacy(0.3, 0.6)",
+    "fine-grain": "fine-rho-privacy(theta=4)",
+    "general": "fine-rho-privacy(theta=4)",
+    "noise": "rho-privacy(0.3, 0.6)",
+    "partitioned": "rho-privacy(0.3, 0.6, reader=shares)",
+    "splu": "small-sum(groups=3)",
+    "sps": "reconstruction-privacy(0.3, 0.3)",
+    "optimal": "l-diversity(2)",
+    "optimal(fakes=1)": "l-diversity(2)",
+    "two-size": "beta-likeness(2)",
+    "local(min=40)": "l-diversity(2)",
+    "heterogeneous": "l-diversity(2)",
+    "ring": "l-diversity(2)",
+    "burel": "beta-likeness(2)",
+}
+SHAPES = ("clinic", "two", "stays", "stays-two", "missing", "numbers")
+QUICK = {"clinic", "stays-two"}
+
+
+def _release(path: Path) -> Any:
+    return sf.open(path)
+
+
+VERBS: dict[str, Callable[[Any, Path, Path], object]] = {
+    "count": lambda t, r, _: _release(r).sql("SELECT COUNT(*) FROM release"),
+    "by value": lambda t, r, _: (
+        _release(r)
+        .sql("SELECT disease, COUNT(*) FROM release GROUP BY disease ORDER BY disease")
+        .rows()
+    ),
+    "average": lambda t, r, _: _release(r).sql(
+        "SELECT sex, AVG(age) FROM release WHERE disease = 'flu' GROUP BY sex"
+    ),
+    "spread": lambda t, r, _: _release(r).sql(
+        "SELECT VAR_POP(age), MEDIAN(age), CORR(age, length(sex)) FROM release "
+        "WHERE disease = 'flu'"
+    ),
+    "joined": lambda t, r, _: _release(r).sql(
+        "SELECT COUNT(*) FROM release WHERE disease = 'flu' OR region = 'north'"
+    ),
+    "crosstab": lambda t, r, _: _release(r).crosstab("sex", "disease"),
+    "complete": lambda t, r, _: list(_release(r).complete(1)),
+    "to_pandas": lambda t, r, _: (
+        _release(r).sql("SELECT sex, COUNT(*) FROM release GROUP BY sex").to_pandas()
+    ),
+    "shown": lambda t, r, _: (repr(_release(r)), _release(r)._repr_html_()),
+    "audit": lambda t, r, _: sf.audit(t, r),
+    "audit with receipt": lambda t, r, _: sf.audit(t, r, receipt=r.with_suffix(".receipt")),
+    "attack": lambda t, r, _: sf.attack(t, r, fresh=False, targets=40),
+    "report": lambda t, r, to: sf.report(r, out=to / "report", questions=20, targets=20),
+    "export": lambda t, r, to: sf.export_metadata(r, "croissant"),
+    "publish again": lambda t, r, to: sf.publish(
+        t, _release(r).manifest.guarantee, to=to / "again", previous=r
+    ),
+}
+
+
+def cells() -> list[Any]:
+    walked = itertools.product(PUBLISHED, SHAPES)
+    return [
+        pytest.param(mechanism, shape, marks=() if shape in QUICK else pytest.mark.slow)
+        for mechanism, shape in walked
+    ]
+
+
+def one_sentence(error: SfumatoError) -> bool:
+    text = str(error)
+    return "\n" not in text and text.strip().endswith((".", "?")) and len(text) < 1500
+
+
+@pytest.mark.parametrize(("mechanism", "shape"), cells())
+def test_every_verb_works_or_refuses_in_a_sentence(
+    mechanism: str, shape: str, tmp_path: Path
+) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            made = release(shape, PUBLISHED[mechanism], mechanism)
+        except SfumatoError as error:
+            if one_sentence(error):
+                return
+            raise
+        raw = sf.read(table(shape), **TABLES[shape].roles)
+        failed = []
+        for name, verb in VERBS.items():
+            try:
+                verb(raw, made, tmp_path)
+            except SfumatoError as error:
+                if not one_sentence(error):
+                    failed.append(f"{name}: {error}")
+            except Exception as error:
+                failed.append(f"{name}: {type(error).__name__}: {error}")
+        shutil.rmtree(tmp_path, ignore_errors=True)
+    assert not failed, "\n".join(failed)
