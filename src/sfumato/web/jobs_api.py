@@ -216,8 +216,8 @@ def zipped(folder: Path, stem: str) -> Iterator[bytes]:
     """A release as one zip file, stored (Parquet is compressed already), piece by piece."""
     pipe = _Pipe()
     with zipfile.ZipFile(pipe, "w", zipfile.ZIP_STORED) as archive:  # type: ignore[call-overload]
-        for path in sorted(folder.iterdir()):
-            entry = zipfile.ZipInfo(f"{stem}/{path.name}")
+        for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+            entry = zipfile.ZipInfo(f"{stem}/{path.relative_to(folder).as_posix()}")
             entry.external_attr = 0o644 << 16
             large = path.stat().st_size > 1 << 31
             with path.open("rb") as source, archive.open(entry, "w", force_zip64=large) as target:
