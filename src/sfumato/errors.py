@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
+import re
+
+_FLAG = re.compile(r"--([a-z][a-z0-9-]*)( (?=\d|'|[A-Z]{2}))?")
+
 
 class SfumatoError(Exception):
-    """Base of every error that sfumato raises on purpose; `exit_code` is the command line's."""
+    """Base of every error that sfumato raises on purpose; `exit_code` is the command line's.
+
+    Messages name flags, which the command line prints; in Python they name parameters.
+
+    >>> print(SfumatoError("Publish with --rows-per-person 1."))
+    Publish with rows_per_person=1.
+    """
 
     exit_code = 2
+
+    @property
+    def with_flags(self) -> str:
+        return super().__str__()
+
+    def __str__(self) -> str:
+        return _FLAG.sub(lambda found: f"{found[1].replace('-', '_')}=", self.with_flags)
 
 
 class DataError(SfumatoError):

@@ -58,7 +58,7 @@ def test_the_audit_of_both_fails_where_that_of_one_holds(
 def test_what_cannot_be_intersected_is_one_sentence(
     people: pa.Table, twice: list[Path], tmp_path: Path
 ) -> None:
-    with pytest.raises(UsageError, match="name it with --with"):
+    with pytest.raises(UsageError, match="name it with with="):
         sf.attack(people, twice[0], attacks="intersection", fresh=False)
     with pytest.raises(UsageError, match="intersection alone"):
         sf.attack(people, twice[0], attacks="linkage", others=twice[1:])
@@ -66,7 +66,7 @@ def test_what_cannot_be_intersected_is_one_sentence(
                quasi="age", sensitive="ill")  # fmt: skip
     with pytest.raises(UsageError, match="does not list values by bucket or range"):
         sf.attack(people, twice[0], attacks="intersection", others=[tmp_path / "drawn"])
-    with pytest.raises(UsageError, match="Keep a --ledger"):
+    with pytest.raises(UsageError, match="Keep a ledger="):
         sf.audit(people, twice[0], other=tmp_path / "drawn")
     sf.publish(people, "l-diversity(5)", to=tmp_path / "bare", mechanism="optimal", quasi="",
                sensitive="ill", drop="age")  # fmt: skip

@@ -246,5 +246,5 @@ def test_repeated_keys_are_refused(publish: Callable[..., Path]) -> None:
     assert sf.audit(keyed, new, previous=old, previous_table=data).holds  # its own key column
     with pytest.raises(DataError, match=r"key column 'zip' .* repeats or lacks [\d,]+ keys"):
         sf.audit(data, new, previous=old, previous_table=data, key="zip")
-    with pytest.raises(UsageError, match="--key"):
+    with pytest.raises(UsageError, match="key="):
         sf.audit(data, new, previous=old, previous_table=data)

@@ -180,7 +180,7 @@ def test_a_ledger_is_private_and_refuses_what_it_cannot_count(
     with pytest.raises(UsageError, match="limits something else"):
         sf.publish(people, "l-diversity(3)", to=tmp_path / "r", ledger=tmp_path / "new",
                    quasi="row", sensitive="job")  # fmt: skip
-    with pytest.raises(UsageError, match="needs its --ledger"):
+    with pytest.raises(UsageError, match="needs its ledger="):
         sf.publish(people, EACH, to=tmp_path / "r", ledger_promise=ALL, **ROLES)
     with pytest.raises(UsageError, match="would lie in the release"):
         sf.publish(people, EACH, to=tmp_path / "r", ledger=tmp_path / "r" / "x", **ROLES)
@@ -197,7 +197,7 @@ def test_a_ledger_is_private_and_refuses_what_it_cannot_count(
         broken.unlink(missing_ok=True)
         broken.write_text(text)
         broken.chmod(0o600)
-        with pytest.raises(DataError, match="not a file that 'publish --ledger' wrote"):
+        with pytest.raises(DataError, match="not a file that 'publish ledger=' wrote"):
             sf.publish(people, EACH, to=tmp_path / "r", ledger=broken, **ROLES)
 
 

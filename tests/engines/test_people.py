@@ -152,7 +152,7 @@ def test_bad_input_is_one_sentence(stays: pa.Table, tmp_path: Path) -> None:
     for given in (0, "two", 251, -1, "1.5"):
         with pytest.raises(UsageError, match="whole number from 1 to 250"):
             sf.read(stays, drop="row", rows_per_person=given, **ROLES)
-    with pytest.raises(UsageError, match="name it with --person"):
+    with pytest.raises(UsageError, match="name it with person="):
         sf.read(stays, quasi="age", sensitive="diagnosis", rows_per_person=2,
                 drop="row,patient,sex,region,admission")  # fmt: skip
     nobody = pa.table({"who": [1, None], "s": ["a", "b"]})
@@ -189,7 +189,7 @@ def test_a_key_file_publishes_the_same_rows_of_a_person_alike(
 
 
 def test_repeated_keys_point_to_people(stays: pa.Table, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="Say --person patient instead of --key"):
+    with pytest.raises(DataError, match="Say person= patient instead of key="):
         sf.publish(stays, "l-diversity(3)", to=tmp_path / "r", quasi="age", sensitive="diagnosis",
                    key="patient", drop="row,sex,region,admission")  # fmt: skip
 

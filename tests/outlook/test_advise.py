@@ -214,7 +214,7 @@ def test_a_ceiling_below_the_share_cannot_be_kept(table: sf.Table) -> None:
 def test_what_cannot_be_asked_for(table: sf.Table) -> None:
     with pytest.raises(UsageError, match="target error must lie"):
         sf.advise(table, target_error=10)
-    with pytest.raises(UsageError, match="smaller --min-count"):
+    with pytest.raises(UsageError, match="smaller min_count="):
         sf.advise(table, min_count=10**8, questions=3)
     with pytest.raises(UsageError, match="at least 1"):
         sf.advise(table, min_count=0)

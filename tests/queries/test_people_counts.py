@@ -50,5 +50,5 @@ def test_people_have_no_arguments(stays: pd.DataFrame, tmp_path: Path) -> None:
 
 def test_without_person_it_is_said(stays: pd.DataFrame, tmp_path: Path) -> None:
     release = _published(stays, tmp_path / "r", "l-diversity(2)", drop=["person"])
-    with pytest.raises(QueryError, match="without --person"):
+    with pytest.raises(QueryError, match="without person="):
         release.sql("SELECT COUNT_PEOPLE(*) FROM release")

@@ -182,7 +182,7 @@ def test_every_wrong_guess_is_one_sentence_without_cells(
 
 def test_names_may_be_numbers_if_somebody_says_so(tmp_path: Path) -> None:
     written = "who,2019,2020\nx,1,2\ny,3,4\n"
-    with pytest.raises(DataError, match="--header yes if these are the names"):
+    with pytest.raises(DataError, match="header= yes if these are the names"):
         read(tmp_path, written)
     assert read(tmp_path, written, header="yes").column_names == ["who", "2019", "2020"]
 

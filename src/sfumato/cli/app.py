@@ -190,7 +190,7 @@ def _run(program: typer.Typer) -> int:
     try:
         program(_job_first(_with_job(sys.argv[1:], program)))
     except SfumatoError as error:
-        _complain(str(error))
+        _complain(error.with_flags)
         return error.exit_code
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -192,6 +192,9 @@ def query(
     estimator: Annotated[
         str | None, typer.Option(help="How to estimate; the release's default otherwise.")
     ] = None,
+    min_count: Annotated[
+        int | None, typer.Option(help="Hide counts below this one, exact ones too.")
+    ] = None,
     threads: Threads = None,
     max_rows: Annotated[int, typer.Option(help="The largest answer, in rows.")] = MAX_ROWS,
     plot: Plot = None,
@@ -208,6 +211,7 @@ def query(
             keys=keys,
             estimator=estimator,
             threads=threads,
+            min_count=min_count,
         )
     if plot is not None:
         answer.plot(plot)

@@ -26,6 +26,7 @@ def ask(
     keys: bool = False,
     estimator: str | None = None,
     threads: int | None = None,
+    min_count: int | None = None,
 ) -> Answer:
     """Answer `sql` from a release alone.
 
@@ -46,7 +47,7 @@ def ask(
         found = answered_exactly(release, tree, request)
         if found is None:
             found = _estimated(release, with_known_parts(release, tree, request), request)
-        return found
+        return found if min_count is None else found.hiding(min_count)
 
 
 def _estimated(release: Release, tree: Node, request: Request) -> Answer:

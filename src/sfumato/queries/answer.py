@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from sfumato.columns import list_some, value_to_json
 from sfumato.errors import QueryError, UsageError
@@ -43,6 +44,7 @@ class Answer:
     confidence: float
     estimator: str = ""
     summed_over: tuple[frozenset[str], ...] = ()
+    counts: frozenset[str] = frozenset()  # aggregates that count people
 
     @property
     def columns(self) -> list[str]:
@@ -134,6 +136,21 @@ class Answer:
     def value(self) -> float:
         """The one number of the answer; not a number where SQL says NULL."""
         return self._single("")
+
+    def __float__(self) -> float:
+        return self.value
+
+    def hiding(self, least: int) -> Answer:
+        """Counts below `least` are missing, with their errors; exact ones too."""
+        table = self.table
+        for name in self.aggregates:
+            if name in self.counts:
+                small = pc.less(table.column(name), float(least))
+                for part in self._parts(name):
+                    place = table.column_names.index(part)
+                    shown = pc.if_else(small, None, table.column(part))
+                    table = table.set_column(place, part, shown)
+        return replace(self, table=table)
 
     @property
     def stderr(self) -> float:

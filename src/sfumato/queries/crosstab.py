@@ -8,6 +8,7 @@ scaled.
 from __future__ import annotations
 
 import datetime
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -100,14 +101,17 @@ class Crosstab:
         titles, lines = self._cells()
         widths = [max(map(len, column)) for column in zip(titles, *lines, strict=True)]
         ruled = [titles, ["─" * width for width in widths], *lines]
-        texts = [
-            "  ".join(
-                cell.rjust(width) if place else cell.ljust(width)
-                for place, (cell, width) in enumerate(zip(line, widths, strict=True))
-            ).rstrip()
-            for line in ruled
-        ]
-        return "\n".join([*texts, str(self.test)])
+        blocks = []
+        for places in _beside(widths, shutil.get_terminal_size((100, 24)).columns):
+            texts = [
+                "  ".join(
+                    line[place].rjust(widths[place]) if place else line[place].ljust(widths[place])
+                    for place in places
+                ).rstrip()
+                for line in ruled
+            ]
+            blocks.append("\n".join(texts))
+        return "\n".join(["\n\n".join(blocks), str(self.test)])
 
     __repr__ = __str__
 
@@ -124,13 +128,30 @@ class Crosstab:
             [
                 key_text(key),
                 *(
-                    f"{error_text(count[r, c], error[r, c])} ({100 * share[r, c]:.0f} %)"
+                    f"{error_text(count[r, c], error[r, c])} ({100 * max(share[r, c], 0):.0f} %)"
                     for c in range(len(across))
                 ),
             ]
             for r, key in enumerate(down)
         ]
         return [f"{self.names[0]} \\ {self.names[1]}", *map(key_text, across)], lines
+
+
+def _beside(widths: Sequence[int], room: int) -> list[list[int]]:
+    """Columns that fit beside each other, the first of all in every block.
+
+    >>> _beside([4, 10, 10, 10], 30)
+    [[0, 1, 2], [0, 3]]
+    """
+    blocks: list[list[int]] = []
+    left = 0
+    for place, width in enumerate(widths[1:], start=1):
+        if not blocks or left < width + 2:
+            blocks.append([0])
+            left = room - widths[0]
+        blocks[-1].append(place)
+        left -= width + 2
+    return blocks
 
 
 def crosstab(

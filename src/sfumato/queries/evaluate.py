@@ -83,7 +83,12 @@ def answer(release: Release, question: Question, request: Request) -> Answer:
     if several:
         table, summed = _without_groupings(question, table)
     table = source.finish(question, table, names)
-    return Answer(table, tuple(names), request.confidence, evaluation.estimator, summed)
+    counts = frozenset(
+        output.name
+        for output in question.outputs
+        if output.of == "aggregate" and question.aggregates[output.index].name.startswith("count")
+    )
+    return Answer(table, tuple(names), request.confidence, evaluation.estimator, summed, counts)
 
 
 def _estimates(source: Source, question: Question, request: Request) -> pa.Table:

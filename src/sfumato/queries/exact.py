@@ -113,7 +113,7 @@ def answered_exactly(release: Release, tree: Node, request: Request) -> Answer |
     outer.set("expressions", _without_stars(outer))
     estimated = [_is_figure(item, outer) for item in outer.expressions]
     names = _names(outer, estimated)
-    session = session_of(release, request.threads, request.engine)
+    session = session_of(release, request.threads)
     session.remembered("release", lambda: session.show("release", [c.name for c in release.quasi]))
     if outer is tree:
         _put_in_order(outer, lumps_of(release.columns, release.merges), estimated)
@@ -122,7 +122,7 @@ def answered_exactly(release: Release, tree: Node, request: Request) -> Answer |
     except QueryError as error:
         raise _clearer(release, asked, error) from None
     check_rows(len(table))
-    return _answer(table, estimated, request)
+    return _answer(table, outer.expressions, estimated, request)
 
 
 def _clearer(release: Release, tree: Node, error: QueryError) -> QueryError:
@@ -379,7 +379,9 @@ def _put_in_order(outer: exp.Select, lumps: Mapping[str, Lumps], estimated: Sequ
         outer.set("order", exp.Order(expressions=rows))
 
 
-def _answer(table: pa.Table, estimated: Sequence[bool], request: Request) -> Answer:
+def _answer(
+    table: pa.Table, items: Sequence[Node], estimated: Sequence[bool], request: Request
+) -> Answer:
     """Figures beside the errors that they do not have."""
     columns: dict[str, pa.ChunkedArray] = {}
     aggregates = []
@@ -394,4 +396,13 @@ def _answer(table: pa.Table, estimated: Sequence[bool], request: Request) -> Ans
         zeros = pa.array([0.0] * len(values), pa.float64(), mask=values.is_null().to_numpy())
         columns |= {name: values, f"{name}_stderr": zeros}
         columns |= {f"{name}_{end}": values for end in ERRORS[1:]}
-    return Answer(pa.table(columns), tuple(aggregates), request.confidence)
+    counted = frozenset(
+        name for name, item in zip(table.column_names, items, strict=True) if _is_count(item)
+    )
+    return Answer(pa.table(columns), tuple(aggregates), request.confidence, counts=counted)
+
+
+def _is_count(item: Node) -> bool:
+    inner = unwrap(item.unalias())
+    inner = unwrap(inner.this) if isinstance(inner, exp.Filter) else inner
+    return isinstance(inner, exp.Count | exp.CountIf)

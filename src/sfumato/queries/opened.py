@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sfumato.queries.answer import Answer
 from sfumato.release import Release
 
 if TYPE_CHECKING:
+    import pandas
     import pyarrow as pa
 
     from sfumato.queries.crosstab import Crosstab
 
 
 class OpenedRelease(Release):
-    """A release folder, validated, that answers SQL: here, or with the help of Spark."""
+    """A release folder, validated, that answers SQL."""
 
     def __init__(self, path: str | Path, *, verify: bool = True) -> None:
         super().__init__(path, verify=verify)
@@ -29,6 +30,7 @@ class OpenedRelease(Release):
         keys: bool = False,
         estimator: str | None = None,
         threads: int | None = None,
+        min_count: int | None = None,
     ) -> Answer:
         """Answer `sql` from this release alone: see `sfumato.queries.ask`."""
         from sfumato.queries import ask
@@ -40,7 +42,26 @@ class OpenedRelease(Release):
             keys=keys,
             estimator=estimator,
             threads=threads,
+            min_count=min_count,
         )
+
+    def to_pandas(self, sample: int | None = None, *, seed: int | None = None) -> pandas.DataFrame:
+        """The published rows as they are; of `sample` rows drawn at random, since files are sorted.
+
+        What a column means stands in `frame.attrs`. Sensitive values may be drawn, decoys, or stand
+        in a bucket's list: for estimates ask by `sql`, for likely values by `complete`.
+        """
+        from sfumato.queries.rows import published_rows
+
+        return published_rows(self, sample, seed)
+
+    def __reduce__(self) -> tuple[Any, tuple[str]]:
+        return open_release, (str(self.path),)
+
+    def __dir__(self) -> list[str]:
+        """What an analyst needs; the rest is for the program."""
+        asked = ("sql", "crosstab", "complete", "to_pandas")
+        return [*asked, "kind", "manifest", "path", "rows", "columns", "quasi", "sensitive"]
 
     def crosstab(
         self,

@@ -66,6 +66,9 @@ class BucketedRelease(Release):
     def shown_as(self, column: Column) -> tuple[str, ...]:
         return (column.name,) if column.role == "quasi" else ("bucket",)
 
+    def means(self, column: Column) -> str:
+        return "bucket, whose sensitive values sensitive.parquet lists"
+
     def _known_names(self, table: str) -> set[str]:
         if table == "records":
             return {column.name for column in self.quasi} | {"bucket"}

@@ -52,6 +52,9 @@ class PerturbedRelease(Release):
         part = self.part_column(column.name)
         return (column.name,) if part is None else (column.name, part)
 
+    def means(self, column: Column) -> str:
+        return "sensitive value, retained or redrawn record by record: ask for estimates"
+
     def shown_codes(self, records: pa.Table | pa.RecordBatch, name: str) -> IntArray:
         codes, operator = super().shown_codes(records, name), self._operators[name]
         if not isinstance(operator, Parts):

@@ -166,6 +166,10 @@ class Release:
         """The columns of the records that stand for a column of the table."""
         return (column.name,)
 
+    def means(self, column: Column) -> str:
+        """What the records show in the place of a sensitive column, in words."""
+        return "sensitive value, as it is"
+
     def list_of(self, column: str) -> Path | None:
         """The file that lists by bucket the values of a sensitive column, where one does."""
         return None

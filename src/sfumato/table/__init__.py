@@ -132,8 +132,8 @@ def as_table(origin: Any, roles: Mapping[str, Any]) -> Table:
 def read(
     origin: Any,
     *,
-    quasi: Sequence[str] | str,
-    sensitive: Sequence[str] | str,
+    quasi: Sequence[str] | str | None = None,
+    sensitive: Sequence[str] | str | None = None,
     key: str | None = None,
     person: str | None = None,
     rows_per_person: int | str | None = None,
@@ -190,6 +190,11 @@ def read(
         raise DataError(
             f"{source.label} has more than one column named {list_some([repr(n) for n in twice])}. "
             "Rename them so that every column has a name of its own."
+        )
+    if quasi is None or sensitive is None:
+        raise UsageError(
+            "Say what every column is: 'quasi' (others may know it), 'sensitive' (what is "
+            f"protected), or 'drop'. {source.label} has {list_some(names, 40)}."
         )
     number = _rows_per_person(rows_per_person, person)
     if count_rows:

@@ -1,0 +1,174 @@
+"""What an analyst types first, and what the objects do that analysts hold in their hands."""
+
+from __future__ import annotations
+
+import datetime
+import pickle
+import re
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import sfumato as sf
+from sfumato.errors import QueryError
+
+FIRST = """
+SELECT COUNT(*) FROM release
+SELECT disease, COUNT(*) FROM release GROUP BY disease
+SELECT disease, COUNT(*) AS n FROM release GROUP BY disease ORDER BY n DESC LIMIT 3
+SELECT sex, AVG(age) FROM release WHERE disease = 'd1' GROUP BY sex
+SELECT DISTINCT city FROM release
+SELECT COUNT(DISTINCT city) FROM release
+SELECT city, COUNT(*) FROM release GROUP BY city HAVING COUNT(*) > 10
+SELECT disease, 100.0 * COUNT(*) / (SELECT COUNT(*) FROM release) AS share FROM release GROUP BY 1
+SELECT disease, COUNT(*) / SUM(COUNT(*)) OVER () AS share FROM release GROUP BY disease
+SELECT city, COUNT(*) * 100.0 / SUM(COUNT(*)) OVER () AS share FROM release GROUP BY city
+SELECT city, RANK() OVER (ORDER BY COUNT(*) DESC) AS place FROM release GROUP BY city
+SELECT PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY age) FROM release
+SELECT PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY age) FROM release WHERE disease = 'd1'
+SELECT MEDIAN(age) FROM release WHERE disease = 'd2'
+SELECT MIN(age), MAX(age) FROM release
+SELECT MIN(day), MAX(day) FROM release
+SELECT city, MAX(age) FROM release GROUP BY city
+SELECT COUNT(*) FROM release WHERE city IN (SELECT city FROM release WHERE age > 60)
+SELECT COUNT(*) FROM release WHERE disease = 'd1' AND city IN (SELECT city FROM release)
+SELECT COUNT(*) FROM release WHERE day >= make_date(2024, 6, 1) AND disease = 'd1'
+SELECT date_trunc('month', day::date) AS month, COUNT(*) FROM release GROUP BY 1 ORDER BY 1
+SELECT CASE WHEN age < 40 THEN 'young' ELSE 'old' END AS who, disease, COUNT(*) FROM release GROUP BY 1, 2
+WITH old AS (SELECT * FROM release WHERE age > 50) SELECT disease, COUNT(*) FROM old GROUP BY disease
+SELECT d AS name, n FROM (SELECT disease AS d, COUNT(*) AS n FROM release GROUP BY 1) ORDER BY name
+SELECT CORR(age, weight) FROM release WHERE disease = 'd1'
+SELECT * FROM release
+SELECT disease, COUNT(DISTINCT city) FROM release GROUP BY disease
+""".strip().splitlines()  # noqa: E501
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    rng = np.random.default_rng(3)
+    rows = 1500
+    people = pa.table(
+        {
+            "age": rng.integers(18, 80, rows),
+            "weight": rng.normal(70, 9, rows),
+            "sex": rng.choice(["F", "M"], rows),
+            "city": rng.choice(["Oslo", "Rome", "Lima"], rows),
+            "day": [datetime.date(2024, 1, 1) + datetime.timedelta(int(d)) for d in range(rows)],
+            "disease": rng.choice([f"d{n}" for n in range(6)], rows),
+        }
+    )
+    to = tmp_path_factory.mktemp("first") / "release"
+    sf.publish(
+        people, "l-diversity(3)", to=to, mechanism="optimal", quasi="age,weight,sex,city,day",
+        sensitive="disease",
+    )  # fmt: skip
+    return to
+
+
+def test_of_27_questions_25_are_answered_and_the_others_say_what_to_write(place: Path) -> None:
+    release, refused = sf.open(place), []
+    assert len(FIRST) == 27
+    for sql in FIRST:
+        try:
+            assert len(release.sql(sql))
+        except QueryError as error:
+            refused.append(sql)
+            said = str(error)
+        else:
+            continue
+        assert re.fullmatch(r".+\. .+\.", said), said
+    assert refused == FIRST[-2:]
+
+
+def test_limits_of_a_sub_query_hold_before_those_outside(place: Path) -> None:
+    inner = "SELECT {0}, COUNT(*) AS n FROM release GROUP BY 1 ORDER BY 1 LIMIT 3"
+    release = sf.open(place)
+    assert len(release.sql(f"SELECT * FROM ({inner.format('city')}) OFFSET 1")) == 2
+    with pytest.raises(QueryError, match="OFFSET over a sub-query with LIMIT"):
+        release.sql(f"SELECT disease, n FROM ({inner.format('disease')}) OFFSET 1")
+
+
+@pytest.mark.parametrize("table", ["read_csv('/etc/passwd')", "'people.parquet'", "people"])
+def test_a_table_that_nothing_reads_is_refused_too(place: Path, table: str) -> None:
+    for column in ("age", "disease"):
+        with pytest.raises(QueryError, match="There is no table"):
+            sf.open(place).sql(
+                f"WITH unused AS (SELECT * FROM {table}) SELECT COUNT({column}) FROM release"
+            )
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT getenv('HOME') FROM release",
+        "SELECT age FROM release, LATERAL (SELECT 1)",
+        "SELECT COUNT(*) FROM release TABLESAMPLE 10%",
+        "SELECT read_text('/etc/passwd') FROM release",
+        "SELECT bucket FROM release",
+        "SELECT age FROM records",
+        "WITH RECURSIVE t AS (SELECT 1 AS n UNION ALL SELECT n FROM t) SELECT n FROM t",
+        "SELECT COLUMNS('a.*') FROM release",
+        "PIVOT release ON city USING COUNT(*)",
+        "SELECT age FROM release WHERE regexp_matches(city, 'x')",
+        "SELECT CAST(age AS STRUCT(a INT)) FROM release",
+        "SELECT extract(epoch FROM day) FROM release",
+    ],
+)
+def test_the_wall_stands_before_the_database(place: Path, sql: str) -> None:
+    with pytest.raises(QueryError):
+        sf.open(place).sql(sql)
+
+
+def test_an_opened_release_and_an_answer_in_python(place: Path) -> None:
+    release = sf.open(place)
+    again = pickle.loads(pickle.dumps(release))
+    sql = "SELECT COUNT(*) FROM release WHERE disease = 'd1'"
+    assert float(again.sql(sql)) == release.sql(sql).value
+    frame = release.to_pandas()
+    assert len(frame) == 1500
+    assert frame.attrs["age"] == "quasi-identifier"
+    assert "bucket" in frame.attrs["bucket"]
+    some = release.to_pandas(sample=50, seed=1)
+    assert len(some) == 50
+    assert some["age"].nunique() > 20  # the files are sorted: no head of them
+    assert set(dir(release)) >= {"sql", "to_pandas"}
+    assert not [name for name in dir(release) if name.startswith("_")]
+    assert set(dir(sf)) == {*sf.__all__, "__version__"}
+
+
+def test_small_counts_are_hidden_where_they_must_be(place: Path) -> None:
+    release = sf.open(place)
+    for column in ("day", "disease"):  # counted, and estimated
+        sql = (
+            f"SELECT {column}, COUNT(*) AS n, AVG(age) AS a FROM release WHERE age > 70 GROUP BY 1"
+        )
+        shown, hidden = release.sql(sql).rows(), release.sql(sql, min_count=20).rows()
+        for row, there in zip(shown, hidden, strict=True):
+            assert there["n"] == (row["n"] if row["n"] >= 20 else None)
+            assert there["n_low"] == (row["n_low"] if row["n"] >= 20 else None)
+            assert there["a"] == row["a"]
+
+
+def test_a_frame_without_roles_is_asked_for_them() -> None:
+    with pytest.raises(sf.UsageError, match=r"Say what every column is: .* has age, ill"):
+        sf.read(pa.table({"age": [1], "ill": ["flu"]}))
+
+
+def test_messages_in_python_name_parameters() -> None:
+    people = pa.table({"age": [1, 2], "ill": ["flu", "HIV"]})
+    with pytest.raises(sf.SfumatoError) as refused:
+        sf.read(people, quasi="age", sensitive="ill", rows_per_person=2)
+    assert "--" not in str(refused.value)
+    assert "--person" in refused.value.with_flags
+
+
+def test_a_wide_cross_table_is_cut_to_the_terminal(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    text = str(sf.open(place).crosstab("disease", "age // 3 * 3 AS years"))
+    table = text.rpartition("\n")[0]
+    assert max(map(len, table.splitlines()[:-2])) <= 80
+    assert "-0 %" not in text
