@@ -15,8 +15,9 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv as pc
 import pyarrow.parquet as pq
+
+from papers.public_files import read_adult
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "RESULTS.md"
@@ -24,11 +25,6 @@ SCRATCH = HERE / "data"
 DATA = Path(os.environ.get("SFUMATO_DATA", HERE.parents[1] / "shared" / "data"))
 SFUMATO = [sys.executable, "-c", "from sfumato.cli import main; main()"]
 CENSUS_QUASI = ("age", "gender", "education", "marital", "race", "workclass", "country")
-ADULT = (
-    *("age", "workclass", "fnlwgt", "education", "education_num", "marital_status", "occupation"),
-    *("relationship", "race", "sex", "capital_gain", "capital_loss", "hours_per_week"),
-    *("native_country", "income"),
-)
 
 
 @dataclass(frozen=True)
@@ -96,14 +92,12 @@ def zipf(rows: int, values: int, exponent: float = 0.7, seed: int = 0) -> pa.Tab
 
 
 def adult() -> pa.Table:
-    """The complete records of ADULT, with underscores in the names of columns."""
-    parts = []
-    for name, skipped in (("adult.data", 0), ("adult.test", 1)):
-        read = pc.ReadOptions(column_names=list(ADULT), skip_rows=skipped)
-        text = (DATA / name).read_text("utf-8").replace(", ", ",").replace(".\n", "\n")
-        convert = pc.ConvertOptions(null_values=["?"], strings_can_be_null=True)
-        parts.append(pc.read_csv(pa.BufferReader(text.strip().encode()), read, None, convert))
-    return pa.concat_tables(parts).drop_null().combine_chunks()
+    """The complete records of ADULT, texts as plain texts."""
+    table = read_adult(DATA / "adult.data", DATA / "adult.test").drop_null()
+    plain = [
+        c.cast(c.type.value_type) if pa.types.is_dictionary(c.type) else c for c in table.columns
+    ]
+    return pa.table(dict(zip(table.column_names, plain, strict=True))).combine_chunks()
 
 
 def census(sensitive: str = "occupation", first: int = 0, rows: int | None = None) -> pa.Table:
