@@ -74,7 +74,10 @@ def scratch_database(
     name = f"scratch{next(_numbers)}"
     memory = database_memory(columns) // (2 if counting else 1)
     try:
-        database = _idle.pop() if _idle else duckdb.connect()
+        try:
+            database = _idle.pop()  # in one step: threads may come at the same time
+        except IndexError:
+            database = duckdb.connect()
         place = str(folder).replace("'", "''")
         database.execute(
             f"SET memory_limit = '{memory}B'; SET temp_directory = '{place}';"

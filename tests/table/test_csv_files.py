@@ -196,3 +196,51 @@ def test_markers_hold_for_every_kind_of_table() -> None:
         assert batch.column(0).to_pylist() == [None, "flu"]
     with pytest.raises(UsageError, match="'encoding' has no meaning for it"):
         find_source(people, Reading.of(encoding="latin-1"))
+
+
+@pytest.mark.parametrize("ending", [".gz", ".zst"])
+def test_packed_texts_are_read(tmp_path: Path, ending: str) -> None:
+    lines = "age,ill\n" + "".join(f"{k % 40},{'flu' if k % 3 else 'cold'}\n" for k in range(300))
+    plain, packed = tmp_path / "a.csv", tmp_path / f"a.csv{ending}"
+    plain.write_text(lines)
+    kind = {".gz": "gzip", ".zst": "zstd"}[ending]
+    with pa.output_stream(str(packed), compression=kind) as file:
+        file.write(lines.encode())
+    read = [sf.read(path, quasi="age", sensitive="ill") for path in (plain, packed)]
+    one, other = (pa.Table.from_batches(t.batches(["age", "ill"])) for t in read)
+    assert one.equals(other)
+    (tmp_path / f"a.parquet{ending}").write_bytes(b"x")
+    with pytest.raises(DataError, match="is packed, and only texts are read so"):
+        sf.read(tmp_path / f"a.parquet{ending}", quasi="age", sensitive="ill")
+
+
+def test_repeated_numbers_are_no_names(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("0,?,F,0\n" * 3 + "1,x,M,2\n" * 3)
+    with pytest.raises(DataError, match=r"looks like data, not like the names.*--header no"):
+        sf.describe(path)
+    assert sf.read(path, quasi="column1,column3", sensitive="column2", header="no", drop="column4")
+
+
+def test_markers_are_told_where_roles_are_given(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    rows = [f"{'?' if k % 5 else 'x'},{'flu' if k % 3 else 'NA'}\n" for k in range(60)]
+    path.write_text("work,ill\n" + "".join(rows))
+    told = str(sf.describe(path, quasi="work", sensitive="ill"))
+    assert "Column 'work' has the value '?'" in told
+    assert "say --missing-markers 'NA'" in told
+    clean = {"missing_markers": "?,NA", "missing": "value"}
+    assert "--missing-markers" not in str(sf.describe(path, quasi="work", sensitive="ill", **clean))
+
+
+def test_a_receipt_remembers_how_a_file_was_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(
+        "".join(f" {k % 40} ;{'abcdef'[k % 6]};{'?' if k % 7 else 'w'}\n" for k in range(600))
+    )
+    sf.publish(
+        path, "rho-privacy(0.2, 0.5)", to=tmp_path / "r", receipt=tmp_path / "receipt",
+        quasi="age,work", sensitive="ill", columns="age,ill,work", separator=";", trim=True,
+        missing_markers="?",
+    )  # fmt: skip
+    assert sf.audit(path, tmp_path / "r", receipt=tmp_path / "receipt").holds

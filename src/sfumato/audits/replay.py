@@ -94,7 +94,7 @@ def declared_again(origin: Any, receipt: Receipt) -> Table:
     """The table as it was declared, on the engine that published it."""
     if isinstance(origin, Table):
         return origin
-    return receipt.declare(find_source(ENGINES[receipt.engine].source(origin)))
+    return receipt.declare(find_source(ENGINES[receipt.engine].source(origin), receipt.reading))
 
 
 def check_replay(case: AuditCase, receipt: Receipt, trace: Trace) -> Iterator[Finding]:

@@ -23,6 +23,7 @@ from sfumato.release import typed_values
 from sfumato.table import Hierarchy, Table, read
 from sfumato.table.counted_rows import CountedRows
 from sfumato.table.quasi_k import Merged
+from sfumato.table.reading import Reading
 from sfumato.table.recodes import parse_recode
 from sfumato.version import __version__
 
@@ -87,6 +88,12 @@ class Receipt:
                 f"Cannot use the receipt {str(path)!r}: it is not a file that 'publish --receipt' "
                 "of this version wrote."
             ) from None
+
+    @property
+    def reading(self) -> Reading:
+        """How the table was read."""
+        said = self.table["reading"]
+        return Reading(**{k: tuple(v) if isinstance(v, list) else v for k, v in said.items()})
 
     def declare(self, source: Any) -> Table:
         """The table as it was declared when it was published, from where its records are now."""
@@ -180,6 +187,7 @@ def describe_table(table: Table) -> dict[str, Any]:
         "rows_per_person": table.rows_per_person,
         "count_rows": table.count_rows,
         "missing": table.missing,
+        "reading": table.reading.said(),
         "quasi_k": None if table.merged is None else table.merged.to_json(),
         "columns": [
             *(column(name, "quasi") for name in table.quasi),

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from sfumato.columns import value_text
+from sfumato.columns import Values, value_text
 from sfumato.draws import Draws
 from sfumato.engines.choosing import (
     TableCounts,
@@ -25,7 +25,7 @@ from sfumato.engines.counting import (
 )
 from sfumato.engines.people import for_people, one_row_each
 from sfumato.engines.publication import steward_notes
-from sfumato.engines.quasi import quasi_column
+from sfumato.engines.quasi import QuasiColumn, quasi_column
 from sfumato.engines.ranking import RankedRows, rank_rows
 from sfumato.errors import UsageError
 from sfumato.guarantees import Guarantee, parse_guarantee
@@ -41,7 +41,7 @@ from sfumato.profile import Histogram, Profile
 from sfumato.release import Release
 from sfumato.results import ResultTable
 from sfumato.table import Table, as_table
-from sfumato.table.reading import Reading
+from sfumato.table.reading import MARKERS, Reading
 
 _SHOWN = 10  # most and least common values shown of a long histogram
 
@@ -85,7 +85,8 @@ def describe(
         return describe_release(release)
     table = as_table(origin, roles)
     profile = take_profile(table, progress=progress)
-    tables = [_columns(table, profile)]
+    quasi = _quasi(table)
+    tables, marks = [_columns(table, profile, *quasi)], _markers(quasi[0], profile)
     tables += [_histogram(histogram) for histogram in profile.histograms.values()]
     if table.person is not None:
         tables.append(_rows_per_person(rank_rows(table, Draws.system())))
@@ -97,7 +98,7 @@ def describe(
         first = profile  # what can be promised, always: of one row of each person
         if table.person is not None:
             first = take_profile(one_row_each(replace(table, rows_per_person=1), Draws.system()))
-        return Description(profile.rows, [*tables, _allowed(first)], [])
+        return Description(profile.rows, [*tables, _allowed(first)], marks)
     guarantee, mechanism = parse_guarantee(guarantee), given_mechanism(mechanism)
     people = for_people(table, guarantee, mechanism, Draws.system())
     profile = profile if people.rule is None else take_profile(people.table)
@@ -117,7 +118,7 @@ def describe(
         more_tables, more_notes = described(profile, guarantee, plan)
         tables += more_tables
         notes += more_notes
-    return Description(profile.rows, tables, [f"Mechanism: {mechanism}.", *notes])
+    return Description(profile.rows, tables, [*marks, f"Mechanism: {mechanism}.", *notes])
 
 
 def release_at(origin: Any) -> Release | None:
@@ -136,7 +137,8 @@ DESCRIBERS: list[Describer] = [
 ]
 
 
-def _columns(table: Table, profile: Profile) -> ResultTable:
+def _quasi(table: Table) -> tuple[list[QuasiColumn], dict[str, int]]:
+    """What the quasi columns show, and how often they show nothing."""
     found = [quasi_column(table, name) for name in table.quasi]
     missing = dict.fromkeys(table.quasi, 0)
     for batch in table.batches((*table.quasi, *table.sensitive)):
@@ -144,6 +146,29 @@ def _columns(table: Table, profile: Profile) -> ResultTable:
         for column in found:
             column.add(batch.column(column.name))
             missing[column.name] += batch.column(column.name).null_count
+    return found, missing
+
+
+def _markers(quasi: Sequence[QuasiColumn], profile: Profile) -> list[str]:
+    """Values that may stand for what is not known."""
+    shown = {column.name: column.observed() for column in quasi}
+    values = {name: seen.values for name, seen in shown.items() if isinstance(seen, Values)}
+    values |= {name: histogram.values for name, histogram in profile.histograms.items()}
+    found = {
+        name: [v for v in own if isinstance(v, str) and v.strip().casefold() in MARKERS]
+        for name, own in values.items()
+    }
+    return [
+        f"Column {name!r} has the value {', '.join(map(repr, marks))}. If it stands for what is "
+        f"not known, say --missing-markers '{','.join(marks)}'."
+        for name, marks in found.items()
+        if marks
+    ]
+
+
+def _columns(
+    table: Table, profile: Profile, found: Sequence[QuasiColumn], missing: Mapping[str, int]
+) -> ResultTable:
     rows: list[tuple[str, str, str, str, str, int]] = []
     for column in found:
         kind = str(column.type)

@@ -50,6 +50,9 @@ class Table:
     missing: Missing = "refuse"
     hierarchies: Mapping[str, Hierarchy] = field(default_factory=dict)
     merged: Merged | None = None  # what became of the quasi columns, where they had to be merged
+    reading: Reading = field(
+        default_factory=Reading
+    )  # how its file is written, as far as somebody said so
 
     @property
     def label(self) -> str:
@@ -268,6 +271,7 @@ def read(
         missing=missing,
         hierarchies=trees,
         merged=merged,
+        reading=reading,
     )
 
 

@@ -131,9 +131,9 @@ def _sniffed(connection: duckdb.DuckDBPyConnection, path: Path, owner: CsvSource
             raise wrong
     _refuse_skipped(layout)
     if header:
-        _refuse_duplicates(layout)
         if reading.header == "guess":
             _refuse_data_as_names(connection, layout)
+        _refuse_duplicates(layout)
     else:
         layout = replace(layout, types=_renamed(layout, reading))
     if reading.cleans:
@@ -311,7 +311,9 @@ def _refuse_data_as_names(connection: duckdb.DuckDBPyConnection, layout: Layout)
     def number(name: str) -> bool:
         return re.fullmatch(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*", name) is not None
 
-    data = any(
+    names = next(_records(layout), [])
+    # names that repeat are renamed in the types; a number that repeats is no name at all
+    data = any(number(name) for name in names if names.count(name) > 1) or any(
         number(name) and kind not in ("VARCHAR", "BOOLEAN") for name, kind in layout.types.items()
     )
     if not data:

@@ -15,6 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from sfumato.table.encodings import opened
 from sfumato.table.reading import MARKERS, Reading
 
 SEPARATORS = (",", ";", "\t", "|")
@@ -92,7 +93,7 @@ def preview_csv(path: Path, reading: Reading, rows: int = 8) -> CsvPreview:
 
 def _decoded(path: Path, said: str) -> tuple[str, str]:
     """The encoding, and the first lines in it; a letter that it does not have is marked."""
-    with path.open("rb") as file:
+    with opened(path) as file:
         start = file.read(_BYTES)
     start = start if len(start) < _BYTES else start[: start.rfind(b"\n") + 1]
     if said:

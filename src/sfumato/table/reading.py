@@ -91,6 +91,16 @@ class Reading:
             **given,
         )
 
+    def said(self) -> dict[str, Any]:
+        """What was said, and nothing that is as usual.
+
+        >>> Reading.of(trim=True, columns="a,b").said()
+        {'columns': ('a', 'b'), 'trim': True}
+        """
+        plain = Reading()
+        given = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {name: said for name, said in given.items() if said != getattr(plain, name)}
+
     @property
     def cleans(self) -> bool:
         """Whether texts are looked at one by one."""
@@ -98,12 +108,9 @@ class Reading:
 
     def refuse(self, label: str, kind: str, known: Sequence[str] = ()) -> None:
         """Refuse what has no meaning for a source of this kind, except the fields `known`."""
-        plain = Reading()
-        for field in fields(self):
-            if field.name in ("missing_markers", "trim", "texts", *known):
-                continue
-            if getattr(self, field.name) != getattr(plain, field.name):
-                raise UsageError(f"{label} is {kind}: '{field.name}' has no meaning for it.")
+        for name in self.said():
+            if name not in ("missing_markers", "trim", "texts", *known):
+                raise UsageError(f"{label} is {kind}: '{name}' has no meaning for it.")
 
     def clean(self, array: pa.Array) -> pa.Array:
         """Texts without blanks around them, if they are to be trimmed; markers as missing."""

@@ -16,10 +16,12 @@ import pyarrow as pa
 from sfumato.columns import list_some
 from sfumato.errors import DataError
 from sfumato.limits import limit_behind
+from sfumato.table.encodings import PACKED
 from sfumato.table.plain import normalize, plain_type
 from sfumato.table.postgres_address import is_address, parse_address
 from sfumato.table.reading import Reading
 
+_TEXTS = (".csv", ".tsv", ".txt", ".data", ".dat")
 _DICTIONARY_BYTES_PER_VALUE = 4  # a string column chunk below this is coded with few values
 
 
@@ -286,7 +288,14 @@ def file_kind(path: Path) -> str:
     from sfumato.table.workbooks import STATISTICS, WORKBOOKS
 
     ending = path.suffix.lower()
-    if ending in (".csv", ".tsv", ".txt", ".data", ".dat"):
+    if ending in PACKED:
+        inside = Path(path.stem).suffix.lower()
+        if inside in _TEXTS:
+            return "CSV"
+        raise DataError(
+            f"{str(path)!r} is packed, and only texts are read so (.csv{ending}). Unpack it first."
+        )
+    if ending in _TEXTS:
         return "CSV"
     if ending in (".arrow", ".feather", ".ipc"):
         return "an Arrow"
