@@ -1,132 +1,90 @@
-"""Estimates from decoys: one value, all but one, and sets of values (methods, section 3)."""
+"""Estimates from decoys, with the covariance of their groups (methods, section 3)."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from sfumato.draws import IntArray
 from sfumato.operators.base import FloatArray
 from sfumato.operators.decoy import Decoy, DecoyForm, DecoySums
-from sfumato.operators.estimator import Estimated, Estimator, Forms, Moments, Statistic, sum_by
-from sfumato.operators.intervals import ByTruth
-from sfumato.operators.structured import Structured
+from sfumato.operators.estimator import Estimated, Estimator, Forms, Moments, Statistic
+from sfumato.operators.shrinkage import Cells
+from sfumato.operators.structured import Composition, Structured
 
 _AT_ONCE = 1 << 22  # numbers that are held at the same time for sets of values
-_LEAST = 1e-9  # step in a count
 
 
 class DecoyEstimated(Structured):
-    """Decoys. One value is told from the rest by its own rate; several by the whole operator.
+    """Decoys: the operator whose rows sum to 1, so that estimates add up.
 
-    What asks for all values but one is the total without that one (`_exceptions`). Where a row asks
-    about one value, or about all but one, its variance is the groups' own (`Decoy.covariance`).
+    The number of decoys is fixed, and the operator follows from published counts: rows about one
+    value have the variance of `Decoy.covariance`, those about several that of `set_covariance`.
     """
 
-    def __init__(self, moments: Moments, operator: Decoy) -> None:
-        super().__init__(moments, operator.inverse())
-        self._operator = operator
-        self._whole = Structured(moments, operator.whole_inverse())
+    def __init__(self, moments: Moments, operator: Decoy, whole: Composition) -> None:
+        super().__init__(moments, operator.whole_inverse(), whole)
+        self._operator, self._composition = operator, whole
 
-    def linear(self, forms: Forms, sums: FloatArray, values: FloatArray) -> FloatArray:
-        found, several = super().linear(forms, sums, values), _counted_values(forms, values) > 1
-        if several.any():
-            whole = self._whole.linear(forms, sums, values)
-            found = np.where(several[forms.pair_form], whole, found)
-        for form, (but, most, own) in self._exceptions(forms, values).items():
-            pairs = np.flatnonzero(forms.pair_form == form)
-            classes = forms.pair_class[pairs]
-            total = sum_by(self.moments.of, sums, self.moments.classes)[classes]
-            found[pairs] = most * total + (own - most) * self._one(but, sums)[classes]
-        return found
-
-    def _one(self, code: int, sums: FloatArray) -> FloatArray:
-        """The estimate of one value, by class."""
-        of, classes = self.moments.of, self.moments.classes
-        shown = sum_by(of, np.where(self._symbol == code, sums, 0.0), classes)
-        return np.asarray(
-            self.inverse.own[code] * shown + self.inverse.right[code] * sum_by(of, sums, classes)
+    def cells(self, number: Hashable) -> Cells:
+        found = super().cells(number)
+        people = found.independent.sum(axis=1, keepdims=True)
+        every = np.arange(found.independent.shape[1])
+        return replace(
+            found, variance=self._operator.variances_within(every, found.independent, people)
         )
 
-    @staticmethod
-    def _exceptions(forms: Forms, values: FloatArray) -> dict[int, tuple[int, float, float]]:
-        """Forms of all values but one, alike: that one, what the others count and what it does."""
-        found: dict[int, tuple[int, float, float]] = {}
-        size = forms.cells.shape[1]
-        for form in np.flatnonzero(_counted_values(forms, values) >= max(size - 1, 2)).tolist():
-            profile = int(np.searchsorted(forms.first, form, side="right")) - 1
-            counted = np.where(forms.cells[profile] == form, values[profile], 0.0)
-            usual = float(np.median(counted[:3]))  # two of three are alike, or it is no such form
-            other = np.flatnonzero(counted != usual)
-            if usual != 0 and len(other) == 1:
-                found[form] = int(other[0]), usual, float(counted[other[0]])
-        return found
-
-    def quadratic(
+    def law(
         self,
         forms: Forms,
-        noise: FloatArray,
-        truth: FloatArray | None,
-        first: FloatArray,
-        second: FloatArray,
+        statistics: Sequence[Statistic],
+        at: tuple[int, int],
+        plain: FloatArray,
+        *,
+        independent: bool,
     ) -> FloatArray:
-        return self._whole.quadratic(forms, noise, truth, first, second)
-
-    def law(
-        self, forms: Forms, statistics: Sequence[Statistic], i: int, j: int, plain: FloatArray
-    ) -> FloatArray:
-        first, second = statistics[i], statistics[j]
-        closed = self._several(forms, first, second, plain)
+        first, second = (statistics[place] for place in at)
+        closed = self._several(forms, first, second, plain, independent)
         if not (first.is_indicator and second.is_indicator):
             return closed
         low, high = forms.extremes(first.there | second.there)
         single = np.flatnonzero(low == high)
         # what is never negative is kept so: an estimate outside its bounds is noise
-        square = self._held(forms, (first.weight, second.weight), first, bounded=i == j)
+        square = self._held(
+            forms, (first.weight, second.weight), first, at[0] == at[1], independent
+        )
         held = [
-            self._held(forms, (each.weight,), each, bounded=each.weight == each.number)
+            self._held(forms, (each.weight,), each, each.weight == each.number, independent)
             for each in (first, second)
         ]
         chosen = [DecoySums(each.all[single], each.own[single]) for each in (square, *held)]
         closed[single] = self._operator.covariance(low[single], *chosen)
-        rows, but = self._rows_but_one(forms, first, second)
-        if len(rows):
-            # the one that is left out has what the others lack
-            rest = [DecoySums(e.all[rows], (e.all - e.own)[rows]) for e in (square, *held)]
-            closed[rows] = self._operator.covariance(but, *rest)
         return closed
 
-    def by_truth(
-        self, forms: Forms, each: Statistic, variance: FloatArray, least: FloatArray | None
-    ) -> ByTruth | None:
-        """Rows about one value, or about all but one: `law` for truths one error further."""
-        sums = self.moments.sums[(each.weight,)]
-        if not each.is_indicator or (sums < 0).any():
-            return None
-        held = self._held(forms, (each.weight,), each, bounded=True)
-        square = forms.by_row(
-            self.counted(forms, self.moments.sums[(each.weight,) * 2], each.there)
-        )
-        found = forms.by_row(self.linear(forms, sums, each.values))
-        low, high = forms.extremes(each.there)
-        single = np.flatnonzero(low == high)
-        law = ByTruth(variance.copy(), np.zeros(forms.rows), np.zeros(forms.rows))
-        but, left_out = self._rows_but_one(forms, each, each)
-        for rows, code, sign in ((single, low[single], 1.0), (but, left_out, -1.0)):
-            sums_of = code, square[rows], held.all[rows]
-            own = held.own[rows] if sign > 0 else held.others[rows]
-            step = np.maximum(np.sqrt(np.maximum(variance[rows], 0.0)), _LEAST)
-            here, beyond, nobody = (
-                self._operator.variance_for(*sums_of, truth)
-                for truth in (own, own + step, np.zeros(len(rows)))
-            )
-            law.slope[rows], law.least[rows] = sign * (beyond - here) / step, nobody
-            law.variance[rows] -= law.slope[rows] * (held.own[rows] - found[rows])
-        return law
+    def _held(
+        self,
+        forms: Forms,
+        weights: tuple[Hashable, ...],
+        each: Statistic,
+        bounded: bool,
+        independent: bool,
+    ) -> DecoySums:
+        found = self.independent if independent else self.linear
+        # what only counts records has itself as its square
+        sums = self.moments.sums[weights if weights in self.moments.sums else weights[:1]]
+        everything = forms.by_row(self.counted(forms, sums, each.there))
+        own = forms.by_row(found(forms, sums, each.values))
+        return DecoySums(everything, np.clip(own, 0.0, everything) if bounded else own)
 
     def _several(
-        self, forms: Forms, first: Statistic, second: Statistic, plain: FloatArray
+        self,
+        forms: Forms,
+        first: Statistic,
+        second: Statistic,
+        plain: FloatArray,
+        independent: bool,
     ) -> FloatArray:
         """Rows of one class that count several values: the groups' law for sets of values."""
         kept = forms.row >= 0
@@ -140,66 +98,33 @@ class DecoyEstimated(Structured):
             chosen = pairs[start : start + step]
             classes, form = forms.pair_class[chosen], forms.pair_form[chosen]
             known, place = np.unique(classes, return_inverse=True)
-            square = self._by_value(known, first.weight, second.weight)[place]
-            asked = [
-                self._form(forms, each, form, forms.profile[classes], known, place)
-                for each in (first, second)
-            ]
+            inside = forms.cells[forms.profile[classes]] == form[:, None]
+            asked = []
+            for each in (first, second):
+                values = np.where(inside, each.values[forms.profile[classes]], 0.0)
+                sums = self._by_truth(known, independent, each.weight)[place]
+                asked.append(DecoyForm(values, self.inverse.weigh(values), sums))
+            square = self._by_truth(known, independent, first.weight, second.weight)[place]
             found[forms.row[chosen]] = self._operator.set_covariance(square, *asked)
         return found
 
-    def _form(
-        self,
-        forms: Forms,
-        each: Statistic,
-        form: IntArray,
-        profile: IntArray,
-        classes: IntArray,
-        place: IntArray,
-    ) -> DecoyForm:
-        inside = forms.cells[profile] == form[:, None]
-        values = np.where(inside, each.values[profile], 0.0)
-        weights = np.asarray(self._whole.inverse.weigh(values))
-        return DecoyForm(values, weights, self._by_value(classes, each.weight)[place])
-
-    def _by_value(self, classes: IntArray, *weights: Hashable) -> FloatArray:
+    def _by_truth(self, classes: IntArray, independent: bool, *weights: Hashable) -> FloatArray:
         """Σ e by (class, true value) as estimated; where e is never negative, neither are they."""
+        if independent:
+            return self.moments.total(*weights)[classes][:, None] * self._composition.true
         place = np.full(self.moments.classes, -1)
         place[classes] = np.arange(len(classes))
         lines = np.flatnonzero(place[self.moments.of] >= 0)
         shown = np.zeros((len(classes), len(self.inverse.codes)))
-        sums = self.moments.sums[weights][lines]
+        known = self.moments.sums
+        sums = known[weights if weights in known else weights[:1]][lines]
         np.add.at(shown, (place[self.moments.of[lines]], self._symbol[lines]), sums)
-        found = np.asarray(self._whole.inverse.estimate(shown))
+        found = np.asarray(self.inverse.estimate(shown))
         if (sums < 0).any():
             return found
         found = np.maximum(found, 0.0)
         total = shown.sum(axis=1, keepdims=True)
         return np.asarray(found * total / np.maximum(found.sum(axis=1, keepdims=True), 1e-300))
-
-    def _rows_but_one(
-        self, forms: Forms, first: Statistic, second: Statistic
-    ) -> tuple[IntArray, IntArray]:
-        """Rows all of whose pairs ask, for both statistics, for all values but the same one."""
-        but = np.full(int(forms.first[-1]), -1)
-        both = [self._exceptions(forms, each.values) for each in (first, second)]
-        for form, (code, most, own) in both[0].items():
-            if own == 0 and both[1].get(form) == (code, most, own):
-                but[form] = code
-        low, high = np.full(forms.rows, len(forms.cells[0])), np.full(forms.rows, -1)
-        kept = forms.row >= 0
-        np.minimum.at(low, forms.row[kept], but[forms.pair_form[kept]])
-        np.maximum.at(high, forms.row[kept], but[forms.pair_form[kept]])
-        rows = np.flatnonzero((low == high) & (low >= 0))
-        return rows, low[rows]
-
-    def _held(
-        self, forms: Forms, weights: tuple[Hashable, ...], each: Statistic, *, bounded: bool
-    ) -> DecoySums:
-        sums = self.moments.sums[weights]
-        everything = forms.by_row(self.counted(forms, sums, each.there))
-        own = forms.by_row(self.linear(forms, sums, each.values))
-        return DecoySums(everything, np.clip(own, 0.0, everything) if bounded else own)
 
 
 def _counted_values(forms: Forms, values: FloatArray) -> IntArray:
@@ -209,10 +134,15 @@ def _counted_values(forms: Forms, values: FloatArray) -> IntArray:
 
 
 class DecoyEstimator(Estimator):
-    """For one column of decoys."""
+    """For one column of decoys, whose operator knows the published counts."""
 
-    def __init__(self, operator: Decoy) -> None:
-        self._operator = operator
+    def __init__(self, operator: Decoy, *, shrunk: bool = True) -> None:
+        self._operator, self._shrunk = operator, shrunk
+        self._whole = Composition.of(
+            operator.whole_inverse(), np.array(operator.counts, np.float64)
+        )
 
     def estimate(self, moments: Moments) -> Estimated:
-        return DecoyEstimated(moments, self._operator)
+        found = DecoyEstimated(moments, self._operator, self._whole)
+        found.shrinks = self._shrunk
+        return found

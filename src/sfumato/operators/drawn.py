@@ -1,25 +1,31 @@
 """Estimates where every record was drawn by itself: uniform, fine-grain, parts, decoys, samples.
 
-With z = Σ_x W[y, x]·h(x) what a record that shows y adds, T̂ = Σ e·z is unbiased, and the
-covariance of T̂_i and T̂_j is estimated without bias by
+With z = Σ_x W[y, x]·h(x) what a record that shows y adds, U = Σ e·z is unbiased, and the
+covariance of U_i and U_j is estimated without bias by
 Σ e_i·e_j·(z_i·z_j − Σ_x W[y, x]·h_i(x)·h_j(x)) (methods, section 1). Sums over the records come by
-class and symbol, so both are sums over lines.
+class and symbol, so both are sums over lines. Few records tell little of how far off they are: the
+covariance that the whole release suggests counts as much as `_USUAL` of them.
+
+What is shown is drawn towards independence (`shrinkage`): a row has one gain, that of its count,
+whatever is summed over it. Intervals start from U: those of counts hold every truth under which
+what is seen is likely (`tails`), and reach to what is believed.
 
 Where groups were sampled and copied back to their size, the noise of a draw counts as often as it
 was copied. The sample itself varies too; by less than independent draws from the group would, whose
-variance is at most Σ copies·Σ_x W[y, x]·h(x)². And few draws can miss a value altogether, so that
-two unseen draws are added (Agresti and Coull).
+variance is at most Σ copies·Σ_x W[y, x]·h(x)².
 """
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
-from sfumato.draws import BoolArray
+from sfumato.draws import BoolArray, IntArray
 from sfumato.operators.base import FloatArray
 from sfumato.operators.estimator import (
     Estimated,
@@ -29,16 +35,25 @@ from sfumato.operators.estimator import (
     Totals,
     sum_by,
 )
-from sfumato.operators.intervals import ByTruth, ratio_interval, score_interval
+from sfumato.operators.intervals import ratio_interval
+from sfumato.operators.shrinkage import Belief, Cells, Shrunk, added_up
+from sfumato.operators.tails import TwoRates, assisted_count
 
 Gradient = Sequence[FloatArray | float]
+
+_USUAL = 30.0  # records
+_NOTHING = 1e-9  # variance of a record
+_BELIEVED = 1.64 / 1.96  # of a normal interval around what is believed, beside the one that holds
+_MOST_CELLS = 1 << 24  # (pool, value) pairs that deviations are learnt from
 
 
 class DrawnEstimated(Estimated):
     """Sums over lines: what `Structured` and `Joint` have in common."""
 
     moments: Moments
-    largest: float  # weight of all, without its sign
+    rows: float | None  # of the whole release; None where nothing is known of it
+    shrinks: bool = True  # whether estimates are drawn towards independence
+    _beliefs: dict[Hashable, tuple[Belief, FloatArray, FloatArray]]
 
     @abstractmethod
     def linear(self, forms: Forms, sums: FloatArray, values: FloatArray) -> FloatArray:
@@ -56,39 +71,74 @@ class DrawnEstimated(Estimated):
         """Σ noise·z_i·z_j + truth·Σ_x W[y, x]·h_i(x)·h_j(x) by pair; None for truth is −noise."""
 
     @abstractmethod
+    def expected(
+        self,
+        forms: Forms,
+        noise: FloatArray,
+        truth: FloatArray | None,
+        first: FloatArray,
+        second: FloatArray,
+    ) -> FloatArray:
+        """`quadratic` on average, if the records were like those of the whole release."""
+
+    @abstractmethod
     def counted(self, forms: Forms, sums: FloatArray, there: BoolArray) -> FloatArray:
         """Σ sums over the lines that can have a value that is there, by pair."""
 
-    def floor(self, forms: Forms, sums: FloatArray, each: Statistic) -> FloatArray | None:
-        """The least variance that any table of people allows an indicator, by pair."""
-        return None
+    @abstractmethod
+    def independent(self, forms: Forms, sums: FloatArray, values: FloatArray) -> FloatArray:
+        """Σ sums·h on average, if the records were like those of the whole release, by pair."""
+
+    @abstractmethod
+    def rates(self, forms: Forms, sums: FloatArray, there: BoolArray) -> tuple[FloatArray, ...]:
+        """By pair: those who have something that is there, under independence, and how many of
+        them show something that is; the same of those who have nothing."""
+
+    @abstractmethod
+    def cells(self, number: Hashable) -> Cells:
+        """By (pool, value): estimates of counts."""
 
     def law(
-        self, forms: Forms, statistics: Sequence[Statistic], i: int, j: int, plain: FloatArray
+        self,
+        forms: Forms,
+        statistics: Sequence[Statistic],
+        at: tuple[int, int],
+        plain: FloatArray,
+        *,
+        independent: bool,
     ) -> FloatArray:
         """The covariance by row, where the operator knows more than that of independent draws."""
         return plain
 
-    def steepness(self, forms: Forms, sums: FloatArray, each: Statistic) -> FloatArray | None:
-        """By pair: Σ sums times how much more a record inside adds to the variance than outside."""
-        return None
+    @cached_property
+    def pool(self) -> IntArray:
+        """Classes of one pool are one group."""
+        own = self.moments.pool
+        return np.arange(self.moments.classes) if own is None else own
 
-    def by_truth(
-        self, forms: Forms, each: Statistic, variance: FloatArray, least: FloatArray | None
-    ) -> ByTruth | None:
-        """How the variance of an indicator's sum depends on the truth, by row."""
-        total, square = (self.moments.sums[(each.weight,) * many] for many in (1, 2))
-        scale = each.scale
-        if scale is None or self.moments.copies is not None or (total < 0).any():
-            return None
-        steep = self.steepness(forms, square, each)
-        if steep is None:
-            return None
-        by_pair = scale[forms.profile[forms.pair_class]]
-        counted = forms.by_row(by_pair * self.counted(forms, total, each.counted))
-        added = forms.by_row(by_pair**2 * steep)
-        slope = np.divide(added, counted, out=np.zeros(forms.rows), where=counted > 0)
-        return ByTruth(variance, slope, np.zeros(forms.rows) if least is None else least)
+    @property
+    def pools(self) -> int:
+        return max(int(self.pool.max(initial=-1)) + 1, 1)
+
+    def belief(self, number: Hashable) -> tuple[Belief, FloatArray, FloatArray]:
+        """What the values of every pool tell; its people; and its counts as they are shown."""
+        if number not in self._beliefs:
+            pools = self.pools
+            people = sum_by(self.pool, self.moments.total(number), pools)
+            if pools * math.prod(self.sizes) > _MOST_CELLS:
+                self._beliefs[number] = Belief.usual(pools), people, np.empty((pools, 0))
+            else:
+                cells = self.cells(number)
+                belief = Belief.of(cells).tested(cells)
+                group = np.broadcast_to(np.arange(pools)[:, None], cells.unbiased.shape)
+                shown = cells.moved(belief.shrunk(cells, group).kept)
+                self._beliefs[number] = belief, people, added_up(shown, people, cells.variance)
+        return self._beliefs[number]
+
+    @property
+    @abstractmethod
+    def sizes(self) -> tuple[int, ...]:
+        """How many values the columns have."""
 
     def reached(self, forms: Forms) -> BoolArray:
         ones = np.ones(len(self.moments.of))
@@ -96,6 +146,28 @@ class DrawnEstimated(Estimated):
 
     def read(self, forms: Forms, statistics: Sequence[Statistic]) -> Totals:
         return DrawnTotals(self, forms, statistics)
+
+
+@dataclass(frozen=True, eq=False)
+class _Row:
+    """Of what a statistic counts, by row: its records, the estimate, and what is believed of it."""
+
+    pool: IntArray
+    people: FloatArray
+    cells: Cells
+    shrunk: Shrunk
+    shown: FloatArray
+    law: TwoRates
+    spread: FloatArray  # τ²
+    excess: FloatArray
+
+    @property
+    def error(self) -> FloatArray:
+        """The squared error of what is shown, as a part of the noise."""
+        away = (self.shrunk.kept - self.shrunk.gain) * self.cells.away
+        noise = np.maximum(self.cells.variance, 1e-300)
+        believed = self.excess * (self.shrunk.variance + away**2)
+        return np.asarray(np.minimum(believed / noise, 1.0 + (away**2 / noise)))
 
 
 class DrawnTotals(Totals):
@@ -106,85 +178,223 @@ class DrawnTotals(Totals):
     ) -> None:
         self._estimated, self._forms, self._statistics = estimated, forms, statistics
         self._moments = estimated.moments
-        sums = self._moments.sums
-        self.values = np.stack(
-            [
-                forms.by_row(estimated.linear(forms, sums[(each.weight,)], each.values))
-                for each in statistics
-            ]
-        )
+        self._unbiased = np.stack([self._linear(each, each.values) for each in statistics])
+        self.values = self._unbiased
         self.present = np.stack([self._count(each) > 0 for each in statistics])
+        self._rows: list[_Row] = []
+        if estimated.rows is not None:
+            self._shrink()
 
-    def _count(self, each: Statistic, weights: FloatArray | float = 1.0) -> FloatArray:
-        sums = self._moments.sums[(each.number,)] * weights
+    def _linear(self, each: Statistic, values: FloatArray) -> FloatArray:
+        sums = self._moments.sums[(each.weight,)]
+        return self._forms.by_row(self._estimated.linear(self._forms, sums, values))
+
+    def _count(self, each: Statistic) -> FloatArray:
+        sums = self._moments.sums[(each.number,)]
         return self._forms.by_row(self._estimated.counted(self._forms, sums, each.there))
 
-    def variance(self, gradient: Gradient) -> FloatArray:
-        whole, floor = self._estimate(gradient), self._floor(gradient)
-        return whole if floor is None else np.maximum(whole, floor)
+    def _shrink(self) -> None:
+        """Draw the estimates towards independence, all sums of a row by the gain of its count."""
+        known: dict[tuple[Hashable, bytes], _Row] = {}
+        shown = []
+        for place, each in enumerate(self._statistics):
+            key = each.number, each.counted.tobytes()
+            if key not in known:
+                known[key] = self._row(each)
+            row = known[key]
+            self._rows.append(row)
+            if not self._estimated.shrinks:
+                continue
+            sums = self._moments.sums[(each.weight,)]
+            start = self._forms.by_row(self._estimated.independent(self._forms, sums, each.values))
+            kept, unbiased = row.shrunk.kept, self._unbiased[place]
+            moved = np.where(kept == 1, unbiased, start + kept * (unbiased - start))
+            if each.is_count:
+                shown.append(row.shown)
+                continue
+            # what a record adds in the mean, for as many as are shown
+            before = row.cells.moved(row.shrunk.kept)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                mean = np.where(before > 0, moved / before, start / row.cells.independent)
+            mean = np.where(np.isfinite(mean), mean, 0.0)
+            if each.scale is not None:
+                mean = np.clip(mean, *self._possible(each))
+            shown.append(np.where(row.cells.variance > 0, mean * row.shown, moved))
+        self.values = np.stack(shown) if shown else self._unbiased
 
-    def _estimate(self, gradient: Gradient) -> FloatArray:
-        """The unbiased estimate of the variance."""
+    def _row(self, each: Statistic) -> _Row:
+        forms, estimated = self._forms, self._estimated
+        count = Statistic(each.number, each.number, each.counted.astype(np.float64), each.counted)
+        sums = self._moments.sums[(each.number,)]
+        pool = np.zeros(forms.rows, np.int64)
+        kept = forms.row >= 0
+        pool[forms.row[kept]] = estimated.pool[forms.pair_class[kept]]
+        belief, _, _ = estimated.belief(each.number)
+        own, showing, others, shown = (
+            forms.by_row(part) for part in estimated.rates(forms, sums, each.counted)
+        )
+        people = forms.by_row(estimated.counted(forms, sums, each.counted))
+        unbiased = self._linear(count, count.values)
+        assert estimated.rows is not None
+        cells = Cells(
+            unbiased,
+            own,
+            self._noise_of(count, people),
+            1 - people / max(estimated.rows, 1.0),
+        )
+        q1 = np.divide(showing, own, out=np.ones_like(own), where=own > 0)
+        q0 = np.divide(shown, others, out=np.zeros_like(own), where=others > 0)
+        q1, q0 = np.clip(q1, 1e-9, 1 - 1e-9), np.clip(q0, 1e-9, 1 - 1e-9)
+        q1 = np.maximum(q1, q0 + 1e-9)
+        step = q1 - q0
+        law = TwoRates(people, unbiased * step + people * q0, q1, q0)
+        noise = law.variance(np.clip(own, 0.0, people)) / step**2
+        stretch = np.sqrt(np.maximum(cells.variance, 1e-12) / np.maximum(noise, 1e-300))
+        near = np.abs(stretch - 1) < 1e-3
+        law = TwoRates(people, law.shown, q1, q0, np.where(near, 1.0, stretch))
+        shrunk = self._either_side(belief, cells, people, pool)
+        shown = np.clip(cells.moved(shrunk.kept), 0.0, people)
+        shown = self._values_of_pools(each, pool, shown)
+        excess = np.ones(len(pool)) if belief.excess is None else belief.excess[pool]
+        return _Row(pool, people, cells, shrunk, shown, law, belief.spread[pool], excess)
+
+    @staticmethod
+    def _either_side(belief: Belief, cells: Cells, people: FloatArray, pool: IntArray) -> Shrunk:
+        """What most people have is what the others have not: they are the same answer."""
+        most = cells.independent > people / 2
+        turned = replace(
+            cells,
+            unbiased=np.where(most, people - cells.unbiased, cells.unbiased),
+            independent=np.where(most, people - cells.independent, cells.independent),
+        )
+        return belief.shrunk(turned, pool)
+
+    def _noise_of(self, count: Statistic, people: FloatArray) -> FloatArray:
+        """V; what is no more than a rounding is none."""
+        found = self._covariance_of([count], 0, 0, independent=True)
+        return np.where(found > _NOTHING * people, found, np.where(np.isnan(found), found, 0.0))
+
+    def _values_of_pools(self, each: Statistic, pool: IntArray, shown: FloatArray) -> FloatArray:
+        """Rows of one value, or of all but one, and a whole pool, whose values add up to it."""
+        _, whole, values = self._estimated.belief(each.number)
+        if each.values.ndim > 2 or not values.shape[1]:
+            return shown
+        low, high = self._forms.extremes(each.counted)
+        records = self._forms.by_row(self._moments.total(each.number)[self._forms.pair_class])
+        single = (low == high) & (records == whole[pool]) & np.isfinite(shown)
+        shown[single] = values[pool[single], low[single]]
+        one, but = self._all_but_one(each)
+        rest = one & (records == whole[pool]) & np.isfinite(shown)
+        shown[rest] = whole[pool[rest]] - values[pool[rest], but[rest]]
+        return shown
+
+    def _all_but_one(self, each: Statistic) -> tuple[BoolArray, IntArray]:
+        """By row: whether it counts all values but one, and that one."""
+        forms, many = self._forms, each.counted.shape[1]
+        profile, code = np.nonzero(each.counted & (forms.cells >= 0))
+        form, size = forms.cells[profile, code], int(forms.first[-1])
+        missing = many * (many - 1) // 2 - np.bincount(form, code, size).astype(np.int64)
+        missing = np.where(np.bincount(form, minlength=size) == many - 1, missing, -1)
+        low, high = np.full(forms.rows, many), np.full(forms.rows, -1)
+        kept = forms.row >= 0
+        np.minimum.at(low, forms.row[kept], missing[forms.pair_form[kept]])
+        np.maximum.at(high, forms.row[kept], missing[forms.pair_form[kept]])
+        return (low == high) & (low >= 0) & (many > 2), np.clip(low, 0, many - 1)
+
+    def unbiased(self) -> FloatArray:
+        return self._unbiased
+
+    def variance(self, gradient: Gradient) -> FloatArray:
+        """The squared error of what is shown."""
+        if not self._rows or not self._estimated.shrinks:
+            return self._quadratic(gradient, usual=0.0)  # without bias
+        parts = [g * np.sqrt(row.error) for g, row in zip(gradient, self._rows, strict=True)]
+        return self.noise(parts)
+
+    def noise(self, gradient: Gradient) -> FloatArray:
+        return self._quadratic(gradient, usual=_USUAL)
+
+    def _quadratic(self, gradient: Gradient, usual: float) -> FloatArray:
         whole: FloatArray = np.zeros(self._forms.rows)
         for i, slope in enumerate(gradient):
             for j in range(i + 1):
                 twice = 1.0 if i == j else 2.0
-                whole = whole + twice * slope * gradient[j] * self._covariance(i, j)
-        return whole
+                whole = whole + twice * slope * gradient[j] * self._covariance(i, j, usual)
+        return np.maximum(whole, 0.0)
 
     def interval(
         self, value: FloatArray, stderr: FloatArray, quantile: float, gradient: Gradient
     ) -> tuple[FloatArray, FloatArray]:
-        """Every truth under which the estimate of one sum is likely; of several, as many errors."""
-        law = self._by_truth() if len(self._statistics) == 1 else None
-        if law is None:
-            return super().interval(value, stderr, quantile, gradient)
-        ends = [gradient[0] * end for end in score_interval(law, quantile)]
-        return value + np.fmin(*ends), value + np.fmax(*ends)
+        """Every truth under which one count is likely; of other sums, as many errors."""
+        first = self._statistics[0]
+        if self._rows and len(self._statistics) == 1 and first.is_count:
+            ends = self._count_ends(quantile)
+            moved = [value + gradient[0] * (end - self.values[0]) for end in ends]
+            low, high = np.fmin(*moved), np.fmax(*moved)
+            return np.where(stderr == 0, value, low), np.where(stderr == 0, value, high)
+        steps = zip(gradient, self._unbiased, self.values, strict=True)
+        centre = value + sum(slope * (there - here) for slope, there, here in steps)
+        reach = quantile * np.sqrt(self.noise(gradient))
+        around = _BELIEVED * quantile * stderr
+        return np.fmin(centre - reach, value - around), np.fmax(centre + reach, value + around)
+
+    def _count_ends(self, quantile: float) -> tuple[FloatArray, FloatArray]:
+        """The interval of a count, with the prior of the rest of the release."""
+        from scipy.special import ndtr
+
+        (row,) = self._rows
+        cells, outside = row.cells, np.maximum(row.cells.outside, 1e-9)
+        inside = 1 - outside
+        prior = (cells.independent - inside * cells.unbiased) / outside
+        belief = (row.spread * cells.independent**2 + cells.chance) / outside**2
+        belief = belief + inside * cells.variance / outside
+        confidence = 2 * float(ndtr(quantile)) - 1
+        if not self._estimated.shrinks:
+            low, high = assisted_count(row.law, prior, np.full(len(prior), np.inf), confidence)
+            return np.fmin(low, self.values[0]), np.fmax(high, self.values[0])
+        low, high = assisted_count(row.law, prior, belief, confidence)
+        believed = cells.moved(row.shrunk.gain)
+        around = _BELIEVED * quantile * np.sqrt(row.shrunk.variance)
+        low, high = np.fmin(low, believed - around), np.fmax(high, believed + around)
+        low, high = np.clip(low, 0.0, row.people), np.clip(high, 0.0, row.people)
+        return np.fmin(low, self.values[0]), np.fmax(high, self.values[0])
 
     def noise_at_ends(self, quantile: float, gradient: Gradient) -> tuple[FloatArray, FloatArray]:
-        law = self._by_truth() if len(self._statistics) == 1 else None
-        if law is None:
+        first = self._statistics[0]
+        if not (self._rows and len(self._statistics) == 1 and first.is_count):
             return super().noise_at_ends(quantile, gradient)
-        ends = [gradient[0] * end / quantile for end in score_interval(law, quantile)]
-        return -np.fmin(*ends), np.fmax(*ends)
-
-    def _by_truth(self) -> ByTruth | None:
-        (each,) = self._statistics
-        return self._estimated.by_truth(
-            self._forms, each, self._estimate([1.0]), self._floor([1.0])
-        )
+        (row,), size = self._rows, np.abs(gradient[0])
+        low, high = self._count_ends(quantile)
+        return size * row.law.error(low), size * row.law.error(high)
 
     def ratio_interval(
         self, value: FloatArray, stderr: FloatArray, quantile: float, gradient: Gradient
     ) -> tuple[FloatArray, FloatArray]:
-        """By Fieller, from the estimated variance and from the least, whichever reaches further.
+        """By Fieller, from the unbiased sums, and as far as what is shown.
 
         A quotient of other sums than those of an average has no known range: as many errors.
         """
         first, second = self._statistics
         if second.weight != first.number or not np.array_equal(first.there, second.there):
             return self.interval(value, stderr, quantile, gradient)
-        possible = self._possible()
+        possible = self._possible(first)
         possible = np.fmin(possible[0], value), np.fmax(possible[1], value)
-        low, high = value, value
-        for of in (self._estimate, self._floor):
-            top, bottom, both = of([1.0, 0.0]), of([0.0, 1.0]), of([1.0, 1.0])
-            if top is None or bottom is None or both is None:
-                continue
-            covariance = top, (both - top - bottom) / 2, bottom
-            found = ratio_interval(self.values[0], self.values[1], covariance, quantile, possible)
-            low, high = np.fmin(low, found[0]), np.fmax(high, found[1])
+        top, bottom, both = (self.noise(g) for g in ([1.0, 0.0], [0.0, 1.0], [1.0, 1.0]))
+        covariance = top, (both - top - bottom) / 2, bottom
+        low, high = ratio_interval(
+            self._unbiased[0], self._unbiased[1], covariance, quantile, possible
+        )
+        low, high = np.fmin(low, value), np.fmax(high, value)
         # an exact answer ends where it is, not a rounding beside it
         return np.where(stderr == 0, value, low), np.where(stderr == 0, value, high)
 
-    def _possible(self) -> tuple[FloatArray, FloatArray]:
+    def _possible(self, top: Statistic) -> tuple[FloatArray, FloatArray]:
         """The ends of what e·h of one record can be, by row.
 
         e is within mean ± √((n−1)·variance) of the records that show the same. Those of a pool
         are taken together, so that a quotient and its CASE form end alike.
         """
-        forms, moments, top = self._forms, self._moments, self._statistics[0]
+        forms, moments = self._forms, self._moments
         pool = np.arange(moments.classes) if moments.pool is None else moments.pool
         h = top.values.reshape(len(top.values), math.prod(top.values.shape[1:]))
         there = top.there.reshape(h.shape)
@@ -219,50 +429,26 @@ class DrawnTotals(Totals):
         np.fmax.at(found[1], forms.row[kept], ends[1][of_row])
         return found[0], found[1]
 
-    def _covariance(self, i: int, j: int) -> FloatArray:
-        first, second = self._statistics[i], self._statistics[j]
-        sums = self._moments.sums[(first.weight, second.weight)]
+    def _covariance(self, i: int, j: int, usual: float) -> FloatArray:
+        """From what is seen, and as if so many records more were like those of the release."""
+        seen = self._covariance_of(self._statistics, i, j, independent=False)
+        if self._estimated.rows is None or not usual:
+            return seen
+        whole = self._covariance_of(self._statistics, i, j, independent=True)
+        number = np.minimum(*(self._count(self._statistics[k]) for k in (i, j)))
+        return np.asarray((number * seen + usual * whole) / (number + usual))
+
+    def _covariance_of(
+        self, statistics: Sequence[Statistic], i: int, j: int, *, independent: bool
+    ) -> FloatArray:
+        first, second = statistics[i], statistics[j]
+        both = first.weight, second.weight
+        # what only counts records has itself as its square
+        sums = self._moments.sums[both if both in self._moments.sums else both[:1]]
         noise, truth = sums, None
         if self._moments.copies is not None:
             noise = sums * self._moments.copies
             truth = np.where(np.asarray(self._moments.sampled), 0.0, -noise)
-        plain = self._forms.by_row(
-            self._estimated.quadratic(self._forms, noise, truth, first.values, second.values)
-        )
-        if i == j and self._moments.copies is not None and first.is_indicator:
-            plain = plain + self._unseen(first)
-        return self._estimated.law(self._forms, self._statistics, i, j, plain)
-
-    def _unseen(self, each: Statistic) -> FloatArray:
-        """What two draws that were not seen would add, each copied as often as the mean record.
-
-        2w²·(s/n)²·(q/s), which fades out where nothing was copied.
-        """
-        assert self._moments.copies is not None
-        squares = self._moments.sums[(each.weight, each.weight)] * self._moments.copies
-        n, s = self._count(each), self._count(each, self._moments.copies)
-        q = self._forms.by_row(self._estimated.counted(self._forms, squares, each.there))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            unseen = 2 * self._estimated.largest**2 * s * q / (n * n) * (1 - n / s)
-        return np.where(n > 0, unseen, 0.0)
-
-    def _floor(self, gradient: Gradient) -> FloatArray | None:
-        """Sums of one indicator: the least variance, whatever people there are."""
-        first = self._statistics[0]
-        scales = [each.scale for each in self._statistics]
-        if not all(np.array_equal(each.counted, first.counted) for each in self._statistics):
-            return None
-        profile = self._forms.profile[self._forms.pair_class]
-        whole: FloatArray = np.zeros(self._forms.rows)
-        for i, slope in enumerate(gradient):
-            for j in range(i + 1):
-                one, other = scales[i], scales[j]
-                if one is None or other is None:
-                    return None
-                weights = (self._statistics[i].weight, self._statistics[j].weight)
-                least = self._estimated.floor(self._forms, self._moments.sums[weights], first)
-                if least is None:
-                    return None
-                by_row = self._forms.by_row((one * other)[profile] * least)
-                whole = whole + (1.0 if i == j else 2.0) * slope * gradient[j] * by_row
-        return whole
+        found = self._estimated.expected if independent else self._estimated.quadratic
+        plain = self._forms.by_row(found(self._forms, noise, truth, first.values, second.values))
+        return self._estimated.law(self._forms, statistics, (i, j), plain, independent=independent)

@@ -1,20 +1,15 @@
 """Intervals that hold for every truth, and are short where they can be.
 
-An estimate's variance grows with the truth: few people tell little of how far off they are, and an
-interval of so many *estimated* standard errors is too short where by chance little was seen, too
-long where much was. `score_interval` asks of every truth whether the estimate is likely under it
-(Wilson), `ratio_interval` does the same for a quotient (Fieller).
-
 An interval around a shrunk estimate is right on average over what the prior believes in, and
 wrong where the truth lies far from it: exactly the answers that surprise. The interval here starts
 from the unbiased estimate y ~ N(θ, σ²) and holds with the stated chance for *every* θ; the prior
 N(μ, τ²) decides only how the error is shared between its two ends, so that it is short on average
-where the prior is right (Yu and Hoff, Adaptive multigroup confidence intervals, 2018).
+where the prior is right (Yu and Hoff, Adaptive multigroup confidence intervals, 2018). Counts of
+records that were drawn one by one have their own law (`tails`); `ratio_interval` asks of every
+quotient whether the two sums are likely under it (Fieller).
 """
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -93,30 +88,6 @@ def assisted_prediction(
         np.sqrt(stretch * (stretch * belief + chance)),
         confidence,
     )
-
-
-@dataclass(frozen=True, eq=False)
-class ByTruth:
-    """The variance of an estimate T̂ by the truth T, `variance` + `slope`·(T − T̂), never `least`."""
-
-    variance: FloatArray
-    slope: FloatArray
-    least: FloatArray
-
-
-def score_interval(law: ByTruth, quantile: float) -> tuple[FloatArray, FloatArray]:
-    """{T − T̂: (T − T̂)² ≤ quantile²·Var(T)}, its two ends.
-
-    A count of 0 among people of whom 4 show the value by chance, where 4 do show it:
-
-    >>> law = ByTruth(np.array([4.0]), np.array([1.0]), np.array([4.0]))
-    >>> [end.round(2).tolist() for end in score_interval(law, 2.0)]
-    [[-4.0], [6.47]]
-    """
-    bent = quantile**2 * law.slope / 2
-    reach = np.sqrt(np.maximum(bent**2 + quantile**2 * np.maximum(law.variance, 0.0), 0.0))
-    least = quantile * np.sqrt(np.maximum(law.least, 0.0))
-    return np.fmin(bent - reach, -least), np.fmax(bent + reach, least)
 
 
 def ratio_interval(

@@ -21,9 +21,6 @@ from sfumato.operators.base import FloatArray
 class Inverse:
     """W of one column. A *symbol* is what a record shows: a value, or a value and its block.
 
-    `kept` is, by block, the one retention of its values where there is one (else not a number): an
-    estimate's variance is then known not to be smaller than `least_variance`.
-
     >>> half = Inverse.of_values(own=np.full(2, 2.0), left=np.ones(2), right=np.full(2, -0.5))
     >>> half.weigh(np.eye(2)).tolist()
     [[1.5, -0.5], [-0.5, 1.5]]
@@ -37,22 +34,17 @@ class Inverse:
     own: FloatArray
     left: FloatArray
     right: FloatArray
-    kept: FloatArray
 
     @classmethod
-    def of_values(
-        cls, own: FloatArray, left: FloatArray, right: FloatArray, kept: float = np.nan
-    ) -> Inverse:
+    def of_values(cls, own: FloatArray, left: FloatArray, right: FloatArray) -> Inverse:
         """Where a record shows a value and nothing else."""
         codes = np.arange(len(own))
-        return cls(
-            len(own), codes, np.zeros(len(own), np.int64), own, left, right, np.array([kept])
-        )
+        return cls(len(own), codes, np.zeros(len(own), np.int64), own, left, right)
 
     @classmethod
     def nothing_done(cls, values: int) -> Inverse:
         """Where records show the values that count."""
-        return cls.of_values(np.ones(values), np.zeros(values), np.zeros(values), 1.0)
+        return cls.of_values(np.ones(values), np.zeros(values), np.zeros(values))
 
     @classmethod
     def joined(cls, values: int, inside: list[tuple[IntArray, Inverse]]) -> Inverse:
@@ -64,12 +56,11 @@ class Inverse:
             np.concatenate([each.own for _, each in inside]),
             np.concatenate([each.left for _, each in inside]),
             np.concatenate([each.right for _, each in inside]),
-            np.concatenate([each.kept for _, each in inside]),
         )
 
     @property
     def many_blocks(self) -> int:
-        return len(self.kept)
+        return int(self.blocks.max(initial=-1)) + 1
 
     @cached_property
     def sizes(self) -> IntArray:
@@ -85,26 +76,6 @@ class Inverse:
     def is_level(self) -> bool:
         """Whether all symbols add the same to other values."""
         return bool((self.left == 1).all())
-
-    @cached_property
-    def redraws(self) -> BoolArray:
-        """By block: whether values kept with several retentions are redrawn, all alike.
-
-        W[y, x] = (1{y=x} − s_y)/p_x then, and Σ_y o_y·s_y is the background S that every value
-        shows beside its own (methods, section 1).
-        """
-        alike = np.ones(self.many_blocks, np.bool_)
-        np.logical_and.at(alike, self.blocks, self.right == self.own)
-        return np.asarray(alike & np.isnan(self.kept) & (self.sizes > 1))
-
-    @property
-    def largest(self) -> float:
-        """The largest weight of all, without its sign."""
-        diagonal = np.abs(self.own + self.left * self.right)
-        if self.values == 1:
-            return float(diagonal.max())
-        beside = np.abs(self.left).max() * np.abs(self.right).max() if self.spreads.any() else 0.0
-        return float(max(diagonal.max(), beside))
 
     def _background(self, by_symbol: FloatArray, factors: FloatArray) -> FloatArray:
         """Σ of factors·by_symbol over the block of each symbol, along the last axis."""
@@ -135,18 +106,6 @@ class Inverse:
         whole = shown * alone + self.right**2 * self._background(shown, self.left**2) - counts
         return np.asarray(np.maximum(whole, 0.0))
 
-    def least_variance(self, inside: FloatArray) -> FloatArray:
-        """The smallest Var(z | x) of any true value, by (…, block), of `inside` values of a block.
-
-        An indicator of k among m values shows one of the k with chance kq for a true value outside
-        them, and one of the others with chance (m−k)q for one inside, q = (1−p)/m. No table of
-        people makes the variance smaller, but an estimate from few records can be.
-        """
-        q = (1 - self.kept) / self.sizes
-        chances = [inside * q, (self.sizes - inside) * q]
-        least = np.minimum(*(chance * (1 - chance) for chance in chances)) / self.kept**2
-        return np.asarray(np.where(np.isnan(self.kept), 0.0, least))
-
 
 @dataclass(frozen=True, eq=False)
 class DenseInverse:
@@ -161,10 +120,6 @@ class DenseInverse:
     @property
     def codes(self) -> IntArray:
         return np.arange(self.values)
-
-    @property
-    def largest(self) -> float:
-        return float(np.abs(self.weights).max())
 
     def estimate(self, shown: FloatArray) -> FloatArray:
         return np.asarray(shown @ self.weights)

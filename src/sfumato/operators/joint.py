@@ -6,19 +6,19 @@ column and written down by what a record can show of all columns together.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
+from collections.abc import Callable, Hashable, Iterator, Sequence
 
 import numpy as np
 
 from sfumato.draws import BoolArray, IntArray
 from sfumato.operators.base import FloatArray
 from sfumato.operators.drawn import DrawnEstimated
-from sfumato.operators.estimator import Estimated, Estimator, Forms, Moments, Statistic, sum_by
+from sfumato.operators.estimator import Estimated, Estimator, Forms, Moments, sum_by
 from sfumato.operators.inverse import DenseInverse, Inverse, product
+from sfumato.operators.shrinkage import Cells
+from sfumato.operators.structured import Composition
 
 _AT_ONCE = 1 << 22  # weights that are written down at the same time
-_RARE = 1e-9  # a share that is none
 
 Inverses = Sequence[Inverse | DenseInverse]
 Weights = Callable[[int, IntArray], FloatArray]  # by (form, joint symbol) of a profile's forms
@@ -27,13 +27,16 @@ Weights = Callable[[int, IntArray], FloatArray]  # by (form, joint symbol) of a 
 class Joint(DrawnEstimated):
     """Works profile by profile, on some forms at a time."""
 
-    def __init__(self, moments: Moments, inverses: Inverses) -> None:
-        self.moments, self._inverses = moments, inverses
+    def __init__(
+        self, moments: Moments, inverses: Inverses, whole: Sequence[Composition] | None = None
+    ) -> None:
+        self.moments, self._inverses, self._whole = moments, inverses, whole
+        self.rows = None if whole is None else whole[0].rows
+        self._beliefs = {}
         self._patterns = [each.pattern() for each in inverses]
         sizes = [len(each.codes) for each in inverses]
         self._symbols = int(np.prod(sizes))
         self._symbol = np.ravel_multi_index(moments.shown, sizes)
-        self.largest = max(each.largest for each in inverses)
 
     def _pieces(self, forms: Forms) -> Iterator[tuple[int, IntArray, IntArray, IntArray]]:
         """A profile, its classes, their lines, and some of its forms."""
@@ -110,94 +113,127 @@ class Joint(DrawnEstimated):
 
         return self._summed(forms, sums, weights)
 
-    def floor(self, forms: Forms, sums: FloatArray, each: Statistic) -> FloatArray | None:
-        """Σ_x n_x·Var(z | x) for what the class may consist of: its estimates, none below 0.
+    def _shares(self, of: str) -> list[FloatArray]:
+        """By column: how often the release shows every symbol, or has every value."""
+        assert self._whole is not None
+        if of == "shown":
+            return [each.shown for each in self._whole]
+        return [
+            np.bincount(inverse.codes, each.true, inverse.values).astype(np.float64)
+            for each, inverse in zip(self._whole, self._inverses, strict=True)
+        ]
 
-        Few records can by chance show nothing of what is asked, and then tell of no variance.
-        """
-        if self._forward is None or (sums < 0).any():
-            return None
-        composed, found = self._composition(forms, each), np.zeros(forms.pairs)
-        for _, classes, pairs, spread in self._spreads(forms, each.counted):
-            found[pairs] = composed[self._pool[classes]] @ spread.T
-        return product(found, sum_by(self.moments.of, sums, self.moments.classes)[forms.pair_class])
+    def _over_values(self, forms: Forms, values: FloatArray, of: str) -> FloatArray:
+        """By form: Σ h over values, each as often as the release has it, columns independent."""
+        shares, found = _outer(self._shares(of)), np.zeros(int(forms.first[-1]))
+        inside = forms.cells >= 0
+        np.add.at(found, forms.cells[inside], (values * shares)[inside])
+        return found
 
-    def steepness(self, forms: Forms, sums: FloatArray, each: Statistic) -> FloatArray | None:
-        """The mean of Var(z | x) over the values that are asked for, less that over the others."""
-        if self._forward is None:
-            return None
-        composition, found = self._composition(forms, each), np.zeros(forms.pairs)
-        for inside, classes, pairs, spread in self._spreads(forms, each.counted):
-            composed = composition[self._pool[classes]]
-            means = []
-            for chosen in (inside, ~inside):
-                several = np.maximum(composed @ chosen.T, 1e-300)
-                plain = (spread * chosen).sum(axis=1) / np.maximum(chosen.sum(axis=1), 1)
-                means.append(
-                    np.where(several > _RARE, composed @ (spread * chosen).T / several, plain)
-                )
-            found[pairs] = means[0] - means[1]
-        return product(found, sum_by(self.moments.of, sums, self.moments.classes)[forms.pair_class])
+    def _at_pairs(self, forms: Forms, sums: FloatArray, by_form: FloatArray) -> FloatArray:
+        return product(self.moments.by_class(sums)[forms.pair_class], by_form[forms.pair_form])
 
-    def _spreads(
-        self, forms: Forms, there: BoolArray
-    ) -> Iterator[tuple[BoolArray, IntArray, IntArray, FloatArray]]:
-        """What is asked for, classes, pairs, and Var(z | x) by (form, value), some at a time."""
-        for profile, classes, _, chosen in self._pieces(forms):
-            shape = (len(chosen), *(each.values for each in self._inverses))
-            asked = there.astype(np.float64)
-            z = self._weighed(forms, profile, chosen, asked, self._inverses).reshape(shape)
-            square, mean = self._by_truth(z**2), self._by_truth(z)
-            spread = np.maximum(square - mean**2, 0.0).reshape(len(chosen), -1)
-            inside = there[profile] & (
-                forms.cells[profile] == chosen.reshape(-1, *([1] * (forms.cells.ndim - 1)))
+    def independent(self, forms: Forms, sums: FloatArray, values: FloatArray) -> FloatArray:
+        return self._at_pairs(forms, sums, self._over_values(forms, values, "true"))
+
+    def expected(
+        self,
+        forms: Forms,
+        noise: FloatArray,
+        truth: FloatArray | None,
+        first: FloatArray,
+        second: FloatArray,
+    ) -> FloatArray:
+        square, shown = np.zeros(int(forms.first[-1])), _outer(self._shares("shown")).reshape(-1)
+        for profile, _, _, chosen in self._pieces(forms):
+            one, other = (
+                self._weighed(forms, profile, chosen, each, self._inverses)
+                for each in (first, second)
             )
-            pairs = forms.starts[classes][:, None] + (chosen - int(forms.first[profile]))[None, :]
-            yield inside.reshape(len(chosen), -1), classes, pairs, spread
+            square[chosen] = (one * other) @ shown
+        own = self._over_values(forms, first * second, "true")
+        known = -noise if truth is None else truth
+        return self._at_pairs(forms, noise, square) + self._at_pairs(forms, known, own)
 
-    def _by_truth(self, shown: FloatArray) -> FloatArray:
-        """The mean of a function of what is shown, by true values."""
-        assert self._forward is not None
-        for axis, matrix in enumerate(self._forward, start=1):
-            shown = np.moveaxis(np.moveaxis(shown, axis, -1) @ matrix.T, -1, axis)
-        return shown
+    def rates(self, forms: Forms, sums: FloatArray, there: BoolArray) -> tuple[FloatArray, ...]:
+        """As `Structured.rates`, with the weights written down."""
+        asked = there.astype(np.float64)
+        has = self._over_values(forms, asked, "true")
+        shown = _outer(self._shares("shown")).reshape(-1)
+        shows, inside, outside = np.zeros((3, len(has)))
+        for profile, _, _, chosen in self._pieces(forms):
+            weights = self._weighed(forms, profile, chosen, asked, self._inverses)
+            own = self._marked(forms, profile, chosen, there)
+            shows[chosen] = own @ shown
+            inside[chosen] = (own * weights) @ shown
+            outside[chosen] = ((1 - own) * weights) @ shown
+        with np.errstate(divide="ignore", invalid="ignore"):
+            step = inside / shows - outside / (1 - shows)
+            jump = np.where(np.isfinite(step) & (step >= 1), 1 / step, 1.0)
+        other = np.clip(shows - has * jump, 0.0, 1.0)
+        parts = (has, has * np.clip(other + jump, 0.0, 1.0), 1 - has, (1 - has) * other)
+        return tuple(self._at_pairs(forms, sums, each) for each in parts)
 
-    @cached_property
-    def _pool(self) -> IntArray:
-        """Classes of one pool have one composition: a sum and its CASE form agree."""
-        pool = self.moments.pool
-        return np.arange(self.moments.classes) if pool is None else pool
+    def _marked(self, forms: Forms, profile: int, chosen: IntArray, there: BoolArray) -> FloatArray:
+        """By (form, joint symbol): whether it shows something that is asked for."""
+        wide = chosen.reshape(-1, *([1] * (forms.cells.ndim - 1)))
+        inside = there[profile] & (forms.cells[profile] == wide)
+        places = np.ix_(np.arange(len(chosen)), *(each.codes for each in self._inverses))
+        return np.asarray(inside[places].reshape(len(chosen), -1), np.float64)
 
-    def _composition(self, forms: Forms, each: Statistic) -> FloatArray:
-        """Estimated shares of the records that can add, by (pool, true values), none negative."""
-        adds = np.asarray(each.there.any(axis=tuple(range(1, each.there.ndim))), np.bool_)
-        chosen = adds[forms.profile[self.moments.of]]
-        records = np.where(chosen, self.moments.sums[(each.number,)], 0.0)
-        sizes = [len(each.codes) for each in self._inverses]
-        found = np.zeros((int(self._pool.max(initial=-1)) + 1, self._symbols))
-        np.add.at(found, (self._pool[self.moments.of], self._symbol), records)
-        found = found.reshape(-1, *sizes)
+    def cells(self, number: Hashable) -> Cells:
+        pools = self.pools
+        sums, place = self.moments.sums[(number,)], self.pool[self.moments.of]
+        copies = np.ones(len(sums)) if self.moments.copies is None else self.moments.copies
+        shape = (pools, *(len(each.codes) for each in self._inverses))
+        found = sum_by(place * self._symbols + self._symbol, sums, pools * self._symbols)
+        found = found.reshape(shape)
         for axis, inverse in enumerate(self._inverses, start=1):
-            found = np.moveaxis(inverse.estimate(np.moveaxis(found, axis, -1)), -1, axis)
-        flat = np.maximum(found.reshape(len(found), self._symbols), 0.0)
-        return np.asarray(flat / np.maximum(flat.sum(axis=1, keepdims=True), 1e-300))
+            by_symbol = inverse.estimate(np.moveaxis(found, axis, -1))
+            by_value = np.zeros((*by_symbol.shape[:-1], inverse.values))
+            np.add.at(by_value.T, inverse.codes, by_symbol.T)
+            found = np.moveaxis(by_value, -1, axis)
+        squares = [
+            each @ (inverse.weigh(np.eye(inverse.values)).T ** 2)
+            for each, inverse in zip(self._shares("shown"), self._inverses, strict=True)
+        ]
+        true = _outer(self._shares("true")).reshape(-1)
+        noise = np.maximum(_outer(squares).reshape(-1) - true, 0.0)
+        people, drawn = sum_by(place, sums, pools), sum_by(place, sums * copies, pools)
+        assert self.rows is not None
+        return Cells(
+            found.reshape(pools, len(true)),
+            people[:, None] * true,
+            drawn[:, None] * noise,
+            1 - people[:, None] / max(self.rows, 1.0),
+        )
 
-    @cached_property
-    def _forward(self) -> list[FloatArray] | None:
-        """P of every column; None where sub-tables or a value that tells nothing are there."""
-        if any(len(each.codes) != each.values for each in self._inverses):
-            return None
-        weights = [each.weigh(np.eye(each.values)).T for each in self._inverses]
-        if not all(np.isfinite(each).all() for each in weights):
-            return None
-        return [np.asarray(np.linalg.inv(each), np.float64) for each in weights]
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        return tuple(each.values for each in self._inverses)
+
+
+def _outer(shares: Sequence[FloatArray]) -> FloatArray:
+    """Products of one share of every column."""
+    found = np.ones(())
+    for each in shares:
+        found = np.multiply.outer(found, each)
+    return np.asarray(found)
 
 
 class JointEstimator(Estimator):
-    """For several independent columns, or for one without structure."""
+    """For several independent columns, or for one without structure; `whole` by column."""
 
-    def __init__(self, inverses: Inverses) -> None:
-        self._inverses = inverses
+    def __init__(
+        self,
+        inverses: Inverses,
+        whole: Sequence[Composition] | None = None,
+        *,
+        shrunk: bool = True,
+    ) -> None:
+        self._inverses, self._whole, self._shrunk = inverses, whole, shrunk
 
     def estimate(self, moments: Moments) -> Estimated:
-        return Joint(moments, self._inverses)
+        found = Joint(moments, self._inverses, self._whole)
+        found.shrinks = self._shrunk
+        return found

@@ -6,6 +6,7 @@ value, and all lines of a block together add left·right to every form: O(lines 
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,12 +19,13 @@ from sfumato.operators.estimator import (
     Estimator,
     Forms,
     Moments,
-    Statistic,
     sum_by,
 )
-from sfumato.operators.inverse import Inverse, product
+from sfumato.operators.inverse import DenseInverse, Inverse, product
+from sfumato.operators.shrinkage import Cells
 
 _AT_ONCE = 1 << 22  # numbers that are held at the same time for pairs in several blocks
+_LEAST = 1e-9  # people that a value is taken to have at least
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,19 +51,66 @@ class _OwnLines:
         return np.asarray(values[self.profile, self.code])
 
 
+@dataclass(frozen=True, eq=False)
+class Composition:
+    """Of the whole release, by symbol: the share of its block that shows it, and that has it."""
+
+    rows: float
+    shown: FloatArray
+    true: FloatArray
+
+    @classmethod
+    def of(
+        cls,
+        inverse: Inverse | DenseInverse,
+        counts: FloatArray,
+        noise: FloatArray | None = None,
+        *,
+        blocks: bool = True,
+    ) -> Composition:
+        """From how many records show every symbol; shares of everybody without `blocks`.
+
+        `noise` counts every record as often as its draw was copied.
+        """
+        found = inverse.estimate(counts)
+        known = np.clip(found, 0.0, counts.sum()) if noise is None else np.zeros_like(found)
+        variance = inverse.variances(known, counts if noise is None else noise)
+        found = _positive(found, np.sqrt(variance), counts)
+        of = np.zeros(len(found), np.int64)
+        if blocks and isinstance(inverse, Inverse):
+            of = inverse.blocks
+        shares = [e / np.maximum(np.bincount(of, e), _LEAST)[of] for e in (counts, found)]
+        return cls(float(counts.sum()), *shares)
+
+
+def _positive(counts: FloatArray, error: FloatArray, shown: FloatArray) -> FloatArray:
+    """What counts are on average, given their estimates and that none is negative."""
+    from scipy.special import log_ndtr
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        z = counts / error
+        moved = counts + error * np.exp(-z * z / 2 - log_ndtr(z)) / np.sqrt(2 * np.pi)
+    found = np.where(np.isfinite(moved), moved, np.where(np.isfinite(counts), counts, shown))
+    return np.maximum(found, _LEAST)
+
+
 class Structured(DrawnEstimated):
     """One column, whose inverse has structure."""
 
-    def __init__(self, moments: Moments, inverse: Inverse) -> None:
-        self.moments, self.inverse = moments, inverse
+    def __init__(
+        self, moments: Moments, inverse: Inverse, whole: Composition | None = None
+    ) -> None:
+        self.moments, self.inverse, self._whole = moments, inverse, whole
+        self.rows = None if whole is None else whole.rows
+        self._beliefs = {}
         (self._symbol,) = moments.shown
         self._block = inverse.blocks[self._symbol]
         self._known: tuple[Forms, _OwnLines] | None = None
         self._sums: dict[tuple[int, int], tuple[FloatArray, FloatArray]] = {}
 
     @property
-    def largest(self) -> float:  # type: ignore[override]
-        return self.inverse.largest
+    def sizes(self) -> tuple[int, ...]:
+        return (self.inverse.values,)
 
     def _own_lines(self, forms: Forms) -> _OwnLines:
         if self._known is None or self._known[0].cells is not forms.cells:
@@ -161,39 +210,95 @@ class Structured(DrawnEstimated):
         plain = -self._by_block(noise, 1) if truth is None else self._by_block(truth, 1)
         return self._added(forms, plain, self._by_form(forms, right, first * second), found)
 
-    def floor(self, forms: Forms, sums: FloatArray, each: Statistic) -> FloatArray | None:
-        inverse, asked = self.inverse, each.counted.astype(np.float64)
-        if np.isnan(inverse.kept).all() and not inverse.redraws.any():
-            return None
-        inside = self._by_form(forms, np.ones(len(inverse.codes)), asked)
-        least = self._added(forms, self._by_block(sums, 0), inverse.least_variance(inside), 0.0)
-        if not inverse.redraws.any():
-            return least
-        # the background S, which all values tell of together, adds S/p² for each that is asked
-        # for; asking for all others is as uncertain
-        squares = np.where(inverse.redraws, self._by_form(forms, inverse.own**2, asked), 0.0)
-        everything = np.bincount(inverse.blocks, inverse.own**2, minlength=inverse.many_blocks)
-        fewer = np.clip(np.minimum(squares, everything - squares), 0.0, None)
-        background = np.maximum(-self._by_block(sums, 1), 0.0)
-        return self._added(forms, background, fewer, least)
+    def independent(self, forms: Forms, sums: FloatArray, values: FloatArray) -> FloatArray:
+        assert self._whole is not None
+        shares = self._by_form(forms, self._whole.true, values)
+        return self._added(forms, self._by_block(sums, 0), shares, 0.0)
 
-    def steepness(self, forms: Forms, sums: FloatArray, each: Statistic) -> FloatArray | None:
-        """Of k among m values that are kept with chance p: (1 − 2k/m)·(1/p − 1) for a record."""
-        inverse, asked = self.inverse, each.counted.astype(np.float64)
-        if not (np.isfinite(inverse.kept) | inverse.redraws).all():
-            return None
-        inside = self._by_form(forms, np.ones(len(inverse.codes)), asked)
-        drawn = self._by_form(forms, inverse.own - 1, asked) / np.maximum(inside, 1.0)
-        return self._added(
-            forms, self._by_block(sums, 0), drawn * (1 - 2 * inside / inverse.sizes), 0.0
-        )
+    def expected(
+        self,
+        forms: Forms,
+        noise: FloatArray,
+        truth: FloatArray | None,
+        first: FloatArray,
+        second: FloatArray,
+    ) -> FloatArray:
+        assert self._whole is not None
+        inverse, shown = self.inverse, self._whole.shown
+        crossed = shown * inverse.own * inverse.left
+        rests = [self._by_form(forms, inverse.right, each) for each in (first, second)]
+        others = [self._by_form(forms, crossed, each) for each in (second, first)]
+        level = np.bincount(inverse.blocks, shown * inverse.left**2, minlength=inverse.many_blocks)
+        square = self._by_form(forms, shown * inverse.own**2, first * second)
+        square += rests[0] * others[0] + rests[1] * others[1] + rests[0] * rests[1] * level
+        own = self._by_form(forms, self._whole.true, first * second)
+        found = self._added(forms, self._by_block(noise, 0), square, 0.0)
+        known = -self._by_block(noise, 0) if truth is None else self._by_block(truth, 0)
+        return self._added(forms, known, own, found)
+
+    def rates(self, forms: Forms, sums: FloatArray, there: BoolArray) -> tuple[FloatArray, ...]:
+        """With Q what of a block shows something that is there, F what has it, and the step from
+        what others add to what those who show it do: Q = F·q₁ + (1 − F)·q₀, q₁ − q₀ = 1/step."""
+        assert self._whole is not None
+        inverse, shown, asked = self.inverse, self._whole.shown, there.astype(np.float64)
+        rest = self._by_form(forms, inverse.right, asked)
+        has, shows = (self._by_form(forms, e, asked) for e in (self._whole.true, shown))
+        left = np.bincount(inverse.blocks, shown * inverse.left, minlength=inverse.many_blocks)
+        inside = self._by_form(forms, shown * inverse.left, asked)
+        own = self._by_form(forms, shown * inverse.own, asked)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            step = (own + rest * inside) / shows - rest * (left - inside) / (1 - shows)
+            jump = np.where(np.isfinite(step) & (step >= 1), 1 / step, 1.0)
+        other = np.clip(shows - has * jump, 0.0, 1.0)
+        by_block, reached = self._by_block(sums, 0), has > 0
+        parts = (has, has * np.clip(other + jump, 0.0, 1.0), 1 - has, (1 - has) * other)
+        return tuple(self._added(forms, by_block, np.where(reached, e, 0.0), 0.0) for e in parts)
+
+    def cells(self, number: Hashable) -> Cells:
+        assert self._whole is not None
+        inverse, whole, moments = self.inverse, self._whole, self.moments
+        pools = self.pools
+        sums, copies = moments.sums[(number,)], moments.copies
+        noise = sums if copies is None else sums * copies
+        truth = -noise if copies is None else np.where(np.asarray(moments.sampled), 0.0, -noise)
+        place = self.pool[moments.of]
+
+        def by_symbol(lines: FloatArray) -> FloatArray:
+            blocks = sum_by(
+                place * inverse.many_blocks + self._block, lines, pools * inverse.many_blocks
+            )
+            return blocks.reshape(pools, inverse.many_blocks)[:, inverse.blocks]
+
+        shown = sum_by(place * len(inverse.codes) + self._symbol, sums, pools * len(inverse.codes))
+        level = np.bincount(inverse.blocks, whole.shown * inverse.left**2, inverse.many_blocks)
+        square = whole.shown * inverse.own * (inverse.own + 2 * inverse.left * inverse.right)
+        square = square + inverse.right**2 * level[inverse.blocks]
+        found = [
+            inverse.estimate(shown.reshape(pools, len(inverse.codes))),
+            by_symbol(sums) * whole.true,
+            by_symbol(noise) * square + by_symbol(truth) * whole.true,
+        ]
+        if inverse.many_blocks > 1:
+            found = [self._by_value(each) for each in found]
+        assert self.rows is not None
+        outside = 1 - sum_by(place, sums, pools)[:, None] / max(self.rows, 1.0)
+        return Cells(found[0], found[1], np.maximum(found[2], 0.0), outside)
+
+    def _by_value(self, by_symbol: FloatArray) -> FloatArray:
+        found = np.zeros((len(by_symbol), self.inverse.values))
+        np.add.at(found.T, self.inverse.codes, by_symbol.T)
+        return found
 
 
 class DrawnEstimator(Estimator):
     """For one column whose inverse has structure."""
 
-    def __init__(self, inverse: Inverse) -> None:
-        self._inverse = inverse
+    def __init__(
+        self, inverse: Inverse, whole: Composition | None = None, *, shrunk: bool = True
+    ) -> None:
+        self._inverse, self._whole, self._shrunk = inverse, whole, shrunk
 
     def estimate(self, moments: Moments) -> Estimated:
-        return Structured(moments, self._inverse)
+        found = Structured(moments, self._inverse, self._whole)
+        found.shrinks = self._shrunk
+        return found

@@ -84,7 +84,7 @@ class Uniform(RetentionOperator):
             raise BundleError("The operator retains nothing, so no count can be estimated from it.")
         p, ones = float(self.retention), np.ones(self.values)
         left = ones if self.retention < 1 else 0 * ones
-        return Inverse.of_values(ones / p, left, ones * (-float(self.off_diagonal) / p), p)
+        return Inverse.of_values(ones / p, left, ones * (-float(self.off_diagonal) / p))
 
     @property
     def retentions(self) -> FloatArray:

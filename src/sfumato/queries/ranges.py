@@ -22,7 +22,6 @@ from sfumato.operators.base import FloatArray
 from sfumato.operators.combined import CombinedEstimator
 from sfumato.operators.conjunction import multiplied
 from sfumato.operators.estimator import Estimator, Forms, Moments, Totals, sum_by
-from sfumato.operators.inverse import Inverse
 from sfumato.operators.ranges import (
     RangeEstimator,
     Reading,
@@ -40,7 +39,7 @@ from sfumato.queries.sources import (
     Request,
     Shown,
     codes_of,
-    estimator_of,
+    counting_estimator,
 )
 from sfumato.release import GeneralizedRelease
 
@@ -68,7 +67,7 @@ class GeneralizedSource(ColumnSource):
     def estimator(self, columns: Sequence[str], name: str) -> Estimator:
         domains = self.domains(columns)
         if name == "uniform":
-            return estimator_of([Inverse.nothing_done(len(each)) for each in domains])
+            return counting_estimator([len(each) for each in domains])
         if len(columns) == 1:
             return RangeEstimator(len(domains[0]), self._shares)
         listed = self._combined(columns).listed

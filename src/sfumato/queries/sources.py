@@ -25,9 +25,9 @@ from sfumato.operators import Decoy, Operator, Parts
 from sfumato.operators.base import FloatArray
 from sfumato.operators.decoy_estimates import DecoyEstimator
 from sfumato.operators.estimator import Estimator, Exact, Forms, Moments, Totals
-from sfumato.operators.inverse import DenseInverse, Inverse
+from sfumato.operators.inverse import Inverse
 from sfumato.operators.joint import JointEstimator
-from sfumato.operators.structured import DrawnEstimator
+from sfumato.operators.structured import Composition, DrawnEstimator
 from sfumato.queries.statements import RecordSums, count, named
 from sfumato.release import PerturbedRelease, Release
 
@@ -163,7 +163,7 @@ class PerturbedSource(ColumnSource):
     """A record shows what an operator made of its value."""
 
     title = "A perturbed release"
-    estimators = ("inverse", "em")
+    estimators = ("shrunk", "inverse", "em")
     release: PerturbedRelease
 
     def shown(self, columns: Sequence[str]) -> list[str]:
@@ -212,13 +212,46 @@ class PerturbedSource(ColumnSource):
         return found
 
     def estimator(self, columns: Sequence[str], name: str) -> Estimator:
+        shrunk = name == self.estimators[0]
         operators = [self.operator(column) for column in columns]
         if len(operators) == 1 and isinstance(operators[0], Decoy):
-            return DecoyEstimator(operators[0])
+            return DecoyEstimator(operators[0], shrunk=shrunk)
         return self.session.remembered(
-            ("estimator", *columns),
-            lambda: estimator_of([each.inverse() for each in operators]),
+            ("estimator", shrunk, *columns),
+            lambda: self._of_columns(columns, operators, shrunk),
         )
+
+    def _of_columns(
+        self, columns: Sequence[str], operators: Sequence[Operator], shrunk: bool
+    ) -> Estimator:
+        """One column with structure by itself, anything else jointly."""
+        inverses = [each.inverse() for each in operators]
+        first = inverses[0]
+        if len(inverses) == 1 and isinstance(first, Inverse):
+            whole = Composition.of(first, *self._shown_counts(columns, len(first.codes)))
+            return DrawnEstimator(first, whole, shrunk=shrunk)
+        wholes = [
+            Composition.of(each, *self._shown_counts([name], len(each.codes)), blocks=False)
+            for name, each in zip(columns, inverses, strict=True)
+        ]
+        return JointEstimator(inverses, wholes, shrunk=shrunk)
+
+    def _shown_counts(
+        self, columns: Sequence[str], symbols: int
+    ) -> tuple[FloatArray, FloatArray | None]:
+        """How many records of the release show each symbol, and, where draws were copied, how many
+        if each counts as often as its draw was."""
+        names, records = self.shown(columns), self.session.record_columns()
+        keys = [named(records[name], f"r{place}") for place, name in enumerate(names)]
+        lines = self.session.sums(RecordSums(keys, [named(count(), "n")], []))
+        shown = self.read(columns, {n: lines.column(f"r{k}") for k, n in enumerate(names)})
+        (at,) = shown.symbols
+        counts = np.where(shown.kept, lines.column("n").to_numpy(), 0.0)
+        found = np.bincount(np.maximum(at, 0), counts, symbols).astype(np.float64)
+        if shown.copies is None:
+            return found, None
+        noise = np.bincount(np.maximum(at, 0), counts * shown.copies, symbols)
+        return found, noise.astype(np.float64)
 
     def uncompletable(self) -> str | None:
         return None
@@ -253,11 +286,10 @@ class PerturbedSource(ColumnSource):
         return answer
 
 
-def estimator_of(inverses: Sequence[Inverse | DenseInverse]) -> Estimator:
-    """One column with structure by itself, anything else jointly."""
-    if len(inverses) == 1 and isinstance(inverses[0], Inverse):
-        return DrawnEstimator(inverses[0])
-    return JointEstimator(inverses)
+def counting_estimator(values: Sequence[int]) -> Estimator:
+    """Where records show the values that count, of one column or several."""
+    inverses = [Inverse.nothing_done(many) for many in values]
+    return DrawnEstimator(inverses[0]) if len(inverses) == 1 else JointEstimator(inverses)
 
 
 def codes_of(values: pa.ChunkedArray, domain: pa.Array) -> IntArray:
