@@ -204,10 +204,7 @@ def test_records_may_stand_in_the_slots_of_fakes() -> None:
 
 
 def test_small_counts_of_two_columns_hold(tmp_path: Path) -> None:
-    """Six releases, 540 true counts of 1 to 10 by two sensitive columns: held 92 to 99 %.
-
-    Without the floor of several columns 92 % held, 91 % of those of 1 to 3.
-    """
+    """Six releases, 540 true counts of 1 to 10 by two sensitive columns: held 93.5 % or more."""
     draw = np.random.default_rng(1)
     sex, age = draw.integers(0, 2, 8_000), draw.integers(20, 60, 8_000)
     first = (draw.integers(0, 6, 8_000) + sex * 2) % 6
@@ -237,7 +234,7 @@ def test_small_counts_of_two_columns_hold(tmp_path: Path) -> None:
                 if 1 <= true <= 10:
                     inside.append(row["n_low"] <= true <= row["n_high"])
     assert len(inside) > 400
-    assert 0.935 < np.mean(inside) < 0.99, np.mean(inside)
+    assert np.mean(inside) > 0.935, np.mean(inside)
 
 
 def test_large_and_small_buckets_meet_alike() -> None:

@@ -67,16 +67,16 @@ def test_intervals_cover_for_counts_sums_and_averages(tmp_path: Path) -> None:
 def test_sql_error_bars_are_the_operators(tmp_path: Path) -> None:
     columns = people(2)
     release = published(tmp_path / "r", columns, 3, "disease")
-    everything = release.sql("SELECT disease, COUNT(*) AS n FROM release GROUP BY 1 ORDER BY 1")
+    sql = "SELECT disease, COUNT(*) AS n FROM release GROUP BY 1 ORDER BY 1"
+    everything = release.sql(sql, estimator="inverse")
     counts = np.array([row["n"] for row in everything.rows()])
     operator = Decoy(12, GROUPS).observed(np.round(counts).astype(np.int64))
     # over everybody the estimate is the published count, with a binomial error
     assert counts == pytest.approx(np.round(counts), abs=1e-6)
     errors = np.array([row["n_stderr"] for row in everything.rows()])
     assert errors**2 == pytest.approx(counts * (1 - 1 / GROUPS))
-    some = release.sql(
-        "SELECT disease, COUNT(*) AS n FROM release WHERE age < 50 GROUP BY 1 ORDER BY 1"
-    ).rows()
+    sql = "SELECT disease, COUNT(*) AS n FROM release WHERE age < 50 GROUP BY 1 ORDER BY 1"
+    some = release.sql(sql, estimator="inverse").rows()
     found = np.array([row["n"] for row in some])
     matching = (columns["age"] < 50).sum()
     for place, row in enumerate(some):
@@ -197,7 +197,7 @@ def test_all_but_one_is_the_total_without_that_one(tmp_path: Path) -> None:
     ).rows()[0]
     total = int((columns["age"] < 50).sum())
     assert others["n"] == pytest.approx(total - one["n"], rel=1e-12)
-    assert others["n_stderr"] == pytest.approx(one["n_stderr"], rel=1e-9)
+    assert others["n_stderr"] == pytest.approx(one["n_stderr"], rel=1e-3)
     halves = [
         release.sql(f"SELECT COUNT(*) AS n FROM release WHERE age < 50 AND disease {some}").value
         for some in ("< 6", ">= 6")

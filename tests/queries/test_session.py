@@ -129,9 +129,7 @@ def test_wrong_parameters_are_refused(release: OpenedRelease) -> None:
             ask(release, sql, confidence=confidence)
     with pytest.raises(UsageError, match="The 'threads' parameter must be"):
         ask(release, sql, threads=0)
-    with pytest.raises(
-        QueryError, match=r"no estimator 'magic'\. Estimators there are: shrunk, inverse"
-    ):
+    with pytest.raises(QueryError, match=r"no estimator 'magic'\. .* shrunk, inverse"):
         ask(release, sql, estimator="magic")
     assert ask(release, sql, estimator="inverse", threads=1).value == 10
 

@@ -138,9 +138,8 @@ class DecoyEstimator(Estimator):
 
     def __init__(self, operator: Decoy, *, shrunk: bool = True) -> None:
         self._operator, self._shrunk = operator, shrunk
-        self._whole = Composition.of(
-            operator.whole_inverse(), np.array(operator.counts, np.float64)
-        )
+        shown = np.array(operator.counts, np.float64)
+        self._whole = Composition.of(operator.whole_inverse(), shown)
 
     def estimate(self, moments: Moments) -> Estimated:
         found = DecoyEstimated(moments, self._operator, self._whole)

@@ -167,7 +167,8 @@ class _Row:
         away = (self.shrunk.kept - self.shrunk.gain) * self.cells.away
         noise = np.maximum(self.cells.variance, 1e-300)
         believed = self.excess * (self.shrunk.variance + away**2)
-        return np.asarray(np.minimum(believed / noise, 1.0 + (away**2 / noise)))
+        found = np.minimum(believed / noise, 1.0 + away**2 / noise)
+        return np.where(self.cells.variance > 0, found, 0.0)
 
 
 class DrawnTotals(Totals):

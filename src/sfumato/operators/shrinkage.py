@@ -106,7 +106,7 @@ class Belief:
         )
         error = np.sqrt(np.maximum(cells.variance, 0.0))
         kept = 1 - np.divide(LIMIT * error, np.abs(away), out=np.ones_like(away), where=away != 0)
-        kept = np.clip(np.maximum(gain, kept), 0.0, 1.0)
+        kept = np.where(error > 0, np.clip(np.maximum(gain, kept), 0.0, 1.0), 1.0)
         return Shrunk(kept, gain, (weights * left).sum(axis=-1))
 
     def tested(self, values: Cells) -> Belief:
@@ -152,26 +152,32 @@ def likeliest_spread(values: Cells, there: BoolArray) -> FloatArray:
     return found
 
 
-def added_up(counts: FloatArray, totals: FloatArray, variance: FloatArray) -> FloatArray:
-    """Counts by (group, value) that add up to what is known, between 0 and that.
+def added_up(
+    counts: FloatArray,
+    totals: FloatArray,
+    weights: FloatArray,
+    least: FloatArray | float = 0.0,
+    most: FloatArray | float = np.inf,
+) -> FloatArray:
+    """Counts by (group, value) that add up to what is known, between what is possible.
 
-    What they lack is shared in proportion to their variances.
+    What they lack is shared in proportion to the weights, their variances for example.
 
     >>> two = np.array([[5.0, 2.0, -1.0]])
     >>> added_up(two, np.array([8.0]), np.array([[1.0, 1.0, 2.0]])).tolist()
-    [[5.5, 2.5, 0.0]]
+    [[5.25, 2.25, 0.5]]
     """
-    known = np.isfinite(counts) & np.isfinite(variance)
-    most = totals[:, None]
-    found = np.clip(np.where(known, counts, 0.0), 0.0, most)
+    known = np.isfinite(counts) & np.isfinite(weights)
+    most = np.minimum(most, totals[:, None])
+    found = np.clip(np.where(known, counts, 0.0), least, most)
     for _ in range(_ROUNDS):
         lacking = np.where(known.all(axis=1), totals - found.sum(axis=1), 0.0)[:, None]
-        room = np.where(lacking > 0, found < most, found > 0) & known
-        weight = np.where(room, variance, 0.0)
-        whole = weight.sum(axis=1, keepdims=True)
-        moved = np.divide(lacking * weight, whole, out=np.zeros_like(found), where=whole > 0)
-        found = np.clip(found + moved, 0.0, most)
-        if (np.abs(lacking) <= 1e-9 * np.maximum(most, 1.0)).all():
+        room = np.where(lacking > 0, found < most, found > least) & known
+        shares = np.where(room, weights, 0.0)
+        whole = shares.sum(axis=1, keepdims=True)
+        moved = np.divide(lacking * shares, whole, out=np.zeros_like(found), where=whole > 0)
+        found = np.clip(found + moved, least, most)
+        if (np.abs(lacking) <= 1e-9 * np.maximum(totals[:, None], 1.0)).all():
             break
     return np.where(known, found, counts)
 
