@@ -21,7 +21,7 @@ from sfumato.mechanisms.buckets.multi_size import recursive_multi_size
 from sfumato.mechanisms.buckets.optimal import integer_program, optimal_setting
 from sfumato.mechanisms.buckets.settings import Limits, mean_squared_error, setting_of
 from sfumato.mechanisms.buckets.two_size import best_two_size
-from sfumato.operators.bucket_estimates import Shrunk
+from sfumato.operators.deviations import BlockTable
 from sfumato.profile import Histogram, Profile
 from sfumato.results import Cell, ResultTable
 
@@ -180,13 +180,15 @@ def error_figure(tables: dict[str, People], effort: Effort) -> Outcome:
     return [table], [Series("Figure 5", title, "theta", "relative error", lines)]
 
 
-def _published(people: People, way: Mechanism, theta: int) -> tuple[Published, Shrunk]:
+def _published(people: People, way: Mechanism, theta: int) -> tuple[Published, BlockTable]:
     """The buckets of one method, and our estimator of them."""
     histogram = Histogram("s", tuple(range(people.values)), people.counts)
     promise = FPrivacy(theta=Fraction(theta), floor=FLOOR)
     profile = Profile(people.rows, {"s": histogram})
     plan = way.plan_column(profile, promise, Draws.from_seed(theta))
-    return Published.of(people, plan), Shrunk(plan.operator, people.counts.astype(np.float64))
+    counts = people.counts.astype(np.float64)
+    table = BlockTable.whole(plan.operator.counts, plan.operator.together, counts)
+    return Published.of(people, plan), table
 
 
 def cardinality_figure(columns: dict[str, IntArray], effort: Effort) -> Outcome:

@@ -11,7 +11,7 @@ from sfumato.draws import BoolArray, IntArray
 from sfumato.engines.stream import ranks_in_value
 from sfumato.mechanisms.buckets import BucketedPlan
 from sfumato.operators.base import FloatArray
-from sfumato.operators.bucket_estimates import BucketFit, ShownGroups
+from sfumato.operators.deviations import BlockTable, Deviations
 
 SELECTIVITY = 0.01
 
@@ -65,13 +65,19 @@ class CountQueries:
                 truths.append(true)
         return cls(masks, forms, truths)
 
-    def errors(self, published: Published, estimator: BucketFit) -> tuple[float, float]:
-        """The mean relative error of what the buckets show (uniform), and of the estimator."""
+    def errors(self, published: Published, table: BlockTable) -> tuple[float, float]:
+        """The mean relative error of what the buckets show (uniform), and of our estimator."""
+        from scipy.sparse import csr_array
+
         buckets = len(published.shares)
         beside = [np.bincount(published.bucket[mask], minlength=buckets) for mask in self.masks]
         shown = np.stack([each @ published.shares for each in beside])
         number = np.array([float(mask.sum()) for mask in self.masks])
-        mean = estimator.fit(ShownGroups.of_counts(number, shown)).mean
+        share = number[:, None] / table.rows
+        residual = shown - share * table.shown
+        loose = csr_array(share * (1 - share))
+        moved = Deviations.shared(table, loose, residual[:, :, None]).moved()["shrunk"]
+        mean = share * table.counts + residual + moved[:, :, 0]
         return self._off(shown), self._off(mean)
 
     def _off(self, counts: FloatArray) -> float:

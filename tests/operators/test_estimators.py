@@ -9,9 +9,6 @@ import numpy.typing as npt
 import pytest
 
 from sfumato.operators import Decoy, FineGrain, Operator, Part, Parts, Uniform
-from sfumato.operators.bucket_estimates import FITS, BucketFit, ShownGroups
-from sfumato.operators.bucketed import BucketEstimator
-from sfumato.operators.buckets import BucketKinds, BucketOperator
 from sfumato.operators.drawn import DrawnEstimated
 from sfumato.operators.estimator import Forms, Moments, Statistic
 from sfumato.operators.inverse import DenseInverse, Inverse
@@ -135,62 +132,3 @@ def test_what_is_not_finite_stays_where_it_is() -> None:
         totals = way.read(forms, asked)
         assert totals.values[0].tolist() == [2.0, np.inf]
         assert totals.variance([1.0])[0] == 0
-
-
-@pytest.fixture(scope="module")
-def buckets() -> tuple[BucketOperator, Floats, Floats]:
-    """The operator of 240 buckets of three, the counts of their values, and their shares."""
-    rng = np.random.default_rng(3)
-    held = np.array([rng.choice(VALUES, 3, replace=False) for _ in range(240)])
-    place = np.repeat(np.arange(240), 3)
-    ones = np.ones(720, np.int64)
-    kinds = BucketKinds(ones[:240], place, held.ravel(), ones)
-    operator = BucketOperator.of([kinds], VALUES)
-    shares = np.zeros((240, VALUES))
-    shares[place, held.ravel()] = 1 / 3
-    return operator, operator.counts, shares
-
-
-@pytest.mark.parametrize("name", FITS)
-def test_groups_are_fitted_as_if_alone(
-    name: str, buckets: tuple[BucketOperator, Floats, Floats]
-) -> None:
-    operator, counts, shares = buckets
-    fit: BucketFit = FITS[name](operator, counts)
-    number = np.array([0.0, 1.0, 30.0, 200.0, 720.0])
-    order = np.random.default_rng(4).integers(0, 240, 720)
-    beside = np.array([shares[order[: int(n)]].sum(axis=0) for n in number])
-    together = fit.fit(ShownGroups.of_counts(number, beside))
-    for place, n in enumerate(number):
-        alone = fit.fit_counts(n, beside[place])
-        np.testing.assert_allclose(together.mean[place], alone.mean, rtol=1e-9, atol=1e-9)
-        np.testing.assert_allclose(together.covariance[place], alone.covariance, atol=1e-9)
-
-
-@pytest.mark.parametrize("name", FITS)
-def test_linear_forms_of_buckets_are_those_of_their_covariance(
-    name: str, buckets: tuple[BucketOperator, Floats, Floats]
-) -> None:
-    from scipy.sparse import csr_array
-
-    operator, counts, shares = buckets
-    fit: BucketFit = FITS[name](operator, counts)
-    rng = np.random.default_rng(6)
-    of, shown = np.nonzero(rng.random((CLASSES, 240)) < 0.3)
-    n = rng.integers(1, 3, len(of)) * 1.0
-    moments = Moments(CLASSES, of, (shown,), {("n",): n, ("n", "n"): n})
-    forms, (_, second) = some_forms(rng), statistics(rng)
-    flat = Statistic("n", "n", second.there * 1.0, second.there)
-    totals = BucketEstimator(fit, csr_array(shares)).estimate(moments).read(forms, [second, flat])
-    slopes = rng.normal(size=(2, forms.pairs))
-    found = totals.variance(list(slopes))
-    for pair in range(forms.pairs):
-        own = forms.pair_class[pair]
-        lines = moments.of == own
-        beside = n[lines] @ shares[shown[lines]]
-        alone = fit.fit_counts(n[lines].sum(), beside)
-        inside = forms.cells[forms.profile[own]] == forms.pair_form[pair]
-        h = np.where(inside, [each.values[forms.profile[own]] for each in (second, flat)], 0.0)
-        np.testing.assert_allclose(totals.values[:, pair], h @ alone.mean, atol=1e-7)
-        form = slopes[:, pair] @ h
-        assert found[pair] == pytest.approx(form @ alone.covariance @ form, abs=1e-7)

@@ -7,111 +7,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 import sfumato as sf
-from sfumato.operators.bucket_estimates import Inverted
-from sfumato.operators.buckets import BucketKinds, BucketOperator, met_often
-from sfumato.operators.many_values import ManyValues
-from sfumato.operators.pool_matrices import (
-    Partition,
-    PoolMatrices,
-    SharedMatrix,
-    TiedDiagonals,
-    WholeMatrices,
-)
-
-
-def random_operator(values: int, buckets: int, size: int, seed: int) -> BucketOperator:
-    """Buckets of different values, drawn at random; every value stands somewhere."""
-    draw = np.random.default_rng(seed)
-    rows = [draw.choice(values, size, replace=False) for _ in range(buckets)]
-    rows += [np.arange(start, start + size) % values for start in range(0, values, size)]
-    kinds = np.repeat(np.arange(len(rows)), size)
-    ones = np.ones(len(kinds), np.int64)
-    held = np.concatenate(rows)
-    return BucketOperator.of([BucketKinds(np.ones(len(rows), np.int64), kinds, held, ones)], values)
-
-
-def whole_of(matrices: PoolMatrices) -> np.ndarray:
-    """The matrices written out."""
-    if isinstance(matrices, WholeMatrices):
-        return matrices.matrices
-    if isinstance(matrices, SharedMatrix):
-        return matrices.factors[:, None, None] * matrices.matrix
-    assert isinstance(matrices, TiedDiagonals)
-    return np.stack([np.diag(v) - np.outer(v, v) / v.sum() for v in matrices.variances])
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.integers(0, 10**6), st.integers(1, 7), st.integers(1, 4), st.sampled_from("wts"))
-def test_forms_of_pools_are_those_of_the_matrices_written_out(
-    seed: int, values: int, pools: int, kind: str
-) -> None:
-    draw = np.random.default_rng(seed)
-    some = draw.normal(size=(pools, values, values))
-    positive = some @ np.swapaxes(some, 1, 2)
-    matrices: PoolMatrices = {
-        "w": WholeMatrices(positive),
-        "t": TiedDiagonals(draw.random((pools, values)) + 0.1),
-        "s": SharedMatrix(positive[0], draw.random(pools)),
-    }[kind]
-    written = whole_of(matrices)
-    forms = int(draw.integers(1, 4))
-    of = draw.integers(-1, forms, values)
-    one, other = draw.normal(size=(2, values))
-    at = draw.integers(0, pools, 5)
-    found = matrices.bilinear(Partition(of, forms), one, other, at)
-    for place, pool in enumerate(at):
-        for form in range(forms):
-            inside = of == form
-            expected = (one * inside) @ written[pool] @ (other * inside)
-            assert found[place, form] == pytest.approx(expected, abs=1e-9)
-    vectors = draw.normal(size=(5, values))
-    expected = np.einsum("ki,kij,kj->k", vectors, written[at], vectors)
-    assert matrices.quadratic(vectors, at) == pytest.approx(expected, abs=1e-9)
-
-
-def test_the_unbiased_estimate_of_many_values_is_that_of_few() -> None:
-    """Value and noise: M⁻ᵀo, and M⁻ᵀ·Σ_x n_x Cov_x·M⁻¹ with all Cov_x at their mean."""
-    operator = random_operator(40, 500, 4, seed=3)
-    counts = operator.counts
-    few = Inverted(BucketOperator(counts, operator.together, None), counts)
-    many = ManyValues(operator, counts)
-    shown = np.random.default_rng(1).random((1, 40))
-    assert many.undone(shown) == pytest.approx(shown @ operator.inverse, rel=1e-5)
-    total = counts.sum()
-    within = counts * 0.25  # as common as in the table: then means are exact
-    expected = np.diagonal(few.expected(within))
-    spread = (within * (1 - within / counts) * counts / (counts - 1)).sum()
-    assert many.variances * spread == pytest.approx(expected, rel=1e-5)
-    pool = many.fit(np.array([total / 4]), (within @ operator.matrix())[None, :])
-    first, second = pool.noise
-    everything = Partition(np.arange(40), 40)
-    ones, at = np.ones(40), np.zeros(1, np.int64)
-    stated = total / 4 * first.bilinear(everything, ones, ones, at)
-    stated -= (total / 4) ** 2 * second.bilinear(everything, ones, ones, at)
-    assert stated[0] == pytest.approx(expected, rel=1e-4)
-
-
-def test_the_most_likely_deviation_is_found() -> None:
-    """Fisher scoring ends where the likelihood of y_x ~ N(0, τ²w_x + v_x) is largest."""
-    operator = random_operator(150, 3_000, 5, seed=5)
-    many = ManyValues(operator, operator.counts)
-    number, draw = 2_000.0, np.random.default_rng(2)
-    free = number - number**2 / many.rows
-    slope, fixed = number * free * many.shares**2, free * (many.shares + many.variances)
-    for true in (0.02, 0.5, 3.0):
-        squares = draw.normal(size=150) ** 2 * (true * slope + fixed)
-        found = float(many.deviation(np.array([number]), np.array([free]), squares[None])[0])
-
-        def loss(each: float, squares: np.ndarray = squares) -> float:
-            variance = each * slope + fixed
-            return float((np.log(variance) + squares / variance).sum())
-
-        assert loss(found) <= min(loss(found * 1.02), loss(found / 1.02)) + 1e-6
+from sfumato.operators.buckets import met_often
 
 
 @pytest.fixture(scope="module")
@@ -173,34 +72,6 @@ def test_two_ways_of_asking_about_many_values_agree(
     whole = opened.sql("SELECT COUNT(*) AS n FROM release WHERE sex = 1 AND d < 'd020'")
     summed = sum(row["n"] for row in parts.rows() if row["d"] < "d020")
     assert whole.value == pytest.approx(summed, rel=1e-9)
-
-
-def test_values_that_always_stand_together_have_intervals_as_wide_as_the_ignorance() -> None:
-    """Two values in the same buckets: each may be anything, their sum is told."""
-    operator = random_operator(140, 900, 4, seed=9)
-    together, counts = operator.together.copy(), operator.counts.copy()
-    # value 1 becomes a copy of value 0
-    together[1], counts[1] = together[0], counts[0]
-    together[:, 1] = together[:, 0]
-    together[0, 1] = together[1, 0] = together[1, 1] = together[0, 0]
-    many = ManyValues(BucketOperator(counts, together, None), counts)
-    pool = many.fit(np.array([500.0]), 500.0 * many.met[None, :])
-    of = np.full(140, -1)
-    of[:2] = (0, 1)
-    at = np.zeros(1, np.int64)
-    alone = pool.noise[0].bilinear(Partition(of, 2), np.ones(140), np.ones(140), at)[0]
-    of[1] = 0
-    both = pool.noise[0].bilinear(Partition(of, 1), np.ones(140), np.ones(140), at)[0]
-    assert (alone > 1e6 * both).all()
-
-
-def test_records_may_stand_in_the_slots_of_fakes() -> None:
-    """All records of every value: without fakes nothing is left open, with fakes it is."""
-    operator = random_operator(6, 200, 3, seed=2)
-    everybody = Inverted(operator, operator.counts).expected(operator.counts)
-    assert np.abs(everybody).max() < 1e-6
-    real = np.round(operator.counts * 0.7)
-    assert np.diagonal(Inverted(operator, real).expected(real)).min() > 1.0
 
 
 def test_small_counts_of_two_columns_hold(tmp_path: Path) -> None:

@@ -8,14 +8,13 @@ from pathlib import Path
 import duckdb
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from scipy.sparse import csr_array
 
 from sfumato.engines.publishing import publish
 from sfumato.errors import QueryError, SingularOperator, WeakPromiseWarning
-from sfumato.operators.bucket_estimates import FITS
 from sfumato.operators.buckets import BucketKinds, BucketOperator
+from sfumato.operators.deviations import BlockTable
 from sfumato.queries import ask, bucketed
 from sfumato.queries.bucket_table import BucketTable, read_bucket_table
 from sfumato.release import Release
@@ -159,94 +158,6 @@ def test_fakes_are_corrected_for(table, tmp_path):
             assert abs(row["n"] - raw.count(row["disease"])) <= 5 * row["n_stderr"] + 15
 
 
-def test_inverse_is_unbiased_and_its_error_bar_true():
-    """400 random placements, 8 values: means within 4.5 errors, variances within 35 %."""
-    import tempfile
-
-    table = people(1200, seed=9)
-    table = table.append_column("row", pa.array(range(1200)))  # rows leave in its order
-    codes = np.unique(table["disease"].to_pylist(), return_inverse=True)[1]
-    mask = (table["sex"].to_numpy() == "F") & (table["age"].to_numpy() > 40)
-    with tempfile.TemporaryDirectory() as folder:
-        publish(
-            read(table, quasi=["row", "sex", "age"], sensitive="disease"),
-            "l-diversity(3)",
-            to=Path(folder) / "r",
-            seed=1,
-        )
-        release = Release(Path(folder) / "r")
-        buckets = read_bucket_table(release)
-        listed = pq.read_table(release.file("sensitive")).to_pandas()
-    shares, inverse = buckets.shares.toarray(), buckets.fit("inverse")
-    slots = [
-        np.repeat(own["bucket"], own["count"]).to_numpy()
-        for _, own in listed.sort_values("disease").groupby("disease", observed=True)
-    ]
-    rng = np.random.default_rng(2)
-    found, errors = [], []
-    for _ in range(400):
-        placed = np.empty(len(codes), np.int64)  # the same buckets, records to slots at random
-        for x in range(8):
-            placed[codes == x] = rng.permutation(slots[x])
-        shown = np.bincount(placed[mask], minlength=len(shares)) @ shares
-        estimate = inverse.fit_counts(mask.sum(), shown)
-        found.append(estimate.mean)
-        errors.append(np.diag(estimate.covariance))
-    true = np.bincount(codes[mask], minlength=8)
-    spread = np.std(found, axis=0)
-    assert (np.abs(np.mean(found, axis=0) - true) <= 4.5 * spread / 20).all()
-    assert np.allclose(np.mean(errors, axis=0), spread**2, rtol=0.35)
-
-
-def test_shrunk_stands_between_independence_and_inverse(release):
-    shrunk = read_bucket_table(release).fit("shrunk")
-    matrix, shares = shrunk.operator.matrix(), shrunk.shares
-    n = np.array([300.0, 10, 10, 200, 10, 10, 50, 10])
-    near = shrunk.fit_counts(600, matrix.T @ n).mean
-    assert np.abs(near - n).sum() < 0.2 * np.abs(600 * shares - n).sum()
-    assert near.sum() == pytest.approx(600)
-    flat = shrunk.fit_counts(600, matrix.T @ (600 * shares)).mean
-    assert np.allclose(flat, 600 * shares)
-
-
-@pytest.mark.skipif(not (DATA / "occ100k.parquet").is_file(), reason="occ100k.parquet is not here")
-def test_accuracy_on_occ100k(tmp_path):
-    """The bar on one release and 60 conditions; benchmarks/buckets.py has the whole of it."""
-    table = pq.read_table(DATA / "occ100k.parquet")
-    quasi = [name for name in table.column_names if name != "occupation"]
-    rows = table.append_column("row", pa.array(range(table.num_rows)))
-    publish(
-        read(rows, quasi=["row", *quasi], sensitive="occupation"),
-        "l-diversity(5)",
-        to=tmp_path / "r",
-        mechanism="optimal",
-        seed=1,
-    )
-    release = Release(tmp_path / "r")
-    buckets = read_bucket_table(release)
-    records = pq.read_table(release.records[0])
-    bucket = records.column("bucket").to_numpy()
-    shares = buckets.shares.toarray()
-    codes = np.unique(table["occupation"].to_numpy(), return_inverse=True)[1]
-    columns = {name: table[name].to_numpy() for name in quasi}
-    rng = np.random.default_rng(6)
-    errors = {name: [] for name in FITS}
-    while len(errors["shrunk"]) < 300:
-        mask, there = np.ones((2, len(codes)), bool)  # of the table, of the sorted records
-        for name in rng.choice(quasi, rng.integers(1, 4), replace=False):
-            value = rng.choice(columns[name])
-            mask &= columns[name] == value
-            there &= records[name].to_numpy() == value
-        true = np.bincount(codes[mask], minlength=50)
-        middle = (true >= 500) & (true < 2000)
-        shown = np.bincount(bucket[there], minlength=len(shares)) @ shares
-        for name in FITS:
-            mean = buckets.fit(name).fit_counts(mask.sum(), shown).mean
-            errors[name] += (np.abs(mean - true) / np.maximum(true, 1))[middle].tolist()
-    assert np.mean(errors["inverse"]) <= 0.045
-    assert np.mean(errors["shrunk"]) <= 1.05 * np.mean(errors["inverse"])
-
-
 @pytest.fixture
 def travelling(release, monkeypatch):
     """The release, read as if d6 and d7 always stood together and the others were mixed."""
@@ -259,7 +170,9 @@ def travelling(release, monkeypatch):
     operator = BucketOperator.of([held], 8)
     shares = csr_array((ones / 3, (kinds, rows.reshape(-1))), shape=(many, 8))
     names = tuple(repr(f"d{place}") for place in range(8))
-    made = BucketTable(("disease",), names, shares, operator, operator.counts)
+    blocks = BlockTable.whole(operator.counts, operator.together, operator.counts)
+    listed = np.full(many, 3.0)
+    made = BucketTable(("disease",), names, shares, operator, operator.counts, listed, blocks)
     monkeypatch.setattr(bucketed, "bucket_table_of", lambda *_: made)
     return release
 

@@ -39,8 +39,12 @@ class BlockLaw:
         pulled = self._moved.T @ away.reshape(-1)
         weights = csr_array(free[None, :])
         noise = (weights @ self._noise).toarray().reshape(values, values)
-        known, vectors = np.linalg.eigh(told)
-        known = np.maximum(known, 0.0)
+        if len(table.rows) == 1:  # made once
+            (known,), (vectors,), _ = table.one_block
+            known = free[0] * known
+        else:
+            known, vectors = np.linalg.eigh(told)
+            known = np.maximum(known, 0.0)
         shown = (vectors.T @ pulled) ** 2 + (vectors * (noise @ vectors)).sum(axis=0)
         spread = float(likeliest(known[None, :], np.sqrt(np.maximum(shown, 0.0))[None, :])[0])
         left = (vectors * (spread / (1 + spread * known))) @ vectors.T

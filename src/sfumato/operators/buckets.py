@@ -17,7 +17,6 @@ import numpy as np
 
 from sfumato.draws import BoolArray, IntArray
 from sfumato.operators.base import FloatArray
-from sfumato.operators.pool_matrices import Partition, SharedMatrix
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -151,16 +150,6 @@ class BucketOperator:
     def undoing(self) -> FloatArray:
         """C̃⁻¹, made once; directions that no bucket tells of are stretched by 10⁹."""
         return self.scaled_inverse(UNSEEN)
-
-    def stretch(self, parts: Partition, values: FloatArray) -> FloatArray:
-        """By form: how many times noisier than a plain count the undone sum of `values` is.
-
-        Above `UNTOLD` the buckets cannot tell the form from the values that stand beside it.
-        """
-        form = np.sqrt(np.maximum(self.counts, 1)) * values
-        whole = SharedMatrix(self.undoing, np.ones(1))
-        noise = whole.bilinear(parts, form, form, np.zeros(1, np.int64))[0]
-        return np.asarray(noise / np.maximum(parts.sums(form[None, :] ** 2)[0], 1e-300))
 
     @cached_property
     def spectrum(self) -> tuple[FloatArray, FloatArray]:

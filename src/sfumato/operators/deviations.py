@@ -1,29 +1,33 @@
 """What blocks of buckets tell of a deviation that they share (methods, section 7).
 
 `BlockTable` has the counts of the blocks and how values meet in their buckets; `Deviations` is what
-follows from it for some groups of records: δ along the eigenvectors of G, and the variances of all
-that is estimated with it. `operators.local` says where the formulas come from.
+follows from it for some groups of records: δ along the eigenvectors of P, and the variances of all
+that is estimated with it. `operators.listed` says where the formulas come from.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from sfumato.draws import IntArray
+from sfumato.draws import BoolArray, IntArray
 from sfumato.operators.base import FloatArray
-from sfumato.operators.pool_matrices import by_pool
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 _ROUNDS = 30
 _SETTLED = 1e-3
-_TOLD = 1e-9  # of the largest eigenvalue: directions with less tell nothing
+_TOLD = 1e-7  # of the largest eigenvalue: directions with less tell nothing
+# chosen on the first half of occ100k (methods, 10.3)
+_DIFFER = 0.3  # of what a value has beyond independence: how far blocks differ in it
+_MOST = 30.0
+_ROUNDING = 1e-6  # of what single values need
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +101,33 @@ class BlockTable:
         flat = [each.reshape((1, counts.shape[1] ** 2)) for each in together]
         return cls(first, rows, held, held, held, csr_array(vstack(flat)))
 
+    @classmethod
+    def whole(cls, listed: FloatArray, together: FloatArray, counts: FloatArray) -> BlockTable:
+        """Everybody as one block: what its buckets list, how values meet, and real records.
+
+        >>> table = BlockTable.whole(np.array([2.0, 2.0]), np.ones((2, 2)), np.array([1.0, 2.0]))
+        >>> table.listed.tolist(), table.shown.tolist()
+        ([[1.5, 1.5]], [[1.5, 1.5]])
+        """
+        from scipy.sparse import csr_array
+
+        rows = max(float(counts.sum()), 1.0)
+        scale = rows / max(float(listed.sum()), 1.0)
+        shown = (counts / np.maximum(listed, 1.0)) @ together
+        flat = csr_array((together * scale).reshape(1, -1))
+        first = np.zeros(1, np.int64)
+        return cls(first, np.array([rows]), counts[None], listed[None] * scale, shown[None], flat)
+
+    @cached_property
+    def one_block(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Of the only block: eigenvalues and vectors of Γ, and D − C; each for one matrix."""
+        together = self.together.toarray().reshape(1, *2 * self.listed.shape[1:])
+        hidden = np.diag(self.listed[0])[None] - together
+        known, vectors = _eigen(
+            (together - self.listed[0][:, None] * self.listed[0] / self.rows)[0]
+        )
+        return known[None], vectors[None], hidden
+
     def summed(self, weights: Any) -> tuple[FloatArray, FloatArray]:
         """Σ_k weight_k·D_k and Σ_k weight_k·C_k, by row of the weights (rows by blocks)."""
         values = self.listed.shape[1]
@@ -157,33 +188,82 @@ class BlockTable:
 
 @dataclass(frozen=True, eq=False)
 class Deviations:
-    """δ of some groups along the eigenvectors of G: what is shown, believed and known of it."""
+    """What groups have of every value beyond what is shown: L·δ + offset, δ along the vectors of P.
 
-    hidden: FloatArray  # F − E by (group, value, value)
-    vectors: FloatArray  # (group, value, direction): all, or those that are told anything of
-    known: FloatArray  # Γ by (group, direction)
-    shown: FloatArray  # Vᵀr
-    spread: FloatArray  # τ² by group
-    chance: FloatArray | None = None  # Cov(n | δ, o), where it is not F − E
+    Matrices stand once for all groups of `which`, for a `scale` of 1. The last axis of `shown` and
+    `offset` has one place for every weight that is summed; τ² is told by the `reference`.
+    """
+
+    carried: FloatArray  # L by (matrix, value, value)
+    vectors: FloatArray  # Q by (matrix, value, direction): all, or those that are told anything of
+    values: FloatArray  # λ by (matrix, direction)
+    chance: FloatArray  # Cov(n | δ, o) by (matrix, value, value)
+    shown: FloatArray  # z by (group, direction, weight)
+    offset: FloatArray  # by (group, value, weight)
+    which: IntArray  # the matrix of every group
+    scale: FloatArray  # by group
+    reference: IntArray  # by group: a weight
 
     @classmethod
-    def fitted(cls, table: BlockTable, loose: Any, residual: FloatArray) -> Self:
-        """δ of groups with these f (groups by blocks, sparse) and these r."""
-        listed, together = table.summed(loose)
-        diagonal = np.arange(listed.shape[1])
-        hidden = -together
-        hidden[:, diagonal, diagonal] += listed
-        known, vectors = table.spectra(loose, together)
-        along = (residual[:, None, :] @ vectors)[:, 0, :]
-        return cls(hidden, vectors, known, along, likeliest(known, along))
+    def shared(
+        cls,
+        table: BlockTable,
+        loose: Any,
+        residual: FloatArray,
+        reference: IntArray | None = None,
+    ) -> Self:
+        """Where all blocks share one δ: groups with these f (groups by blocks, sparse) and r.
+
+        With one block all groups have its matrices, made once.
+        """
+        groups = loose.shape[0]
+        if len(table.rows) == 1:
+            known, vectors, hidden = table.one_block
+            which, scale = np.zeros(groups, np.int64), loose.toarray()[:, 0]
+            along = np.swapaxes(residual, 1, 2) @ vectors
+        else:
+            listed, together = table.summed(loose)
+            diagonal = np.arange(listed.shape[1])
+            hidden = -together
+            hidden[:, diagonal, diagonal] += listed
+            known, vectors = table.spectra(loose, together)
+            which, scale = np.arange(groups), np.ones(groups)
+            along = np.swapaxes(residual, 1, 2) @ vectors
+        offset = np.zeros_like(residual)
+        shown = np.swapaxes(along, 1, 2)
+        own = np.zeros(groups, np.int64) if reference is None else reference
+        return cls(hidden, vectors, known, hidden, shown, offset, which, scale, own)
+
+    @classmethod
+    def of_blocks(cls, blocks: Sequence[BlocksOfGroup]) -> Self:
+        """Where blocks differ: the groups' own blocks, each with its deviation from δ."""
+        parts = zip(*(each.deviation() for each in blocks), strict=True)
+        every = np.arange(len(blocks))
+        reference = np.array([each.reference for each in blocks], np.int64)
+        return cls(*(np.stack(part) for part in parts), every, np.ones(len(blocks)), reference)
+
+    @cached_property
+    def known(self) -> FloatArray:
+        """λ by (group, direction)."""
+        return self.scale[:, None] * self.values[self.which]
+
+    @cached_property
+    def spread(self) -> FloatArray:
+        """τ² by group."""
+        told = self.shown[np.arange(len(self.reference)), :, self.reference]
+        return likeliest(self.known, told)
 
     def moved(self) -> dict[str, FloatArray]:
-        """(F − E)·δ by (group, value), for every estimator by name."""
-        along = {"shrunk": self.shown * self.left, "inverse": self.shown * self.noise}
-        return {
-            name: _applied(self.hidden, _applied(self.vectors, each))
-            for name, each in along.items()
-        }
+        """L·δ + offset by (group, value, weight), for every estimator by name."""
+        found = {"shown": self.offset}
+        for name, gain in (("shrunk", self.left), ("inverse", self.noise)):
+            along = gain[:, :, None] * self.shown
+            carried = np.empty_like(self.offset)
+            for each, groups in _by_matrix(self.which):
+                within = self.carried[each] @ (self.vectors[each] @ along[groups])
+                carried[groups] = self.scale[groups, None, None] * within
+            found[name] = self.offset + carried
+        return found
 
     @property
     def left(self) -> FloatArray:
@@ -191,38 +271,114 @@ class Deviations:
         return np.asarray(self.spread[:, None] / (1 + self.spread[:, None] * self.known))
 
     @property
+    def told(self) -> BoolArray:
+        """Which directions anything is known of."""
+        return np.asarray(self.known > _TOLD * self.known.max(axis=1, initial=0.0)[:, None])
+
+    @property
     def noise(self) -> FloatArray:
-        """Those of G⁺r."""
-        told = self.known > _TOLD * self.known.max(axis=1, initial=0.0)[:, None]
-        return np.divide(1.0, self.known, out=np.zeros_like(self.known), where=told)
+        """The variances of P⁺z."""
+        return np.divide(1.0, self.known, out=np.zeros_like(self.known), where=self.told)
 
     def quadratics(self, group: IntArray, forms: FloatArray) -> FloatArray:
-        """For linear forms u by (pair, value): uᵀ·Cov(n | δ, o)·u, and δ's left, noise and prior.
+        """For linear forms u by (pair, value): uᵀ·Cov(n | δ, o)·u, δ's left, noise and prior; and
+        how much of what u needs of δ nothing is known of.
 
-        The variance of an estimate is the first, and one of the others; shape (4, pairs).
+        The variance of an estimate is the first, and one of the next three; shape (6, pairs), the
+        last being all that u needs of δ.
         """
-        turned, own = np.empty_like(forms), np.empty(len(forms))
-        chance = self.hidden if self.chance is None else self.chance
-        along = np.empty((len(forms), self.known.shape[1]))
-        for each, pairs in by_pool(group):  # a matrix of many values is not copied for every pair
-            turned[pairs] = forms[pairs] @ self.hidden[each]
-            along[pairs] = (turned[pairs] @ self.vectors[each]) ** 2
-            own[pairs] = ((forms[pairs] @ chance[each]) * forms[pairs]).sum(axis=1)
-        prior = self.spread[group] * (turned**2).sum(axis=1)
+        needed, own, size = (np.empty(len(forms)) for _ in range(3))
+        along, scale = np.empty((len(forms), self.values.shape[1])), self.scale[group]
+        for each, pairs in _by_matrix(self.which[group]):  # not copied for every pair
+            turned = forms[pairs] @ self.carried[each]
+            needed[pairs] = (turned**2).sum(axis=1)
+            along[pairs] = (turned @ self.vectors[each]) ** 2
+            own[pairs] = ((forms[pairs] @ self.chance[each]) * forms[pairs]).sum(axis=1)
+            size[pairs] = forms[pairs] ** 2 @ np.diagonal(self.carried[each]) ** 2
+        size, needed, along, own = (
+            size * scale**2,
+            needed * scale**2,
+            along * scale[:, None] ** 2,
+            own * scale,
+        )
         learned = self.spread[:, None] * self.left * self.known  # of directions left out: nothing
+        prior = self.spread[group] * needed
         return np.stack(
             [
                 own,
                 np.maximum(prior - (along * learned[group]).sum(axis=1), 0.0),
                 (along * self.noise[group]).sum(axis=1),
                 prior,
+                np.maximum(needed - (along * self.told[group]).sum(axis=1), 0.0),
+                np.maximum(needed, _ROUNDING * size),
             ]
         )
 
 
-def _applied(matrices: FloatArray, vectors: FloatArray) -> FloatArray:
-    """matrices[k] @ vectors[k]."""
-    return np.asarray((matrices @ vectors[:, :, None])[:, :, 0])
+@dataclass(frozen=True, eq=False)
+class BlocksOfGroup:
+    """The blocks that a group is partly in: f_k, a_k, D_k, C_k and N_k; r_k for every weight."""
+
+    free: FloatArray
+    share: FloatArray
+    listed: FloatArray
+    together: FloatArray
+    rows: FloatArray
+    residual: FloatArray  # (block, value, weight)
+    reference: int = 0
+
+    @cached_property
+    def seen(self) -> FloatArray:
+        """G_k."""
+        products = self.listed[:, :, None] * self.listed[:, None, :] / self.rows[:, None, None]
+        return np.asarray(self.free[:, None, None] * (self.together - products))
+
+    @cached_property
+    def hidden(self) -> FloatArray:
+        """H_k."""
+        found, diagonal = -self.free[:, None, None] * self.together, np.arange(self.listed.shape[1])
+        found[:, diagonal, diagonal] += self.free[:, None] * self.listed
+        return found
+
+    def deviation(self) -> tuple[FloatArray, ...]:
+        """L, Q, λ, chance, z and offset (methods, 10.3)."""
+        every, residual = self.hidden.sum(axis=0), self.residual.sum(axis=0)
+        known, vectors = _eigen(self.seen.sum(axis=0))
+        if len(self.free) < 2:
+            return every, vectors, known, every, vectors.T @ residual, np.zeros_like(residual)
+        values, differ = len(every), self.differing(known, vectors)
+        right = np.concatenate([self.seen, self.residual], axis=2)
+        solved = np.linalg.solve(np.eye(values) + self.seen * differ, right)
+        kept, moved = solved[:, :, :values], solved[:, :, values:]  # A_k·G_k and A_k·r_k
+        known, vectors = _eigen(kept.sum(axis=0))
+        scaled = self.hidden * differ  # H_k·Ω
+        carried = every - (scaled @ kept).sum(axis=0)
+        own = self.hidden - kept @ (differ[:, None] * self.hidden)
+        chance, offset = every + (scaled @ own).sum(axis=0), (scaled @ moved).sum(axis=0)
+        return carried, vectors, known, chance, vectors.T @ moved.sum(axis=0), offset
+
+    def differing(self, known: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Ω's diagonal: blocks differ the more, the more there is of a value beyond chance."""
+        residual = self.residual[:, :, self.reference].sum(axis=0)
+        along = vectors.T @ residual
+        spread = float(likeliest(known[None], along[None])[0])
+        delta = vectors @ (along * spread / (1 + spread * known))
+        start = self.share @ self.listed
+        shown = start + residual + self.hidden.sum(axis=0) @ delta
+        ratio = np.divide(shown, start, out=np.ones_like(start), where=start > 0)
+        return np.asarray(_DIFFER * np.clip(ratio, 1.0, _MOST) ** 2)
+
+
+def _by_matrix(which: IntArray) -> Iterator[tuple[int, IntArray]]:
+    """The places of every matrix that is named."""
+    order = np.argsort(which, kind="stable")
+    known, starts = np.unique(which[order], return_index=True)
+    return zip(known.tolist(), np.split(order, starts[1:]), strict=True)
+
+
+def _eigen(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
+    known, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
+    return np.maximum(known, 0.0), vectors
 
 
 def likeliest(known: FloatArray, shown: FloatArray) -> FloatArray:

@@ -280,3 +280,21 @@ class Estimator(ABC):
     @abstractmethod
     def estimate(self, moments: Moments) -> Estimated:
         """Estimates of these classes."""
+
+
+def summed(forms: Forms, by_class: FloatArray, values: FloatArray) -> FloatArray:
+    """Σ over the values of a form of by_class·h, by pair; `by_class` is by (class, value …)."""
+    shape = (len(by_class), forms.cells[0].size if len(forms.cells) else 0)
+    form = forms.cells[forms.profile].reshape(shape)
+    added = (by_class * values[forms.profile]).reshape(shape)
+    pair = forms.starts[:-1, None] + form - forms.first[forms.profile][:, None]
+    chosen = form >= 0
+    return np.asarray(np.bincount(pair[chosen], added[chosen], minlength=forms.pairs), np.float64)
+
+
+def inside_forms(forms: Forms, profile: int | IntArray, form: IntArray | None = None) -> BoolArray:
+    """Which values are in which form: of all forms of one profile, or by (profile, form)."""
+    if form is None:
+        assert isinstance(profile, int)
+        form = np.arange(forms.first[profile], forms.first[profile + 1])
+    return np.asarray(forms.cells[profile] == form[:, None], np.bool_)

@@ -7,7 +7,6 @@ import threading
 import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,17 +18,11 @@ from sfumato.columns import value_text
 from sfumato.draws import IntArray
 from sfumato.errors import BundleError
 from sfumato.operators.base import FloatArray
-from sfumato.operators.bucket_estimates import FITS, BucketFit
-from sfumato.operators.bucketed import BucketEstimator
 from sfumato.operators.buckets import BucketKinds, BucketOperator
 from sfumato.operators.combined import CombinedEstimator
 from sfumato.operators.deviations import BlockTable
 from sfumato.operators.estimator import Estimator
-from sfumato.operators.local import LocalEstimator
-from sfumato.operators.many_values import ESTIMATES, ManyValues
-from sfumato.operators.other_columns import OtherColumns
-from sfumato.operators.pools import FewValues, PooledFit
-from sfumato.operators.shrunk import ShrunkEstimator
+from sfumato.operators.listed import ListedEstimator
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -52,45 +45,19 @@ class BucketTable:
     shares: csr_array
     operator: BucketOperator
     counts: FloatArray  # of real records, by value
-    blocks: BlockTable | None = None  # where people were mixed block by block
+    listed: FloatArray  # values of every bucket
+    blocks: BlockTable  # one where people were not mixed block by block
     codes: tuple[IntArray, ...] = ()  # of combinations, column by column
     sizes: tuple[int, ...] = ()  # of the columns' domains
 
-    def fit(self, name: str) -> BucketFit:
-        """One of the estimators `FITS`, by name."""
-        return FITS[name](self.operator, self.counts)
-
-    @cached_property
-    def pooled(self) -> PooledFit:
-        """What all questions share."""
-        made = ManyValues if self.operator.has_many_values else FewValues
-        fit = made(self.operator, self.counts)
-        fit.bars_of_interval = bool(self.codes)  # a prior of combinations believes too much
-        return fit
-
     def estimator(self, name: str, asked: Sequence[str] = ()) -> Estimator:
         """The estimator of that name, for questions about some of the columns, in their order."""
+        inner = ListedEstimator(self.blocks, self.shares, self.listed, name)
         if not self.codes:
-            return self._of_values(name)
+            return inner
         places = [self.columns.index(column) for column in asked or self.columns]
         sizes = tuple(self.sizes[place] for place in places)
-        codes = tuple(self.codes[place] for place in places)
-        whole = len(places) == len(self.columns) or self.blocks is not None
-        if name != "shrunk" or whole:
-            return CombinedEstimator(self._of_values(name), codes, sizes)
-        held, of = np.unique(np.stack(codes, axis=1), axis=0, return_inverse=True)
-        others = [each for place, each in enumerate(self.codes) if place not in places]
-        fit = OtherColumns(self.operator, of.reshape(-1), others)
-        return CombinedEstimator(ShrunkEstimator(fit, self.shares), tuple(held.T), sizes)
-
-    def _of_values(self, name: str) -> Estimator:
-        if self.blocks is not None:
-            return LocalEstimator(self.blocks, self.shares, name)
-        if self.operator.has_many_values:
-            return ShrunkEstimator(self.pooled, self.shares, ESTIMATES[name])
-        if name == "shrunk" or (name == "inverse" and len(self.operator.confused())):
-            return ShrunkEstimator(self.pooled, self.shares, ESTIMATES[name])
-        return BucketEstimator(self.fit(name), self.shares)
+        return CombinedEstimator(inner, tuple(self.codes[place] for place in places), sizes)
 
 
 def read_bucket_table(release: BucketedRelease, columns: Sequence[str] = ()) -> BucketTable:
@@ -136,7 +103,7 @@ def read_bucket_table(release: BucketedRelease, columns: Sequence[str] = ()) -> 
     operator = BucketOperator.of(_kinds(starts, lengths, codes, counts), values)
     stated = release.histogram
     real = operator.counts if stated is None else np.array(stated, np.float64)
-    blocks = None
+    blocks = BlockTable.whole(operator.counts, operator.together, real)
     if release.tree is not None:
         held = csr_array((counts.astype(np.float64), (buckets, codes)), shape=shape)
         told = release.block_histograms
@@ -148,6 +115,7 @@ def read_bucket_table(release: BucketedRelease, columns: Sequence[str] = ()) -> 
         shares,
         operator,
         real,
+        np.bincount(buckets, counts, shape[0]).astype(np.float64),
         blocks,
         combined,
         tuple(len(domain) for domain in domains),

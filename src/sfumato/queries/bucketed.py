@@ -14,7 +14,6 @@ from sfumato.columns import list_some
 from sfumato.draws import IntArray
 from sfumato.errors import SingularOperator, WeakPromiseWarning
 from sfumato.operators.base import FloatArray
-from sfumato.operators.bucket_estimates import FITS
 from sfumato.operators.estimator import Estimator
 from sfumato.queries.bucket_table import BucketTable, bucket_table_of
 from sfumato.queries.sources import Shown, Source, integers
@@ -28,7 +27,7 @@ class BucketedSource(Source):
     """A record shows its bucket, and a bucket lists values."""
 
     title = "A bucketed release"
-    estimators = tuple(FITS)
+    estimators = ("shrunk", "inverse")
     deals_together = True
     release: BucketedRelease
 

@@ -13,8 +13,7 @@ from sfumato.draws import BoolArray
 from sfumato.errors import QueryError
 from sfumato.limits import check_rows
 from sfumato.operators.base import FloatArray
-from sfumato.operators.bucketed import summed
-from sfumato.operators.estimator import Forms, Moments, Totals
+from sfumato.operators.estimator import Forms, Moments, Totals, summed
 from sfumato.queries.aggregates import Aggregate
 from sfumato.queries.answer import Answer
 from sfumato.queries.bucketed import BucketedSource

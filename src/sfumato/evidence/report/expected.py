@@ -17,7 +17,6 @@ from sfumato.columns import value_text
 from sfumato.draws import IntArray
 from sfumato.operators import Decoy, Operator, Parts
 from sfumato.operators.base import FloatArray
-from sfumato.operators.bucket_estimates import Inverted
 from sfumato.release import BucketedRelease, GeneralizedRelease, Release
 
 
@@ -125,14 +124,15 @@ class _OfBuckets:
         from sfumato.queries.bucket_table import read_bucket_table
 
         operator = read_bucket_table(release, [column]).operator
-        self._estimator, self._rows = Inverted(operator, operator.counts), rows
+        self._operator, self._rows = operator, rows
         self.condition = operator.condition
         self.people = np.asarray(operator.counts, np.float64)
 
     def __call__(self, size: int) -> FloatArray:
-        counts = self._estimator.counts
-        inside = counts * min(1.0, SHARE * size / max(self._rows, 1))
-        return np.asarray(np.diagonal(self._estimator.expected(inside)))
+        counts, weights = self._operator.counts, self._operator.inverse
+        share = min(1.0, SHARE * size / max(self._rows, 1))
+        free = share * (1 - share) * counts * counts / np.maximum(counts - 1, 1.0)
+        return np.asarray(np.diagonal(weights.T @ self._operator.noise(free) @ weights))
 
 
 @singledispatch

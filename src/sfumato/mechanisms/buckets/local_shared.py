@@ -107,7 +107,7 @@ class LocalSharedPlan(SharedPlan):
 
     def variances(self, histogram: Histogram) -> FloatArray:
         """As far as usual conditions let the blocks through, with one deviation for all blocks (see
-        `operators.local`): what differs between blocks is no noise."""
+        `operators.listed`): what differs between blocks is no noise."""
         held, values = self.held(histogram.column), len(histogram.values)
         counts, together, ends = np.zeros(values), np.zeros((values, values)), np.cumsum(self._many)
         for first, end, weight in zip(ends - self._many, ends, self.weights, strict=True):

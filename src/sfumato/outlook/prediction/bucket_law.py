@@ -1,10 +1,4 @@
-"""The expected error of the `shrunk` estimate from buckets, without drawing any.
-
-The estimate is n₀ + Gᵀr with r = o − Mᵀn₀ and a gain G that depends on the deviation τ², which the
-estimator takes from the data. Here r has its expectation Mᵀ(n − n₀) and the covariance of random
-slots, τ² is what the same iteration finds on average, and the error is normal with the bias
-n₀ + Gᵀ E[r] − n and the variance Gᵀ Cov(o) G.
-"""
+"""The expected error of the `shrunk` estimate from buckets, without drawing any (`block_law`)."""
 
 from __future__ import annotations
 
@@ -12,13 +6,12 @@ from functools import cached_property
 
 import numpy as np
 
-from sfumato.draws import IntArray
 from sfumato.mechanisms.buckets import BucketedPlan
 from sfumato.operators.absolute import expected_absolute
 from sfumato.operators.base import FloatArray
-from sfumato.operators.bucket_estimates import Shrunk
+from sfumato.operators.block_law import BlockLaw
 from sfumato.operators.buckets import BucketOperator
-from sfumato.operators.many_values import ManyValues
+from sfumato.operators.deviations import BlockTable
 from sfumato.outlook.prediction.laws import Asked, ErrorLaw
 from sfumato.workloads.questions import CountQuestion
 
@@ -39,37 +32,15 @@ class BucketLaw(ErrorLaw):
         return self._plan.operator
 
     @cached_property
-    def _estimator(self) -> Shrunk:
-        return Shrunk(self.operator, self.histogram)
-
-    @cached_property
-    def _many(self) -> ManyValues:
-        return ManyValues(self.operator, self.histogram)
+    def _law(self) -> BlockLaw:
+        operator = self.operator
+        return BlockLaw(BlockTable.whole(operator.counts, operator.together, self.histogram))
 
     def within(self, question: CountQuestion, counts: FloatArray, asked: Asked) -> FloatArray:
-        if self.operator.has_many_values:
-            return expected_absolute(*self._many.expected(counts, asked))
-        bias, covariance = self._moments(counts)
+        bias, covariance = self._law.moments(counts[None, :])
         biases = np.array([bias[values].sum() for values in asked])
         variances = np.array([covariance[np.ix_(values, values)].sum() for values in asked])
         return expected_absolute(biases, variances)
-
-    def _moments(self, counts: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Bias and covariance of the estimate of every value (see `Shrunk`)."""
-        total, matrix, shares = float(counts.sum()), self.operator.matrix(), self._shares
-        independent = total * shares
-        free = total - total**2 / self._rows
-        if free <= 1e-12 * total:
-            return independent - counts, np.zeros_like(matrix)
-        noise = self._estimator.noise(counts)
-        residual = matrix.T @ (counts - independent)
-
-        def squares(gains: FloatArray, which: IntArray) -> FloatArray:
-            around = np.einsum("gix,ij,gjx->gx", gains, noise, gains, optimize=True)
-            return np.asarray((residual @ gains) ** 2 + around)
-
-        (gain,), _, _ = self._estimator.gains(np.array([total]), np.array([free]), squares)
-        return independent + gain.T @ residual - counts, gain.T @ noise @ gain
 
     @cached_property
     def _spectrum(self) -> tuple[FloatArray, FloatArray]:

@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from sfumato.operators.bucket_estimates import Inverted
 from sfumato.operators.buckets import BucketOperator
 from sfumato.operators.deviations import BlockTable, Deviations, likeliest
 from sfumato.operators.estimator import Forms, Moments, Statistic, Totals
-from sfumato.operators.local import LocalEstimator
+from sfumato.operators.listed import ListedEstimator
 
 VALUES, SIZE = 6, 3
 
@@ -52,7 +51,7 @@ def moments(groups: list[np.ndarray], bucket: np.ndarray, weight: np.ndarray) ->
     return Moments(len(groups), of, (bucket[at],), sums)
 
 
-def read(estimator: LocalEstimator, told: Moments, weight: str = "n") -> Totals:
+def read(estimator: ListedEstimator, told: Moments, weight: str = "n") -> Totals:
     """Every value of every class is a row of its own."""
     forms = Forms.of(
         np.zeros(told.classes, np.int64), np.arange(VALUES)[None, :], np.array([0, VALUES])
@@ -61,9 +60,10 @@ def read(estimator: LocalEstimator, told: Moments, weight: str = "n") -> Totals:
     return estimator.estimate(told).read(forms, [Statistic(weight, "n", every, every > 0)])
 
 
-def estimator(held: csr_array, first: np.ndarray, name: str = "shrunk") -> LocalEstimator:
+def estimator(held: csr_array, first: np.ndarray, name: str = "shrunk") -> ListedEstimator:
     shares = csr_array(held / held.sum(axis=1)[:, None])
-    return LocalEstimator(BlockTable.of(held, first, None), shares, name)
+    listed = np.asarray(held.sum(axis=1), np.float64)
+    return ListedEstimator(BlockTable.of(held, first, None), shares, listed, name)
 
 
 def test_one_block_without_shrinking_is_the_inverse() -> None:
@@ -74,7 +74,7 @@ def test_one_block_without_shrinking_is_the_inverse() -> None:
     together = held.T @ (held / SIZE)
     operator = BucketOperator(np.asarray(held.sum(axis=0)), together.toarray(), None)
     shown = np.bincount(bucket[group], minlength=held.shape[0]) @ held.toarray() / SIZE
-    expected = Inverted(operator, operator.counts).fit_counts(float(group.sum()), shown).mean
+    expected = shown @ operator.inverse
     assert read(estimator(held, first, "inverse"), told).values[0] == pytest.approx(expected)
 
 
@@ -85,12 +85,14 @@ def test_two_blocks_are_the_posterior_of_the_whole_model() -> None:
     group = np.random.default_rng(6).random(len(codes)) < 0.2 + 0.4 * (codes < 2)
     told = moments([group], bucket, np.ones(len(codes)))
     found = estimator(held, first).estimate(told)
-    ((_, fitted),) = found.fits("n")
+    ((_, fitted),) = found.fits()
     spread = float(fitted.spread[0])
     assert spread > 0
+    blocks = found._blocks_of(found.free, 0)
+    differ = blocks.differing(*np.linalg.eigh(blocks.seen.sum(axis=0)))
     block = np.searchsorted(first, bucket, side="right") - 1
-    # unknown: δ, and the chance deviations of both blocks; seen: both residuals
-    size = VALUES * 3
+    # unknown: δ, the chance deviations of both blocks, and theirs from δ; seen: both residuals
+    size = VALUES * 5
     prior, seen, noise = np.zeros((size, size)), np.zeros((2 * VALUES, size)), []
     prior[:VALUES, :VALUES] = spread * np.eye(VALUES)
     residual, sums, start = [], np.zeros((VALUES, size)), np.zeros(VALUES)
@@ -104,8 +106,11 @@ def test_two_blocks_are_the_posterior_of_the_whole_model() -> None:
         chance = free * (np.diag(counts) - np.outer(counts, counts) / people)
         here = slice(VALUES * (k + 1), VALUES * (k + 2))
         prior[here, here] = chance
+        own = slice(VALUES * (k + 3), VALUES * (k + 4))
+        prior[own, own] = np.diag(differ)
         deviation = free * (np.diag(counts) - np.outer(counts, counts) / people)
         seen[k * VALUES : (k + 1) * VALUES, :VALUES] = matrix.T @ deviation
+        seen[k * VALUES : (k + 1) * VALUES, own] = matrix.T @ deviation
         seen[k * VALUES : (k + 1) * VALUES, here] = matrix.T
         noise.append(free * (together - matrix.T @ np.diag(counts) @ matrix))
         inside = group & (block == k)
@@ -113,6 +118,7 @@ def test_two_blocks_are_the_posterior_of_the_whole_model() -> None:
         residual.append(shown - share * counts)
         start += share * counts
         sums[:, :VALUES] += deviation
+        sums[:, own] += deviation
         sums[:, here] += np.eye(VALUES)
     whole = seen @ prior @ seen.T
     for k in range(2):
@@ -187,14 +193,15 @@ def test_few_buckets_of_many_values_are_fitted_as_the_whole_matrix_is() -> None:
     assert vectors.shape == (3, 60, 11)  # 14 buckets in three blocks, and each knows its sum
     dense = together - few.products(loose)
     assert (vectors * known[:, None]) @ vectors.transpose(0, 2, 1) == pytest.approx(dense, abs=1e-9)
-    residual = (dense @ rng.normal(0, 10, (3, 60, 1)))[:, :, 0]
-    one, other = (Deviations.fitted(table, loose, residual) for table in (few, whole))
+    residual = dense @ rng.normal(0, 10, (3, 60, 1))
+    one, other = (Deviations.shared(table, loose, residual) for table in (few, whole))
     assert one.spread == pytest.approx(other.spread, rel=1e-6)
     assert one.spread.min() > 0
     for name, moved in other.moved().items():
         assert one.moved()[name] == pytest.approx(moved, rel=1e-6, abs=1e-9)
     group, forms = np.array([0, 1, 2, 2]), rng.normal(size=(4, 60))
-    assert one.quadratics(group, forms) == pytest.approx(other.quadratics(group, forms), rel=1e-6)
+    both = (each.quadratics(group, forms) for each in (one, other))
+    assert next(both) == pytest.approx(next(both), rel=1e-6, abs=1e-6)
 
 
 @pytest.mark.parametrize("tilt", [0.0, 0.2])

@@ -1,0 +1,450 @@
+"""Estimates from buckets that list values, mixed in one block or block by block (methods, 7, 10.3).
+
+Blocks are public, and records reach slots within their block, so a release is a sum of small ones.
+Of block k are known its N_k records, the counts D_k of its values and C_k[x, y] = Σ_g c_x·c_y/|g|.
+Let the share a_k of it be in a group, f_k = a_k(1 − a_k), and let the group show o_k. If it were
+drawn from the block at random, its counts would be n_k = a_k·D_k on average. Groups are not: they
+deviate by f_k·D_k·(δ + η_k), with one δ_x ~ N(0, τ²) for all blocks, because what goes with being
+in the group goes with it everywhere, and an η_k ~ N(0, Ω) of every block. Slots are random, so
+
+    r_k = o_k − a_k·D_k  has the mean G_k·(δ + η_k) and the covariance G_k = f_k(C_k − D_kD_kᵀ/N_k),
+    E[n_k | δ, η_k, o_k] = o_k + H_k·(δ + η_k),  Cov = H_k,   H_k = f_k(D_k − C_k).
+
+δ is estimated from all blocks together, τ² by maximum likelihood. With one block and τ² = ∞ this is
+the inverse; a block that a group holds whole has f_k = 0 and is known exactly. A group has one
+gain, that of its count, whatever is summed over it, so that sums asked in two ways are the same;
+the covariance of two sums is that of counts times (Σde − ΣdΣe/N)/(n − n²/N). Where all counts are
+known, the first sum stands for them.
+
+Intervals start from the unbiased estimate. Along directions that no bucket tells anything of the
+noise has no end: what needs them is between what is possible. So is every count, bucket by bucket.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sfumato.draws import BoolArray, IntArray
+from sfumato.limits import current_limits
+from sfumato.operators.base import FloatArray
+from sfumato.operators.deviations import BlocksOfGroup, BlockTable, Deviations
+from sfumato.operators.estimator import (
+    Estimated,
+    Estimator,
+    Forms,
+    Moments,
+    Statistic,
+    Totals,
+    inside_forms,
+    sum_by,
+    summed,
+)
+from sfumato.operators.folding import folded
+from sfumato.operators.intervals import assisted_prediction
+from sfumato.operators.shrinkage import added_up
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+Gradient = Sequence[FloatArray | float]
+
+_AT_ONCE = 1 << 21  # numbers of one kind of matrix that are made at the same time
+_KEPT = 1 << 23  # and that are kept for the error bars of what was estimated with them
+_MOST_VALUES = 128  # of blocks that are taken to differ
+_UNSEEN = 1e-6  # of what an answer needs: with more untold, it is between what is possible
+_LEAST = 1e-300
+_NOTHING = 1e-9  # of the records: a count that leaves no more open is known
+
+
+class ListedEstimator(Estimator):
+    """`shares` has the share of every value in every bucket, `listed` how many values each lists.
+
+    `shrunk` believes of δ what it can know, `inverse` takes what is unbiased.
+    """
+
+    def __init__(
+        self, table: BlockTable, shares: csr_array, listed: FloatArray, name: str = "shrunk"
+    ) -> None:
+        self.table, self.shares, self.listed, self.name = table, shares, listed, name
+
+    def estimate(self, moments: Moments) -> ListedEstimated:
+        return ListedEstimated(moments, self)
+
+
+class ListedEstimated(Estimated):
+    """Lines show buckets, and buckets are in blocks; every class has one δ."""
+
+    def __init__(self, moments: Moments, release: ListedEstimator) -> None:
+        self.moments, self._release, self.name = moments, release, release.name
+        self.table, self._shares = release.table, release.shares
+        self.values = self._shares.shape[1]
+        self._block = np.searchsorted(self.table.first, moments.shown[0], side="right") - 1
+        self._sums: dict[tuple[Hashable, ...], Any] = {}
+        self._fits: list[tuple[IntArray, Deviations]] = []
+        self._counts: dict[Hashable, FloatArray] = {}
+
+    @cached_property
+    def weights(self) -> list[Hashable]:
+        """All weights that are summed, one that counts records first, if there is one."""
+        sums = self.moments.sums
+        weights = [pair[0] for pair in sums if len(pair) == 1]
+        return sorted(
+            weights,
+            key=lambda w: (w, w) in sums and not np.array_equal(sums[(w,)], sums[(w, w)]),
+        )
+
+    def by_block(self, *weights: Hashable) -> Any:
+        """Σ e by (class, block), over N: sparse."""
+        from scipy.sparse import csr_array
+
+        if weights not in self._sums:
+            known = self.moments.sums
+            # what only counts records has itself as its square
+            sums = known[weights if weights in known else weights[:1]]
+            shape = (self.moments.classes, len(self.table.rows))
+            lined = csr_array((sums, (self.moments.of, self._block)), shape=shape)
+            self._sums[weights] = csr_array(lined * (1 / self.table.rows))
+        return self._sums[weights]
+
+    def loose(self, one: Hashable, other: Hashable) -> Any:
+        """f for two weights, (Σde − ΣdΣe/N)/N by (class, block); never below 0 for d = e."""
+        found = self.by_block(one, other) - self.by_block(one) * self.by_block(other)
+        if one == other:
+            found.data = np.maximum(found.data, 0.0)
+        return found
+
+    @cached_property
+    def reference(self) -> IntArray:
+        """By class: the weight that tells its gain. A count does, unless it is known exactly."""
+        sizes = [np.asarray(self.loose(w, w).sum(axis=1)).reshape(-1) for w in self.weights]
+        records = np.asarray(self.by_block(self.weights[0]).sum(axis=1)).reshape(-1)
+        free = np.stack(sizes, axis=1) > _NOTHING * np.maximum(records, _NOTHING)[:, None]
+        return np.where(free.any(axis=1), free.argmax(axis=1), 0)
+
+    @cached_property
+    def free(self) -> Any:
+        """f by (class, block), of the reference."""
+        from scipy.sparse import csr_array, diags_array
+
+        parts = [
+            diags_array((self.reference == place).astype(np.float64)) @ self.loose(weight, weight)
+            for place, weight in enumerate(self.weights)
+            if place == 0 or (self.reference == place).any()
+        ]
+        found = csr_array(sum(parts[1:], parts[0]))
+        found.sort_indices()
+        return found
+
+    def _lined(self, weight: Hashable, place: IntArray, places: int) -> Any:
+        """What stands beside the lines, by place and value: sparse."""
+        from scipy.sparse import csr_array
+
+        shape = (places, self._shares.shape[0])
+        at = place, self.moments.shown[0]
+        return csr_array((self.moments.sums[(weight,)], at), shape=shape) @ self._shares
+
+    @cached_property
+    def shown(self) -> tuple[FloatArray, FloatArray]:
+        """By (class, value, weight): Σ_k o_k + n₀ − Mᵀn₀, and r. Fakes blur what is shown."""
+        start, residual = [], []
+        for weight in self.weights:
+            parts = self.by_block(weight)
+            beside = self._lined(weight, self.moments.of, self.moments.classes).toarray()
+            residual.append(beside - parts @ self.table.shown)
+            start.append(parts @ self.table.counts + residual[-1])
+        return np.stack(start, axis=2), np.stack(residual, axis=2)
+
+    def fits(self) -> Iterator[tuple[IntArray, Deviations]]:
+        """Some classes at a time, with their δ."""
+        if self._fits:
+            yield from self._fits
+            return
+        loose, kept = self.free, []
+        size = self.values if len(self.table.rows) == 1 else self.values**2
+        for low in range(0, self.moments.classes, max(_AT_ONCE // size, 1)):
+            current_limits().check()
+            some = np.arange(low, min(low + max(_AT_ONCE // size, 1), self.moments.classes))
+            if len(self.table.rows) == 1 or self.values > _MOST_VALUES:
+                found = Deviations.shared(
+                    self.table, loose[some], self.shown[1][some], self.reference[some]
+                )
+            else:
+                found = Deviations.of_blocks([self._blocks_of(loose, c) for c in some.tolist()])
+            if self.moments.classes * size <= _KEPT:
+                kept.append((some, found))
+            yield some, found
+        self._fits = kept
+
+    def _blocks_of(self, loose: Any, number: int) -> BlocksOfGroup:
+        """The blocks that a class is partly in."""
+        table, (low, high) = self.table, loose.indptr[number : number + 2]
+        free = loose.data[low:high]
+        blocks, free = loose.indices[low:high][free > 0], free[free > 0]
+        shares, residual = [], []
+        for weight in self.weights:
+            share = self.by_block(weight)[[number]].toarray()[0, blocks]
+            known, lines = self._by_class_and_block[weight]
+            shown = lines[np.searchsorted(known, number * len(table.rows) + blocks)].toarray()
+            shares.append(share)
+            residual.append(shown - share[:, None] * table.shown[blocks])
+        together = table.together[blocks].toarray().reshape(-1, self.values, self.values)
+        return BlocksOfGroup(
+            free,
+            shares[self.reference[number]],
+            table.listed[blocks],
+            together,
+            table.rows[blocks],
+            np.stack(residual, axis=2),
+            int(self.reference[number]),
+        )
+
+    @cached_property
+    def _by_class_and_block(self) -> dict[Hashable, tuple[IntArray, Any]]:
+        """The (class, block) pairs that have records, in order, and what they show by value."""
+        from scipy.sparse import csr_array
+
+        pair = self.moments.of * len(self.table.rows) + self._block
+        known, place = np.unique(pair, return_inverse=True)
+        return {
+            weight: (known, csr_array(self._lined(weight, place.reshape(-1), len(known))))
+            for weight in self.weights
+        }
+
+    @cached_property
+    def estimated(self) -> dict[str, FloatArray]:
+        """Σ e by (class, value, weight), for every estimator by name."""
+        start, _ = self.shown
+        found = {name: start.copy() for name in ("shrunk", "inverse", "shown")}
+        for classes, deviations in self.fits():
+            for name, moved in deviations.moved().items():
+                found[name][classes] += moved
+        return found
+
+    @cached_property
+    def entries(self) -> tuple[IntArray, IntArray, FloatArray]:
+        """What the buckets of the lines list: line, value and how many."""
+        at, shares = self.moments.shown[0], self._shares
+        width = np.diff(shares.indptr)[at]
+        line = np.repeat(np.arange(len(at)), width)
+        within = np.arange(len(line)) - np.repeat(np.cumsum(width) - width, width)
+        entry = shares.indptr[at[line]] + within
+        counts = shares.data[entry] * self._release.listed[at[line]]
+        return line, shares.indices[entry].astype(np.int64), np.rint(counts)
+
+    def ends(self, number: Hashable, place: IntArray, places: int) -> FloatArray:
+        """The fewest and the most records that can have what is asked for, by place.
+
+        `place` says for every entry where it is counted, −1 for nowhere: bucket by bucket, as many
+        as there are records, or values; and at least those for whom nothing else is left.
+        """
+        line, _, counts = self.entries
+        asked = np.flatnonzero(place >= 0)
+        _, first, same = np.unique(
+            line[asked] * places + place[asked], return_index=True, return_inverse=True
+        )
+        held = np.bincount(same.reshape(-1), counts[asked])
+        own = asked[first]
+        records = self.moments.sums[(number,)][line[own]]
+        listed = self._release.listed[self.moments.shown[0][line[own]]]
+        least, most = np.maximum(records + held - listed, 0.0), np.minimum(records, held)
+        return np.stack([sum_by(place[own], each, places) for each in (least, most)])
+
+    def cut(self, number: Hashable) -> FloatArray:
+        """Counts by (class, value) between what is possible, adding up to the records."""
+        if number not in self._counts:
+            line, value, _ = self.entries
+            shape = self.moments.classes, self.values
+            place = self.moments.of[line] * self.values + value
+            least, most = self.ends(number, place, shape[0] * shape[1]).reshape(2, *shape)
+            found = self.estimated["shrunk"][:, :, self.weights.index(number)]
+            totals = self.moments.total(number)
+            self._counts[number] = added_up(found, totals, most - least, least, most)
+        return self._counts[number]
+
+    def counts(self, name: str, each: Statistic) -> FloatArray:
+        """Σ e by (class, value), of the estimator of that name.
+
+        What is moved to what is possible takes with it what a record adds in the mean.
+        """
+        found = self.estimated[name][:, :, self.weights.index(each.weight)]
+        if name != "shrunk":
+            return found
+        if each.weight == each.number:
+            return self.cut(each.number)
+        before = self.estimated[name][:, :, self.weights.index(each.number)]
+        number = np.maximum(self.moments.total(each.number), 1.0)
+        mean = self.moments.total(each.weight) / number
+        return np.asarray(found + mean[:, None] * (self.cut(each.number) - before))
+
+    def possible(self) -> FloatArray:
+        """By (class, value): how many records of the class's blocks have the value."""
+        there = self.by_block(self.weights[0]).copy()
+        there.data[:] = 1.0
+        return np.asarray(there @ self.table.counts)
+
+    def reached(self, forms: Forms) -> BoolArray:
+        if len(self.table.rows) == 1:
+            return np.ones(forms.pairs, np.bool_)
+        every = np.ones(forms.cells.shape)
+        return np.asarray(summed(forms, self.possible(), every) > 0, np.bool_)
+
+    def present(self, forms: Forms, each: Statistic) -> BoolArray:
+        number = self.moments.total(each.number)
+        known = np.repeat(number[:, None] > 0, self.values, axis=1).astype(np.float64)
+        found = summed(forms, known, each.there.astype(np.float64))
+        return np.asarray(forms.by_row(found) > 0, np.bool_)
+
+    def read(self, forms: Forms, statistics: Sequence[Statistic]) -> Totals:
+        whole = folded(self.moments, forms, statistics)
+        if whole is None:
+            return ListedTotals(self, forms, statistics)
+        one = ListedEstimated(whole.moments, self._release)
+        return ListedTotals(one, whole.forms, whole.statistics)
+
+
+class ListedTotals(Totals):
+    """Linear forms of the estimates. Classes of one row add up, and so do their variances."""
+
+    def __init__(
+        self, estimated: ListedEstimated, forms: Forms, statistics: Sequence[Statistic]
+    ) -> None:
+        self._estimated, self._forms, self._statistics = estimated, forms, statistics
+        self.values = self._by_row(estimated.name)
+        self.present = np.stack([estimated.present(forms, each) for each in statistics])
+        self._known: dict[bytes, FloatArray] = {}
+        if estimated.name == "inverse":
+            for place in range(len(statistics)):
+                alone = [float(place == other) for other in range(len(statistics))]
+                self.values[place, self._is_untold(alone)] = np.nan
+
+    def _by_row(self, name: str) -> FloatArray:
+        """What the estimator of that name has, by (statistic, row)."""
+        forms, estimated = self._forms, self._estimated
+        linear = [
+            forms.by_row(summed(forms, estimated.counts(name, each), each.values))
+            for each in self._statistics
+        ]
+        return np.stack(linear)
+
+    def _beyond(self, name: str, gradient: Gradient) -> FloatArray:
+        """How far another estimator's Σ_j gradient_j·T̂_j lies from this one's."""
+        steps = zip(gradient, self._by_row(name), self.values, strict=True)
+        return np.asarray(sum(slope * (found - own) for slope, found, own in steps))
+
+    def variance(self, gradient: Gradient) -> FloatArray:
+        chance, left, noise, *_ = self._quadratics(gradient)
+        return np.asarray(chance + (noise if self._estimated.name == "inverse" else left))
+
+    def unbiased(self) -> FloatArray:
+        return self._by_row("inverse") if self._estimated.name == "shrunk" else self.values
+
+    def noise(self, gradient: Gradient) -> FloatArray:
+        chance, _, noise, *_ = self._quadratics(gradient)
+        return np.asarray(chance + noise)
+
+    def _is_untold(self, gradient: Gradient) -> BoolArray:
+        """By row: whether it needs directions that no bucket tells anything of."""
+        *_, unseen, needed = self._quadratics(gradient)
+        return np.asarray(unseen > _UNSEEN * needed)
+
+    def interval(
+        self, value: FloatArray, stderr: FloatArray, quantile: float, gradient: Gradient
+    ) -> tuple[FloatArray, FloatArray]:
+        """For every δ, and around the value that is shown; counts within what is possible."""
+        from scipy.special import ndtr
+
+        if self._estimated.name != "shrunk":
+            return super().interval(value, stderr, quantile, gradient)
+        chance, _, noise, prior, *_ = np.maximum(self._quadratics(gradient), 0.0)
+        low, high = assisted_prediction(
+            value + self._beyond("inverse", gradient),
+            noise,
+            chance,
+            value + self._beyond("shown", gradient),
+            prior,
+            2 * float(ndtr(quantile)) - 1,
+        )
+        first = self._statistics[0]
+        if len(self._statistics) == 1 and first.is_count:
+            ends = [value + gradient[0] * (e - self.values[0]) for e in self._ends(first)]
+            untold = self._is_untold(gradient)
+            low, high = np.where(untold, -np.inf, low), np.where(untold, np.inf, high)
+            low, high = np.fmax(low, np.fmin(*ends)), np.fmin(high, np.fmax(*ends))
+        return np.fmin(low, value), np.fmax(high, value)
+
+    def _ends(self, count: Statistic) -> FloatArray:
+        """The fewest and the most records that a row can count."""
+        forms, estimated = self._forms, self._estimated
+        line, value, _ = estimated.entries
+        classes = estimated.moments.of[line]
+        profile = forms.profile[classes]
+        form = np.where(count.values[profile, value] > 0, forms.cells[profile, value], -1)
+        pair = np.where(form >= 0, forms.starts[classes] + form - forms.first[profile], 0)
+        row = np.where(form >= 0, forms.row[pair] if len(forms.row) else -1, -1)
+        return estimated.ends(count.number, row, forms.rows)
+
+    def _quadratics(self, gradient: Gradient) -> FloatArray:
+        """`Deviations.quadratics` of Σ_j gradient_j·T̂_j by row; remembered."""
+        slopes = [
+            np.nan_to_num(np.broadcast_to(slope, (self._forms.rows,))).astype(np.float64)
+            for slope in gradient
+        ]
+        key = b"".join(slope.tobytes() for slope in slopes)
+        if key not in self._known:
+            found = np.zeros((6, self._forms.pairs))
+            for classes, deviations in self._estimated.fits():
+                for pairs, group in self._pairs_of(classes):
+                    found[:, pairs] = self._of_pairs(slopes, deviations, pairs, group)
+            self._known[key] = np.stack([self._forms.by_row(each) for each in found])
+        return self._known[key]
+
+    def _of_pairs(
+        self, slopes: Sequence[FloatArray], deviations: Deviations, pairs: IntArray, group: IntArray
+    ) -> FloatArray:
+        """Σ over weights d, e of their covariance over that of counts times u_dᵀ·C·u_e."""
+        forms: dict[Hashable, FloatArray] = {}
+        for slope, each in zip(slopes, self._statistics, strict=True):
+            form = self._at(slope, pairs)[:, None] * self._form(each, pairs)
+            forms[each.weight] = forms[each.weight] + form if each.weight in forms else form
+        found: FloatArray = np.zeros((6, len(pairs)))
+        for place, (one, form) in enumerate(forms.items()):
+            found += self._ratio(one, one, pairs) * deviations.quadratics(group, form)
+            for other, second in list(forms.items())[:place]:
+                both = deviations.quadratics(group, form + second)
+                apart = deviations.quadratics(group, form - second)
+                found += self._ratio(one, other, pairs) * (both - apart) / 2
+        return found
+
+    def _ratio(self, one: Hashable, other: Hashable, pairs: IntArray) -> FloatArray:
+        """By pair: the free part of Σde over that of the reference."""
+        above, below = (
+            np.asarray(each.sum(axis=1), np.float64).reshape(-1)
+            for each in (self._estimated.loose(one, other), self._estimated.free)
+        )
+        found = np.divide(above, below, out=np.zeros_like(above), where=below > _LEAST)
+        return np.asarray(found[self._forms.pair_class[pairs]])
+
+    def _at(self, slope: FloatArray, pairs: IntArray) -> FloatArray:
+        row = self._forms.row[pairs]
+        return np.where(row >= 0, slope[row], 0.0)
+
+    def _form(self, each: Statistic, pairs: IntArray) -> FloatArray:
+        """h by (pair, value)."""
+        forms = self._forms
+        profile = forms.profile[forms.pair_class[pairs]]
+        inside = inside_forms(forms, profile, forms.pair_form[pairs])
+        return np.where(inside, each.values[profile], 0.0)
+
+    def _pairs_of(self, classes: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
+        """Pairs of some classes, and the place of their class among these, some at a time."""
+        many = np.diff(self._forms.starts)[classes]
+        place = np.repeat(np.arange(len(classes)), many)
+        within = np.arange(len(place)) - np.repeat(np.cumsum(many) - many, many)
+        pairs = self._forms.starts[classes][place] + within
+        step = max(_AT_ONCE // self._estimated.values, 1)
+        for low in range(0, len(pairs), step):
+            yield pairs[low : low + step], place[low : low + step]
