@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Any, Self
 
 _FLAG = re.compile(r"--([a-z][a-z0-9-]*)( (?=\d|'|[A-Z]{2}))?")
 
@@ -14,9 +16,15 @@ class SfumatoError(Exception):
 
     >>> print(SfumatoError("Publish with --rows-per-person 1."))
     Publish with rows_per_person=1.
+    `repair` are options under which this is not refused again, where that can be said.
     """
 
     exit_code = 2
+    repair: Mapping[str, Any] = {}
+
+    def repaired_by(self, **options: Any) -> Self:
+        self.repair = options
+        return self
 
     @property
     def with_flags(self) -> str:

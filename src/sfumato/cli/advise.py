@@ -13,6 +13,7 @@ from sfumato.cli.options import (
     limit_flags,
     table_flags,
 )
+from sfumato.cli.refusals import all_problems
 from sfumato.cli.show import ProgressLine, show_json
 from sfumato.errors import UsageError
 
@@ -49,7 +50,7 @@ def advise(
     from sfumato.outlook.advise import advise as advise_on
 
     found: Advice | Cost
-    with ProgressLine("reading") as progress:
+    with all_problems(table, guarantee, roles), ProgressLine("reading") as progress:
         if guarantee is not None:
             if ceiling or among.strip():
                 raise UsageError("Give --ceiling or --among, or --guarantee, not both.")

@@ -181,7 +181,7 @@ def _whole_program() -> typer.Typer:
 
 
 def _name(command: typer.models.CommandInfo) -> str:
-    return command.name or getattr(command.callback, "__name__", "")
+    return str(command.name or getattr(command.callback, "__name__", ""))
 
 
 def _run(program: typer.Typer) -> int:

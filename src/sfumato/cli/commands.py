@@ -22,6 +22,7 @@ from sfumato.cli.options import (
     reading_flags,
     table_flags,
 )
+from sfumato.cli.refusals import all_problems
 from sfumato.cli.show import ProgressLine, show_json
 from sfumato.errors import DataError
 from sfumato.limits import MAX_ROWS, limited
@@ -47,7 +48,7 @@ def describe(
     """
     from sfumato.outlook.describe import describe as describe_table
 
-    with ProgressLine("reading") as line:
+    with all_problems(table, guarantee, roles), ProgressLine("reading") as line:
         description = describe_table(table, guarantee, mechanism, progress=line.callback, **roles)
     if as_json:
         show_json(description.to_json())
@@ -152,10 +153,11 @@ def publish(
             "It is marked as seeded and will not pass an audit.",
             err=True,
         )
-    with ProgressLine("reading") as line:
+    promise = " and ".join(guarantee)
+    with all_problems(table, promise, roles, left_out), ProgressLine("reading") as line:
         publication = publish_table(
             table,
-            " and ".join(guarantee),
+            promise,
             to=out,
             engine=engine,
             mechanism=mechanism,

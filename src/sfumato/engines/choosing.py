@@ -19,7 +19,7 @@ from sfumato.engines.counting import (
 )
 from sfumato.engines.kinds import with_kinds
 from sfumato.errors import InfeasibleGuarantee, UsageError
-from sfumato.guarantees import Guarantee
+from sfumato.guarantees import DEFAULT_PROMISE, Guarantee
 from sfumato.guarantees.limit_rows import label
 from sfumato.mechanisms import MECHANISMS, Mechanism, Plan, TablePlan, mechanisms_for
 from sfumato.profile import BinnedCounts, Cells, Kinds, Profile
@@ -208,7 +208,7 @@ def refuse_left_out(profile: Profile, guarantee: Guarantee, most: Fraction) -> N
                 "stricter promise; or say that these values need no protection, with "
                 f"open='{named}' in the promise; or allow it with "
                 f"--left-out {_up(people, histogram.rows)}."
-            )
+            ).repaired_by(guarantee=DEFAULT_PROMISE)
 
 
 def _up(people: int, rows: int) -> str:

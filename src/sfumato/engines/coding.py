@@ -76,7 +76,7 @@ def sensitive_domain(table: Table, column: str, counts: Mapping[Value, int]) -> 
         raise DataError(
             f"Column {column!r} of {table.label} has {missing:,} rows without a sensitive value. "
             "Choose --missing value (missing counts as a value of its own) or --missing drop."
-        )
+        ).repaired_by(missing="value")
     own = missing and table.missing == "value" and None not in values
     return (*values, None) if own else values
 

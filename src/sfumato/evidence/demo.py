@@ -14,11 +14,11 @@ from sfumato.engines.publication import Publication
 from sfumato.engines.publishing import publish
 from sfumato.errors import DataError
 from sfumato.evidence.report import Report, write_report
-from sfumato.outlook.proposal import PROMISE
+from sfumato.guarantees import DEFAULT_PROMISE
 from sfumato.queries import open_release
 from sfumato.table import read
 
-GUARANTEE = PROMISE  # what `sfumato init` proposes
+GUARANTEE = DEFAULT_PROMISE  # what `sfumato init` proposes
 TARGETS, ASKED = 1000, 300  # people attacked and questions asked for the report
 MARK = ".sfumato-demo"  # only a folder that a demo made is emptied by the next one
 

@@ -24,6 +24,7 @@ from sfumato.guarantees.words import Parameter, Reach, Reader
 from sfumato.textform import split_call
 
 # in the order in which they are shown
+DEFAULT_PROMISE = "enhanced-beta-likeness(2)"  # keeps any shares, and leaves no value open
 GUARANTEES: dict[str, type[Guarantee]] = {
     cls.name: cls
     for cls in (
@@ -74,6 +75,7 @@ def require_known(name: str) -> None:
 
 
 __all__ = [
+    "DEFAULT_PROMISE",
     "GUARANTEES",
     "BetaLikeness",
     "CeilingGuarantee",

@@ -19,7 +19,7 @@ from sfumato.draws import Draws
 from sfumato.engines.counting import Progress, no_progress, take_profile
 from sfumato.engines.people import one_row_each
 from sfumato.errors import DataError
-from sfumato.guarantees import Guarantee, parse_guarantee
+from sfumato.guarantees import DEFAULT_PROMISE, Guarantee, parse_guarantee
 from sfumato.outlook.survey import Survey, SurveyedColumn, survey
 from sfumato.profile import Histogram
 from sfumato.table import read
@@ -27,7 +27,6 @@ from sfumato.table.csv_preview import preview_csv
 from sfumato.table.reading import MARKERS, Reading
 from sfumato.table.sources import find_source
 
-PROMISE = "enhanced-beta-likeness(2)"  # keeps any shares, and leaves no value open
 DOMINANT = 0.4  # of the people: a value that so many have is pointed out
 RARE = 20  # people: rarer values are put together
 _FEW_NUMBERS = 20  # more different numbers are published in bins
@@ -52,7 +51,7 @@ class Proposal:
     columns: Mapping[str, str]  # by column that is left out: why
     meanings: tuple[str, ...] = ()
     decisions: tuple[str, ...] = ()
-    guarantee: str = PROMISE
+    guarantee: str = DEFAULT_PROMISE
     out: str = "release"
 
     def to_json(self) -> dict[str, Any]:
@@ -242,7 +241,7 @@ def _meanings(
     """What the promise means for one person of this table, and what is left to decide."""
     said = {option.replace("-", "_"): value for option, value in table.items()}
     declared = read(name, **{"quasi": [], **said, "drop_rest": bool(left_out)})
-    guarantee = parse_guarantee(PROMISE)
+    guarantee = parse_guarantee(DEFAULT_PROMISE)
     rows = one_row_each(declared, Draws.system()) if declared.person else declared
     profile = take_profile(rows, progress=progress)
     meanings: list[str] = []
@@ -269,7 +268,7 @@ def _dominant(histogram: Histogram) -> Iterator[str]:
         yield (
             f"{100 * float(shares[code]):.0f} % have {_shown(histogram.values[code])} in "
             f"{histogram.column!r}. If that is harmless to know, say so: "
-            f"{PROMISE[:-1]}, open={_quoted(histogram.values[code])})."
+            f"{DEFAULT_PROMISE[:-1]}, open={_quoted(histogram.values[code])})."
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from sfumato.table.bins import is_number
 from sfumato.table.hierarchy import Hierarchy
 from sfumato.table.sources import Source
 
+LISTS = ("quasi", "sensitive", "drop")  # roles that several columns can have
 _EXACT = 1 << 53  # up to here a float that is whole is the number that was written
 _MOST_STATED = 1 << 20  # values that a range of whole numbers may list
 
@@ -56,7 +58,12 @@ def check_roles(roles: Mapping[str, tuple[str, ...]], names: list[str], label: s
     for role, columns in roles.items():
         for column in columns:
             if column not in names:
-                raise DataError(f"{label} has no column {column!r} (named as {role}). {available}")
+                near = get_close_matches(column, names, 1)
+                meant = [near[0] if each == column and near else each for each in columns]
+                wanted = [each for each in meant if each != column]
+                raise DataError(
+                    f"{label} has no column {column!r} (named as {role}). {available}"
+                ).repaired_by(**{role: wanted if role in LISTS else next(iter(wanted), None)})
             if column in owner:
                 raise DataError(
                     f"Column {column!r} is named as {owner[column]} and as {role}. "
@@ -71,7 +78,7 @@ def check_roles(roles: Mapping[str, tuple[str, ...]], names: list[str], label: s
             f"{label} has columns without a role: {list_some(undeclared, most=50)}. Declare each "
             "as quasi, sensitive, key, person or drop; nothing is published by accident. "
             "--drop-rest drops them all."
-        )
+        ).repaired_by(drop_rest=True)
     lower: dict[str, str] = {}
     for name in (*roles["quasi"], *roles["sensitive"]):
         if name.lower() in lower:

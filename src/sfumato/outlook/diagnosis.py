@@ -1,0 +1,104 @@
+"""All that is wrong with a table and what was said of it, found in one go.
+
+A refusal that can be repaired says by what (`SfumatoError.repair`). The repair is made, without
+publishing anything, and the next refusal looked for, until nothing is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sfumato.draws import Draws
+from sfumato.engines.choosing import left_out_share, refuse_left_out
+from sfumato.engines.counting import take_profile
+from sfumato.engines.people import one_row_each
+from sfumato.errors import InfeasibleGuarantee, SfumatoError
+from sfumato.guarantees import DEFAULT_PROMISE, Guarantee, parse_guarantee
+from sfumato.profile import Profile
+from sfumato.table import as_table
+
+_MOST = 20  # refusals that are followed
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What is wrong, in the order in which it would have been refused, and what to say instead.
+
+    `repaired` says whether nothing is refused under `repairs`.
+    """
+
+    problems: tuple[SfumatoError, ...]
+    repairs: Mapping[str, Any]
+    repaired: bool
+
+
+def diagnose(
+    origin: Any,
+    guarantee: str | None,
+    roles: Mapping[str, Any],
+    left_out: str | float = "1/4",
+) -> Diagnosis:
+    """Every refusal of this table under these roles and this promise.
+
+    >>> import pyarrow as pa
+    >>> people = pa.table({"sex": ["F", "M"] * 50, "ill": [None, "a", "a", "a"] * 25})
+    >>> found = diagnose(people, "l-diversity(3)", {"quasi": "sexx", "sensitive": "ill"})
+    >>> len(found.problems), found.repaired
+    (3, True)
+    >>> found.repairs
+    {'quasi': ['sex'], 'missing': 'value', 'guarantee': 'enhanced-beta-likeness(2)'}
+    """
+    said, problems = dict(roles), list[SfumatoError]()
+    repairs: dict[str, Any] = {}
+    while len(problems) < _MOST:
+        try:
+            _try(origin, repairs.get("guarantee", guarantee), said, left_out)
+        except SfumatoError as error:
+            if str(error) in map(str, problems):
+                return Diagnosis(tuple(problems), repairs, False)
+            problems.append(error)
+            repair = dict(error.repair)
+            if isinstance(error, InfeasibleGuarantee) and "guarantee" in repairs:
+                repair = {"guarantee": DEFAULT_PROMISE}
+            if not repair:
+                return Diagnosis(tuple(problems), repairs, False)
+            repairs |= repair
+            said |= {option: value for option, value in repair.items() if option != "guarantee"}
+        else:
+            break
+    return Diagnosis(tuple(problems), repairs, True)
+
+
+def _try(
+    origin: Any, guarantee: str | None, roles: Mapping[str, Any], left_out: str | float
+) -> None:
+    table = as_table(origin, roles)
+    if table.person is not None:
+        table = one_row_each(table, Draws.system())
+    profile = take_profile(table)
+    if guarantee is None:
+        return
+    promise = parse_guarantee(guarantee)
+    _require_feasible(profile, promise)
+    refuse_left_out(profile, promise, left_out_share(left_out))
+
+
+def _require_feasible(profile: Profile, promise: Guarantee) -> None:
+    """Refuse a promise that a column does not allow; the repair is one that all columns allow."""
+    for histogram in profile.histograms.values():
+        try:
+            promise.require_feasible(histogram)
+        except InfeasibleGuarantee as error:
+            nearest = error.nearest or DEFAULT_PROMISE
+            raise error.repaired_by(guarantee=_kept(profile, nearest)) from None
+
+
+def _kept(profile: Profile, nearest: str) -> str:
+    try:
+        for histogram in profile.histograms.values():
+            parse_guarantee(nearest).require_feasible(histogram)
+    except SfumatoError:
+        return DEFAULT_PROMISE
+    return nearest
