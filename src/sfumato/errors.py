@@ -12,11 +12,11 @@ _FLAG = re.compile(r"--([a-z][a-z0-9-]*)( (?=\d|'|[A-Z]{2}))?")
 class SfumatoError(Exception):
     """Base of every error that sfumato raises on purpose; `exit_code` is the command line's.
 
-    Messages name flags, which the command line prints; in Python they name parameters.
+    Messages name flags, which the command line prints; in Python they name parameters. `repair`
+    are options under which this is not refused again, where that can be said.
 
     >>> print(SfumatoError("Publish with --rows-per-person 1."))
     Publish with rows_per_person=1.
-    `repair` are options under which this is not refused again, where that can be said.
     """
 
     exit_code = 2
