@@ -72,6 +72,12 @@ def _missing() -> pa.Table:
     )
 
 
+def _two(table: pa.Table) -> pa.Table:
+    """A second sensitive column, associated with the first."""
+    diseases = [DISEASES.index(value) for value in table["disease"].to_pylist()]
+    return _with(table, ward=[f"w{(d + n % 3) % 8}" for n, d in enumerate(diseases)])
+
+
 def _stays() -> pa.Table:
     """One to three rows of every person; age and sex stay, the disease may change."""
     persons = people(250, seed=4)
@@ -81,10 +87,10 @@ def _stays() -> pa.Table:
 
 
 _PLAIN = {"quasi": ["age", "sex", "region"], "sensitive": "disease"}
-_TWO = {"quasi": ["age", "sex"], "sensitive": ["disease", "region"]}
+_TWO = {"quasi": ["age", "sex", "region"], "sensitive": ["disease", "ward"]}
 TABLES = {
     "clinic": Named("the usual case: numbers and texts, eight values", lambda: people(600), _PLAIN),
-    "two": Named("two sensitive columns", lambda: people(600, seed=2), _TWO),
+    "two": Named("two sensitive columns", lambda: _two(people(600, seed=2)), _TWO),
     "missing": Named(
         "missing ages, and diseases that count as a value",
         _missing,
@@ -92,7 +98,9 @@ TABLES = {
     ),
     "stays": Named("people with one to three rows", _stays, {**_PLAIN, "person": "person"}),
     "stays-two": Named(
-        "people with several rows, two sensitive columns", _stays, {**_TWO, "person": "person"}
+        "people with several rows, two sensitive columns",
+        lambda: _two(_stays()),
+        {**_TWO, "person": "person"},
     ),
     "keyed": Named(
         "a key column", lambda: _with(people(400), id=np.arange(400)), {**_PLAIN, "key": "id"}

@@ -40,40 +40,41 @@ SHAPES = ("clinic", "two", "stays", "stays-two", "missing", "numbers")
 QUICK = {"clinic", "stays-two"}
 
 
-def _release(path: Path) -> Any:
-    return sf.open(path)
+def ask(path: Path, sql: str) -> Any:
+    """A question; the value that it names is one that the column has."""
+    release = sf.open(path)
+    disease = next(column for column in release.columns if column.name == "disease")
+    return release.sql(sql.replace("FLU", "'flu'" if disease.kind == "categorical" else "3"))
 
 
 VERBS: dict[str, Callable[[Any, Path, Path], object]] = {
-    "count": lambda t, r, _: _release(r).sql("SELECT COUNT(*) FROM release"),
-    "by value": lambda t, r, _: (
-        _release(r)
-        .sql("SELECT disease, COUNT(*) FROM release GROUP BY disease ORDER BY disease")
-        .rows()
+    "count": lambda t, r, _: ask(r, "SELECT COUNT(*) FROM release"),
+    "by value": lambda t, r, _: ask(
+        r, "SELECT disease, COUNT(*) FROM release GROUP BY disease ORDER BY disease"
+    ).rows(),
+    "average": lambda t, r, _: ask(
+        r, "SELECT sex, AVG(age) FROM release WHERE disease = FLU GROUP BY sex"
     ),
-    "average": lambda t, r, _: _release(r).sql(
-        "SELECT sex, AVG(age) FROM release WHERE disease = 'flu' GROUP BY sex"
+    "spread": lambda t, r, _: ask(
+        r,
+        "SELECT VAR_POP(age), MEDIAN(age), CORR(age, length(sex)) FROM release WHERE disease = FLU",
     ),
-    "spread": lambda t, r, _: _release(r).sql(
-        "SELECT VAR_POP(age), MEDIAN(age), CORR(age, length(sex)) FROM release "
-        "WHERE disease = 'flu'"
+    "joined": lambda t, r, _: ask(
+        r, "SELECT COUNT(*) FROM release WHERE disease = FLU OR region = 'north'"
     ),
-    "joined": lambda t, r, _: _release(r).sql(
-        "SELECT COUNT(*) FROM release WHERE disease = 'flu' OR region = 'north'"
-    ),
-    "crosstab": lambda t, r, _: _release(r).crosstab("sex", "disease"),
-    "complete": lambda t, r, _: list(_release(r).complete(1)),
-    "to_pandas": lambda t, r, _: (
-        _release(r).sql("SELECT sex, COUNT(*) FROM release GROUP BY sex").to_pandas()
-    ),
-    "shown": lambda t, r, _: (repr(_release(r)), _release(r)._repr_html_()),
+    "crosstab": lambda t, r, _: sf.open(r).crosstab("sex", "disease"),
+    "complete": lambda t, r, _: list(sf.open(r).complete(1)),
+    "to_pandas": lambda t, r, _: ask(
+        r, "SELECT sex, COUNT(*) FROM release GROUP BY sex"
+    ).to_pandas(),
+    "shown": lambda t, r, _: (repr(sf.open(r)), sf.open(r)._repr_html_()),
     "audit": lambda t, r, _: sf.audit(t, r),
     "audit with receipt": lambda t, r, _: sf.audit(t, r, receipt=r.with_suffix(".receipt")),
     "attack": lambda t, r, _: sf.attack(t, r, fresh=False, targets=40),
     "report": lambda t, r, to: sf.report(r, out=to / "report", questions=20, targets=20),
     "export": lambda t, r, to: sf.export_metadata(r, "croissant"),
     "publish again": lambda t, r, to: sf.publish(
-        t, _release(r).manifest.guarantee, to=to / "again", previous=r
+        t, sf.open(r).manifest.guarantee, to=to / "again", previous=r
     ),
 }
 
