@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 BASE := $(VENV)/.base
-TESTS := $(BIN)/pytest --dist loadgroup --no-loadscope-reorder
+TESTS := $(BIN)/pytest --dist loadgroup --no-loadscope-reorder --durations 15
 
 # where bytecode is not kept, every program that a test starts compiles what it loads once more
 unexport PYTHONDONTWRITEBYTECODE
@@ -24,7 +24,7 @@ endef
 test: $(STAMP) tools
 	$(call tested,-n 2 -m "not slow")
 
-# What CI runs: everything, the dear tests too, in one go. Many of these wait, for a browser or for a
+# What CI runs: everything, the slow tests too, in one go. Many of these wait, for a browser or for a
 # job: three processes keep two cores busy
 test-all: $(STAMP) tools
 	$(call tested,-n 3)

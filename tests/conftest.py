@@ -19,11 +19,12 @@ from typing import Any
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests import tables
 
 # the same examples in every run, as keys are the same; --hypothesis-profile=random looks further
 _PATIENT = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
@@ -31,19 +32,7 @@ settings.register_profile("random", **_PATIENT)
 settings.register_profile("repeatable", derandomize=True, **_PATIENT)
 settings.load_profile("repeatable")
 
-DISEASES = ("angina", "asthma", "cancer", "diabetes", "flu", "gastritis", "hepatitis", "ulcer")
-SHARES = (0.24, 0.2, 0.16, 0.12, 0.1, 0.08, 0.06, 0.04)
-
-
 STARTED_ONCE = ("spark", "postgres", "site")  # servers that a whole run shares
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Fitted models are kept in a folder of this run."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SFUMATO_CACHE", str(tmp_path_factory.mktemp("cache")))
-        yield
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -133,7 +122,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What tests share is made once: `--dist loadgroup` keeps its users in one process.
 
-    Spark and PostgreSQL are dear: whoever needs them is slow. What is slow comes first, so that
+    Whoever needs Spark or PostgreSQL is slow. What is slow comes first, so that
     no process is left with a long journey when the others are through.
     """
     for item in items:
@@ -188,32 +177,15 @@ def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
     return run
 
 
-def make_people(rows: int, seed: int = 0) -> pa.Table:
-    """People with an age, a sex, a region and a disease that depends on the age a little."""
-    rng = np.random.default_rng(seed)
-    age = rng.integers(18, 90, rows)
-    disease = rng.choice(len(DISEASES), rows, p=SHARES)
-    older = (age > 60) & (rng.random(rows) < 0.3)
-    disease[older] = 2
-    return pa.table(
-        {
-            "age": pa.array(age, pa.int64()),
-            "sex": pa.array(np.array(["F", "M"])[rng.integers(0, 2, rows)]),
-            "region": pa.array(np.array(["north", "south", "west"])[rng.integers(0, 3, rows)]),
-            "disease": pa.array(np.array(DISEASES)[disease]),
-        }
-    )
-
-
 @pytest.fixture
 def people() -> Callable[..., pa.Table]:
-    return make_people
+    return tables.people
 
 
 @pytest.fixture
 def people_file(tmp_path: Path) -> Path:
     path = tmp_path / "people.parquet"
-    pq.write_table(make_people(400), path)
+    pq.write_table(tables.people(400), path)
     return path
 
 

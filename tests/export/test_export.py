@@ -15,7 +15,8 @@ import pytest
 import sfumato as sf
 from sfumato.errors import UsageError
 from sfumato.export import FORMATS
-from tests.conftest import DISEASES, make_people
+from tests.tables import DISEASES
+from tests.tables import people as make_people
 
 KINDS = {
     "bucketed": ("l-diversity(3)", None),

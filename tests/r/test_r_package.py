@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import sfumato as sf
-from tests.conftest import make_people
+from tests.tables import people as make_people
 
 ROOT = Path(__file__).parents[2]
 
