@@ -41,7 +41,11 @@ def releases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def fields_of(release: Path) -> dict[str, list[str]]:
-    return {path.stem: pq.read_schema(path).names for path in release.glob("*.parquet")}
+    files = [*release.glob("*.parquet"), release / "records/part-00000.parquet"]
+    return {
+        path.stem if path.parent == release else "records": pq.read_schema(path).names
+        for path in files
+    }
 
 
 @pytest.mark.parametrize("kind", KINDS)
