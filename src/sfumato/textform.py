@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Mapping
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Self
 
@@ -20,7 +21,7 @@ _ARGUMENT = re.compile(r"""((?:\s*[a-z_][a-z0-9_]*\s*=)?\s*(?:'[^']*'|"[^"]*")\s
 _KEYWORD = re.compile(r"^\s*([a-z_][a-z0-9_]*)\s*=(?!=)(.*)$", re.DOTALL)
 
 
-def rational(value: object, parameter: str) -> Fraction:
+def rational(value: object, parameter: str, owner: str = "") -> Fraction:
     """`value` as an exact fraction; a float counts as the decimal it prints as.
 
     >>> rational("1/13", "rho1"), rational(0.58, "rho1")
@@ -36,8 +37,9 @@ def rational(value: object, parameter: str) -> Fraction:
             raise ValueError
         return Fraction(text)
     except (ValueError, ZeroDivisionError):
+        whose = f" of {owner}" if owner else ""
         raise UsageError(
-            f"The {parameter!r} parameter must be a number such as 0.3 or 1/13. "
+            f"The {parameter!r} parameter{whose} must be a number such as 0.3 or 1/13. "
             f"Got {text[:50]!r} instead."
         ) from None
 
@@ -52,6 +54,102 @@ def decimal_text(value: Fraction) -> str:
         return str(value.numerator)
     short = f"{float(value):.12g}"
     return short if Fraction(short) == value else str(value)
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """What a parameter may be, declared once: text form, messages, help and page read it.
+
+    A number (`whole` or not) within its bounds, one of `options`, or what `form` makes of it. One
+    that a steward moves has a `title`, a `default`, the ends of a `slider`, and what moving does.
+
+    >>> Parameter("beta", above=0).read("-1", "beta-likeness")
+    Traceback (most recent call last):
+        ...
+    sfumato.errors.UsageError: The 'beta' parameter of beta-likeness must be a number above 0. ...
+    >>> Parameter("l", least=2, whole=True).wanted, Parameter("p", above=0, below=1).wanted
+    ('a whole number of at least 2', 'a number between 0 and 1, both excluded')
+    """
+
+    name: str
+    _: KW_ONLY
+    above: int | None = None
+    least: int | None = None
+    below: int | None = None
+    most: int | None = None
+    whole: bool = False
+    options: tuple[str, ...] = ()
+    form: Callable[[Any], Any] | None = None
+    title: str = ""
+    default: str = ""
+    slider: tuple[float, float] = (0.0, 1.0)
+    less: str = ""
+    more: str = ""
+
+    @property
+    def wanted(self) -> str:
+        """What it may be, in words."""
+        if self.options:
+            return f"one of {', '.join(self.options)}"
+        kind = "a whole number" if self.whole else "a number"
+        if self.above is not None and self.below is not None:
+            return f"{kind} between {self.above} and {self.below}, both excluded"
+        if self.least is not None and self.most is not None:
+            return f"{kind} from {self.least} to {self.most}"
+        low = f"of at least {self.least}" if self.above is None else f"above {self.above}"
+        high = f"at most {self.most}" if self.below is None else f"below {self.below}"
+        return f"{kind} {low}" + (f" and {high}" if self.below or self.most else "")
+
+    def read(self, given: Any, owner: str) -> Any:
+        """What somebody gave as the parameter's own type; `UsageError` where it cannot be."""
+        if self.form is not None:
+            return self.form(given)
+        if self.options:
+            text = unquoted(str(given))
+            if text in self.options:
+                return text
+            raise self._refused(repr(given), owner)
+        number = rational(given, self.name, owner)
+        inside = (
+            (self.above is None or number > self.above)
+            and (self.least is None or number >= self.least)
+            and (self.below is None or number < self.below)
+            and (self.most is None or number <= self.most)
+        )
+        if not inside or (self.whole and number.denominator != 1):
+            raise self._refused(decimal_text(number), owner)
+        return int(number) if self.whole else number
+
+    def _refused(self, got: str, owner: str) -> UsageError:
+        return UsageError(
+            f"The {self.name!r} parameter of {owner} must be {self.wanted}. Got {got} instead."
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """For the page."""
+        kind = "integer" if self.whole else "fraction" if self.slider == (0.0, 1.0) else "number"
+        least, most = self.slider
+        return {
+            "name": self.name,
+            "title": self.title,
+            "kind": kind,
+            "default": self.default,
+            "least": least,
+            "most": most,
+            "less": self.less,
+            "more": self.more,
+        }
+
+
+def unquoted(text: str) -> str:
+    """A text without the quotation marks around it, if there are any.
+
+    >>> unquoted("'a, b'"), unquoted("it's")
+    ('a, b', "it's")
+    """
+    text = text.strip()
+    quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "'\""
+    return text[1:-1] if quoted else text
 
 
 def split_call(text: str, what: str) -> tuple[str, list[str], dict[str, str]]:
@@ -99,13 +197,21 @@ def _arguments(inside: str) -> list[str]:
 class TextForm:
     """Mixin for frozen dataclasses: `str(x)` and `cls.from_text(...)` are inverse.
 
-    Fields arrive as texts from the language and as any Python value from a caller; the class
-    turns both into its own types in `__post_init__`. Fields equal to their default are left out.
+    Fields arrive as texts from the language and as any Python value from a caller; `parameters`
+    say what each may be, and turn both into its own type. One that is None stays so. Fields equal
+    to their default are left out.
     """
 
     name: ClassVar[str]
     what: ClassVar[str]
-    earlier_names: ClassVar[Mapping[str, str]] = {}  # of parameters, as releases may have them
+    parameters: ClassVar[tuple[Parameter, ...]] = ()
+
+    def __post_init__(self) -> None:
+        for parameter in self.parameters:
+            given = getattr(self, parameter.name)
+            if given is not None:
+                read = parameter.read(given, self.name)
+                object.__setattr__(self, parameter.name, read)
 
     @classmethod
     def from_arguments(cls, positional: list[str], keywords: dict[str, str]) -> Self:
@@ -118,8 +224,7 @@ class TextForm:
                 f"Write {signature}."
             )
         given: dict[str, Any] = dict(zip(names, positional, strict=False))
-        for written, value in keywords.items():
-            key = cls.earlier_names.get(written, written)
+        for key, value in keywords.items():
             if key not in names:
                 raise UsageError(f"{cls.name} has no parameter {key!r}. Write {signature}.")
             if key in given:

@@ -17,7 +17,7 @@ from sfumato.audits import CHECKS, AuditCase, Check, Disclosure, Finding
 from sfumato.audits.findings import Direction
 from sfumato.draws import Draws
 from sfumato.guarantees import GUARANTEES, Ceilings, Guarantee, Parameter, Reach, Reader
-from sfumato.guarantees.base import require_two_values, set_fractions
+from sfumato.guarantees.base import require_two_values
 from sfumato.mechanisms import MECHANISMS, Mechanism
 from sfumato.mechanisms.perturbed import PerturbedPlan
 from sfumato.operators import Uniform
@@ -38,20 +38,16 @@ class CoinToss(Guarantee):
     parameters: ClassVar[tuple[Parameter, ...]] = (
         Parameter(
             "kept",
-            "kept: how often the coin says so",
-            "fraction",
-            "0.5",
-            0.0,
-            1.0,
-            "A smaller chance protects more.",
-            "A larger chance protects less.",
+            above=0,
+            below=1,
+            title="kept: how often the coin says so",
+            default="0.5",
+            less="A smaller chance protects more.",
+            more="A larger chance protects less.",
         ),
     )
     holds_against: ClassVar[Reader] = Reader("whoever trusts coins", 5)
     does_not_protect: ClassVar[tuple[str, ...]] = ("whoever looks at the coin",)
-
-    def __post_init__(self) -> None:
-        set_fractions(self, "kept")
 
     def ceilings(self, histogram: Histogram) -> list[Fraction]:
         """Bayes' rule for a value that is published, kept or drawn among all."""

@@ -32,8 +32,8 @@ DISEASES = Histogram("disease", ("flu", "HIV", None), np.array([6, 1, 3]))
         "enhanced-beta-likeness(3)",
         "f-privacy(theta=8, floor=0.02)",
         "f-privacy(theta=2)",
-        "f-privacy(theta=2, floor=0.05, limits=HIV:0.12)",
-        "f-privacy(limits=HIV:0.05;a%20b%3Bc:1/3;*:1)",
+        "f-privacy(theta=2, floor=0.05, limits='HIV:0.12')",
+        "f-privacy(limits='HIV:0.05;a b%3Bc:1/3;*:1')",
         "l-diversity(5, open='Not in universe')",
         "beta-likeness(3, open='a, b;it%27s;(missing)')",
         "f-privacy(theta=2, floor=0.05, open='0')",
@@ -75,7 +75,7 @@ def test_limits_come_from_a_file_and_the_path_stays_out(tmp_path):
         ("value,limit\nHIV,0.3\n", "no row for 'flu', (missing)"),
         ("value,limit\nHIV,0.3\nape,1\n*,1\n", "name 'ape'"),
         ("value,limit\nHIV,0.3\nHIV,1\n*,1\n", "stands twice"),
-        ("value\nHIV\n", "needs the columns value and limit"),
+        ("value\nHIV\n", "needs the columns value, limit"),
         ("value,limit\n", "no rows"),
     ],
 )
@@ -122,7 +122,7 @@ def test_infeasible_names_witness_and_nearest():
 
 def test_limits_by_hand_beside_a_formula(tmp_path):
     """HIV has its own limit, the others theta times their share and a floor (paper, 3.2)."""
-    promise = parse_guarantee("f-privacy(theta=1, floor=0.05, limits=HIV:0.12)")
+    promise = parse_guarantee("f-privacy(theta=1, floor=0.05, limits='HIV:0.12')")
     assert promise.ceilings(DISEASES) == [Fraction(13, 20), Fraction(3, 25), Fraction(7, 20)]
     told = promise.statement(DISEASES)
     assert "1 times its share in the table plus 5.00 %" in told
@@ -133,9 +133,9 @@ def test_limits_by_hand_beside_a_formula(tmp_path):
         parse_guarantee("f-privacy(theta=1, limits=HIV:0.05)").require_feasible(DISEASES)
     assert refused.value.witness == "'HIV'"
     people = pa.table({"age": range(400), "ill": ["HIV", "flu", "flu", "cold", "gout"] * 80})
-    made = sf.publish(people, "f-privacy(theta=1.5, floor=0.02, limits=HIV:0.21)",
+    made = sf.publish(people, "f-privacy(theta=1.5, floor=0.02, limits='HIV:0.21')",
                       to=tmp_path / "r", quasi="age", sensitive="ill")  # fmt: skip
-    assert made.manifest.guarantee == "f-privacy(theta=1.5, floor=0.02, limits=HIV:0.21)"
+    assert made.manifest.guarantee == "f-privacy(theta=1.5, floor=0.02, limits='HIV:0.21')"
     found = sf.audit(people, tmp_path / "r")
     assert found.holds
     hiv = next(f for f in found.findings if f.check.name == "posterior" and f.about == "'HIV'")

@@ -88,7 +88,7 @@ def test_what_follows_and_is_read_as_a_promise_unless_it_is_quoted() -> None:
     assert str(named) == "l-diversity(5, open='(mild) and other;b') and beta-likeness(2)"
     with pytest.raises(UsageError, match="k-anonymity"):
         parse_guarantee("small-sum(groups=3) and k-anonymity(5)")
-    with pytest.raises(UsageError, match="of enhanced-beta-likeness must be above 0"):
+    with pytest.raises(UsageError, match="of enhanced-beta-likeness must be a number above 0"):
         parse_guarantee("l-diversity(5) and enhanced-beta-likeness(0)")
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from sfumato.errors import DataError, InfeasibleGuarantee, UsageError
 from sfumato.guarantees import FineRhoPrivacy, parse_guarantee
-from sfumato.guarantees.fine_limits import Limit, Limits
+from sfumato.guarantees.value_table import Limit, Limits
 from sfumato.profile import Histogram
 
 
@@ -32,8 +32,8 @@ def write(path: Path, text: str) -> str:
     [
         "fine-rho-privacy(theta=20)",
         "fine-rho-privacy(theta=3.5)",
-        "fine-rho-privacy(limits=HIV:0.01:0.05;flu:1/3:0.5:2;*)",
-        "fine-rho-privacy(limits=a%2Cb%28%29%3B%3A%40:0.1:0.2)",
+        "fine-rho-privacy(limits='HIV:0.01:0.05;flu:1/3:0.5:2;*')",
+        "fine-rho-privacy(limits='a,b()%3B%3A%40:0.1:0.2')",
     ],
 )
 def test_text_form_round_trips(text: str) -> None:
@@ -91,7 +91,7 @@ def test_limits_file(tmp_path: Path) -> None:
 
 
 def test_dates_are_named_by_their_text() -> None:
-    promise = FineRhoPrivacy(limits=Limits.from_text("2026-11-15:0.5:0.9;*:0.6:0.9"))
+    promise = FineRhoPrivacy(limits=Limits.of("2026-11-15:0.5:0.9;*:0.6:0.9"))
     day = datetime.date(2026, 11, 15)
     assert promise.odds_limits(histogram(1, 1, values=(day, None)))[0] == 9
 
@@ -99,7 +99,7 @@ def test_dates_are_named_by_their_text() -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("value,rho1\na,0.1\n", r"needs the columns value, rho1, rho2 .* found value, rho1"),
+        ("value,rho1\na,0.1\n", r"needs the columns value, rho1, rho2; .* found value, rho1"),
         ("value,rho1,rho2\n", r"has no rows"),
         ("value,rho1,rho2\na,0.3,0.2\n", r"'a' needs 0 < rho1 < rho2 < 1"),
         ("value,rho1,rho2\na,0.3,\n", r"only one of rho1 and rho2"),
@@ -122,7 +122,7 @@ def test_absent_limits_file(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("fine-rho-privacy", "needs either theta or limits"),
-        ("fine-rho-privacy(theta=1)", "must be above 1. Got 1"),
+        ("fine-rho-privacy(theta=1)", "must be a number above 1. Got 1"),
         ("fine-rho-privacy(theta=2, limits=a:.1:.2)", "either theta or limits"),
         ("fine-rho-privacy(limits=a:.1:.2:3:4)", "Write value:rho1:rho2:weight"),
         ("fine-rho-privacy(@a.csv, 3)", "takes one file"),
@@ -134,13 +134,13 @@ def test_bad_texts(text: str, message: str) -> None:
 
 
 def test_values_without_a_row_are_not_silently_unprotected() -> None:
-    promise = FineRhoPrivacy(limits=Limits.from_text("v0:0.1:0.2"))
+    promise = FineRhoPrivacy(limits=Limits.of("v0:0.1:0.2"))
     with pytest.raises(DataError, match=r"have no row for 'v1'.*add a row for '\*'"):
         promise.require_feasible(histogram(1, 1))
 
 
 def test_values_that_the_column_does_not_have_are_named() -> None:
-    promise = FineRhoPrivacy(limits=Limits.from_text("v0:0.1:0.2;typo:0.1:0.2;*"))
+    promise = FineRhoPrivacy(limits=Limits.of("v0:0.1:0.2;typo:0.1:0.2;*"))
     with pytest.raises(DataError, match=r"name 'typo', which the column does not have"):
         promise.require_feasible(histogram(1, 1))
 
@@ -162,7 +162,7 @@ def test_statements_say_what_is_not_covered() -> None:
     assert "at most 4 times that share" in text
     assert "Where that is 1 or more, nothing is promised." in text
     assert promise.left_out(counts) == [0]
-    limited = FineRhoPrivacy(limits=Limits.from_text("v2:0.02:0.1;v1:0.05:0.2;*"))
+    limited = FineRhoPrivacy(limits=Limits.of("v2:0.02:0.1;v1:0.05:0.2;*"))
     stated = limited.statement(counts)
     assert "'v2' 0.02 → 0.1" in stated
     assert "Nor is anything promised about: 'v0'." in stated

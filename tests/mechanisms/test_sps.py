@@ -192,8 +192,11 @@ def test_promises_that_make_no_sense(text: str, message: str) -> None:
     ("text", "message"),
     [
         ("sps(bound=exact)", "sps has no parameter 'bound'"),
-        ("sps(merge=single)", "must be one of: components, complete, none"),
-        ("sps(significance=1.5)", "'significance' parameter of sps must lie between 0 and 1"),
+        ("sps(merge=single)", "must be one of components, complete, none"),
+        (
+            "sps(significance=1.5)",
+            "'significance' parameter of sps must be a number between 0 and 1",
+        ),
     ],
 )
 def test_mechanisms_that_make_no_sense(text: str, message: str) -> None:

@@ -41,40 +41,43 @@ def refused(cli: Any, tmp_path: Path, leftovers: Any, *arguments: object, code: 
         ),
         (
             "rho-privacy(0, 0.3)",
-            "The 'rho1' parameter of rho-privacy must lie between 0 and 1, both excluded. "
+            "The 'rho1' parameter of rho-privacy must be a number between 0 and 1, both excluded. "
             "Got 0 instead.",
         ),
         (
             "rho-privacy(0.1, 1)",
-            "The 'rho2' parameter of rho-privacy must lie between 0 and 1, both excluded. "
+            "The 'rho2' parameter of rho-privacy must be a number between 0 and 1, both excluded. "
             "Got 1 instead.",
         ),
         (
             "rho-privacy(-0.1, 0.3)",
-            "The 'rho1' parameter of rho-privacy must lie between 0 and 1, both excluded. "
+            "The 'rho1' parameter of rho-privacy must be a number between 0 and 1, both excluded. "
             "Got -0.1 instead.",
         ),
         (
             "rho-privacy(0.1, 7/2)",
-            "The 'rho2' parameter of rho-privacy must lie between 0 and 1, both excluded. "
+            "The 'rho2' parameter of rho-privacy must be a number between 0 and 1, both excluded. "
             "Got 3.5 instead.",
         ),
         (
             "rho-privacy(often, 0.3)",
-            "The 'rho1' parameter must be a number such as 0.3 or 1/13. Got 'often' instead.",
+            "The 'rho1' parameter of rho-privacy must be a number such as 0.3 or 1/13. "
+            "Got 'often' instead.",
         ),
         (
             "rho-privacy(1/0, 0.3)",
-            "The 'rho1' parameter must be a number such as 0.3 or 1/13. Got '1/0' instead.",
+            "The 'rho1' parameter of rho-privacy must be a number such as 0.3 or 1/13. "
+            "Got '1/0' instead.",
         ),
         (
             "rho-privacy(1e-999999999, 0.3)",
-            "The 'rho1' parameter must be a number such as 0.3 or 1/13. "
+            "The 'rho1' parameter of rho-privacy must be a number such as 0.3 or 1/13. "
             "Got '1e-999999999' instead.",
         ),
         (
             "rho-privacy(nan, 0.3)",
-            "The 'rho1' parameter must be a number such as 0.3 or 1/13. Got 'nan' instead.",
+            "The 'rho1' parameter of rho-privacy must be a number such as 0.3 or 1/13. "
+            "Got 'nan' instead.",
         ),
         (
             "rho-privacy(0.1)",
@@ -82,7 +85,8 @@ def refused(cli: Any, tmp_path: Path, leftovers: Any, *arguments: object, code: 
         ),
         (
             "rho-privacy(0.1, 0.2, 0.3)",
-            "The 'reader' parameter of rho-privacy must be anybody or shares. Got '0.3' instead.",
+            "The 'reader' parameter of rho-privacy must be one of anybody, shares. "
+            "Got '0.3' instead.",
         ),
         (
             "rho-privacy(0.1, sigma=0.2)",

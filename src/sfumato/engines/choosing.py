@@ -20,7 +20,7 @@ from sfumato.engines.counting import (
 from sfumato.engines.kinds import with_kinds
 from sfumato.errors import InfeasibleGuarantee, UsageError
 from sfumato.guarantees import DEFAULT_PROMISE, Guarantee
-from sfumato.guarantees.limit_rows import label
+from sfumato.guarantees.value_table import label
 from sfumato.mechanisms import MECHANISMS, Mechanism, Plan, TablePlan, mechanisms_for
 from sfumato.profile import BinnedCounts, Cells, Kinds, Profile
 from sfumato.table import Table

@@ -20,8 +20,8 @@ from sfumato.guarantees.reconstruction import ReconstructionPrivacy
 from sfumato.guarantees.rho import RhoPrivacy
 from sfumato.guarantees.signposts import signpost
 from sfumato.guarantees.small_sum import SmallSum
-from sfumato.guarantees.words import Parameter, Reach, Reader
-from sfumato.textform import split_call
+from sfumato.guarantees.words import Reach, Reader
+from sfumato.textform import Parameter, split_call
 
 # in the order in which they are shown
 DEFAULT_PROMISE = "enhanced-beta-likeness(2)"  # keeps any shares, and leaves no value open

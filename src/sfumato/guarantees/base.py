@@ -14,9 +14,9 @@ from typing import ClassVar, Self
 
 from sfumato.columns import Value, value_text
 from sfumato.errors import InfeasibleGuarantee, UsageError
-from sfumato.guarantees.words import Parameter, Reach, Reader
+from sfumato.guarantees.words import Reach, Reader
 from sfumato.profile import Histogram, Holders
-from sfumato.textform import TextForm, decimal_text, rational
+from sfumato.textform import Parameter, TextForm
 
 Ceilings = Mapping[Value, Fraction]  # the largest chance that a steward allows, by value
 
@@ -24,13 +24,12 @@ Ceilings = Mapping[Value, Fraction]  # the largest chance that a steward allows,
 class Guarantee(TextForm, ABC):
     """A promise about what a release lets anybody conclude about one person.
 
-    Subclasses are frozen dataclasses that turn their fields into exact types in `__post_init__`.
+    Subclasses are frozen dataclasses; their `parameters` turn the fields into exact types.
     """
 
     what: ClassVar[str] = "guarantee"
     title: ClassVar[str]  # a headline
     sentence: ClassVar[str]  # the promise in one sentence, for somebody who chooses
-    parameters: ClassVar[tuple[Parameter, ...]]
     holds_against: ClassVar[Reader]
     does_not_protect: ClassVar[tuple[str, ...]]
     several_columns: ClassVar[bool] = False  # whether it can speak of several sensitive columns
@@ -123,9 +122,14 @@ class Guarantee(TextForm, ABC):
         return self
 
     @classmethod
+    def moved(cls) -> tuple[Parameter, ...]:
+        """The parameters that a steward moves: those with a title."""
+        return tuple(parameter for parameter in cls.parameters if parameter.title)
+
+    @classmethod
     def usual(cls) -> Self:
         """The promise with its usual numbers."""
-        return cls(**{parameter.name: parameter.default for parameter in cls.parameters})
+        return cls(**{parameter.name: parameter.default for parameter in cls.moved()})
 
     @classmethod
     def signature(cls) -> str:
@@ -136,7 +140,7 @@ class Guarantee(TextForm, ABC):
         ('rho-privacy(rho1, rho2)', 'f-privacy(theta=…, floor=…)')
         """
         needed = {f.name for f in dataclasses.fields(cls) if f.default is dataclasses.MISSING}  # type: ignore[arg-type]
-        names = [p.name if p.name in needed else f"{p.name}=…" for p in cls.parameters]
+        names = [p.name if p.name in needed else f"{p.name}=…" for p in cls.moved()]
         return f"{cls.name}({', '.join(names)})"
 
     @classmethod
@@ -170,15 +174,3 @@ def require_two_values(histogram: Histogram) -> None:
         "Choose another sensitive column, or state a wider domain.",
         witness=value_text(histogram.values[0]) if histogram.values else "(no value)",
     )
-
-
-def set_fractions(guarantee: Guarantee, *parameters: str) -> None:
-    """Make fields of a promise exact; those that are given must lie between 0 and 1."""
-    for parameter in parameters:
-        value = rational(getattr(guarantee, parameter), parameter)
-        if not 0 < value < 1:
-            raise UsageError(
-                f"The {parameter!r} parameter of {guarantee.name} must lie between 0 and 1, "
-                f"both excluded. Got {decimal_text(value)} instead."
-            )
-        object.__setattr__(guarantee, parameter, value)

@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Self
 
-from sfumato.errors import UsageError
 from sfumato.guarantees.base import Ceilings
 from sfumato.guarantees.ceilings import BUCKETS, CeilingGuarantee
 from sfumato.guarantees.ladders import COARSE, factors, unlimited
-from sfumato.guarantees.open_values import OpenValues
-from sfumato.guarantees.words import Extremes, Parameter, Reach, amount, rarest_share
+from sfumato.guarantees.value_table import OPEN, OpenValues
+from sfumato.guarantees.words import Extremes, Reach, amount, rarest_share
 from sfumato.profile import Histogram
-from sfumato.textform import decimal_text, rational
+from sfumato.textform import Parameter, decimal_text
 
 
 @dataclass(frozen=True)
@@ -38,19 +37,16 @@ class BetaLikeness(CeilingGuarantee):
     parameters: ClassVar[tuple[Parameter, ...]] = (
         Parameter(
             "beta",
-            "beta: how much likelier a value may become",
-            "number",
-            "3",
-            0.1,
-            50,
-            "A smaller beta protects more, rare values most of all; counts become less accurate.",
-            "A larger beta protects less; counts become more accurate.",
+            above=0,
+            title="beta: how much likelier a value may become",
+            default="3",
+            slider=(0.1, 50),
+            less="A smaller beta protects more, rare values most of all; counts become less "
+            "accurate.",
+            more="A larger beta protects less; counts become more accurate.",
         ),
+        OPEN,
     )
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "beta", exact_beta(self.beta, self.name))
-        object.__setattr__(self, "open", OpenValues.of(self.open))
 
     def own_ceilings(self, histogram: Histogram) -> list[Fraction]:
         return [min(Fraction(1), (1 + self.beta) * share) for share in histogram.shares]
@@ -76,13 +72,3 @@ class BetaLikeness(CeilingGuarantee):
     def ladder(cls, histogram: Histogram, ceilings: Ceilings) -> list[Self]:
         most, free = float(1 / rarest_share(histogram)), unlimited(ceilings)
         return [cls(factor - 1, free) for factor in factors(most, COARSE)]
-
-
-def exact_beta(given: object, promise: str) -> Fraction:
-    """The beta of a promise as a fraction above 0."""
-    beta = rational(given, "beta")
-    if beta <= 0:
-        raise UsageError(
-            f"The 'beta' parameter of {promise} must be above 0. Got {decimal_text(beta)} instead."
-        )
-    return beta

@@ -10,7 +10,7 @@ from typing import ClassVar
 from sfumato.columns import value_text
 from sfumato.errors import InfeasibleGuarantee
 from sfumato.guarantees.base import Guarantee
-from sfumato.guarantees.open_values import OpenValues
+from sfumato.guarantees.value_table import OpenValues
 from sfumato.guarantees.words import NO_LINK, Reader
 from sfumato.profile import Histogram
 

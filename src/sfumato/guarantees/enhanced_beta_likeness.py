@@ -9,13 +9,13 @@ from fractions import Fraction
 from typing import ClassVar, Self
 
 from sfumato.guarantees.base import Ceilings
-from sfumato.guarantees.beta_likeness import BetaLikeness, exact_beta
+from sfumato.guarantees.beta_likeness import BetaLikeness
 from sfumato.guarantees.ceilings import BUCKETS, CeilingGuarantee
 from sfumato.guarantees.ladders import COARSE, factors, unlimited
-from sfumato.guarantees.open_values import OpenValues
-from sfumato.guarantees.words import Parameter, Reach, rarest_share
+from sfumato.guarantees.value_table import OpenValues
+from sfumato.guarantees.words import Reach, rarest_share
 from sfumato.profile import Histogram
-from sfumato.textform import decimal_text
+from sfumato.textform import Parameter, decimal_text
 
 _DIGITS = 50  # of logarithms
 _MARGIN = Fraction(1, 10**40)  # more than rounding can make them too large
@@ -45,10 +45,6 @@ class EnhancedBetaLikeness(CeilingGuarantee):
         "its share in the whole table, and common values less: never 1."
     )
     parameters: ClassVar[tuple[Parameter, ...]] = BetaLikeness.parameters
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "beta", exact_beta(self.beta, self.name))
-        object.__setattr__(self, "open", OpenValues.of(self.open))
 
     def own_ceilings(self, histogram: Histogram) -> list[Fraction]:
         return [share * (1 + min(self.beta, _log(share))) for share in histogram.shares]

@@ -5,73 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
 from typing import ClassVar, Self
-from urllib.parse import quote, unquote
 
 from sfumato.columns import list_some, value_text
-from sfumato.errors import DataError, UsageError
+from sfumato.errors import UsageError
 from sfumato.guarantees.base import Ceilings, Guarantee
 from sfumato.guarantees.ceilings import BUCKETS, CeilingGuarantee, chance
 from sfumato.guarantees.ladders import largest_other, up_to_one
-from sfumato.guarantees.limit_rows import (
+from sfumato.guarantees.value_table import (
     EVERY_OTHER,
-    check_rows_fit,
+    OPEN,
+    OpenValues,
+    ValueCeilings,
     file_as_limits,
     label,
-    limits_file,
-    read_limit_rows,
 )
-from sfumato.guarantees.open_values import OpenValues
-from sfumato.guarantees.words import Extremes, Parameter, Reach, amount, fraction
+from sfumato.guarantees.words import Extremes, Reach, amount
 from sfumato.profile import Histogram
-from sfumato.textform import decimal_text, rational
-
-
-@dataclass(frozen=True)
-class ValueCeilings:
-    """The steward's ceilings by value, with a text form that holds them, not the file's path.
-
-    >>> str(ValueCeilings.from_text("HIV:0.05;flu:1/3;*:1"))
-    'HIV:0.05;flu:1/3;*:1'
-    """
-
-    rows: tuple[tuple[str, Fraction], ...]
-
-    @classmethod
-    def from_text(cls, text: str) -> ValueCeilings:
-        pairs = []
-        for part in text.split(";"):
-            value, colon, limit = part.strip().rpartition(":")
-            if not colon:
-                raise UsageError(
-                    f"Cannot read the limit {part!r}. Write value:limit with ';' between values."
-                )
-            pairs.append((unquote(value), limit))
-        return cls._of(pairs, "the limits")
-
-    @classmethod
-    def from_csv(cls, path: str | Path) -> ValueCeilings:
-        """Read the columns value and limit; a row for `*` stands for every other value."""
-        pairs = [(value, limit) for value, limit in read_limit_rows(path, ("value", "limit"))]
-        return cls._of(pairs, limits_file(path))
-
-    @classmethod
-    def _of(cls, pairs: list[tuple[str, str]], where: str) -> ValueCeilings:
-        rows: dict[str, Fraction] = {}
-        for value, text in pairs:
-            if value in rows:
-                raise DataError(f"Value {value!r} stands twice in {where}. Keep one row.")
-            rows[value] = rational(text, f"limit of {value}")
-            if not 0 < rows[value] <= 1:
-                raise UsageError(
-                    f"The limit of {value!r} in {where} must lie above 0 and be at most 1. "
-                    f"Got {text} instead."
-                )
-        return cls(tuple(rows.items()))
-
-    def __str__(self) -> str:
-        return ";".join(f"{quote(v, safe='*')}:{decimal_text(limit)}" for v, limit in self.rows)
+from sfumato.textform import Parameter, decimal_text
 
 
 @dataclass(frozen=True)
@@ -89,7 +40,7 @@ class FPrivacy(CeilingGuarantee):
     'f-privacy(theta=2, floor=0.05)'
     >>> mixed = FPrivacy(theta=2, limits="a:0.03")
     >>> str(mixed), mixed.ceilings(Histogram("s", ("a", "b", "c"), np.array([1, 29, 70])))
-    ('f-privacy(theta=2, limits=a:0.03)', [Fraction(3, 100), Fraction(29, 50), Fraction(1, 1)])
+    ("f-privacy(theta=2, limits='a:0.03')", [Fraction(3, 100), Fraction(29, 50), Fraction(1, 1)])
     """
 
     theta: Fraction | None = None
@@ -106,32 +57,27 @@ class FPrivacy(CeilingGuarantee):
     parameters: ClassVar[tuple[Parameter, ...]] = (
         Parameter(
             "theta",
-            "theta: how many times its share",
-            "number",
-            "4",
-            1,
-            50,
-            "A smaller theta protects more; counts become less accurate.",
-            "A larger theta protects less; counts become more accurate.",
+            least=0,
+            title="theta: how many times its share",
+            default="4",
+            slider=(1, 50),
+            less="A smaller theta protects more; counts become less accurate.",
+            more="A larger theta protects less; counts become more accurate.",
         ),
-        fraction(
+        Parameter(
             "floor",
-            "floor: added for every value",
-            "0.02",
-            "A smaller floor protects rare values more.",
-            "A larger floor protects rare values less; counts become more accurate.",
+            least=0,
+            title="floor: added for every value",
+            default="0.02",
+            less="A smaller floor protects rare values more.",
+            more="A larger floor protects rare values less; counts become more accurate.",
         ),
+        Parameter("limits", form=ValueCeilings.of),
+        OPEN,
     )
 
     def __post_init__(self) -> None:
-        if isinstance(self.limits, str):
-            text: str = self.limits
-            read = ValueCeilings.from_csv if text.startswith("@") else ValueCeilings.from_text
-            object.__setattr__(self, "limits", read(text.removeprefix("@")))
-        object.__setattr__(self, "floor", rational(self.floor, "floor"))
-        object.__setattr__(self, "open", OpenValues.of(self.open))
-        if self.theta is not None:
-            object.__setattr__(self, "theta", rational(self.theta, "theta"))
+        super().__post_init__()
         if self.theta is None and (self.limits is None or self.floor):
             raise UsageError(
                 f"{self.name} needs theta (and a floor), limits, or both. Write "
@@ -143,12 +89,6 @@ class FPrivacy(CeilingGuarantee):
                 f"With theta, every other value of {self.name} has the limit that theta gives it. "
                 f"Leave the limit of {EVERY_OTHER!r} out, or theta."
             )
-        for parameter, number in (("theta", self.theta), ("floor", self.floor)):
-            if number is not None and number < 0:
-                raise UsageError(
-                    f"The {parameter!r} parameter of {self.name} must not be negative. "
-                    f"Got {decimal_text(number)} instead."
-                )
 
     @classmethod
     def from_arguments(cls, positional: list[str], keywords: dict[str, str]) -> Self:
@@ -167,8 +107,7 @@ class FPrivacy(CeilingGuarantee):
             return [self._other(share, Fraction(1)) for share in histogram.shares]
         listed = dict(self.limits.rows)
         # theta is the row of every other value
-        rows = listed if self.theta is None else {**listed, EVERY_OTHER: Fraction(1)}
-        check_rows_fit(rows, histogram, "a limit of 1")
+        self.limits.require_fit(histogram, "a limit of 1", every=self.theta is None)
         return [
             listed[label(value)]
             if label(value) in listed

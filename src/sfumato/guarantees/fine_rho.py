@@ -10,13 +10,12 @@ from typing import ClassVar, Self
 from sfumato.columns import Value, list_some, value_text
 from sfumato.errors import InfeasibleGuarantee, UsageError
 from sfumato.guarantees.base import Ceilings, require_two_values
-from sfumato.guarantees.fine_limits import Limit, Limits
 from sfumato.guarantees.ladders import factors, just_above, largest_other, up_to_one
-from sfumato.guarantees.limit_rows import EVERY_OTHER, file_as_limits, label
 from sfumato.guarantees.odds import OddsGuarantee
-from sfumato.guarantees.words import Extremes, Parameter, Reach, amount, rarest_share
+from sfumato.guarantees.value_table import EVERY_OTHER, Limit, Limits, file_as_limits, label
+from sfumato.guarantees.words import Extremes, Reach, amount, rarest_share
 from sfumato.profile import Histogram
-from sfumato.textform import decimal_text, rational
+from sfumato.textform import Parameter, decimal_text
 
 
 @dataclass(frozen=True)
@@ -49,15 +48,15 @@ class FineRhoPrivacy(OddsGuarantee):
     parameters: ClassVar[tuple[Parameter, ...]] = (
         Parameter(
             "theta",
-            "theta: how many times its share",
-            "number",
-            "5",
-            1.01,
-            100,
-            "A smaller theta protects more; counts become less accurate.",
-            "A larger theta protects less, and common values not at all; counts become more "
+            above=1,
+            title="theta: how many times its share",
+            default="5",
+            slider=(1.01, 100),
+            less="A smaller theta protects more; counts become less accurate.",
+            more="A larger theta protects less, and common values not at all; counts become more "
             "accurate.",
         ),
+        Parameter("limits", form=Limits.of),
     )
     does_not_protect: ClassVar[tuple[str, ...]] = (
         "values without a limit of their own: the statement says which",
@@ -71,23 +70,12 @@ class FineRhoPrivacy(OddsGuarantee):
     )
 
     def __post_init__(self) -> None:
-        if isinstance(self.limits, str):
-            text: str = self.limits
-            parsed = Limits.from_csv(text[1:]) if text.startswith("@") else Limits.from_text(text)
-            object.__setattr__(self, "limits", parsed)
+        super().__post_init__()
         if (self.theta is None) == (self.limits is None):
             raise UsageError(
                 f"{self.name} needs either theta or limits. Write {self.name}(theta=20) or "
                 f"{self.name}(@limits.csv), a file with the columns value, rho1, rho2 and weight."
             )
-        if self.theta is not None:
-            theta = rational(self.theta, "theta")
-            if theta <= 1:
-                raise UsageError(
-                    f"The 'theta' parameter of {self.name} must be above 1. "
-                    f"Got {decimal_text(theta)} instead."
-                )
-            object.__setattr__(self, "theta", theta)
 
     @classmethod
     def from_arguments(cls, positional: list[str], keywords: dict[str, str]) -> Self:

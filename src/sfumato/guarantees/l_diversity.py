@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Self
 
-from sfumato.errors import UsageError
 from sfumato.guarantees.base import Ceilings, Guarantee
 from sfumato.guarantees.ceilings import BUCKETS, CeilingGuarantee
 from sfumato.guarantees.ladders import one_in, reach_by_commonest, unlimited
-from sfumato.guarantees.open_values import OpenValues
-from sfumato.guarantees.words import Parameter, Reach
+from sfumato.guarantees.value_table import OPEN, OpenValues
+from sfumato.guarantees.words import Reach
 from sfumato.profile import Histogram
+from sfumato.textform import Parameter
 
 
 @dataclass(frozen=True)
@@ -39,29 +39,17 @@ class LDiversity(CeilingGuarantee):
     parameters: ClassVar[tuple[Parameter, ...]] = (
         Parameter(
             "l",
-            "ℓ: one in how many",
-            "integer",
-            "3",
-            2,
-            50,
-            "A smaller ℓ protects less; counts become more accurate.",
-            "A larger ℓ protects more; counts become less accurate, and a very common value may "
-            "make it impossible.",
+            least=2,
+            whole=True,
+            title="ℓ: one in how many",
+            default="3",
+            slider=(2, 50),
+            less="A smaller ℓ protects less; counts become more accurate.",
+            more="A larger ℓ protects more; counts become less accurate, and a very common value "
+            "may make it impossible.",
         ),
+        OPEN,
     )
-
-    def __post_init__(self) -> None:
-        try:
-            value = int(str(self.l))
-        except ValueError:
-            value = 0
-        if value < 2:
-            raise UsageError(
-                f"The 'l' parameter of {self.name} must be a whole number of at least 2. "
-                f"Got {str(self.l)!r} instead."
-            )
-        object.__setattr__(self, "l", value)
-        object.__setattr__(self, "open", OpenValues.of(self.open))
 
     def own_ceilings(self, histogram: Histogram) -> list[Fraction]:
         return [Fraction(1, self.l)] * len(histogram.values)

@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 
 from sfumato.guarantees.base import Ceilings, Guarantee
-from sfumato.guarantees.open_values import OpenValues
+from sfumato.guarantees.value_table import OpenValues
 from sfumato.guarantees.words import Extremes, Reach
 from sfumato.profile import Histogram
 
@@ -75,7 +75,7 @@ def unlimited(ceilings: Ceilings) -> OpenValues | None:
 
 def reach_by_commonest(cls: type[Guarantee], histograms: Sequence[Histogram]) -> Reach:
     """For promises of one number that is at most `one_in`."""
-    found, (parameter,) = Extremes.of(histograms), cls.parameters
+    found, (parameter,) = Extremes.of(histograms), cls.moved()
     has = f"{found.commonest} has {found.percent} of the records"
     most = math.floor(1 / found.largest)
     if most < 2:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Self
 
-from sfumato.guarantees.base import Ceilings, Guarantee, require_two_values, set_fractions
-from sfumato.guarantees.words import GROUPS, Parameter, Reach, Reader, fraction
+from sfumato.guarantees.base import Ceilings, Guarantee, require_two_values
+from sfumato.guarantees.words import GROUPS, Reach, Reader, fraction
 from sfumato.profile import Histogram
-from sfumato.textform import decimal_text
+from sfumato.textform import Parameter, decimal_text
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,7 @@ class ReconstructionPrivacy(Guarantee):
         "Whoever estimates how many of the people with exactly the same public columns have a "
         "value is off by more than the error with at least the stated chance."
     )
+    # errata R8: an error of 1 or more has no lower tail
     parameters: ClassVar[tuple[Parameter, ...]] = (
         fraction(
             "error",
@@ -78,10 +79,6 @@ class ReconstructionPrivacy(Guarantee):
         "learning that a person is in the table",
         "several releases of the same people with fresh draws: they average out",
     )
-
-    def __post_init__(self) -> None:
-        # errata R8: an error of 1 or more has no lower tail
-        set_fractions(self, "error", "chance", "retention")
 
     def ceilings(self, histogram: Histogram) -> list[Fraction]:
         return [Fraction(1)] * len(histogram.values)  # it limits accuracy, not belief

@@ -10,12 +10,12 @@ from typing import ClassVar, Self
 
 from sfumato.columns import Value, value_text
 from sfumato.errors import InfeasibleGuarantee, UsageError
-from sfumato.guarantees.base import Ceilings, require_two_values, set_fractions
+from sfumato.guarantees.base import Ceilings, require_two_values
 from sfumato.guarantees.ladders import just_above, up_to_one
 from sfumato.guarantees.odds import OddsGuarantee
-from sfumato.guarantees.words import SHARES_ONLY, Extremes, Parameter, Reach, Reader, fraction
+from sfumato.guarantees.words import SHARES_ONLY, Extremes, Reach, Reader, fraction
 from sfumato.profile import Histogram
-from sfumato.textform import decimal_text
+from sfumato.textform import Parameter, decimal_text
 
 ANY_READER, SHARES_READER = "anybody", "shares"
 
@@ -62,6 +62,7 @@ class RhoPrivacy(OddsGuarantee):
             "A smaller rho2 protects more; counts become less accurate.",
             "A larger rho2 protects less; counts become more accurate.",
         ),
+        Parameter("reader", options=(ANY_READER, SHARES_READER)),
     )
     does_not_protect: ClassVar[tuple[str, ...]] = (
         "values whose share of the table is above rho1: nothing is promised about them",
@@ -73,12 +74,7 @@ class RhoPrivacy(OddsGuarantee):
     )
 
     def __post_init__(self) -> None:
-        set_fractions(self, "rho1", "rho2")
-        if self.reader not in (ANY_READER, SHARES_READER):
-            raise UsageError(
-                f"The 'reader' parameter of {self.name} must be {ANY_READER} or {SHARES_READER}. "
-                f"Got {self.reader!r} instead."
-            )
+        super().__post_init__()
         if self.rho1 >= self.rho2:
             raise UsageError(
                 f"{self.name} needs rho1 < rho2 (chance before, chance after). "

@@ -9,12 +9,12 @@ from typing import ClassVar, Self
 
 from sfumato.columns import value_text
 from sfumato.errors import InfeasibleGuarantee, UsageError
-from sfumato.guarantees.base import Ceilings, Guarantee, set_fractions
+from sfumato.guarantees.base import Ceilings, Guarantee
 from sfumato.guarantees.ladders import one_in, reach_by_commonest
 from sfumato.guarantees.small_sum_tails import large_sum, small_sum_privacy
-from sfumato.guarantees.words import SUMS, Parameter, Reach, Reader
+from sfumato.guarantees.words import SUMS, Reach, Reader
 from sfumato.profile import Histogram
-from sfumato.textform import decimal_text, rational
+from sfumato.textform import Parameter
 
 LARGEST_GROUPS = 50  # beyond it the tails are those of a Poisson law: larger groups gain nothing
 
@@ -51,15 +51,18 @@ class SmallSum(Guarantee):
     parameters: ClassVar[tuple[Parameter, ...]] = (
         Parameter(
             "groups",
-            "groups: how many different values each is drawn from",
-            "integer",
-            "5",
-            2,
-            50,
-            "Smaller groups hide small sums less; counts become more accurate.",
-            "Larger groups hide small sums more; counts become less accurate, and a very common "
-            "value may make it impossible.",
+            least=2,
+            whole=True,
+            title="groups: how many different values each is drawn from",
+            default="5",
+            slider=(2, 50),
+            less="Smaller groups hide small sums less; counts become more accurate.",
+            more="Larger groups hide small sums more; counts become less accurate, and a very "
+            "common value may make it impossible.",
         ),
+        Parameter("error", above=0, below=1),
+        Parameter("probability", above=0, below=1),
+        Parameter("up_to", least=1, whole=True),
     )
     holds_against: ClassVar[Reader] = SUMS
     several_columns: ClassVar[bool] = True
@@ -77,6 +80,7 @@ class SmallSum(Guarantee):
     )
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         aims = (self.error, self.probability, self.up_to)
         if (self.groups is None) == all(aim is None for aim in aims) or (
             self.groups is None and None in aims
@@ -85,18 +89,6 @@ class SmallSum(Guarantee):
                 f"{self.name} takes either a group size or all of error, probability and up_to. "
                 f"Write {self.name}(groups=5) or {self.name}(error=0.3, probability=0.5, up_to=3)."
             )
-        for parameter, least in (("groups", 2), ("up_to", 1)):
-            value = getattr(self, parameter)
-            if value is not None:
-                exact = rational(value, parameter)
-                if exact.denominator != 1 or exact < least:
-                    raise UsageError(
-                        f"The {parameter!r} parameter of {self.name} must be a whole number of at "
-                        f"least {least}. Got {decimal_text(exact)} instead."
-                    )
-                object.__setattr__(self, parameter, int(exact))
-        if self.error is not None:
-            set_fractions(self, "error", "probability")
 
     @property
     def size(self) -> int:

@@ -3,35 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from enum import Enum
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Literal
 
 from sfumato.columns import value_text
 from sfumato.profile import Histogram
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """A number that the steward moves, its range, and what moving it does."""
-
-    name: str
-    title: str
-    kind: Literal["number", "fraction", "integer"]
-    default: str
-    least: float
-    most: float
-    less: str
-    more: str
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+from sfumato.textform import Parameter
 
 
 def fraction(name: str, title: str, default: str, less: str, more: str) -> Parameter:
     """A parameter between 0 and 1."""
-    return Parameter(name, title, "fraction", default, 0.0, 1.0, less, more)
+    return Parameter(name, above=0, below=1, title=title, default=default, less=less, more=more)
 
 
 class Known(Enum):

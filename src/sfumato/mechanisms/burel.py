@@ -26,10 +26,10 @@ from sfumato.draws import Draws, IntArray
 from sfumato.guarantees.base import Guarantee
 from sfumato.guarantees.ceilings import CeilingGuarantee
 from sfumato.mechanisms.generalized import (
+    MARGINALS,
     BaselinePlan,
     Generalized,
     Stage,
-    check_marginals,
     homogeneous,
 )
 from sfumato.mechanisms.halving import Halving, Held, along_columns, by_runs, together
@@ -37,6 +37,7 @@ from sfumato.mechanisms.heterogeneous.ncp import Axis
 from sfumato.mechanisms.hilbert import hilbert_order
 from sfumato.mechanisms.protocol import Mechanism, Standing, one_column
 from sfumato.profile import Histogram, Profile
+from sfumato.textform import Parameter
 
 
 def likeness_runs(histogram: Histogram, ceilings: Sequence[Fraction]) -> list[list[int]]:
@@ -138,13 +139,11 @@ class Burel(Mechanism):
 
     marginals: str = "counts"
 
+    parameters: ClassVar[tuple[Parameter, ...]] = (MARGINALS,)
     name: ClassVar[str] = "burel"
     guarantees: ClassVar[tuple[type[Guarantee], ...]] = (CeilingGuarantee,)
     sentence: ClassVar[str] = "Shows ranges and sets for groups of like people."
     standing: ClassVar[Standing] = "baseline"
-
-    def __post_init__(self) -> None:
-        check_marginals(self.name, self.marginals)
 
     def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> BurelPlan:
         histogram = one_column(profile, self.name, guarantee)

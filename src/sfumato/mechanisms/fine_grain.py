@@ -31,7 +31,7 @@ from sfumato.operators import FineGrain
 from sfumato.operators import retention as closed
 from sfumato.operators.base import FloatArray
 from sfumato.profile import Histogram, Profile
-from sfumato.textform import decimal_text, rational
+from sfumato.textform import Parameter, decimal_text
 
 Gammas = Sequence[Fraction | None]
 OBJECTIVES = ("records", "counts")
@@ -66,26 +66,16 @@ class FineGrainPerturbation(Mechanism):
     objective: str = "records"
     p_min: Fraction = Fraction(1, 4)
 
+    parameters: ClassVar[tuple[Parameter, ...]] = (
+        Parameter("objective", options=OBJECTIVES),
+        Parameter("p_min", least=0, most=1),  # a part of the uniform retention
+    )
     name: ClassVar[str] = "fine-grain"
     guarantees: ClassVar[tuple[type[Guarantee], ...]] = (OddsGuarantee,)
     several_rows: ClassVar[bool] = True
     sentence: ClassVar[str] = (
         "Keeps each value with a chance of its own, the best that its limit allows."
     )
-
-    def __post_init__(self) -> None:
-        if self.objective not in OBJECTIVES:
-            raise UsageError(
-                f"The 'objective' parameter of {self.name} must be one of {', '.join(OBJECTIVES)}. "
-                f"Got {self.objective!r} instead."
-            )
-        p_min = rational(self.p_min, "p_min")
-        if not 0 <= p_min <= 1:
-            raise UsageError(
-                f"The 'p_min' parameter of {self.name} must lie between 0 and 1: it is a part of "
-                f"the uniform retention. Got {decimal_text(p_min)} instead."
-            )
-        object.__setattr__(self, "p_min", p_min)
 
     @classmethod
     def candidates(cls) -> list[Self]:

@@ -22,6 +22,7 @@ from sfumato.mechanisms.retentions import uniform_retention
 from sfumato.operators import General
 from sfumato.operators.base import DYADIC, FloatArray
 from sfumato.profile import Histogram, Profile
+from sfumato.textform import Parameter
 
 MOST_VALUES = 60
 CONDITION_LIMIT = 1e4  # a worse operator is mixed with the uniform one, with a warning
@@ -54,19 +55,15 @@ class GeneralPerturbation(Mechanism):
     objective: str = "counts"
     breaches: str = "both"
 
+    parameters: ClassVar[tuple[Parameter, ...]] = (
+        Parameter("objective", options=OBJECTIVES),
+        Parameter("breaches", options=BREACHES),
+    )
     name: ClassVar[str] = "general"
     guarantees: ClassVar[tuple[type[Guarantee], ...]] = (OddsGuarantee,)
     several_rows: ClassVar[bool] = True
     sentence: ClassVar[str] = "Searches all ways to exchange values, for at most 60 of them."
     standing: ClassVar[Standing] = "on request"
-
-    def __post_init__(self) -> None:
-        for parameter, allowed in (("objective", OBJECTIVES), ("breaches", BREACHES)):
-            if getattr(self, parameter) not in allowed:
-                raise UsageError(
-                    f"The {parameter!r} parameter of {self.name} must be one of "
-                    f"{', '.join(allowed)}. Got {getattr(self, parameter)!r} instead."
-                )
 
     def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> PerturbedPlan:
         assert isinstance(guarantee, OddsGuarantee)

@@ -15,11 +15,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from sfumato.draws import Draws, IntArray
-from sfumato.errors import UsageError
 from sfumato.guarantees.base import Guarantee
 from sfumato.mechanisms.heterogeneous.ncp import Axis, NumericAxis, TreeAxis, gcp
 from sfumato.mechanisms.protocol import Plan
 from sfumato.profile import Histogram
+from sfumato.textform import Parameter
 
 Stage = Callable[[str, int, int], None]
 _ROWS_AT_ONCE = 1 << 15
@@ -111,16 +111,7 @@ class BaselinePlan(TablePlan):
         return f"{said} That is for a reader who does not know the program."
 
 
-MARGINALS = ("counts", "none")
-
-
-def check_marginals(mechanism: str, marginals: str) -> None:
-    """`marginals` as the mechanisms take it: counts, or none."""
-    if marginals not in MARGINALS:
-        raise UsageError(
-            f"The 'marginals' parameter of {mechanism} must be one of {', '.join(MARGINALS)}. Got "
-            f"{marginals!r} instead."
-        )
+MARGINALS = Parameter("marginals", options=("counts", "none"))
 
 
 def covers_of(axes: Sequence[Axis], matches: Sequence[IntArray]) -> tuple[list[Shown], list[int]]:

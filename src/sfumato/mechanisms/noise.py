@@ -29,7 +29,7 @@ from sfumato.mechanisms.protocol import Mechanism, PlanTable, Standing
 from sfumato.operators import General, Uniform
 from sfumato.operators.base import FloatArray
 from sfumato.profile import Profile
-from sfumato.textform import decimal_text, rational
+from sfumato.textform import Parameter
 
 MOST_VALUES = 400  # the operator is written out, value by value
 WIDTHS = tuple(Fraction(part, 20) for part in range(1, 21))  # of the range, to choose from
@@ -79,6 +79,10 @@ class CalibratedNoise(Mechanism):
     width: Fraction | None = None
     uniform: Fraction = Fraction(1, 2)
 
+    parameters: ClassVar[tuple[Parameter, ...]] = (
+        Parameter("width", above=0, most=1),  # a share of the column's range
+        Parameter("uniform", least=0, below=1),  # a share of the draws
+    )
     name: ClassVar[str] = "noise"
     guarantees: ClassVar[tuple[type[Guarantee], ...]] = (OddsGuarantee,)
     several_rows: ClassVar[bool] = True
@@ -87,22 +91,6 @@ class CalibratedNoise(Mechanism):
         "stay sharp."
     )
     standing: ClassVar[Standing] = "on request"
-
-    def __post_init__(self) -> None:
-        width = None if self.width is None else rational(self.width, "width")
-        uniform = rational(self.uniform, "uniform")
-        if width is not None and not 0 < width <= 1:
-            raise UsageError(
-                f"The 'width' parameter of {self.name} is a share of the column's range, above 0 "
-                f"and at most 1. Got {decimal_text(width)} instead."
-            )
-        if not 0 <= uniform < 1:
-            raise UsageError(
-                f"The 'uniform' parameter of {self.name} is a share of the draws, from 0 to below "
-                f"1. Got {decimal_text(uniform)} instead."
-            )
-        object.__setattr__(self, "width", width)
-        object.__setattr__(self, "uniform", uniform)
 
     def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> NoisePlan:
         assert isinstance(guarantee, OddsGuarantee)

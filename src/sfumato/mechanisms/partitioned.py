@@ -27,6 +27,7 @@ from sfumato.mechanisms.perturbed import within
 from sfumato.mechanisms.protocol import Batch, Mechanism, PlanTable, Published, RecordPlan
 from sfumato.operators import Part, Parts
 from sfumato.profile import Histogram, Profile
+from sfumato.textform import Parameter
 
 INSIDE = ("uniform", "fine-grain")
 
@@ -257,6 +258,10 @@ class PartitionedPerturbation(Mechanism):
     inside: str = "uniform"
     apart: ApartValues | None = None
 
+    parameters: ClassVar[tuple[Parameter, ...]] = (
+        Parameter("inside", options=INSIDE),
+        Parameter("apart", form=ApartValues.of),
+    )
     name: ClassVar[str] = "partitioned"
     guarantees: ClassVar[tuple[type[Guarantee], ...]] = (RhoPrivacy,)
     sentence: ClassVar[str] = (
@@ -267,14 +272,6 @@ class PartitionedPerturbation(Mechanism):
     @classmethod
     def candidates(cls) -> list[Self]:
         return [cls(inside=inside) for inside in INSIDE]
-
-    def __post_init__(self) -> None:
-        if self.inside not in INSIDE:
-            raise UsageError(
-                f"The 'inside' parameter of {self.name} must be one of {', '.join(INSIDE)}. "
-                f"Got {self.inside!r} instead."
-            )
-        object.__setattr__(self, "apart", ApartValues.of(self.apart))
 
     def codes_apart(self, histogram: Histogram) -> list[int]:
         """The values of a column that must not share a sub-table."""

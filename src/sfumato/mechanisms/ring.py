@@ -18,16 +18,17 @@ from sfumato.draws import Draws, IntArray, Positions
 from sfumato.guarantees.base import Guarantee
 from sfumato.guarantees.l_diversity import LDiversity
 from sfumato.mechanisms.generalized import (
+    MARGINALS,
     BaselinePlan,
     Generalized,
     Stage,
-    check_marginals,
     covers_of,
 )
 from sfumato.mechanisms.heterogeneous.blocks import split
 from sfumato.mechanisms.heterogeneous.ncp import Axis
 from sfumato.mechanisms.protocol import Mechanism, Standing, one_column
 from sfumato.profile import Histogram, Profile
+from sfumato.textform import Parameter
 
 
 def eligible_partitions(
@@ -172,13 +173,11 @@ class Ring(Mechanism):
 
     marginals: str = "counts"
 
+    parameters: ClassVar[tuple[Parameter, ...]] = (MARGINALS,)
     name: ClassVar[str] = "ring"
     guarantees: ClassVar[tuple[type[Guarantee], ...]] = (LDiversity,)
     sentence: ClassVar[str] = "Shows ranges and sets in rings of different values."
     standing: ClassVar[Standing] = "baseline"
-
-    def __post_init__(self) -> None:
-        check_marginals(self.name, self.marginals)
 
     def keeps(self, guarantee: Guarantee) -> bool:
         """Rings are of l different values, so none can be open."""

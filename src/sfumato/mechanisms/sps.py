@@ -10,7 +10,7 @@ import numpy as np
 
 from sfumato.columns import value_text
 from sfumato.draws import Draws
-from sfumato.errors import InfeasibleGuarantee, UsageError
+from sfumato.errors import InfeasibleGuarantee
 from sfumato.guarantees.base import Guarantee
 from sfumato.guarantees.reconstruction import ReconstructionPrivacy
 from sfumato.mechanisms.protocol import Mechanism, one_column
@@ -23,7 +23,7 @@ from sfumato.mechanisms.reconstruction.testing import choose_samples
 from sfumato.operators import Uniform
 from sfumato.operators.base import dyadic_floor
 from sfumato.profile import Profile
-from sfumato.textform import decimal_text, rational
+from sfumato.textform import Parameter
 
 LINKAGES = ("components", "complete", "none")
 
@@ -42,26 +42,16 @@ class SamplingPerturbingScaling(Mechanism):
     merge: str = "components"
     significance: Fraction = Fraction(1, 20)
 
+    parameters: ClassVar[tuple[Parameter, ...]] = (
+        Parameter("merge", options=LINKAGES),
+        Parameter("significance", above=0, below=1),
+    )
     name: ClassVar[str] = "sps"
     guarantees: ClassVar[tuple[type[Guarantee], ...]] = (ReconstructionPrivacy,)
     sentence: ClassVar[str] = (
         "Perturbs a sample of each group of like people and copies it back to its size."
     )
     needs_cells: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        if self.merge not in LINKAGES:
-            raise UsageError(
-                f"The 'merge' parameter of {self.name} must be one of: "
-                f"{', '.join(LINKAGES)}. Got {self.merge!r} instead."
-            )
-        significance = rational(self.significance, "significance")
-        if not 0 < significance < 1:
-            raise UsageError(
-                f"The 'significance' parameter of {self.name} must lie between 0 and 1, both "
-                f"excluded. Got {decimal_text(significance)} instead."
-            )
-        object.__setattr__(self, "significance", significance)
 
     def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> SampledPlan:
         assert isinstance(guarantee, ReconstructionPrivacy)

@@ -31,7 +31,7 @@ def _told(cls: type[Guarantee]) -> dict[str, Any]:
         "title": cls.title,
         "sentence": cls.sentence,
         "example": str(usual),
-        "parameters": [parameter.to_json() for parameter in cls.parameters],
+        "parameters": [parameter.to_json() for parameter in cls.moved()],
         "mechanisms": [
             {
                 "name": name,

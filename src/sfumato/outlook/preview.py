@@ -14,7 +14,7 @@ from sfumato.engines.choosing import choose_plan, possible_mechanisms
 from sfumato.engines.publication import steward_notes
 from sfumato.errors import UsageError
 from sfumato.guarantees import Guarantee, parse_guarantee
-from sfumato.guarantees.limit_rows import label
+from sfumato.guarantees.value_table import label
 from sfumato.mechanisms import Mechanism, given_mechanism
 from sfumato.outlook.prediction import SIZES, error_law
 from sfumato.outlook.sketch import sketched

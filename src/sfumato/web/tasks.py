@@ -21,7 +21,7 @@ from sfumato.engines.people import one_row_each
 from sfumato.engines.publishing import LEFT_OUT, publish
 from sfumato.errors import DataError, InfeasibleGuarantee
 from sfumato.guarantees import parse_guarantee
-from sfumato.guarantees.limit_rows import label
+from sfumato.guarantees.value_table import label
 from sfumato.mechanisms import given_mechanism
 from sfumato.outlook.catalogue import allowed_guarantees, guarantee_list, too_many_values
 from sfumato.outlook.preview import looked_at, preview

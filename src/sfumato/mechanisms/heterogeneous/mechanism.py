@@ -17,10 +17,10 @@ from sfumato.guarantees.base import Guarantee
 from sfumato.guarantees.beta_likeness import BetaLikeness
 from sfumato.guarantees.l_diversity import LDiversity
 from sfumato.mechanisms.generalized import (
+    MARGINALS,
     Generalized,
     Stage,
     TablePlan,
-    check_marginals,
     covers_of,
 )
 from sfumato.mechanisms.heterogeneous.blocks import split
@@ -34,6 +34,7 @@ from sfumato.mechanisms.heterogeneous.shift import shifted
 from sfumato.mechanisms.heterogeneous.sweeps import Matching
 from sfumato.mechanisms.protocol import Mechanism, Standing, one_column
 from sfumato.profile import Histogram, Profile
+from sfumato.textform import Parameter
 
 PARTS = 4  # parts of a block: rows exchange misfits within a block, values travel within it
 _WORTH_THREADS = 2_000  # people
@@ -150,15 +151,13 @@ class HeterogeneousGeneralization(Mechanism):
 
     marginals: str = "counts"
 
+    parameters: ClassVar[tuple[Parameter, ...]] = (MARGINALS,)
     name: ClassVar[str] = "heterogeneous"
     guarantees: ClassVar[tuple[type[Guarantee], ...]] = (LDiversity, BetaLikeness)
     sentence: ClassVar[str] = (
         "Shows ranges and sets instead of public values, made for each record."
     )
     standing: ClassVar[Standing] = "on request"
-
-    def __post_init__(self) -> None:
-        check_marginals(self.name, self.marginals)
 
     def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> HeterogeneousPlan:
         histogram = one_column(profile, self.name, guarantee)

@@ -16,7 +16,7 @@ import numpy as np
 
 from sfumato.draws import IntArray
 from sfumato.errors import UsageError
-from sfumato.guarantees.open_values import OpenValues
+from sfumato.guarantees.value_table import OpenValues
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class ApartValues(OpenValues):
     named: ClassVar[str] = "which the mechanism is to hold apart"
 
     def __post_init__(self) -> None:
-        if len(self.labels) < 2:
+        if len(self.rows) < 2:
             raise UsageError(f"{self.usage}. Got {self.labels[0]!r} instead.")
 
 

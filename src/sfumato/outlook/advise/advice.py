@@ -10,7 +10,7 @@ from typing import Any
 
 from sfumato.columns import Value, value_text
 from sfumato.guarantees import Guarantee
-from sfumato.guarantees.limit_rows import label
+from sfumato.guarantees.value_table import label
 from sfumato.mechanisms import Mechanism
 from sfumato.results import Cell, Result, ResultTable, number_to_json
 from sfumato.workloads import SizeClass

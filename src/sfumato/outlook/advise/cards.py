@@ -17,7 +17,7 @@ from sfumato.engines.counting import Progress, no_progress
 from sfumato.engines.people import one_row_each
 from sfumato.errors import UsageError
 from sfumato.guarantees import Guarantee
-from sfumato.guarantees.limit_rows import label
+from sfumato.guarantees.value_table import label
 from sfumato.outlook.advise.advice import Option
 from sfumato.outlook.advise.families import families, stated_ceilings
 from sfumato.outlook.advise.search import solve

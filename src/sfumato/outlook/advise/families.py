@@ -9,7 +9,7 @@ from fractions import Fraction
 from sfumato.columns import Value, value_text
 from sfumato.errors import InfeasibleGuarantee, UsageError
 from sfumato.guarantees import GUARANTEES, Ceilings, Guarantee, Reader, require_known
-from sfumato.guarantees.limit_rows import label
+from sfumato.guarantees.value_table import label
 from sfumato.mechanisms import MECHANISMS, Mechanism
 from sfumato.outlook.catalogue import reach_of
 from sfumato.profile import Histogram
