@@ -107,6 +107,11 @@ def test_rings_have_no_open_values(tmp_path: Path) -> None:
         )
 
 
+def allowed_by(said: str) -> str:
+    """The share of people that a refusal says would be enough."""
+    return said.replace("--left-out ", "left_out=").rsplit("left_out=", 1)[1].strip(" .'")
+
+
 @pytest.mark.parametrize("promise", ["f-privacy(theta=2, floor=0.05)", "beta-likeness(3)"])
 def test_promises_that_leave_out_many_are_refused(tmp_path: Path, promise: str) -> None:
     with pytest.raises(UsageError) as refused:
@@ -116,7 +121,7 @@ def test_promises_that_leave_out_many_are_refused(tmp_path: Path, promise: str) 
     assert f"promises nothing about {number} of 1,000 people" in said
     assert "open='none'" in said
     assert not (tmp_path / "r").exists()
-    allowed = said.rsplit("--left-out ", 1)[1].rstrip(".")
+    allowed = allowed_by(said)
     made = sf.publish(people(), promise, to=tmp_path / "r", left_out=allowed, **ROLES)
     assert made.manifest.statement[0].startswith(
         f"Column 'work': nothing is promised about {number} of 1,000 people, those with 'none'. "
@@ -136,7 +141,9 @@ def test_the_share_that_is_named_is_enough(common: int) -> None:
     try:
         refuse_left_out(profile, promise, Fraction(0))
     except UsageError as refused:
-        share = left_out_share(str(refused).rsplit("--left-out ", 1)[1].rstrip("."))
+        share = left_out_share(
+            str(refused).replace("--left-out ", "left_out=").rsplit("left_out=", 1)[1].strip(" .'")
+        )
         refuse_left_out(profile, promise, share)
         with pytest.raises(UsageError):
             refuse_left_out(profile, promise, share - Fraction(1, 100))
