@@ -161,3 +161,16 @@ def release(name: str, guarantee: str, mechanism: str | None = None, **options: 
             **options,
         )
     return folder
+
+
+def first_problem(err: str) -> str:
+    """What the program says is wrong, of several things the first, without what repairs it.
+
+    >>> first_problem("sfumato: 2 things are wrong:\\n1. No file.\\n2. No promise.")
+    'No file.'
+    """
+    lines = [line for line in err.splitlines() if not line.startswith("sfumato: warning")]
+    first = next(n for n, line in enumerate(lines) if line.startswith("sfumato: "))
+    if lines[first].endswith("things are wrong:"):
+        return lines[first + 1].removeprefix("1. ")
+    return lines[first].removeprefix("sfumato: ")

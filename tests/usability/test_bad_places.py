@@ -14,6 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.tables import first_problem
+
 ROLES = ("--quasi", "age,sex,region", "--sensitive", "disease")
 PROMISE = ("--guarantee", "rho-privacy(0.3, 0.6)")
 
@@ -25,7 +27,7 @@ def run_program(*arguments: object, **options: Any) -> subprocess.CompletedProce
 
 def message_of(outcome: Any) -> str:
     assert "Traceback" not in outcome.err
-    return str(outcome.err.splitlines()[-1]).removeprefix("sfumato: ")
+    return first_problem(outcome.err)
 
 
 def test_existing_output_folder(

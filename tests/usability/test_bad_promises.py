@@ -12,6 +12,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.errors import InfeasibleGuarantee
+from tests.tables import first_problem
 
 ROLES = ("--quasi", "age,sex,region", "--sensitive", "disease")
 
@@ -23,7 +24,7 @@ def refused(cli: Any, tmp_path: Path, leftovers: Any, *arguments: object, code: 
     assert outcome.out == ""
     assert leftovers(tmp_path) == before
     assert "Traceback" not in outcome.err
-    return str(outcome.err.splitlines()[-1]).removeprefix("sfumato: ")
+    return first_problem(outcome.err)
 
 
 @pytest.mark.parametrize(
@@ -155,13 +156,6 @@ def test_one_sensitive_value_only(cli: Any, tmp_path: Path, leftovers: Any) -> N
     path = tmp_path / "all-ill.parquet"
     pq.write_table(pa.table({"age": [1, 2, 3], "disease": ["flu"] * 3}), path)
     flags = (path, "--quasi", "age", "--sensitive", "disease")
-    found = refused(
-        cli, tmp_path, leftovers, *flags, "--guarantee", "rho-privacy(0.3, 0.6)", code=3
-    )
-    assert found == (
-        "Column 'disease' has only one value: no perturbation can hide it. Choose another "
-        "sensitive column, or state a wider domain."
-    )
     # a wider domain does not help either: everybody has the same value
     found = refused(
         cli, tmp_path, leftovers, *flags,

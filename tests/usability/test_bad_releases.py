@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import sfumato as sf
+from tests.tables import first_problem
 
 
 @pytest.fixture
@@ -21,7 +22,7 @@ def release(tmp_path: Path, people: Any) -> Path:
 def message_of(outcome: Any) -> str:
     assert "Traceback" not in outcome.err
     assert outcome.out == ""
-    return str(outcome.err.splitlines()[-1]).removeprefix("sfumato: ")
+    return first_problem(outcome.err)
 
 
 COUNT = "SELECT COUNT(*) FROM release"

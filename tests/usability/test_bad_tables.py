@@ -9,6 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.tables import first_problem
+
 ROLES = ("--quasi", "age,sex,region", "--sensitive", "disease")
 PROMISE = ("--guarantee", "rho-privacy(0.3, 0.6)")
 
@@ -20,10 +22,8 @@ def refused(cli: Any, tmp_path: Path, leftovers: Any, *arguments: object, code: 
     assert outcome.code == code, outcome.err
     assert outcome.out == ""
     assert leftovers(tmp_path) == before
-    lines = outcome.err.splitlines()
-    assert lines[-1].startswith("sfumato: ")
     assert "Traceback" not in outcome.err
-    return lines[-1].removeprefix("sfumato: ")
+    return first_problem(outcome.err)
 
 
 def test_missing_file(cli: Any, tmp_path: Path, leftovers: Any) -> None:
@@ -168,7 +168,7 @@ def test_nested_column(cli: Any, tmp_path: Path, leftovers: Any) -> None:
 
 def test_null_sensitive_value(cli: Any, tmp_path: Path, leftovers: Any) -> None:
     path = tmp_path / "nulls.parquet"
-    pq.write_table(pa.table({"age": [1, 2, 3], "disease": ["a", None, "b"]}), path)
+    pq.write_table(pa.table({"age": [1, 2, 3, 4, 5], "disease": ["a", None, "b", "c", "d"]}), path)
     message = refused(
         cli, tmp_path, leftovers, path, "--quasi", "age", "--sensitive", "disease", *PROMISE
     )
@@ -180,7 +180,9 @@ def test_null_sensitive_value(cli: Any, tmp_path: Path, leftovers: Any) -> None:
 
 def test_nan_sensitive_value_is_missing_too(cli: Any, tmp_path: Path, leftovers: Any) -> None:
     path = tmp_path / "nan.parquet"
-    pq.write_table(pa.table({"age": [1, 2, 3], "cost": [1.0, float("nan"), 2.0]}), path)
+    pq.write_table(
+        pa.table({"age": [1, 2, 3, 4, 5], "cost": [1.0, float("nan"), 2.0, 3.0, 4.0]}), path
+    )
     message = refused(
         cli, tmp_path, leftovers, path, "--quasi", "age", "--sensitive", "cost", *PROMISE
     )
