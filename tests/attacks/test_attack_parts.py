@@ -12,9 +12,10 @@ import pytest
 
 import sfumato as sf
 from sfumato.attacks import ATTACKS, attack, attacks_for, parse_attack
-from sfumato.attacks.definetti import learn
 from sfumato.attacks.intervals import paired_difference, wilson
 from sfumato.attacks.people import Domains, People, other_halves, pick
+from sfumato.attacks.protocol import Knowledge
+from sfumato.attacks.readers import DeFinetti
 from sfumato.attacks.views import BucketsView
 from sfumato.draws import Draws
 from sfumato.errors import UsageError
@@ -75,7 +76,11 @@ def test_definetti_learns_from_lists_alone() -> None:
     bucket = np.arange(rows) // 2
     pairs, counts = np.unique(bucket * 4 + truth, return_counts=True)
     view = BucketsView([smoker], bucket, pairs // 4, pairs % 4, counts, 4)
-    model = learn(view, [3], 50)
+    people = People(
+        np.arange(rows), Domains(("smoker",), (pa.array([0, 1]),)), [smoker], "s", 4, truth
+    )
+    rule = DeFinetti(50).rule(Knowledge(view, people), Draws.from_seed(1))
+    model = view.dealt.given(rule, view.codes)
     mixed = (smoker[0::2] != smoker[1::2])[bucket[model.record]]
     right = model.chance[(model.value == truth[model.record]) & mixed]
     assert right.mean() > 0.95

@@ -40,7 +40,7 @@ def test_the_release_adds_to_links_what_its_buckets_tell(tmp_path: Path) -> None
     table = linked_table(1500, 1)
     declared = sf.read(table, quasi="group,code", sensitive="disease")
     sf.publish(declared, "l-diversity(3)", to=tmp_path / "r", mechanism="two-size")
-    (found,) = attack(table, tmp_path / "r", attacks="linked", fresh=False)
+    (found,) = attack(table, tmp_path / "r", attacks="linked", fresh=False, thorough=True)
     alone = found.besides["by the links alone, without a release"]
     without = found.besides["without the person among the links"]
     neither = found.besides["links alone, without the person"]
@@ -66,7 +66,7 @@ def test_nothing_is_added_where_nothing_hangs_together(tmp_path: Path) -> None:
     )
     declared = sf.read(table, quasi="a,b", sensitive="s", categorical="b")
     sf.publish(declared, "l-diversity(4)", to=tmp_path / "r", mechanism="two-size")
-    (found,) = attack(table, tmp_path / "r", attacks="linked", fresh=False)
+    (found,) = attack(table, tmp_path / "r", attacks="linked", fresh=False, thorough=True)
     assert found.besides["without the person among the links"].value < 0.25 + 0.06
 
 
@@ -146,5 +146,5 @@ def test_larger_buckets_are_labelled_an_approximation(tmp_path: Path) -> None:
     sf.publish(declared, "beta-likeness(0.1)", to=tmp_path / "r", mechanism="two-size")
     (told,) = [f for f in audit(table, tmp_path / "r").findings if f.check.name == "linked"]
     assert "% in buckets of more than 8" in str(told.witness)
-    (found,) = attack(table, tmp_path / "r", attacks="linked", fresh=False)
+    (found,) = attack(table, tmp_path / "r", attacks="linked", fresh=False, thorough=True)
     assert any("approximation" in figure for figure in found.figures)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sfumato.operators import Uniform
-from sfumato.operators.dealt import Dealt, permanent_shares
+from sfumato.operators.dealt import Dealt, balanced, permanent_shares
 from sfumato.operators.links import (
     Design,
     Evidence,
@@ -82,8 +82,9 @@ def test_scaling_comes_near_the_exact_sum() -> None:
     one = np.ones(8, np.int64)
     dealt = Dealt(np.zeros(8, np.int64), np.zeros(8, np.int64), np.arange(8), one, 8)
     exact = dealt.given(rule, [np.arange(8)])
-    record, cell = dealt.pairs
-    scaled = dealt.scaled(record, cell, rule.pair_scores([np.arange(8)], record, cell), 100)
+    every = np.arange(8)
+    logs = rule.pair_scores([every], every[:, None], every[None, :])
+    scaled = balanced(logs[None], np.ones((1, 8)), 100).ravel()
     order = np.lexsort((exact.value, exact.record))
     assert np.abs(scaled - exact.chance[order]).mean() < 0.025
     assert np.abs(1 / 8 - exact.chance).mean() > 0.085

@@ -8,7 +8,7 @@ of which everybody has one.
 
 from __future__ import annotations
 
-from functools import singledispatch
+from functools import partial, singledispatch
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from sfumato.operators.links import Design, Evidence, Links, Shown, fit_links, q
 
 _CELLS = 1 << 22  # (record, value) chances that are held at once
 _SCALINGS = 30  # between "everybody has one row" and "every row is somebody's"
+_SCALINGS_QUICK, _SCALINGS_THOROUGH = 10, 100  # of the lists of large buckets
 _PILOT = 256  # profiles that tell how many rows a person fits
 
 
@@ -123,9 +124,19 @@ def _trusted(view: RecordsView, rule: Links, draws: Draws) -> FloatArray:
 def _of_buckets(
     view: BucketsView, knowledge: Knowledge, rule: Links, targets: People, draws: Draws
 ) -> FloatArray:
-    pairs = view.dealt.given(rule, view.codes)
+    alike = Alike.of(view, targets)
+    rows, dealt = view.dealt.of(np.unique(view.bucket[alike.slot >= 0]))
+    codes, slot = [column[rows] for column in view.codes], alike.slot[rows]
+    total = np.zeros(len(alike.matches) * view.values)
+    rounds = _SCALINGS_THOROUGH if knowledge.thorough else _SCALINGS_QUICK
+    for _, found in dealt.assigned(partial(rule.pair_scores, codes), rounds):
+        inside = slot[found.record]
+        used = inside >= 0
+        flat = inside[used] * view.values + found.value[used]
+        total += np.bincount(flat, found.chance[used], minlength=len(total))
+    mean = total.reshape(-1, view.values) / np.maximum(alike.matches, 1)[:, None]
     otherwise = np.exp(rule.log_chances(targets.codes))
-    return Alike.of(view, targets).mean(pairs.record, pairs.value, pairs.chance, otherwise)
+    return np.where(alike.counts[:, None] > 0, mean[alike.place], otherwise)
 
 
 @_believed.register

@@ -10,7 +10,6 @@ import numpy as np
 from sfumato.attacks.people import Codes, People, common_keys
 from sfumato.attacks.views import BucketsView, RangesView, RecordsView
 from sfumato.draws import IntArray
-from sfumato.operators.base import FloatArray
 
 PAIRS = 1 << 24  # (person, row) pairs that are compared at once
 
@@ -45,21 +44,6 @@ class Alike:
     def counts(self) -> IntArray:
         """How many records look like each target."""
         return np.asarray(self.matches[self.place])
-
-    def mean(
-        self, record: IntArray, value: IntArray, chance: FloatArray, otherwise: FloatArray
-    ) -> FloatArray:
-        """Per target, the mean of chances over the records alike; `otherwise` where none is.
-
-        Chances are given as (record, value, chance); `otherwise` has one row per target.
-        """
-        values = otherwise.shape[1]
-        inside = self.slot[record]
-        used = inside >= 0
-        flat = inside[used] * values + value[used]
-        total = np.bincount(flat, chance[used], minlength=len(self.matches) * values)
-        mean = total.reshape(-1, values) / np.maximum(self.matches, 1)[:, None]
-        return np.where(self.counts[:, None] > 0, mean[self.place], otherwise)
 
 
 @dataclass(frozen=True, eq=False)

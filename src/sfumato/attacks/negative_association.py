@@ -91,7 +91,8 @@ def ruled_out(
     ones = np.ones(len(codes))
     where = csr_array((ones, (codes, view.bucket)), shape=(width, len(counted)))
     number = np.bincount(codes, minlength=width)[:, None]
-    spread = counted[view.bucket].var(axis=0)
+    held = np.bincount(view.bucket, minlength=len(counted)) / max(len(view.bucket), 1)
+    spread = np.maximum(held @ counted**2 - (held @ counted) ** 2, 0.0)
     error = np.sqrt(number * spread[None, :])
     usual = number * view.prior[None, :]
     below = where @ counted + _CONFIDENCE * error <= threshold * usual

@@ -46,6 +46,7 @@ class Knowledge:
     ceilings: FloatArray | None = None  # per value, what the promise allows at most
     reader: Reader | None = None  # whom the promise holds against
     others: tuple[BucketsView | RangesView, ...] = ()  # further releases of the same people
+    thorough: bool = False  # whether everything is learned from, however long it takes
 
     @property
     def ceiling(self) -> float | None:

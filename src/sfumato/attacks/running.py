@@ -30,7 +30,7 @@ from sfumato.release import Release
 from sfumato.scratch import scratch_space
 from sfumato.table import Table, is_number
 
-MOST_TARGETS = 10_000
+QUICK_TARGETS, MOST_TARGETS = 2_000, 10_000
 SEVERAL = "What the same attack reaches without the person is not computed for several releases."
 NOT_AGAIN = (
     "What the same attack reaches without the person is not known: another tool made the records."
@@ -43,7 +43,8 @@ def attack(
     *,
     attacks: str | Attack | Sequence[str | Attack] = ALL,
     column: str | None = None,
-    targets: int = MOST_TARGETS,
+    targets: int | None = None,
+    thorough: bool = False,
     fresh: bool = True,
     seed: int = 0,
     shown: Any = None,
@@ -59,10 +60,11 @@ def attack(
     (`sfumato.attacks.shown`), or else the raw `Table` itself, as if it had been given out. `remake`
     lets that tool make such a table of other records, so that the same attack can be tried without
     the person: it gets the quasi and sensitive columns of the fresh records. At most
-    `targets` people, drawn at random, are attacked. `fresh` False leaves out the baseline without
-    the person, which publishes two tables of the same size. The seed decides targets and ties; it
-    protects nobody and need not. `others` are further releases of the same people, in buckets or
-    ranges, for the attack `intersection`.
+    `targets` people, drawn at random, are attacked: 2,000, or 10,000 where `thorough`, which learns
+    from everything that is shown, however long that takes. `fresh` False leaves out the baseline
+    without the person, which publishes two tables of the same size. The seed decides targets and
+    ties; it protects nobody and need not. `others` are further releases of the same people, in
+    buckets or ranges, for the attack `intersection`.
 
     >>> import pyarrow as pa
     >>> from sfumato.table import read
@@ -74,6 +76,8 @@ def attack(
     """
     if match not in MATCHES:
         raise UsageError(f"'match' must be one of {', '.join(MATCHES)}. Got {match!r} instead.")
+    if targets is None:
+        targets = MOST_TARGETS if thorough else QUICK_TARGETS
     if targets < 1:
         raise UsageError(f"'targets' must be at least 1. Got {targets} instead.")
     if release is not None and shown is not None:
@@ -117,6 +121,8 @@ def attack(
             baseline = FreshReleases(note=" ".join(filter(None, (NOT_AGAIN, note))))
             if fresh and remake is not None:
                 baseline = FreshReleases.of(people, partial(_remade, remake, source), draws)
+        knowledge = replace(knowledge, thorough=thorough)
+        baseline = baseline.looked_at(thorough)
         aim = draws.choose("targets", len(people), min(targets, len(people)))
         found = []
         for place, each in enumerate(chosen, done + 1):
@@ -185,6 +191,9 @@ class FreshReleases:
         except SfumatoError as error:
             return cls(None, note=f"No release of a fresh table to compare with: {error}")
         return cls(half, known)
+
+    def looked_at(self, thorough: bool) -> Self:
+        return replace(self, known=tuple(replace(k, thorough=thorough) for k in self.known))
 
 
 def _shown_knowledge(

@@ -37,7 +37,12 @@ def attack(
     column: Annotated[
         str | None, typer.Option(help="The sensitive column; every one by default.")
     ] = None,
-    targets: Annotated[int, typer.Option(help="How many people to attack, at most.")] = 10_000,
+    targets: Annotated[
+        int | None, typer.Option(help="How many people to attack; 2,000, thorough 10,000.")
+    ] = None,
+    thorough: Annotated[
+        bool, typer.Option("--thorough", help="Learn from all that is shown; may take long.")
+    ] = False,
     fresh: Annotated[
         bool,
         typer.Option(
@@ -99,6 +104,7 @@ def attack(
         attacks=attacks or ["all"],
         column=column,
         targets=targets,
+        thorough=thorough,
         fresh=fresh,
         seed=seed,
         others=others or (),

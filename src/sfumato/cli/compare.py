@@ -46,7 +46,9 @@ def compare(
     attacks: Annotated[
         list[str] | None, typer.Option("--attack", help="An attack; all by default. Repeatable.")
     ] = None,
-    targets: Annotated[int, typer.Option(min=1, help="How many people to attack.")] = 10_000,
+    targets: Annotated[
+        int | None, typer.Option(min=1, help="How many people to attack; 2,000 by default.")
+    ] = None,
     fresh: Annotated[
         bool,
         typer.Option(

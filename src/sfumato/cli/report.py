@@ -37,8 +37,8 @@ def report(
         list[str] | None, typer.Option("--attack", help="An attack; all by default. Repeatable.")
     ] = None,
     targets: Annotated[
-        int, typer.Option(min=1, help="How many people, drawn at random, are attacked.")
-    ] = 10_000,
+        int | None, typer.Option(min=1, help="How many people are attacked; 2,000 by default.")
+    ] = None,
     questions: Annotated[int, typer.Option(min=1, help="How many questions are asked.")] = 1000,
     seed: Annotated[int, typer.Option(help="Decides questions and targets.")] = 0,
     table_name: Annotated[

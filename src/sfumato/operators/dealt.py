@@ -11,9 +11,9 @@ value has in all lists.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -26,7 +26,8 @@ _SCALINGS = 100  # at most, of buckets above
 _FEW = 10  # while a rule is being fitted
 _STILL = 1e-4  # the relative error of the lists at which scaling stops
 _LOWEST = -80.0  # log chance below the largest: EXACT of them still fit a double
-_PAIRS = 1 << 22  # (record, value) pairs that are looked at at once
+_PAIRS = 1 << 21  # (record, value) pairs that are looked at at once
+_ALIKE = 0.2  # buckets whose sizes differ by no more, in logarithms, are looked at together
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,39 +96,20 @@ class Dealt(Evidence):
 
     def weigh(self, chances: Chances) -> tuple[float, Chances]:
         logs = np.log(chances + 1e-30)
-        likelihood, pairs = self._deal(lambda r, v: logs[r, v], _FEW)
-        place = pairs.record * self.values + pairs.value
-        given = np.bincount(place, pairs.chance, minlength=logs.size)
-        return likelihood, given.reshape(logs.shape).astype(chances.dtype)
+        likelihood, given = 0.0, np.zeros_like(logs)
+        for found, pairs in self.assigned(lambda r, v: logs[r, v], _FEW):
+            likelihood += found
+            place = pairs.record * self.values + pairs.value
+            np.add.at(given.reshape(-1), place, pairs.chance.astype(given.dtype))
+        return likelihood, given
 
     def given(self, rule: Links, codes: Sequence[IntArray]) -> Pairs:
-        """Everybody's chances under a rule, a few buckets at a time: O(pairs) time and memory."""
-        cells = np.bincount(self.cell_bucket, minlength=self.units)
-        step = np.cumsum(np.maximum(cells, self.listed) * self.held) // _PAIRS
-        found = []
-        for number in np.unique(step):
-            rows, those = self.of(np.flatnonzero(step == number))
-            pairs = those._given(rule, [column[rows] for column in codes])
-            found.append((rows[pairs.record], pairs.value, pairs.chance))
+        """Everybody's chances under a rule."""
+        found = [each for _, each in self.assigned(partial(rule.pair_scores, codes))]
         if not found:
             return Pairs(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
-        return Pairs(*(np.concatenate(part) for part in zip(*found, strict=True)))
-
-    def _given(self, rule: Links, codes: Sequence[IntArray]) -> Pairs:
-        return self._deal(lambda r, v: rule.pair_scores(codes, r, v), _SCALINGS)[1]
-
-    @cached_property
-    def pairs(self) -> tuple[IntArray, IntArray]:
-        """Every record with every cell of its bucket."""
-        return self._pairs(np.arange(len(self.bucket)))
-
-    def _pairs(self, records: IntArray) -> tuple[IntArray, IntArray]:
-        cells = np.bincount(self.cell_bucket, minlength=self.units)
-        starts = np.cumsum(cells) - cells
-        width = cells[self.bucket[records]]
-        record = np.repeat(records, width)
-        within = np.arange(len(record)) - np.repeat(np.cumsum(width) - width, width)
-        return record, starts[self.bucket[record]] + within
+        parts = ((each.record, each.value, each.chance) for each in found)
+        return Pairs(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
     @cached_property
     def _small(self) -> list[tuple[IntArray, IntArray]]:
@@ -153,49 +135,84 @@ class Dealt(Evidence):
         return np.asarray((self.listed <= EXACT) & (self.held <= self.listed))
 
     @cached_property
-    def _large(self) -> tuple[IntArray, IntArray]:
-        return self._pairs(np.flatnonzero(~self.exact[self.bucket]))
+    def _large(self) -> list[tuple[IntArray, IntArray]]:
+        """The other buckets, those of about the same shape together: their records and their
+        cells, −1 where a bucket has fewer."""
+        cells = np.bincount(self.cell_bucket, minlength=self.units)
+        buckets = np.flatnonzero(~self.exact & (self.held > 0))
+        sizes = np.stack([self.held[buckets], cells[buckets]])
+        _, shape = np.unique(np.ceil(np.log(sizes) / _ALIKE), axis=1, return_inverse=True)
+        order = np.argsort(self.bucket, kind="stable")
+        found = []
+        for number in range(int(shape.max(initial=-1)) + 1):
+            alike = buckets[shape == number]
+            high, wide = int(self.held[alike].max()), int(cells[alike].max())
+            step = max(1, _PAIRS // (high * wide))
+            for some in (alike[start : start + step] for start in range(0, len(alike), step)):
+                rows = _spread(np.cumsum(self.held) - self.held, self.held, some, high)
+                found.append(
+                    (
+                        np.where(rows < 0, -1, order[rows]),
+                        _spread(np.cumsum(cells) - cells, cells, some, wide),
+                    )
+                )
+        return found
 
-    def _deal(
-        self, score: Callable[[IntArray, IntArray], FloatArray], scalings: int
-    ) -> tuple[float, Pairs]:
-        likelihood, found = 0.0, []
+    def assigned(
+        self, score: Callable[[IntArray, IntArray], FloatArray], scalings: int = _SCALINGS
+    ) -> Iterator[tuple[float, Pairs]]:
+        """Some buckets at a time: their log likelihood, and the chances of their people, where
+        `score` has the log chances of (record, value)."""
         for rows, slots in self._small:
             person, value = np.broadcast_arrays(rows[:, :, None], slots[:, None, :])
             logs = score(np.maximum(rows, 0)[:, :, None], slots[:, None, :])
             logs = np.where(person < 0, self.log_prior[value], logs)
             top = logs.max(axis=2, keepdims=True)
             ways, shares = permanent_shares(np.exp(np.maximum(logs - top, _LOWEST)))
-            likelihood += float(np.log(ways).sum() + top.sum())
             real = person >= 0
-            found.append((person[real], value[real], shares[real]))
-        record, cell = self._large
-        if len(record):
-            logs = score(record, self.cell_value[cell])
-            chance = self.scaled(record, cell, logs, scalings)
-            likelihood += float((chance * (logs - np.log(chance + 1e-30))).sum())
-            found.append((record, self.cell_value[cell], chance))
-        return likelihood, Pairs(*(np.concatenate(part) for part in zip(*found, strict=True)))
+            likelihood = float(np.log(ways).sum() + top.sum())
+            yield likelihood, Pairs(person[real], value[real], shares[real])
+        for rows, cells in self._large:
+            values = self.cell_value[cells]
+            person, value = np.broadcast_arrays(rows[:, :, None], values[:, None, :])
+            real = (rows >= 0)[:, :, None] & (cells >= 0)[:, None, :]
+            logs = np.where(real, score(rows[:, :, None], values[:, None, :]), -np.inf)
+            # with fakes a bucket lists more values than it has people: the counts are scaled
+            share = (self.held / self.listed)[self.cell_bucket[cells]]
+            chance = balanced(
+                logs, np.where(cells < 0, 0.0, self.cell_count[cells] * share), scalings
+            )
+            sure, seen = chance[real], logs[real]
+            likelihood = float((sure * (seen - np.log(sure + 1e-30))).sum())
+            yield likelihood, Pairs(person[real], value[real], sure)
 
-    def scaled(
-        self, record: IntArray, cell: IntArray, logs: FloatArray, scalings: int
-    ) -> FloatArray:
-        """Chances in proportion to exp(logs), one value per record, each value as it is listed.
 
-        With fakes a bucket lists more values than it has records: the listed counts are scaled.
-        """
-        records, cells = len(self.bucket), len(self.cell_count)
-        wanted = self.cell_count * (self.held / self.listed)[self.cell_bucket]
-        top = np.full(records, -np.inf)
-        np.maximum.at(top, record, logs)
-        weight = np.exp(logs - top[record]) * wanted[cell]
-        for _ in range(scalings):
-            factor = wanted / np.maximum(np.bincount(cell, weight, minlength=cells), 1e-300)
-            weight *= factor[cell]
-            weight /= np.maximum(np.bincount(record, weight, minlength=records), 1e-300)[record]
-            if np.abs(factor[cell] - 1).max(initial=0.0) < _STILL:
-                break
-        return np.asarray(weight)
+def _spread(starts: IntArray, counts: IntArray, chosen: IntArray, width: int) -> IntArray:
+    """The places from `starts` on of each chosen bucket, −1 beyond its `counts`."""
+    within = np.arange(width)
+    places = starts[chosen, None] + within
+    return np.where(within < counts[chosen, None], places, -1)
+
+
+def balanced(logs: FloatArray, wanted: FloatArray, scalings: int) -> FloatArray:
+    """Chances in proportion to exp(logs), whose rows sum to 1 and whose columns to `wanted`.
+
+    `logs` has shape (buckets, people, cells). The scaling factors are found alone (Sinkhorn), so a
+    round costs two products of a matrix and a vector.
+    """
+    top = np.maximum(logs.max(axis=2, keepdims=True), -1e30)  # who is nobody has no chance at all
+    kernel = np.exp(logs - top) * wanted[:, None, :]
+    people, cells = np.ones(logs.shape[:2]), np.ones(wanted.shape)
+    for _ in range(scalings):
+        found = cells * np.matmul(people[:, None, :], kernel)[:, 0]
+        factor = wanted / np.maximum(found, 1e-300)
+        cells *= factor
+        people = 1 / np.maximum(np.matmul(kernel, cells[:, :, None])[:, :, 0], 1e-300)
+        if np.abs(factor - 1)[wanted > 0].max(initial=0.0) < _STILL:
+            break
+    kernel *= people[:, :, None]
+    kernel *= cells[:, None, :]
+    return np.asarray(kernel)
 
 
 def approximated(exact: BoolArray) -> str:

@@ -35,7 +35,7 @@ from sfumato.results import ResultTable
 
 VENDORED = ("vega.min.js", "vega-lite.min.js", "vega-embed.min.js")
 _LONG = 40  # a text cell above this is given room of its own
-_MARKS = {"plain": "", "good": "✓", "bad": "✗", "private": "Private."}
+_MARKS = {"plain": "", "good": "✓ ", "bad": "✗ ", "private": "Private. "}
 
 
 def render(page: Page) -> str:

@@ -18,7 +18,7 @@ from sfumato.errors import SfumatoError
 from sfumato.web import api, jobs_api, pages, session_api, tables_api
 from sfumato.web.answers import Refusal, problem
 from sfumato.web.guard import Guard
-from sfumato.web.jobs import Jobs
+from sfumato.web.jobs import Jobs, NoSuchJob
 from sfumato.web.places import Roots
 from sfumato.web.sessions import Sessions
 from sfumato.web.state import StateFolder
@@ -124,8 +124,7 @@ async def _failed(request: Request, error: Exception) -> Response:
 
 
 async def _mistake(request: Request, error: Exception) -> Response:
-    missing = str(error).startswith("There is no such job")
-    return problem(404 if missing else 400, str(error))
+    return problem(404 if isinstance(error, NoSuchJob) else 400, str(error))
 
 
 async def _not_found(request: Request, error: Exception) -> Response:

@@ -60,7 +60,6 @@ def collect_evidence(
     names: dict[str, Any] | None = None,
 ) -> Any:
     """Audit and attack a release and write its report to `out`."""
-    from sfumato.attacks.running import MOST_TARGETS
     from sfumato.evidence.compare.accuracy import LOW
     from sfumato.evidence.report import write_report
 
@@ -70,7 +69,7 @@ def collect_evidence(
             table=declared(table),
             out=out,
             attacks=attacks or "all",
-            targets=targets or MOST_TARGETS,
+            targets=targets or None,
             **(names or {}),
             progress=progress,
         )

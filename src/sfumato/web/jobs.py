@@ -34,6 +34,10 @@ KEPT = 7 * 24 * 3600.0  # seconds that raw uploads and counts wait to be used
 _BEAT = 15.0  # seconds after which a silent watcher is told that the server lives
 
 
+class NoSuchJob(DataError):
+    """Somebody asks for a job that is not there, or no longer."""
+
+
 @dataclass(frozen=True)
 class Job:
     """What a job is and how far it is. `asked` is what the page asked for, `given` the task's."""
@@ -149,7 +153,7 @@ class Jobs:
     def get(self, identifier: object) -> Job:
         found = self._jobs.get(str(identifier))
         if found is None:
-            raise DataError("There is no such job. It may have been removed.")
+            raise NoSuchJob("There is no such job. It may have been removed.")
         return found
 
     def folder(self, job: Job) -> Path:

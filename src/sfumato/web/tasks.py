@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from sfumato.columns import Value, value_to_json
-from sfumato.draws import Draws
+from sfumato.draws import KEY_BYTES, Draws, fresh_key
 from sfumato.engines.choosing import TableCounts, with_counts
 from sfumato.engines.counting import Progress, take_profile
 from sfumato.engines.people import one_row_each
@@ -32,6 +32,7 @@ from sfumato.queries import OpenedRelease, open_release
 from sfumato.queries.estimators import estimators_of
 from sfumato.release import Release
 from sfumato.results import as_json
+from sfumato.table import Table
 from sfumato.table.reading import Reading
 from sfumato.web.declared import declared, named, no_files, source_of
 from sfumato.web.evidence_tasks import collect_evidence, compare_candidates
@@ -82,7 +83,8 @@ def profile(*, table: dict[str, Any], out: str, seen: dict[str, Any], progress: 
         passes = 1 if known.person is None else 3
         told = [_one_of(passes, number, seen["rows"], progress) for number in range(passes)]
         told[0]("counting", 0, 0)
-        chosen = one_row_each(known, Draws.system())
+        key = fresh_key(KEY_BYTES)  # kept beside the counts: later counts are of the same rows
+        chosen = one_row_each(known, Draws(key))
         counted = take_profile(chosen, progress=told[passes // 2])
         rows = counted.rows
         if known.person is not None:
@@ -112,7 +114,15 @@ def profile(*, table: dict[str, Any], out: str, seen: dict[str, Any], progress: 
     ]
     write_json(
         Path(out),
-        as_json({"shown": shown, "declared": table, "rows": counted.rows, "histograms": kept}),
+        as_json(
+            {
+                "shown": shown,
+                "declared": table,
+                "rows": counted.rows,
+                "histograms": kept,
+                "key": key.hex(),
+            }
+        ),
     )
     return {"profile": Path(out).stem}
 
@@ -210,9 +220,13 @@ class _KeptCounts:
 
     file: str
 
+    def _table(self) -> Table:
+        """The same rows that were counted."""
+        kept = read_json(Path(self.file))
+        return one_row_each(declared(kept["declared"]), Draws(bytes.fromhex(kept["key"])))
+
     def _counts(self) -> tuple[TableCounts, Histogram]:
-        table = declared(read_json(Path(self.file))["declared"])
-        table = one_row_each(table, Draws.system())
+        table = self._table()
         (histogram,) = take_profile(table).histograms.values()
         return TableCounts(table), histogram
 
@@ -225,13 +239,11 @@ class _KeptCounts:
         return counts.binned(own.column, own.values)
 
     def kinds(self, profile: Profile) -> Kinds | None:
-        table = declared(read_json(Path(self.file))["declared"])
-        table = one_row_each(table, Draws.system())
+        table = self._table()
         return TableCounts(table).kinds(take_profile(table))
 
     def binned_kinds(self, profile: Profile) -> BinnedCounts | None:
-        table = declared(read_json(Path(self.file))["declared"])
-        table = one_row_each(table, Draws.system())
+        table = self._table()
         counted = replace(take_profile(table), kinds=profile.kinds)
         return TableCounts(table).binned_kinds(counted)
 

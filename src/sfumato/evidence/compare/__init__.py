@@ -41,7 +41,7 @@ def compare(
     questions: int = 1000,
     column: str | None = None,
     attacks: Sequence[str] | str = "all",
-    targets: int = 10_000,
+    targets: int | None = None,
     fresh: bool = True,
     seed: int = 0,
     jobs: int | None = None,

@@ -45,7 +45,7 @@ class TrialSettings:
     values: tuple[str, ...]  # what each question asks for, as charts name it
     truth: tuple[int, ...]
     attacks: tuple[str, ...]
-    targets: int
+    targets: int | None  # None: as many as an attack takes by default
     fresh: bool
     seed: int
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sfumato.attacks.running import MOST_TARGETS
 from sfumato.engines.counting import Progress, no_progress
 from sfumato.evidence.places import report_folder
 from sfumato.evidence.report.evidence import Evidence, collect
@@ -48,7 +47,7 @@ def write_report(
     out: str | Path,
     receipt: str | Path | None = None,
     attacks: str | Sequence[str] = "all",
-    targets: int = MOST_TARGETS,
+    targets: int | None = None,
     questions: int = 1000,
     seed: int = 0,
     table_name: str | None = None,

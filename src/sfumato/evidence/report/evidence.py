@@ -155,7 +155,7 @@ def collect(
     *,
     receipt: str | Path | None,
     attacks: str | Sequence[str],
-    targets: int,
+    targets: int | None,
     questions: int,
     seed: int,
     progress: Progress,

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from sfumato.audits.catalogue import POSTERIOR
 from sfumato.evidence.compare.accuracy import LOW, held_by_class
 from sfumato.evidence.report.discreet import QUESTIONS
 from sfumato.evidence.report.evidence import SEEDS, Evidence, files_of, parameters_of
@@ -30,7 +31,6 @@ from sfumato.pages.charts import (
 from sfumato.results import Tone, untitled
 
 MOST_CHECKS = 25  # in sight at once
-BY_VALUE = "largest posterior of "  # a check that is made for every value
 
 
 def report_page(evidence: Evidence) -> Page:
@@ -65,7 +65,7 @@ def _notices(evidence: Evidence) -> list[Notice]:
             )
         )
     else:
-        tones: dict[bool | None, Tone] = {True: "good", False: "bad", None: "private"}
+        tones: dict[bool | None, Tone] = {True: "good", False: "bad", None: "plain"}
         found.append(Notice(f"Audit: {evidence.headline}", tones[evidence.holds]))
     if evidence.release.manifest.randomness == "seeded":
         found.append(Notice(SEEDS["seeded"], "bad"))
@@ -147,12 +147,16 @@ def _audit(evidence: Evidence) -> Section:
     table = untitled(columns, rows, note=note, marks=marks)
     if len(rows) <= MOST_CHECKS:
         return Section("Audit", [table])
-    shown = [row for row in rows if row[0] == "fails" or not str(row[1]).startswith(BY_VALUE)]
-    failing: dict[int, Tone] = {k: "bad" for k, row in enumerate(shown) if row[0] == "fails"}
+    shown = [
+        (row, each.holds is False)
+        for row, each in zip(rows, evidence.findings, strict=True)
+        if each.holds is False or each.check is not POSTERIOR  # which is made for every value
+    ]
+    failing: dict[int, Tone] = {k: "bad" for k, (_, fails) in enumerate(shown) if fails}
     return Section(
         "Audit",
         [
-            untitled(columns, shown, marks=failing),
+            untitled(columns, [row for row, _ in shown], marks=failing),
             replace(table, folded=f"All {len(rows):,} checks, value by value"),
         ],
     )
