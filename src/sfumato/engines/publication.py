@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,9 +30,9 @@ from sfumato.version import __version__
 class Publication(Result):
     """What `publish` did: where the release is and what it holds.
 
-    `rows` are those of the table. `notes` and `exposure` follow from exact counts: they are for the
-    steward and stand nowhere in the release. Nor does `offer`: what a promise to fewer readers
-    would gain, where there is such a promise.
+    `rows` are those of the table. `notes`, `exposure` and `meanings` (for one person)
+    follow from exact counts: they are for the steward and stand nowhere in the release. Nor does
+    `offer`: what a promise to fewer readers would gain, where there is such a promise.
     """
 
     release: Path
@@ -41,6 +42,7 @@ class Publication(Result):
     exposure: Exposure
     notes: tuple[str, ...] = ()
     offer: str = ""
+    meanings: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         manifest = self.manifest
@@ -48,13 +50,16 @@ class Publication(Result):
             f"Published {manifest.rows:,} of {self.rows:,} rows to {self.release}",
             f"  promise    {manifest.guarantee}",
             f"  mechanism  {manifest.mechanism}",
-            *(f"  {sentence}" for sentence in (*manifest.statement, *manifest.caveats)),
         ]
         said = "".join(manifest.statement)
+        lines += [f"  {sentence}" for sentence in self.meanings or manifest.statement]
+        uncovered = [re.split(r" \(|: ", text)[0] for text in manifest.does_not_protect]
+        lines.append(f"  Not covered: {'; '.join(uncovered)}.")
+        lines.append(f"  Statement and caveats in full: sfumato describe {self.release}")
         told = [note for note in self.notes if note not in said]
         told += self.exposure.lines(promised=False)
         if told:
-            lines.append("For your eyes only, from the counts of the table:")
+            lines.append("For the steward only, from the counts of the table:")
             lines += [f"  {sentence}" for sentence in told]
         return "\n".join(lines)
 
@@ -71,6 +76,7 @@ class Publication(Result):
             "exposure": self.exposure.to_json(),
             "notes": list(self.notes),
             "offer": self.offer,
+            "meanings": list(self.meanings),
             "plan": in_json(self.manifest.plan),
         }
 

@@ -41,6 +41,7 @@ from sfumato.engines.stream import Follower
 from sfumato.engines.together import ColumnTold, for_columns, told_by_columns
 from sfumato.errors import UsageError
 from sfumato.guarantees import Guarantee, parse_guarantee
+from sfumato.guarantees.meaning import meaning_for_a_person
 from sfumato.mechanisms import Mechanism, given_mechanism, parse_mechanism
 from sfumato.mechanisms.perturbed import PerturbedPlan
 from sfumato.profile import Profile
@@ -144,6 +145,10 @@ def publish(
     withheld = 0 if rule is None else rule.suppressed
     if table.merged is not None:
         notes = (*notes, table.merged.note)
+    meanings = [
+        meaning_for_a_person(promised, histogram, table.quasi)
+        for histogram in ran.people.histograms.values()
+    ]
     return Publication(
         Path(to),
         manifest,
@@ -152,6 +157,7 @@ def publish(
         exposure_of(Release(to, verify=False), ran.profile, ran.promise),
         (*notes, *_cautions(table, promised, key_file)),
         ran.offer,
+        tuple(filter(None, meanings)),
     )
 
 

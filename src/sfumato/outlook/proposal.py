@@ -7,7 +7,7 @@ out, and the promise leaves no value open.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,8 @@ from sfumato.draws import Draws
 from sfumato.engines.counting import Progress, no_progress, take_profile
 from sfumato.engines.people import one_row_each
 from sfumato.errors import DataError
-from sfumato.guarantees import DEFAULT_PROMISE, Guarantee, parse_guarantee
+from sfumato.guarantees import DEFAULT_PROMISE, parse_guarantee
+from sfumato.guarantees.meaning import meaning_for_a_person
 from sfumato.outlook.survey import Survey, SurveyedColumn, survey
 from sfumato.profile import Histogram
 from sfumato.table import read
@@ -270,33 +271,6 @@ def _dominant(histogram: Histogram) -> Iterator[str]:
             f"{histogram.column!r}. If that is harmless to know, say so: "
             f"{DEFAULT_PROMISE[:-1]}, open={_quoted(histogram.values[code])})."
         )
-
-
-def meaning_for_a_person(
-    guarantee: Guarantee, histogram: Histogram, quasi: Sequence[str] = ()
-) -> str:
-    """The promise for one person, with a value of this table as the example.
-
-    >>> from sfumato.guarantees import BetaLikeness
-    >>> column = Histogram("ill", ("flu", "HIV", "cold"), np.array([60, 7, 33]))
-    >>> print(meaning_for_a_person(BetaLikeness(2), column, ["age", "sex"]))
-    Someone who knows a person's age and sex, but not how they are associated with ill, believes in
-    ill 'HIV' with at most 21.0 %, instead of 7.0 %.
-    """
-    ceilings, shares = guarantee.ceilings(histogram), histogram.shares
-    limited = [code for code in range(len(shares)) if shares[code] > 0 and ceilings[code] < 1]
-    if not limited:
-        return f"Nothing is promised about {histogram.column!r}."
-    # a value that is neither rare nor dominant says most: the commonest below one in ten
-    usual = [code for code in limited if shares[code] <= 0.1 and histogram.values[code] is not None]
-    code = max(usual or limited, key=shares.__getitem__)
-    known = "published columns" if not quasi else " and ".join(quasi[:2])
-    most, before = (f"{100 * float(share):.1f} %" for share in (ceilings[code], shares[code]))
-    return (
-        f"Someone who knows a person's {known}, but not how they are associated with "
-        f"{histogram.column}, believes in {histogram.column} {_shown(histogram.values[code])} with "
-        f"at most {most}, instead of {before}."
-    )
 
 
 def _shown(value: Value) -> str:

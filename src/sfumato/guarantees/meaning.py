@@ -1,0 +1,46 @@
+"""What a promise means for one person of a table, in one sentence with an example."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sfumato.columns import value_text
+from sfumato.guarantees.base import Guarantee
+from sfumato.guarantees.ceilings import CeilingGuarantee
+from sfumato.profile import Histogram
+
+_COMMON = 0.1  # a value that neither few nor most have says most
+
+
+def meaning_for_a_person(
+    guarantee: Guarantee, histogram: Histogram, quasi: Sequence[str] = ()
+) -> str:
+    """The sentence, '' where the promise limits no belief. It tells shares: for the steward.
+
+    >>> import numpy as np
+    >>> from sfumato.guarantees import BetaLikeness
+    >>> column = Histogram("ill", ("flu", "HIV", "cold"), np.array([60, 7, 33]))
+    >>> print(meaning_for_a_person(BetaLikeness(2), column, ["age", "sex"]))
+    Someone who knows a person's age and sex, but not how they are associated with ill, believes in
+    ill 'HIV' with at most 21.0 %, instead of 7.0 %.
+    """
+    if not guarantee.limits_belief:
+        return ""
+    ceilings, shares = guarantee.ceilings(histogram), histogram.shares
+    limited = [code for code in range(len(shares)) if shares[code] > 0 and ceilings[code] < 1]
+    if not limited:
+        return f"Nothing is promised about {histogram.column!r}."
+    usual = [
+        code for code in limited if shares[code] <= _COMMON and histogram.values[code] is not None
+    ]
+    code = max(usual or limited, key=shares.__getitem__)
+    known = "published columns" if not quasi else " and ".join(quasi[:2])
+    if isinstance(guarantee, CeilingGuarantee):
+        known += f", but not how they are associated with {histogram.column},"
+    else:
+        known += f", and of {histogram.column} the shares of the whole table,"
+    most, before = (f"{100 * float(share):.1f} %" for share in (ceilings[code], shares[code]))
+    return (
+        f"Someone who knows a person's {known} believes in {histogram.column} "
+        f"{value_text(histogram.values[code])} with at most {most}, instead of {before}."
+    )
