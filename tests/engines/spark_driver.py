@@ -85,10 +85,8 @@ def watch_blocks(told: dict[str, Any], over: threading.Event) -> None:
 
 def main() -> None:
     import sfumato as sf
-    from sfumato.engines.spark import engine
 
     master, table, release, mechanism, guarantee, *worker = sys.argv[1:]
-    engine.pile_count = lambda rows: 3
     session = session_of(master)
     session.conf.set("spark.sql.files.maxPartitionBytes", str(Path(table).stat().st_size // 8))
     frame = session.read.parquet(table)

@@ -7,6 +7,7 @@ import json
 import os
 import signal
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import sfumato as sf
-from sfumato.draws import Draws
 from sfumato.engines.spark import engine, worker
 from sfumato.engines.spark.sealing import Sealed
-from sfumato.mechanisms.buckets.local_shared import LocalSharedPlan
 from sfumato.release import Release
 
 ROWS = 6_000
@@ -64,9 +63,8 @@ def people_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def frame(spark: Any, people_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The people in several partitions, to be published in several piles."""
-    monkeypatch.setattr(engine, "pile_count", lambda rows: 3)
+def frame(spark: Any, people_path: Path) -> Any:
+    """The people in several partitions."""
     spark.conf.set("spark.sql.files.maxPartitionBytes", str(people_path.stat().st_size // 5))
     opened = spark.read.parquet(str(people_path))
     yield opened
@@ -74,10 +72,7 @@ def frame(spark: Any, people_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any
 
 
 def records(release: Path) -> pa.Table:
-    parts = sorted((release / "records").glob("*.parquet")) or [
-        release / "records/part-00000.parquet"
-    ]
-    return pa.concat_tables([pq.read_table(part) for part in parts])
+    return pq.read_table(release / "records")
 
 
 def by_person(release: Path) -> dict[int, dict[str, Any]]:
@@ -103,20 +98,26 @@ def test_every_person_is_published_as_by_the_local_engine(
     here = sf.read(people_path, **ROLES)
     sf.publish(here, WAYS[way], to=tmp_path / "here", mechanism=way, seed=7)
     done = sf.publish(frame, WAYS[way], to=tmp_path / "there", mechanism=way, seed=7, **ROLES)
-    assert sorted(hashes(tmp_path / "there"))[:2] == [
-        "records/part-00000.parquet",
-        "records/part-00001.parquet",
-    ]
     local = Release(tmp_path / "here").manifest
     assert done.manifest.columns == local.columns
     assert done.manifest.plan == local.plan
-    assert ("blocks" in local.plan) == way.startswith("local(")
-    assert by_person(tmp_path / "there") == by_person(tmp_path / "here")
-    sensitive = Path("sensitive.parquet")
-    if (tmp_path / "here" / sensitive).exists():
-        assert pq.read_table(tmp_path / "there" / sensitive).equals(
-            pq.read_table(tmp_path / "here" / sensitive)
-        )
+    assert hashes(tmp_path / "there") == hashes(tmp_path / "here")
+
+
+def test_files_of_unlike_sizes_are_one_table_on_every_engine(spark: Any, tmp_path: Path) -> None:
+    """Spark would take the largest file first: records keep the places that they have here."""
+    whole, ends = people(), [0, 700, 4_100, ROWS]
+    (tmp_path / "files").mkdir()
+    for number, (start, end) in enumerate(pairwise(ends)):
+        pq.write_table(whole.slice(start, end - start), tmp_path / f"files/{number}.parquet")
+    for engine_name in ("local", "spark"):
+        sf.publish(
+            str(tmp_path / "files" / "*.parquet"), WAYS["optimal"], to=tmp_path / engine_name,
+            mechanism="optimal", engine=engine_name, seed=4, **ROLES,
+        )  # fmt: skip
+    assert hashes(tmp_path / "spark") == hashes(tmp_path / "local")
+    texts = [(tmp_path / name / "manifest.json").read_bytes() for name in ("local", "spark")]
+    assert texts[0] == texts[1]
 
 
 def test_cells_give_what_the_local_engine_makes_of_them(
@@ -143,9 +144,6 @@ def test_a_key_file_publishes_a_person_alike_on_every_engine(
     for place in ("b", "c"):
         sf.publish(moved, WAYS[way], to=tmp_path / place, mechanism=way, key_file=key, **KEYED)
         assert by_person(tmp_path / place) == by_person(tmp_path / "a")
-    # the order of the rows is fresh each time
-    orders = [records(tmp_path / place).column("person").to_pylist() for place in "bc"]
-    assert orders[0] != orders[1]
 
 
 def test_types_missing_values_bins_and_several_columns(spark: Any, tmp_path: Path) -> None:
@@ -182,7 +180,7 @@ def test_types_missing_values_bins_and_several_columns(spark: Any, tmp_path: Pat
         assert there.caveats == here.caveats
         one, other = (records(tmp_path / place) for place in (f"here-{missing}", missing))
         assert one.schema == other.schema
-        assert sorted(map(repr, one.to_pylist())) == sorted(map(repr, other.to_pylist()))
+        assert list(map(repr, one.to_pylist())) == list(map(repr, other.to_pylist()))
 
 
 def test_a_release_from_spark_keeps_its_promise(frame: Any, tmp_path: Path) -> None:
@@ -194,28 +192,19 @@ def test_a_release_from_spark_keeps_its_promise(frame: Any, tmp_path: Path) -> N
     verdict = sf.audit(frame, release, receipt=receipt)
     assert verdict.holds, verdict
 
-    part = release / "records" / "part-00001.parquet"
+    part = release / "records" / "part-00000.parquet"
     rows = pq.read_table(part)
     order = np.arange(rows.num_rows)
     order[:2] = [1, 0]
     pq.write_table(rows.take(pa.array(order)), part, store_schema=False)
     described = json.loads((release / "manifest.json").read_text("utf-8"))
-    entry = described["files"]["records/part-00001.parquet"]
+    entry = described["files"]["records/part-00000.parquet"]
     entry |= {"bytes": part.stat().st_size, "sha256": hashlib.sha256(part.read_bytes()).hexdigest()}
     (release / "manifest.json").write_text(
         json.dumps(described, indent=2, ensure_ascii=False) + "\n", "utf-8"
     )
     verdict = sf.audit(frame, release, receipt=receipt)
     assert [f.value for f in verdict.findings if f.check.name == "replay"] == [2]
-
-
-def test_rows_leave_in_random_order(frame: Any, tmp_path: Path) -> None:
-    """|r| of places and numbers stays below 4.5/√n but once in 150,000 times; sorted, it is 1."""
-    sf.publish(frame, WAYS["uniform"], to=tmp_path / "release", seed=11, **ROLES)
-    person = records(tmp_path / "release").column("person").to_numpy()
-    assert abs(np.corrcoef(np.arange(ROWS), person)[0, 1]) < 4.5 / np.sqrt(ROWS)
-    neighbours = int((np.abs(np.diff(person)) == 1).sum())
-    assert neighbours < 15  # two are expected; as they came there would be thousands
 
 
 # -- whatever happens to a task -------------------------------------------------------------------
@@ -226,7 +215,7 @@ def disturbed(
 ) -> Callable[[Any], Any]:
     """The task's function, harmed once on partition 1, after it has given something."""
 
-    def dealer(work: Any) -> Any:
+    def publisher(work: Any) -> Any:
         inner = make(work)
 
         def run(batches: Iterator[Any]) -> Iterator[Any]:
@@ -241,7 +230,7 @@ def disturbed(
 
         return run
 
-    return dealer
+    return publisher
 
 
 def kill_worker() -> None:
@@ -258,42 +247,11 @@ def test_a_task_that_runs_again_gives_the_same(
 ) -> None:
     sf.publish(frame, WAYS[way], to=tmp_path / "calm", mechanism=way, seed=5, **ROLES)
     marker = tmp_path / "harmed"
-    monkeypatch.setattr(worker, "dealer", disturbed(worker.dealer, marker, harm))
+    monkeypatch.setattr(worker, "publisher", disturbed(worker.publisher, marker, harm))
     sf.publish(frame, WAYS[way], to=tmp_path / "harmed-once", mechanism=way, seed=5, **ROLES)
     assert marker.exists()
     assert hashes(tmp_path / "harmed-once") == hashes(tmp_path / "calm")
     assert sorted(by_person(tmp_path / "calm")) == list(range(ROWS))  # nobody lost, nobody twice
-
-
-def test_a_pile_that_is_gathered_again_is_the_same(
-    frame: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    marker = tmp_path / "harmed"
-
-    def gatherer(work: Sealed[worker.Work]) -> Callable[[pa.Table], pa.Table]:
-        def run(dealt: pa.Table) -> pa.Table:
-            made = worker.gather(work.open(), dealt)
-            if not marker.exists():
-                marker.touch()
-                os.kill(os.getpid(), signal.SIGKILL)  # its file is there already
-            return made
-
-        return run
-
-    sf.publish(frame, WAYS["uniform"], to=tmp_path / "calm", seed=5, **ROLES)
-    monkeypatch.setattr(worker, "gatherer", gatherer)
-    sf.publish(frame, WAYS["uniform"], to=tmp_path / "harmed-once", seed=5, **ROLES)
-    assert marker.exists()
-    assert hashes(tmp_path / "harmed-once") == hashes(tmp_path / "calm")
-
-
-def test_files_that_come_to_the_driver_are_the_same(
-    frame: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sf.publish(frame, WAYS["uniform"], to=tmp_path / "put", seed=5, **ROLES)
-    monkeypatch.setattr(engine, "_on_one_machine", lambda frame: False)
-    sf.publish(frame, WAYS["uniform"], to=tmp_path / "sent", seed=5, **ROLES)
-    assert hashes(tmp_path / "sent") == hashes(tmp_path / "put")
 
 
 def test_a_job_that_fails_leaves_nothing(
@@ -302,13 +260,14 @@ def test_a_job_that_fails_leaves_nothing(
     monkeypatch: pytest.MonkeyPatch,
     leftovers: Callable[[Path], list[str]],
 ) -> None:
-    def gatherer(work: Any) -> Callable[[pa.Table], pa.Table]:
-        def run(dealt: pa.Table) -> pa.Table:
+    def publisher(work: Any) -> Callable[[Any], Iterator[Any]]:
+        def run(batches: Any) -> Iterator[Any]:
             raise RuntimeError("this machine has no luck")
+            yield
 
         return run
 
-    monkeypatch.setattr(worker, "gatherer", gatherer)
+    monkeypatch.setattr(worker, "publisher", publisher)
     with pytest.raises(sf.DataError, match="this machine has no luck") as failed:
         sf.publish(frame, WAYS["uniform"], to=tmp_path / "deep" / "release", seed=5, **ROLES)
     assert "\n" not in str(failed.value)
@@ -328,36 +287,6 @@ def test_other_partitions_in_the_second_pass_are_noticed(
     with pytest.raises(sf.DataError, match="changed while it was being published"):
         sf.publish(frame, WAYS["splu"], to=tmp_path / "release", **ROLES)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_partition_that_was_read_twice_and_differed_is_noticed(
-    frame: Any, tmp_path: Path
-) -> None:
-    """As after the loss of a machine: some piles have the rows of the first reading."""
-    table = sf.read(frame, **ROLES)
-    profile, sections = engine.take_profile(table, frame)
-    way = sf.parse_mechanism("splu")
-    draws = Draws.from_seed(1)
-    plan = way.plan(profile, sf.parse_guarantee(WAYS["splu"]), draws)
-    work = worker.Work(table, profile, plan, sections, draws, draws, 3)
-    section = sections.section(0)
-    path = frame.inputFiles()[0].removeprefix("file://")
-    columns = ["person", "age", "town", "ill"]
-    rows = pq.read_table(path, columns=columns).slice(0, section.rows)
-    turned = rows.take(pa.array(np.arange(section.rows)[::-1]))
-    dealt = [
-        pa.Table.from_batches(worker.deal(work, 0, iter(given.to_batches())))
-        for given in (rows, rows, turned)
-    ]
-    told = [
-        np.stack([d.column(n).to_numpy() for n in ("partition", "chunk", "print")], axis=1)
-        for d in dealt
-    ]
-    prints = engine.Prints(table)
-    prints.add(told[0])
-    prints.add(told[1])
-    with pytest.raises(sf.DataError, match="read twice, and differed"):
-        prints.add(told[2])
 
 
 def test_a_frame_that_is_no_scan_is_held_still(frame: Any, spark: Any, tmp_path: Path) -> None:
@@ -413,7 +342,7 @@ def test_a_large_plan_leaves_the_function_small(spark: Any) -> None:
 
     sealed = Sealed(os.urandom(1 << 20), spark)
     try:
-        assert len(dumps(worker.dealer(sealed))) < 1 << 16
+        assert len(dumps(worker.publisher(sealed))) < 1 << 16
         assert repr(sealed) == "<Sealed>"
     finally:
         spark.sparkContext._pickled_broadcast_vars.clear()  # no job follows
@@ -428,7 +357,7 @@ def test_a_large_plan_leaves_the_function_small(spark: Any) -> None:
     [
         ({"mechanism": "heterogeneous"}, "all records at once.*--engine local.*optimal buckets"),
         ({"mechanism": "burel"}, "all records at once"),
-        ({"order": "keep"}, "no order to keep"),
+        ({"person": "name", "drop": ()}, "one row of each person"),
         ({"engine": "dask"}, "'engine' must be one of local, spark"),
     ],
 )
@@ -437,7 +366,7 @@ def test_what_spark_cannot_do_is_refused(
 ) -> None:
     given = {"mechanism": "optimal"} | wish
     with pytest.raises(sf.UsageError, match=f"(?s){said}"):
-        sf.publish(frame, "beta-likeness(2)", to=tmp_path / "release", **given, **ROLES)
+        sf.publish(frame, "beta-likeness(2)", to=tmp_path / "release", **{**ROLES, **given})
     assert list(tmp_path.iterdir()) == []
 
 
@@ -453,20 +382,3 @@ def test_wrong_tables_are_told_as_by_the_local_engine(frame: Any, tmp_path: Path
     with pytest.raises(sf.DataError, match="values outside its stated domain"):
         sf.publish(frame, promise, to=to, domain={"age": "20..30"}, **ROLES)
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("way", ["optimal", "local(min=600, columns=age)"])
-def test_buckets_that_columns_share(
-    frame: Any, people_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
-) -> None:
-    """People are placed by all that they hold, in blocks too, as by the local engine."""
-    # blocks, whatever is foreseen of answers
-    monkeypatch.setattr(LocalSharedPlan, "predicted_error", lambda self: 0.0)
-    roles = {"quasi": "person,age", "sensitive": "ill,town", "drop": "name", "missing": "drop"}
-    for place, origin in (("here", people_path), ("there", frame)):
-        sf.publish(origin, "l-diversity(2)", mechanism=way, to=tmp_path / place, seed=3, **roles)
-    assert by_person(tmp_path / "there") == by_person(tmp_path / "here")
-    local, other = (Release(tmp_path / place).manifest.plan for place in ("here", "there"))
-    assert other == local
-    assert ("blocks" in local) == way.startswith("local(")

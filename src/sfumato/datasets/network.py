@@ -7,9 +7,11 @@ ones, however strongly it depends on its parents.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from importlib import resources
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +23,13 @@ if TYPE_CHECKING:
 
 _CHUNK = 1 << 15  # rows per inner step: temporaries stay in the second-level cache
 _RAKING_STEPS = 400  # a fixed number, so that the tables never depend on a stopping rule
+
+
+def listed(name: str) -> list[list[Any]]:
+    """The rows of a list that comes with the package."""
+    text = resources.files("sfumato.datasets").joinpath(f"{name}.json").read_text("utf-8")
+    rows: list[list[Any]] = json.loads(text)
+    return rows
 
 
 @dataclass(frozen=True)

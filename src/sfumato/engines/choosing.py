@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Protocol
@@ -41,17 +41,11 @@ class Counts(Protocol):
     def binned_kinds(self, profile: Profile) -> BinnedCounts | None: ...
 
 
-class AllCounts(Counts, Protocol):
-    """Who counts the values of a table, too."""
-
-    def profile(self) -> Profile: ...
-
-
-@dataclass(frozen=True)
 class TableCounts:
     """Counts taken on this machine."""
 
-    table: Table
+    def __init__(self, table: Table) -> None:
+        self.table = table
 
     def profile(self) -> Profile:
         return take_profile(self.table)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -13,19 +13,18 @@ from typing import Any, ClassVar, Self
 
 import pyarrow as pa
 
-from sfumato.columns import Column, Value
+from sfumato.columns import Column
 from sfumato.draws import Draws
-from sfumato.engines.binning import count_binned
-from sfumato.engines.counting import Progress, no_progress
+from sfumato.engines.choosing import TableCounts
+from sfumato.engines.counting import Progress, check_keys, no_progress
 from sfumato.engines.from_cells import CellStream
-from sfumato.engines.ranking import RankedRows, rank_rows
-from sfumato.engines.spelling import Spelled, spell, write_rows
+from sfumato.engines.spelling import restored, spell
 from sfumato.engines.spool import Spool
 from sfumato.engines.stream import Follower, RowStream
 from sfumato.engines.together import count_combinations
 from sfumato.mechanisms import CellPlan, Plan, RecordPlan
 from sfumato.operators.base import FloatArray
-from sfumato.profile import BinnedCounts, Cells, Histogram, Kinds, Profile
+from sfumato.profile import Histogram, Profile
 from sfumato.table import Table
 
 
@@ -56,8 +55,10 @@ class Written:
     plan: Mapping[str, int] = field(default_factory=dict)
 
 
-class Engine(ABC):
+class Engine(TableCounts, ABC):
     """One run over one table: count it, then write what a plan makes of it. Use it in a `with`.
+
+    Counts are those of this machine unless an engine takes its own.
 
     A new engine is a subclass in `engines.publishing.ENGINES`; nothing else knows of it.
     """
@@ -66,7 +67,8 @@ class Engine(ABC):
     plans: ClassVar[tuple[type[Plan], ...]] = (RecordPlan, CellPlan)  # those that it can run
 
     def __init__(self, table: Table, options: RunOptions) -> None:
-        self.table, self.options = table, options
+        super().__init__(table)
+        self.options = options
         self.held = ExitStack()  # what the run holds until it ends
 
     @classmethod
@@ -85,39 +87,13 @@ class Engine(ABC):
     ) -> None:
         self.held.__exit__(kind, error, trace)
 
-    def rank_rows(self, table: Table, draws: Draws) -> RankedRows:
-        """Put every person's rows in a random order, where the table lies."""
-        return rank_rows(table, draws)
-
     def take(self, table: Table) -> None:
         """Go on with the rows of the table that are to be published."""
         self.table = table
 
-    @abstractmethod
     def repeated_keys(self) -> int:
         """How many rows repeat the key of another row; a missing key is refused."""
-
-    @abstractmethod
-    def profile(self) -> Profile:
-        """The histogram of every sensitive column."""
-
-    @abstractmethod
-    def cells(self, column: str, values: tuple[Value, ...]) -> Cells:
-        """Counts by all quasi columns and one sensitive column with this domain."""
-
-    def binned(self, column: str, values: tuple[Value, ...]) -> BinnedCounts:
-        """Counts by bins of all quasi columns and one sensitive column with this domain."""
-        return count_binned(self.table, column, values)
-
-    def kinds(self, profile: Profile) -> Kinds | None:
-        """People by all that they hold, where that is more than one value; None where this engine
-        cannot place people by it."""
-        return None
-
-    def binned_kinds(self, profile: Profile) -> BinnedCounts | None:
-        """People by bins of quasi columns and by all that they hold; None where this engine cannot
-        place people by it."""
-        return None
+        return check_keys(self.table)
 
     def combination_counts(self, histograms: Mapping[str, Histogram]) -> FloatArray:
         """Records by the values of all sensitive columns: one axis for each."""
@@ -145,25 +121,13 @@ class Engine(ABC):
                 return map(rows.ordered, records)
 
             def shown() -> Iterator[pa.RecordBatch]:
-                own = {column.name: column for column in columns}
-                for batch in ordered():
-                    names = batch.schema.names
-                    arrays = [own.get(n, Spelled(n)).restore(batch.column(n)) for n in names]
-                    yield pa.RecordBatch.from_arrays(arrays, names=names)
+                return (restored(columns, batch) for batch in ordered())
 
             sides = plan.side_tables(shown) if isinstance(plan, RecordPlan) else {}
-            for stem, pieces in sides.items():
-                if stem != "sensitive":
-                    made = [rows.side(piece) for piece in pieces]
-                    write_rows(_named(folder, stem), columns, made.__iter__, groups=None)
-                    continue
-                for piece in pieces:
-                    listed.add(rows.side(piece))
-            lists = listed.__iter__ if "sensitive" in sides else None
-            first = plan.first_buckets if isinstance(plan, RecordPlan) else (0,)
-            spell(folder, columns, ordered, lists, first)
+            for piece in sides.get("sensitive", ()):
+                listed.add(rows.side(piece))
+            if isinstance(plan, RecordPlan) and sides:
+                spell(folder, columns, ordered, listed.__iter__, plan.first_buckets)
+            else:
+                spell(folder, columns, ordered)
         return Written(rows.columns(), stream.published)
-
-
-def _named(folder: Path, stem: str) -> Callable[[int], Path]:
-    return lambda _: folder / f"{stem}.parquet"

@@ -5,24 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import ClassVar
 
-from sfumato.columns import Value
 from sfumato.draws import Draws
-from sfumato.engines.binning import count_binned_kinds
 from sfumato.engines.counting import (
-    check_keys,
-    count_cells,
     take_profile,
 )
 from sfumato.engines.engine import Engine, Written
 from sfumato.engines.kinds import (
     PeopleCoder,
     RowCoder,
-    with_kinds,
 )
 from sfumato.engines.stream import RecordStream
 from sfumato.engines.whole import write_generalized
 from sfumato.mechanisms import CellPlan, Plan, RecordPlan, TablePlan
-from sfumato.profile import BinnedCounts, Cells, Kinds, Profile
+from sfumato.profile import Profile
 
 
 class LocalEngine(Engine):
@@ -31,22 +26,10 @@ class LocalEngine(Engine):
     name: ClassVar[str] = "local"
     plans: ClassVar[tuple[type[Plan], ...]] = (RecordPlan, CellPlan, TablePlan)
 
-    def repeated_keys(self) -> int:
-        return check_keys(self.table)
-
     def profile(self) -> Profile:
         return take_profile(
             self.table, threads=self.options.threads, progress=self.options.progress
         )
-
-    def cells(self, column: str, values: tuple[Value, ...]) -> Cells:
-        return count_cells(self.table, column, values)
-
-    def kinds(self, profile: Profile) -> Kinds | None:
-        return with_kinds(self.table, profile)
-
-    def binned_kinds(self, profile: Profile) -> BinnedCounts | None:
-        return None if profile.kinds is None else count_binned_kinds(self.table, profile)
 
     def write(self, folder: Path, plan: Plan, profile: Profile, draws: Draws) -> Written:
         if isinstance(plan, TablePlan):

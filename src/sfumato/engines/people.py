@@ -1,19 +1,19 @@
 """People with several rows: how many rows of a person are published, and what is promised of them.
 
-Rows are put in a random order and chosen by `ranking`, on every engine in its own way.
+Rows are put in a random order and chosen by `ranking`.
 """
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from sfumato.columns import value_text
 from sfumato.draws import Draws
-from sfumato.engines.choosing import choose_plan, possible_mechanisms, with_counts
-from sfumato.engines.ranking import RankedRows, rank_rows
+from sfumato.engines.choosing import TableCounts, choose_plan, possible_mechanisms, with_counts
+from sfumato.engines.ranking import RankedRows, count_holders, rank_rows
 from sfumato.errors import InfeasibleGuarantee, UsageError
 from sfumato.guarantees import (
     Guarantee,
@@ -26,7 +26,6 @@ from sfumato.release import PersonRule
 from sfumato.table import Table
 
 TRIED = (1, 2, 3, 4)  # rows per person that are compared where none are asked for
-Ranking = Callable[[Table, Draws], RankedRows]
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,15 +75,11 @@ def for_people(
     guarantee: Guarantee,
     mechanism: Mechanism | None,
     draws: Draws,
-    ranking: Ranking = rank_rows,
 ) -> ForPeople:
-    """What is published of a table of people: all of it, where each has one row.
-
-    `ranking` is an engine's way to put rows in a random order.
-    """
+    """What is published of a table of people: all of it, where each has one row."""
     if table.person is None:
         return ForPeople(table, guarantee)
-    ranked = ranking(table, draws.child("people"))
+    ranked = rank_rows(table, draws.child("people"))
     if not ranked.people:
         return ForPeople(table, guarantee)  # nobody: whoever counts the table says so
     asked = table.rows_per_person
@@ -133,7 +128,7 @@ def _with_rows(
             f"'{guarantee}' is kept for one row of each person, drawn at random: give "
             "--rows-per-person 1, or a guarantee on odds, such as rho-privacy."
         )
-    promise = OddsOfPeople(guarantee, ranked.holders(table), rows)
+    promise = OddsOfPeople(guarantee, count_holders(table), rows)
     if mechanism is not None and not mechanism.keeps(promise):
         raise UsageError(
             f"'{mechanism}' keeps its promise for one row of a person. Give --rows-per-person 1, "
@@ -151,7 +146,7 @@ def _loss(found: ForPeople, mechanism: Mechanism | None, ranked: RankedRows) -> 
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what is chosen is planned again, and warns then
-            counts = ranked.counts(found.table)
+            counts = TableCounts(found.table)
             possible = possible_mechanisms(found.guarantee, mechanism)
             profile = with_counts(counts.profile(), possible, counts)
             draws = Draws.system()  # for plans that are thrown away

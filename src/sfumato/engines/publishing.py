@@ -195,7 +195,7 @@ def run(
     with ExitStack() as held:
         bundle = held.enter_context(BundleWriter(options.release))
         running = held.enter_context(engine(table, options))
-        people = for_people(running.table, guarantee, mechanism, draws, running.rank_rows)
+        people = for_people(running.table, guarantee, mechanism, draws)
         table, promise = people.table, people.guarantee
         if people.rule is not None:
             running.take(table)

@@ -1,14 +1,13 @@
 """Every person's rows in a random order, and how many people have each value.
 
 Every row gets a random word, and of a person's rows those with the smallest words are published. So
-which rows are withheld depends on nothing that they hold, and the rest of the house sees a table
+which rows are withheld depends on nothing that they hold, and everything else sees a table
 with at most so many rows of anybody. One byte per row is held in memory. Under a key file the word
 belongs to the row's key, so that the same rows of a person are published again.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -18,7 +17,6 @@ import pyarrow as pa
 
 from sfumato.columns import Range, Values
 from sfumato.draws import Address, Draws, IntArray, Positions
-from sfumato.engines.choosing import AllCounts, TableCounts
 from sfumato.engines.coding import SensitiveCoder
 from sfumato.engines.counting import plain_batch, take_profile, whole_rows
 from sfumato.errors import DataError
@@ -52,13 +50,16 @@ class ChosenRows(Source):
             raise DataError(f"{self.label} has other rows than a moment ago. Use a fixed copy.")
 
 
-class RankedRows(ABC):
-    """A table of which every row has a random place among its person's rows.
+@dataclass(frozen=True, eq=False)
+class RankedRows:
+    """A table of which every row has a random place among its person's rows, from 1; 0 is for rows
+    that do not count.
 
     `sizes[n]` people have n rows.
     """
 
     table: Table
+    places: npt.NDArray[np.uint8]
     sizes: IntArray
     histograms: Mapping[str, Histogram]  # of all rows
 
@@ -79,40 +80,13 @@ class RankedRows(ABC):
         """How many rows stay out where people show at most so many."""
         return int((np.maximum(np.arange(len(self.sizes)) - rows, 0) * self.sizes).sum())
 
-    @abstractmethod
     def chosen(self, rows: int) -> Table:
         """The table with at most so many rows of each person."""
-
-    @abstractmethod
-    def counts(self, table: Table) -> AllCounts:
-        """Who counts such a table, where it lies."""
-
-    @abstractmethod
-    def holders(self, table: Table) -> dict[str, Holders]:
-        """How many people have each value in some row of such a table, by sensitive column."""
-
-
-@dataclass(frozen=True, eq=False)
-class PlacedRows(RankedRows):
-    """On this machine: the place of every row, from 1, and 0 for rows that do not count."""
-
-    table: Table
-    places: npt.NDArray[np.uint8]
-    sizes: IntArray
-    histograms: Mapping[str, Histogram]
-
-    def chosen(self, rows: int) -> Table:
         source = ChosenRows(self.table.source, self.places, rows)
         return replace(self.table, source=source, rows_per_person=rows)
 
-    def counts(self, table: Table) -> AllCounts:
-        return TableCounts(table)
 
-    def holders(self, table: Table) -> dict[str, Holders]:
-        return count_holders(table)
-
-
-def rank_rows(table: Table, draws: Draws) -> PlacedRows:
+def rank_rows(table: Table, draws: Draws) -> RankedRows:
     """Put every person's rows in a random order. DuckDB sorts, and spills where it must."""
     histograms = take_profile(table).histograms
     table = with_domains(table, histograms)
@@ -161,7 +135,7 @@ def rank_rows(table: Table, draws: Draws) -> PlacedRows:
             found[: len(sizes)] += sizes
             sizes = found
     refuse_absent(table, absent)
-    return PlacedRows(table, places, sizes, histograms)
+    return RankedRows(table, places, sizes, histograms)
 
 
 def refuse_absent(table: Table, absent: int) -> None:

@@ -59,6 +59,16 @@ class Spelled:
         return pa.DictionaryArray.from_arrays(shown, self.values)
 
 
+def restored(columns: Sequence[Spelled], batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Rows as files hold them; a column that is not named holds what it shows."""
+    spelled = {column.name: column for column in columns}
+    arrays = [
+        spelled.get(name, Spelled(name)).restore(column)
+        for name, column in zip(batch.schema.names, batch.columns, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
+
+
 def spell(
     folder: Path,
     columns: Sequence[Spelled],
@@ -117,7 +127,6 @@ def _sorted_groups(columns: Sequence[Spelled], rows: Batches) -> Iterator[pa.Tab
     first = next(batches)
     names, places = first.schema.names, [f"c{place}" for place in range(first.num_columns)]
     schema = pa.schema(list(zip(places, first.schema.types, strict=True)))
-    spelled = {column.name: column for column in columns}
     failed: list[BaseException] = []
 
     def given() -> Iterator[pa.RecordBatch]:
@@ -129,13 +138,10 @@ def _sorted_groups(columns: Sequence[Spelled], rows: Batches) -> Iterator[pa.Tab
             failed.append(error)
             raise
 
-    def restored(pieces: list[pa.Table]) -> pa.Table:
-        group = pa.concat_tables(pieces)
-        arrays = [
-            spelled.get(name, Spelled(name)).restore(column.combine_chunks())
-            for name, column in zip(names, group.columns, strict=True)
-        ]
-        return pa.Table.from_arrays(arrays, names=names)
+    def group(pieces: list[pa.Table]) -> pa.Table:
+        codes = [column.combine_chunks() for column in pa.concat_tables(pieces).columns]
+        batch = pa.RecordBatch.from_arrays(codes, names=names)
+        return pa.Table.from_batches([restored(columns, batch)])
 
     connection = scratch_database(columns=len(names))
     connection.register("given", pa.RecordBatchReader.from_batches(schema, given()))
@@ -149,14 +155,14 @@ def _sorted_groups(columns: Sequence[Spelled], rows: Batches) -> Iterator[pa.Tab
                 table, held = table.slice(part.num_rows), held + part.num_rows
                 waiting.append(part)
                 if held == ROW_GROUP:
-                    yield restored(waiting)
+                    yield group(waiting)
                     waiting, held, empty = waiting[:1], 0, False
     except Exception:
         if failed:
             raise failed[0] from None
         raise
     if held or empty:
-        yield restored(waiting)
+        yield group(waiting)
 
 
 def renumbered(rows: Batches, number: IntArray) -> Batches:
@@ -181,7 +187,7 @@ def bucket_numbers(records: Batches, lists: Batches, first: Sequence[int]) -> In
     >>> people = pa.record_batch({"age": [30, 30, 41, 41], "bucket": [0, 1, 0, 1]})
     >>> number = bucket_numbers(lambda: [people], lambda: [lists], (0,))
     >>> swap = np.array([1, 0])
-    >>> other = [renumbered(lambda: [each], swap) for each in (people, lists)]
+    >>> other = [renumbered(lambda b=b: [b], swap) for b in (people, lists)]
     >>> number[swap].tolist() == bucket_numbers(*other, (0,)).tolist()
     True
     """

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-import pyarrow as pa
 
 from sfumato.columns import value_text
-from sfumato.engines.coding import SensitiveCoder
-from sfumato.engines.counting import drop_missing
+from sfumato.engines.kinds import count_kinds
 from sfumato.guarantees import Guarantee
 from sfumato.operators import General, Operator
 from sfumato.operators.base import FloatArray
@@ -19,8 +17,7 @@ from sfumato.operators.retention import RetentionOperator
 from sfumato.operators.together import MOST_ENTRIES, ToldTogether, told_together
 from sfumato.profile import Histogram, Profile
 from sfumato.release import Release
-from sfumato.scratch import scratch_database
-from sfumato.table import Table, reading_errors
+from sfumato.table import Table
 
 
 def for_columns(guarantee: Guarantee, profile: Profile) -> Guarantee:
@@ -96,6 +93,7 @@ def told_by_release(
 def count_combinations(table: Table, histograms: Mapping[str, Histogram]) -> FloatArray:
     """People by the values of all sensitive columns: one axis for each.
 
+    >>> import pyarrow as pa
     >>> from sfumato.engines.counting import take_profile
     >>> from sfumato.table import read
     >>> people = pa.table({"a": ["x", "x", "y"], "b": [1, 2, 2]})
@@ -103,22 +101,7 @@ def count_combinations(table: Table, histograms: Mapping[str, Histogram]) -> Flo
     >>> count_combinations(declared, take_profile(declared).histograms).tolist()
     [[1.0, 1.0], [0.0, 1.0]]
     """
-    coders = {name: SensitiveCoder(table, name, h.values) for name, h in histograms.items()}
-    sizes = tuple(len(histogram.values) for histogram in histograms.values())
-
-    def coded() -> Iterator[pa.RecordBatch]:
-        for batch in table.batches(table.sensitive):
-            batch = drop_missing(table, batch)
-            codes = [coder(batch.column(name)) for name, coder in coders.items()]
-            flat = pa.array(np.ravel_multi_index(tuple(codes), sizes))
-            yield pa.RecordBatch.from_arrays([flat], names=["code"])
-
-    connection = scratch_database()
-    schema = pa.schema([("code", pa.int64())])
-    connection.register("coded", pa.RecordBatchReader.from_batches(schema, coded()))
-    with reading_errors(table.source):
-        listed = connection.sql("SELECT code, count(*) AS n FROM coded GROUP BY code")
-        found = listed.to_arrow_table()
-    counts = np.zeros(int(np.prod(sizes)))
-    counts[found.column("code").to_numpy()] = found.column("n").to_numpy()
-    return counts.reshape(sizes)
+    found = count_kinds(table, histograms)
+    counts = np.zeros(tuple(len(histogram.values) for histogram in histograms.values()))
+    counts[tuple(found.held.T)] = found.counts
+    return counts

@@ -91,6 +91,9 @@ class SparkEngine(Engine):
     def binned(self, column: str, values: tuple[Value, ...]) -> BinnedCounts:
         return count_binned(self.table, self._frame, column, values)
 
+    def kinds(self, profile: Profile) -> None:
+        """People are not placed by combinations here."""
+
     def stream(self, plan: RecordPlan, profile: Profile, draws: Draws) -> RowStream:
         assert self._sections is not None
         sections = self._sections

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import glob
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +35,7 @@ _STEADY = {
     "Range",
     "Project",
     "Filter",
+    "Union",
 }
 
 
@@ -46,7 +49,19 @@ def open_files(paths: Sequence[str], label: str) -> SparkSource:
             )
     session = spark_session()
     with spark_errors(label):
-        return SparkSource(session.read.parquet(*paths), label)
+        # one after the other, so that partitions follow the files: a record's place in the table
+        # is the one that it has on one machine
+        frames = [session.read.parquet(path) for path in _files(paths)]
+        return SparkSource(reduce(lambda one, other: one.union(other), frames), label)
+
+
+def _files(paths: Sequence[str]) -> list[str]:
+    """Paths on this machine by name, in the order in which the local engine reads them."""
+    found = []
+    for path in paths:
+        pattern = glob.has_magic(path) and not Path(path).exists()
+        found += (sorted(glob.glob(path)) if pattern else []) or [path]  # noqa: PTH207
+    return found
 
 
 @contextmanager
