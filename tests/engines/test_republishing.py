@@ -96,7 +96,7 @@ def test_an_operator_that_tells_too_much_today_is_refused(made: Any, tmp_path: P
 @pytest.mark.parametrize(
     ("changes", "error", "complaint"),
     [
-        ({"key_file": None}, UsageError, "give --key-file too"),
+        ({"key_file": None}, UsageError, "give key_file= too"),
         ({"guarantee": "rho-privacy(0.2, 0.6)"}, UsageError, "keeps 'rho-privacy"),
         ({"mechanism": "fine-grain"}, UsageError, "was made by 'uniform'"),
         ({"roles": {"domain": {"s": "v0,v1,v2,v3,v4,v5"}}}, UsageError, "domain stated for"),
