@@ -44,8 +44,8 @@ SUDDEN = (
 )
 
 CHAPTERS = tuple(
-    Chapter(*(tuple(cell) if isinstance(cell, list) else cell for cell in row))
-    for row in listed("diagnoses")
+    Chapter(letter, share, tuple(by_age), women, *map(tuple, names))
+    for letter, share, by_age, women, *names in listed("diagnoses")
 )
 
 

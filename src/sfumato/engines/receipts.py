@@ -92,8 +92,9 @@ class Receipt:
     @property
     def reading(self) -> Reading:
         """How the table was read."""
-        said = self.table["reading"]
-        return Reading(**{k: tuple(v) if isinstance(v, list) else v for k, v in said.items()})
+        said: dict[str, Any] = self.table["reading"]
+        lists = {name: tuple(given) for name, given in said.items() if isinstance(given, list)}
+        return Reading(**(said | lists))
 
     def declare(self, source: Any) -> Table:
         """The table as it was declared when it was published, from where its records are now."""
