@@ -355,7 +355,7 @@ def test_a_large_plan_leaves_the_function_small(spark: Any) -> None:
 @pytest.mark.parametrize(
     ("wish", "said"),
     [
-        ({"mechanism": "heterogeneous"}, "all records at once.*--engine local.*optimal buckets"),
+        ({"mechanism": "heterogeneous"}, "all records at once.*local.*optimal buckets"),
         ({"mechanism": "burel"}, "all records at once"),
         ({"person": "name", "drop": ()}, "one row of each person"),
         ({"engine": "dask"}, "'engine' must be one of local, spark"),
