@@ -253,3 +253,40 @@ def test_nothing_on_a_page_is_markup() -> None:
     assert "<img" not in page
     assert "<script>alert" not in page
     assert "<" not in json_in_html({evil: [evil]})
+
+
+@pytest.fixture(scope="module")
+def stays(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """People with up to three rows, of whom one row each is published."""
+    folder = tmp_path_factory.mktemp("stays")
+    rng = np.random.default_rng(5)
+    who = np.repeat(np.arange(900), rng.integers(1, 4, 900))
+    values = np.minimum(rng.geometric(0.15, len(who)), 30)
+    table = pa.table({"who": who, "age": rng.integers(20, 60, len(who)), "ill": values})
+    pq.write_table(table, folder / "stays.parquet")
+    promise = "beta-likeness(3)"
+    roles = {"quasi": "age", "sensitive": "ill", "person": "who"}
+    sf.publish(folder / "stays.parquet", promise, to=folder / "release", **roles)
+    return folder / "stays.parquet", folder / "release"
+
+
+def test_questions_about_drawn_rows_are_rehearsed(stays: tuple[Path, Path], tmp_path: Path) -> None:
+    table, release = stays
+    report = sf.report(release, table=table, out=tmp_path / "out", attacks=[], questions=60)
+    assert not report.evidence.problems
+    assert report.evidence.utility is not None
+    assert report.evidence.utility.rehearsed
+    page = report.page.read_text("utf-8")
+    assert "Measured in a rehearsal" in page
+    assert report.holds is None  # which rows were published, the audit cannot know
+    assert "Private" not in page.partition("<nav>")[0]
+
+
+def test_publish_report_and_audit_count_the_same_rare_values(stays: tuple[Path, Path]) -> None:
+    from sfumato.engines.exposure import exposure_of
+
+    table, release = stays
+    verdict = sf.audit(table, release)
+    assert verdict.exposure is not None
+    of_audit = [each.rare_values for each in verdict.exposure.columns]
+    assert of_audit == [each.rare_values for each in exposure_of(sf.open(release)).columns]

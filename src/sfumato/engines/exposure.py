@@ -116,6 +116,8 @@ def exposure_of(
 
     Cost: one pass over the quasi columns, and one over the list of the buckets.
     """
+    if profile is not None and release.manifest.person and profile.rows > release.rows:
+        profile = None  # of all rows: nobody knows which of them were published
     with scratch_database(columns=len(release.quasi)) as connection:
         smallest, in_buckets = _in_buckets(release, connection)
         alone, every = _alone(release, connection)

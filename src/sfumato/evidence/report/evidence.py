@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import platform
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -17,8 +19,11 @@ from sfumato.audits import Finding, audit
 from sfumato.audits.case import raw_table
 from sfumato.audits.findings import joined
 from sfumato.columns import in_json
+from sfumato.draws import Draws
 from sfumato.engines.exposure import Exposure, exposure_of
-from sfumato.errors import InfeasibleGuarantee, SfumatoError, UsageError
+from sfumato.engines.people import one_row_each
+from sfumato.engines.publishing import publish
+from sfumato.errors import InfeasibleGuarantee, SfumatoError
 from sfumato.evidence.compare.accuracy import EDGES, measure_accuracy
 from sfumato.evidence.report.discreet import (
     QUESTIONS,
@@ -34,6 +39,7 @@ from sfumato.operators import Decoy, Operator, Parts, Uniform
 from sfumato.pace import Progress, part_of
 from sfumato.release import Release
 from sfumato.release.manifest import NAME, FileEntry
+from sfumato.scratch import scratch_space
 from sfumato.table import Table
 from sfumato.version import __version__
 from sfumato.workloads import (
@@ -66,10 +72,12 @@ class Utility:
     # from, to, questions, error, share held by the 95 % interval
     classes: tuple[tuple[int, int | None, int, float, float | None], ...]
     covered: float | None
+    rehearsed: bool = False  # measured on rows of people that were drawn again, and published
 
     def to_json(self) -> dict[str, Any]:
         return {
             "column": self.column,
+            "rehearsed": self.rehearsed,
             "workload": self.source,
             "covered": self.covered,
             "by_count": [
@@ -228,15 +236,11 @@ def _measure(
     table: Table, release: Release, column: str, questions: int, seed: int, progress: Progress
 ) -> Utility:
     progress("asking", 0, questions)
-    if release.manifest.person is not None and release.manifest.suppressed:
-        raise UsageError(
-            "some rows of people with several were withheld, and nobody knows which, so there are "
-            "no true counts of those that were published."
-        )
-    people = people_of(table)
-    workload = generate_workload(people, count=questions, seed=seed, column=column)
-    truth = true_counts(workload, people)
-    answers = release_answers(workload, release, progress=progress)
+    with _asked_of(table, release) as (asked, shown):
+        people = people_of(asked)
+        workload = generate_workload(people, count=questions, seed=seed, column=column)
+        truth = true_counts(workload, people)
+        answers = release_answers(workload, shown, progress=progress)
     found = measure_accuracy(
         truth, answers.estimates, answers.stderrs, [""] * len(workload), people.rows
     )
@@ -248,7 +252,33 @@ def _measure(
             held = None if each.covered is None else round(each.covered, 2)
             classes.append((each.least, most, each.questions, two_digits(each.mean), held))
     covered = None if found.covered is None else round(found.covered, 2)
-    return Utility(column, workload.source, tuple(classes), covered)
+    return Utility(column, workload.source, tuple(classes), covered, shown is not release)
+
+
+@contextmanager
+def _asked_of(table: Table, release: Release) -> Iterator[tuple[Table, Release]]:
+    """What questions are measured on: the table and its release, or a rehearsal of both.
+
+    Which rows of people with several were published, nobody knows. So rows are drawn again, in
+    private, and published under the same settings.
+    """
+    manifest = release.manifest
+    if manifest.person is None or not manifest.suppressed:
+        yield table, release
+        return
+    drawn = one_row_each(table, Draws.system())
+    with scratch_space() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what it warns of was said when the release was made
+        to = folder / "rehearsal"
+        publish(
+            drawn,
+            manifest.guarantee,
+            to=to,
+            mechanism=manifest.mechanism,
+            joint=manifest.joint,
+            left_out=1,
+        )
+        yield drawn, Release(to, verify=False)
 
 
 def _expected_json(expected: ExpectedErrors | str) -> dict[str, Any]:

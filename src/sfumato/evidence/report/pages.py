@@ -69,7 +69,7 @@ def _notices(evidence: Evidence) -> list[Notice]:
         found.append(Notice(f"Audit: {evidence.headline}", tones[evidence.holds]))
     if evidence.release.manifest.randomness == "seeded":
         found.append(Notice(SEEDS["seeded"], "bad"))
-    found += [Notice(problem, "bad") for problem in evidence.problems]
+    found += [Notice(problem) for problem in evidence.problems]
     return found
 
 
@@ -268,6 +268,11 @@ def _utility(evidence: Evidence) -> Section:
                 f"{evidence.utility.source}, placed at the middle of their class; their conditions "
                 "may hold for more people, which makes the error larger."
             )
+            if evidence.utility.rehearsed:
+                caption += (
+                    " Measured in a rehearsal: rows of the people were drawn again and published "
+                    "under the same settings, because nobody knows which rows were published."
+                )
             if covered is not None:
                 caption += f" The 95 % intervals held the truth in {covered:.0%} of the questions."
                 caption += held_by_class(
