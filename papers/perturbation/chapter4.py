@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 
 from papers.metrics import error_by_selectivity, reconstruction_error
+from papers.perturbation.arrange import reverse_cuthill_mckee
 from papers.perturbation.data import (
     DRAWS,
     Microdata,
@@ -26,7 +27,8 @@ from papers.tables import Series
 from sfumato.draws import Draws, IntArray
 from sfumato.guarantees import RhoPrivacy
 from sfumato.mechanisms.partitioned import PartitionedPerturbation, PartitionedPlan, cut_table
-from sfumato.mechanisms.partitioning import balanced_groups, best_merging, reverse_cuthill_mckee
+from sfumato.mechanisms.partitioning.balance import balanced_groups
+from sfumato.mechanisms.partitioning.merge import best_merging
 from sfumato.mechanisms.uniform import UniformPerturbation
 from sfumato.operators import Uniform
 from sfumato.operators.base import FloatArray, Operator

@@ -15,12 +15,13 @@ from sfumato.errors import InfeasibleGuarantee, UsageError
 from sfumato.guarantees import RhoPrivacy
 from sfumato.mechanisms import mechanisms_for
 from sfumato.mechanisms.partitioned import PartitionedPerturbation, PartitionedPlan
-from sfumato.mechanisms.partitioning import balanced_groups, best_merging
+from sfumato.mechanisms.partitioning.balance import balanced_groups
 from sfumato.mechanisms.partitioning.coupling import (
     padded,
     posterior_odds,
     posterior_odds_of_parts,
 )
+from sfumato.mechanisms.partitioning.merge import best_merging
 from sfumato.mechanisms.protocol import Batch
 from sfumato.mechanisms.uniform import UniformPerturbation
 from sfumato.profile import Histogram, Profile
@@ -91,8 +92,7 @@ def test_groups_are_balanced(counts) -> None:
 def test_merging_is_the_best_cut() -> None:
     """Against all 2^(t−1) cuts of the order."""
     rng = np.random.default_rng(2)
-    from sfumato.mechanisms.partitioning import error_bound
-    from sfumato.mechanisms.partitioning.merge import part_gamma
+    from sfumato.mechanisms.partitioning.merge import error_bound, part_gamma
 
     for _ in range(30):
         counts = rng.integers(1, 300, int(rng.integers(4, 12)))

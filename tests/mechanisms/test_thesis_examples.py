@@ -7,17 +7,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from papers.perturbation.arrange import reverse_cuthill_mckee
 from sfumato.draws import Draws
 from sfumato.guarantees import FineRhoPrivacy, RhoPrivacy
 from sfumato.mechanisms.fine_grain import FineGrainPerturbation, best_for_records
 from sfumato.mechanisms.partitioned import PartitionedPerturbation
-from sfumato.mechanisms.partitioning import (
-    balanced_groups,
-    best_merging,
-    error_bound,
-    reverse_cuthill_mckee,
-)
-from sfumato.mechanisms.partitioning.merge import part_gamma
+from sfumato.mechanisms.partitioning.balance import balanced_groups
+from sfumato.mechanisms.partitioning.merge import best_merging, error_bound, part_gamma
 from sfumato.mechanisms.uniform import UniformPerturbation
 from sfumato.operators import Uniform
 from sfumato.profile import Histogram, Profile

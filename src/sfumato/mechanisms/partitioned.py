@@ -18,10 +18,14 @@ from sfumato.guarantees.base import Guarantee
 from sfumato.guarantees.rho import SHARES_READER, RhoPrivacy
 from sfumato.guarantees.words import SHARES_ONLY, Reader
 from sfumato.mechanisms.described import predicted_table
-from sfumato.mechanisms.partitioning import balanced_groups, best_merging, reverse_cuthill_mckee
-from sfumato.mechanisms.partitioning.apart import ApartValues, pieces_apart
+from sfumato.mechanisms.partitioning.balance import (
+    ApartValues,
+    balanced_groups,
+    neighbours_first,
+    pieces_apart,
+)
 from sfumato.mechanisms.partitioning.coupling import FAILURE, posterior_odds
-from sfumato.mechanisms.partitioning.merge import Merging
+from sfumato.mechanisms.partitioning.merge import Merging, best_merging
 from sfumato.mechanisms.partitioning.part import CutCounts
 from sfumato.mechanisms.perturbed import within
 from sfumato.mechanisms.protocol import Batch, Mechanism, PlanTable, Published, RecordPlan
@@ -52,29 +56,17 @@ class SubTables:
         return self.quotas[self.operator.symbol_parts, self.operator.symbol_codes]
 
     @cached_property
-    def _line(self) -> tuple[IntArray, IntArray, IntArray, IntArray, int]:
-        """All values' slots end to end, a line of N places that the quotas cut into symbols.
-
-        Where each value starts, where each cut ends, the symbol of each cut, and, for every run of
-        2^shift places, the cut that its first place lies in.
-        """
+    def _line(self) -> tuple[IntArray, IntArray, IntArray]:
+        """All values' slots end to end, a line of N places that the quotas cut into symbols: where
+        each value starts, where each cut ends, and the symbol of each cut."""
         order = np.lexsort((self.operator.symbol_parts, self.operator.symbol_codes))
-        ends = np.cumsum(self.symbol_counts[order])
         counts = self.histogram.counts
-        shift = max(self.histogram.rows.bit_length() - 16, 0)
-        runs = np.arange((self.histogram.rows >> shift) + 1) << shift
-        first = np.minimum(np.searchsorted(ends, runs, side="right"), len(ends) - 1)
-        return np.cumsum(counts) - counts, ends, order, first, shift
+        return np.cumsum(counts) - counts, np.cumsum(self.symbol_counts[order]), order
 
     def symbols_of_slots(self, codes: IntArray, slots: IntArray) -> IntArray:
-        """The symbol of every (value, slot): value x fills parts 0, 1, … by its quotas. O(1)."""
-        starts, ends, symbols, first, shift = self._line
-        place = starts[codes]
-        place += slots
-        cut = first[place >> shift]
-        while (behind := place >= ends[cut]).any():  # a run may span a few cuts
-            cut += behind
-        return np.asarray(symbols[cut])
+        """The symbol of every (value, slot): value x fills parts 0, 1, … by its quotas."""
+        starts, ends, symbols = self._line
+        return symbols[np.searchsorted(ends, starts[codes] + slots, side="right")]
 
     def rises(self) -> list[Fraction | None]:
         """By how much the odds of every symbol rise, as `limits` count it."""
@@ -341,7 +333,7 @@ def _cuts(
         """The best merging of every piece by itself."""
         parts, bound, first = list[tuple[int, ...]](), 0.0, 0
         for piece in pieces:
-            orders = [range(len(piece)), reverse_cuthill_mckee(piece)]
+            orders = [range(len(piece)), neighbours_first(piece)]
             best = best_merging(piece, protected, guarantee.rho2, orders, coupled=coupled)
             if not best.parts:
                 _refuse_apart(histogram, guarantee, apart)
