@@ -70,7 +70,8 @@ def identity(tmp_path_factory: pytest.TempPathFactory) -> OpenedRelease:
         if name in sensitive:
             operators[name] = Uniform(len(values), Fraction(1)).to_json()
     with BundleWriter(place) as bundle:
-        pq.write_table(table, bundle.folder / "records.parquet")
+        (bundle.folder / "records").mkdir()
+        pq.write_table(table, bundle.folder / "records" / "part-00000.parquet")
         bundle.finish(
             Manifest.of(
                 "perturbed", {"operators": operators},

@@ -63,7 +63,8 @@ def make_release(tmp_path: Path) -> MakeRelease:
         place = tmp_path / str(next(numbers)) / folder
         place.parent.mkdir()
         with BundleWriter(place) as bundle:
-            pq.write_table(shown, bundle.folder / "records.parquet")
+            (bundle.folder / "records").mkdir()
+            pq.write_table(shown, bundle.folder / "records" / "part-00000.parquet")
             bundle.finish(
                 Manifest.of(
                     "perturbed",

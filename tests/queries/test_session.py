@@ -69,8 +69,8 @@ def test_odd_folder_names_are_no_patterns(
     # what the name would match, were it a pattern
     twin = release.path.parent / folder.replace("[1]", "1").replace("*", "X").replace("?", "X")
     if twin != release.path:
-        twin.mkdir()
-        pq.write_table(people, twin / "records.parquet")
+        (twin / "records").mkdir(parents=True)
+        pq.write_table(people, twin / "records" / "part-00000.parquet")
     assert ask(release, "SELECT COUNT(*) FROM release").value == 10
 
 

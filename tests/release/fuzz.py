@@ -150,20 +150,21 @@ def changed_manifests(name: str, place: Path, number: int) -> Iterator[str]:
     manifest.write_text(text, "utf-8")
 
 
-def damaged_files(name: str, place: Path, number: int) -> Iterator[str]:
+def damaged_files(release: str, place: Path, number: int) -> Iterator[str]:
     """Damage one file of a release after the other, each with its right hash; which."""
-    rng, manifest = random.Random(f"damages of {name}"), place / "manifest.json"
+    rng, manifest = random.Random(f"damages of {release}"), place / "manifest.json"
     text = manifest.read_text("utf-8")
     described = json.loads(text)
     for _ in range(number):
-        path = place / rng.choice(sorted(described["files"]))
+        name = rng.choice(sorted(described["files"]))
+        path = place / name
         whole = path.read_bytes()
         data = damaged(whole, rng)
         path.write_bytes(data)
         entry = {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
-        stated = described | {"files": described["files"] | {path.name: entry}}
+        stated = described | {"files": described["files"] | {name: entry}}
         manifest.write_text(json.dumps(stated), "utf-8")
-        yield path.name
+        yield name
         path.write_bytes(whole)
     manifest.write_text(text, "utf-8")
 

@@ -154,7 +154,6 @@ WRONG: list[tuple[str, Change, str]] = [
     ("heterogeneous", plan("matches", "4"), WORDS),
     ("heterogeneous", plan("matches", 1e300), WORDS),
     ("heterogeneous", plan("matches", 10**30), WORDS),
-    ("heterogeneous", plan("hand", ["shift"]), WORDS),
     ("optimal", plan("fakes", 0.5), WORDS),
     ("optimal", plan("fakes", 1), "has fake values, but its plan states no histogram"),
     ("optimal", plan("sizes", [4]), WORDS),

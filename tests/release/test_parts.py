@@ -151,21 +151,6 @@ def written(place: Path, names: list[str], litter: tuple[str, ...] = ()) -> Rele
     return Release(place)
 
 
-def test_parts_that_others_wrote_are_numbered(tmp_path: Path, leftovers: Any) -> None:
-    """A cluster's names would tell about its run; its markers do not belong into a release."""
-    names = [f"part-0000{i}-1b2c-attempt-7.c000.snappy.parquet" for i in (0, 2, 9)]
-    litter = ("_SUCCESS", f".{names[0]}.crc")
-    release = written(tmp_path / "release", names, litter)
-    assert leftovers(tmp_path / "release") == [
-        "manifest.json",
-        "records",
-        *(f"records/part-0000{i}.parquet" for i in range(3)),
-    ]
-    shown = [pq.read_table(path).column("sex").to_pylist() for path in release.records]
-    assert shown == [["F"], ["M"], ["M"]]
-    assert set(release.manifest.files) == {f"records/part-0000{i}.parquet" for i in range(3)}
-
-
 def test_parts_stand_in_the_order_of_their_numbers(tmp_path: Path) -> None:
     release = written(tmp_path / "release", ["part-99999.parquet", "part-100000.parquet"])
     shown = [pq.read_table(path).column("sex").to_pylist() for path in release.records]

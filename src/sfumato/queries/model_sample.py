@@ -55,7 +55,7 @@ def some_records(release: Release, values: int) -> Keep:
     every = max(-(-release.rows * values // CELLS), 1)
 
     def keep(table: pa.Table, start: int) -> BoolArray:
-        # records stand in no order that tells anything
+        # the records are sorted: this takes from every group of them
         return np.asarray((start + np.arange(len(table))) % every == 0, np.bool_)
 
     return keep

@@ -186,15 +186,6 @@ class RecordSums:
         tree = select([*self.keys, *self.sums], "records", where=self.where, groups=len(self.keys))
         return sql_text(tree, last=True)
 
-    @property
-    def no_lines(self) -> exp.Select:
-        """The same columns without a line: their types, and what DuckDB refuses."""
-        everything = [each.copy() for each in (*self.keys, *self.sums)]
-        where = [each.copy() for each in self.where]
-        tree = select(everything, "records", where=where, groups=len(self.keys))
-        tree.set("limit", exp.Limit(expression=exp.Literal.number(0)))
-        return tree
-
 
 def count(inside: Node | None = None, where: Sequence[Node] = ()) -> Node:
     """`COUNT(inside)`, or of everything, over the records that satisfy all conditions."""
@@ -213,13 +204,6 @@ def _filtered(aggregate: Node, where: Sequence[Node]) -> Node:
     if not where:
         return aggregate
     return exp.Filter(this=aggregate, expression=exp.Where(this=all_of(where)))
-
-
-def added_up(names: Sequence[str], keys: int, source: str) -> exp.Select:
-    """Sums of several parts as sums of the whole; the first `keys` names are keys."""
-    columns: list[Node] = [exp.column(name, quoted=True) for name in names[:keys]]
-    columns += [named(exp.Sum(this=exp.column(name, quoted=True)), name) for name in names[keys:]]
-    return select(columns, source, groups=keys)
 
 
 def in_order(columns: Sequence[tuple[str, Node]]) -> exp.Select:

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from sfumato.errors import BundleError, DataError, LeftoverWarning
 from sfumato.release.manifest import NAME, UNFINISHED, FileEntry, Manifest
 from sfumato.release.reader import Release
-from sfumato.release.records import FOLDER, number_parts
+from sfumato.release.records import FOLDER
 
 _writing: weakref.WeakSet[BundleWriter] = weakref.WeakSet()
 
@@ -80,14 +80,10 @@ class BundleWriter:
     def finish(self, manifest: Manifest) -> Manifest:
         """Hash the files, write the manifest, open the release once, and let the folder appear.
 
-        `sign` puts a signature into the folder, where the release is to have one.
-        Parts of the records lie in `folder / "records"`, whoever wrote them there.
+        Parts of the records lie in `folder / "records"`.
         """
         assert self._lock is not None
-        folders = [self.folder]
-        if (self.folder / FOLDER).is_dir():
-            number_parts(self.folder)
-            folders.append(self.folder / FOLDER)
+        folders = [self.folder, self.folder / FOLDER]
         inside = [path for folder in folders for path in folder.iterdir()]
         paths = sorted(path for path in inside if path not in folders)
         files = {path.relative_to(self.folder).as_posix(): FileEntry.of(path) for path in paths}

@@ -10,7 +10,7 @@ import pyarrow as pa
 from sfumato.columns import list_some
 from sfumato.errors import BundleError
 from sfumato.release.manifest import NAME, FileEntry, Manifest
-from sfumato.release.records import FOLDER, record_names
+from sfumato.release.records import FOLDER
 
 
 def check_files(folder: Path, manifest: Manifest, where: str, *, hashes: bool) -> None:
@@ -18,8 +18,7 @@ def check_files(folder: Path, manifest: Manifest, where: str, *, hashes: bool) -
     listed = set(manifest.files) | {NAME}
     present = {path.name for path in folder.iterdir()}
     parts = folder / FOLDER
-    in_parts = "/" in record_names(manifest.files)[0]
-    if in_parts and parts.is_dir() and not parts.is_symlink():
+    if parts.is_dir() and not parts.is_symlink():
         inside = {f"{FOLDER}/{path.name}" for path in parts.iterdir()}
         present = (present - {FOLDER}) | inside
     if listed - present:

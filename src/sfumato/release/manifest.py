@@ -25,9 +25,7 @@ MOST_BYTES = 64 << 20  # a larger manifest is not read
 
 Count = Annotated[int, Meta(ge=0, lt=1 << 62)]
 Counts = tuple[Count, ...]
-FileName = Annotated[
-    str, Meta(pattern=r"^([a-z][a-z0-9_-]{0,60}|records/part-[0-9]{5,9})\.parquet$")
-]
+FileName = Annotated[str, Meta(pattern=r"^(sensitive|records/part-[0-9]{5,9})\.parquet$")]
 
 
 class FileEntry(Part, frozen=True):
@@ -335,6 +333,5 @@ def _refuse_repeated(manifest: Manifest, where: str) -> None:
             raise BundleError(
                 f"The manifest of {where} names a value of column {column.name!r} twice."
             )
-    records = [name.startswith("records/") for name in manifest.files]
-    if ("records.parquet" in manifest.files) == any(records):
+    if not any(name.startswith("records/") for name in manifest.files):
         raise BundleError(f"The manifest of {where} is wrong: it names no files of records.")

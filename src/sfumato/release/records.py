@@ -1,19 +1,13 @@
-"""Where the records of a release are: in one file, or in many.
-
-`publish` writes `records/part-00000.parquet` and so on; whoever reads records asks here for the
-files.
-"""
+"""Where the records of a release are: `records/part-00000.parquet`, `part-00001.parquet` …"""
 
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-ONE = "records.parquet"
 FOLDER = "records"
-_PART = re.compile(r"part-(?P<number>[0-9]+)[^/]*\.parquet")
+PART = re.compile(r"records/part-(\d{5,9})\.parquet")
 
 
 def part_name(number: int) -> str:
@@ -28,39 +22,17 @@ def part_name(number: int) -> str:
 def record_names(names: Iterable[str]) -> list[str]:
     """Those of a release's file names that hold its records, in the order of the records.
 
-    >>> record_names(["sensitive.parquet", "records.parquet"])
-    ['records.parquet']
     >>> record_names(["records/part-00010.parquet", "records/part-00002.parquet"])
     ['records/part-00002.parquet', 'records/part-00010.parquet']
     """
-    found = [name for name in names if name == ONE or name.startswith(f"{FOLDER}/")]
-    return sorted(found, key=_place)
+    found = {name: PART.fullmatch(name) for name in names}
+    return sorted((name for name, part in found.items() if part), key=lambda n: int(n[13:-8]))
 
 
 def record_files(folder: Path) -> list[Path]:
-    """The record files that lie in a folder, in the order of the records.
-
-    For a folder that is being written; a release that was opened knows its own from its manifest.
-    """
-    if not (folder / FOLDER).is_dir():
-        return [folder / ONE]
+    """The record files of a folder that is being written, in the order of the records."""
     names = [f"{FOLDER}/{path.name}" for path in (folder / FOLDER).iterdir()]
-    return [folder / name for name in record_names(names) if _PART.fullmatch(name[8:])]
-
-
-def number_parts(folder: Path) -> None:
-    """Name the parts of a folder being written by their place: `records/part-00000.parquet` …
-
-    A cluster's own names tell about the run that wrote them, and it leaves checksums and markers
-    of its own beside them, which are removed.
-    """
-    parts = record_files(folder)
-    arrived = folder / f"{FOLDER}-arrived"
-    (folder / FOLDER).rename(arrived)
-    (folder / FOLDER).mkdir()
-    for place, part in enumerate(parts):
-        (arrived / part.name).rename(folder / FOLDER / f"part-{place:05}.parquet")
-    shutil.rmtree(arrived)
+    return [folder / name for name in record_names(names)]
 
 
 def scan(paths: Sequence[Path]) -> str:
@@ -80,8 +52,3 @@ def glob_escaped(path: Path) -> str:
     'a[[]1]/b[*].parquet'
     """
     return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in str(path))
-
-
-def _place(name: str) -> tuple[int, str]:
-    part = _PART.search(name)
-    return (0 if part is None else int(part["number"])), name
