@@ -1,0 +1,68 @@
+"""Releases of format 2, as they were written: every later version opens and answers them alike.
+
+`python tests/release/test_format_2.py` writes them anew. Only for a format that nobody has yet.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+import sfumato as sf
+
+HERE = Path(__file__).parent / "format_2"
+PROMISES = {
+    "uniform": "rho-privacy(0.2, 0.5)",
+    "partitioned": "rho-privacy(0.2, 0.5)",
+    "splu": "small-sum(groups=3)",
+    "optimal": "l-diversity(3)",
+    "heterogeneous": "l-diversity(3)",
+}
+QUESTIONS = (
+    "SELECT COUNT(*) AS n FROM release WHERE age > 40 AND occupation = 'cook'",
+    "SELECT COUNT(*) AS n FROM release",
+    "SELECT occupation, COUNT(*) AS n FROM release GROUP BY occupation",
+)
+
+
+def answers(release: Any) -> list[list[float]]:
+    """The estimates; error bars may get better."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return [[row["n"] for row in release.sql(sql).rows()] for sql in QUESTIONS]
+
+
+@pytest.mark.parametrize("name", PROMISES)
+def test_a_release_of_format_2_is_opened_and_read(name: str) -> None:
+    release = sf.open(HERE / name)
+    assert release.manifest.to_text() == (HERE / name / "manifest.json").read_text("utf-8")
+    counted = answers(release)[1]
+    known = json.loads((HERE / "answers.json").read_text("utf-8"))[name]
+    assert counted == pytest.approx(known[1])
+    assert [len(each) for each in answers(release)] == [len(each) for each in known]
+
+
+def write() -> None:
+    people = pq.read_table(Path(__file__).parent / "people.parquet").slice(0, 240)
+    shutil.rmtree(HERE, ignore_errors=True)
+    HERE.mkdir()
+    known = {}
+    for name, promise in PROMISES.items():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            sf.publish(
+                people, promise, to=HERE / name, mechanism=name, seed=3, left_out=1,
+                quasi="age,gender,education", sensitive="occupation", drop_rest=True,
+            )  # fmt: skip
+        known[name] = answers(sf.open(HERE / name))
+    (HERE / "answers.json").write_text(json.dumps(known, indent=1) + "\n", "utf-8")
+
+
+if __name__ == "__main__":
+    write()
