@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sfumato.errors import DataError
 from sfumato.release.manifest import NAME
-from sfumato.release.records import FOLDER, ONE
+from sfumato.release.records import FOLDER
 
 
 @contextmanager
@@ -21,7 +21,7 @@ def report_folder(out: str | Path, *, beside: Path | None = None) -> Iterator[Pa
     folder = Path(out)
     whole = folder.resolve()
     for place in (whole, *whole.parents):
-        records = (place / ONE).is_file() or (place / FOLDER).is_dir()
+        records = (place / FOLDER).is_dir()
         if ((place / NAME).is_file() and records) or (
             beside is not None and place == beside.resolve()
         ):
