@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import gc
+import os
+import subprocess
+import sys
 import weakref
 from pathlib import Path
 
@@ -112,3 +115,34 @@ def test_one_that_counted_whole_tables_is_not_kept() -> None:
         del connection
         gc.collect()
         assert bool(scratch._idle) is not counting_all
+
+
+WORKER = """
+import sys, threading, time
+from sfumato.evidence.compare import worker
+from sfumato.scratch import scratch_folder
+class Owner: ...
+owner = Owner()
+(scratch_folder(owner) / "raw").write_text("of people")
+print("there", flush=True)
+threading.Thread(target=worker._end_with_parent, daemon=True).start()
+if sys.argv[1] == "done":
+    worker.end(0)
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("how", ["done", "orphan"])
+def test_a_worker_of_a_comparison_leaves_no_folder(tmp_path: Path, how: str) -> None:
+    """It ends without what Python does at exit: when it is done, and when its parent is killed."""
+    with subprocess.Popen(
+        [sys.executable, "-c", WORKER, how], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        text=True, env={**os.environ, "TMPDIR": str(tmp_path)},
+    ) as process:  # fmt: skip
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stdout.readline() == "there\n"
+        if how == "orphan":
+            process.stdin.close()
+        assert process.wait(30) == (0 if how == "done" else 1)
+    assert list(tmp_path.iterdir()) == []

@@ -21,6 +21,7 @@ from sfumato.evidence.compare.measure import WHOLE, Trial, measure
 from sfumato.pace import part_of
 
 _START = "from sfumato.evidence.compare.worker import main; main()"
+_TIDYING = 2.0  # seconds that a worker has to remove its folders
 _BASE_MEGABYTES = 600
 _BYTES_PER_ROW = 3_000  # of a worker, at the worst mechanism
 Told = tuple[int, dict[str, Any] | None]  # the trial's number; a message, or None at the end
@@ -113,6 +114,12 @@ def _workers() -> Iterator[dict[int, _Worker]]:
         yield running
     finally:
         for worker in running.values():
+            if worker.process.stdin is not None:
+                with contextlib.suppress(OSError):
+                    worker.process.stdin.close()  # it tidies up and ends
+        for worker in running.values():
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                worker.process.wait(_TIDYING)
             worker.process.kill()
             worker.outcome()
 

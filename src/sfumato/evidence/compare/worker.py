@@ -15,6 +15,8 @@ import threading
 from typing import Any
 
 from sfumato.evidence.compare.measure import measure
+from sfumato.release.bundle import remove_unfinished
+from sfumato.scratch import remove_all
 
 
 def main() -> None:
@@ -33,10 +35,17 @@ def main() -> None:
     tell({"result": measure(trial, far)})
     lines.close()
     sys.stdout.flush()
-    os._exit(0)  # the thread still reads
+    end(0)  # the thread still reads
+
+
+def end(code: int) -> None:
+    """End at once, and leave no folder with raw data: nothing that tidies at exit would run."""
+    remove_unfinished()
+    remove_all()
+    os._exit(code)
 
 
 def _end_with_parent() -> None:
     while sys.stdin.buffer.read(1):
         pass
-    os._exit(1)
+    end(1)
