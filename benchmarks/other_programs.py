@@ -28,9 +28,9 @@ from sfumato.draws import Draws, IntArray
 from sfumato.guarantees import Guarantee, LDiversity
 from sfumato.mechanisms import Mechanism
 from sfumato.mechanisms.generalized import (
-    BaselinePlan,
     Generalized,
     Stage,
+    TablePlan,
     homogeneous,
 )
 from sfumato.mechanisms.heterogeneous.ncp import Axis, NumericAxis
@@ -43,7 +43,7 @@ SUPPRESSED = 0.05  # at most so many records show nothing of their quasi columns
 
 
 @dataclass(frozen=True, eq=False)
-class GroupsPlan(BaselinePlan):
+class GroupsPlan(TablePlan):
     """Groups in which no value has more than one record in ℓ."""
 
     histogram: Histogram

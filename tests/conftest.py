@@ -43,6 +43,16 @@ def _no_waiting_for_disks() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _few_seeds() -> Iterator[None]:
+    """An audit tries the key of a receipt against 2**24 seeds, ten seconds: here some hundred."""
+    from sfumato.audits import replay
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(replay, "SEEDS", 500)
+        yield
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
     """While all is loaded there is nothing to clear away."""

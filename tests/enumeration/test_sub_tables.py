@@ -177,6 +177,6 @@ def test_the_audit_refuses_sub_tables_of_the_thesis_under_the_new_sentence(tmp_p
                 receipt=tmp_path / f"{name} receipt",
             )
         audit = sf.audit(table, tmp_path / name, receipt=tmp_path / f"{name} receipt")
-        failed = [each.check.name for each in audit.findings if each.result is Result.FAILS]
+        failed = [each.check.name for each in audit.findings if each.result is Result.FAILED]
         assert ("part-posterior" in failed) is forgetful
         assert forgetful or not failed

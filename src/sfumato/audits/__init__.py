@@ -12,6 +12,8 @@ from sfumato.audits.bucketed import check_buckets
 from sfumato.audits.case import AuditCase, raw_table
 from sfumato.audits.catalogue import Check, Disclosure
 from sfumato.audits.common import (
+    check_domains,
+    check_facts,
     check_mechanism,
     check_quasi_columns,
     check_randomness,
@@ -20,16 +22,15 @@ from sfumato.audits.common import (
 from sfumato.audits.dealing import check_dealing
 from sfumato.audits.findings import Finding, Result, Verdict
 from sfumato.audits.generalized import check_generalized
-from sfumato.audits.hidden import check_hidden_texts, check_odd_numbers, check_words
 from sfumato.audits.intersection import check_intersection
 from sfumato.audits.links import check_links
 from sfumato.audits.parts import check_parts
 from sfumato.audits.people import check_people, follows_chosen_rows
 from sfumato.audits.perturbed import check_amplification, check_fit
 from sfumato.audits.previous import Before, check_previous
-from sfumato.audits.reconstruction import check_reconstruction
+from sfumato.audits.reconstruction import check_reconstruction, check_sampled_draws
 from sfumato.audits.repeated import check_repeated
-from sfumato.audits.replay import Trace, check_replay, declared_again
+from sfumato.audits.replay import check_replay, declared_again
 from sfumato.audits.small_sum import (
     check_group_size,
     check_own_share,
@@ -37,6 +38,7 @@ from sfumato.audits.small_sum import (
     check_published_counts,
     check_traced_groups,
 )
+from sfumato.audits.spelling import check_spelling
 from sfumato.audits.together import check_together
 from sfumato.engines.counting import Progress, no_progress
 from sfumato.engines.exposure import exposure_of
@@ -57,33 +59,22 @@ Look = Callable[[AuditCase], Iterator[Finding]]
 # own; a check that does not concern a release finds nothing
 CHECKS: dict[type[Release] | type[Guarantee], list[Look]] = {
     Release: [
-        check_randomness,
-        check_mechanism,
-        check_rows,
-        check_people,
-        check_hidden_texts,
-        check_odd_numbers,
-        check_words,
+        *(check_randomness, check_mechanism, check_rows, check_people, check_domains, check_facts)
     ],
-    PerturbedRelease: [
-        check_quasi_columns,
-        check_amplification,
-        check_together,
-        check_fit,
-        check_agreement,
-        check_parts,
-    ],
+    PerturbedRelease: [check_quasi_columns, check_amplification, check_together, check_parts],
     GeneralizedRelease: [check_generalized],
-    BucketedRelease: [check_quasi_columns, check_dealing, check_buckets, check_links],
-    SmallSum: [
-        check_group_size,
-        check_published_counts,
-        check_own_share,
-        check_traced_groups,
-        check_personal_sums,
-    ],
+    BucketedRelease: [check_quasi_columns, check_buckets, check_links],
+    SmallSum: [check_group_size, check_traced_groups, check_personal_sums],
     ReconstructionPrivacy: [check_reconstruction],
 }
+# what only draws can show: where the receipt repeats them, nothing is left to guess
+DRAWS: dict[type[Release] | type[Guarantee], list[Look]] = {
+    PerturbedRelease: [check_fit, check_agreement],
+    BucketedRelease: [check_dealing],
+    SmallSum: [check_published_counts, check_own_share],
+    ReconstructionPrivacy: [check_sampled_draws],
+}
+KEYED = "A keyed choice by the publisher would not be noticed: ask for the receipt"
 
 
 def audit(
@@ -97,14 +88,15 @@ def audit(
     other: Release | str | Path | None = None,
     progress: Progress = no_progress,
 ) -> Verdict:
-    """Check a release against the raw table it was made from.
+    """Check a release in three layers: one spelling, the promise in exact numbers, the draws.
 
     `table` is a `Table` or anything that `sfumato.read` takes; the roles come from the manifest.
-    With `previous`, an earlier release of the same people, whoever stayed must be shown as before;
-    `previous_table` and the column `key` tell whose value changed meanwhile. With `receipt`, what
-    `publish` kept to repeat the draws, the release is made again and compared record by record.
-    Where the `key` repeats, it is told what a person's records say together. With `other`, a
-    further bucketed release of the same people, what both tell together is held to the promise.
+    None looks at the spelling alone. With `previous`, an earlier release of the same people,
+    whoever stayed must be shown as before; `previous_table` and the column `key` tell whose value
+    changed meanwhile. With `receipt`, what `publish` kept to repeat the draws, every record is
+    drawn again and compared. Where the `key` repeats, it is told what a person's records say
+    together. With `other`, a further bucketed release of the same people, what both tell together
+    is held to the promise.
 
     >>> import tempfile, pyarrow as pa
     >>> from sfumato.engines.publishing import publish
@@ -117,96 +109,84 @@ def audit(
     opened = release if isinstance(release, Release) else Release(release)
     if previous is None and previous_table is not None:
         raise UsageError("A table behind the previous release was given, but not that release.")
+    progress("auditing", 0, 1)
+    found = list(check_spelling(opened))
+    if table is None:
+        found += _unjudged(opened, found, "no table was given")
+        return Verdict(tuple(found), _tested(opened), exposure_of(opened))
     named = table.key if key is None and isinstance(table, Table) else key
     before = None if previous is None else Before.of(previous, previous_table, named)
-    if receipt is not None:
-        if before is not None or other is not None:
-            raise UsageError(
-                "With a receipt the release is made again as a whole. Leave --previous and --with "
-                "out, or audit twice."
-            )
-        return _replayed(table, opened, Receipt.read(receipt))
-    case = AuditCase(raw_table(table, opened), opened)
-    looks = [
-        look
-        for concerned, listed in CHECKS.items()
-        if isinstance(opened, concerned) or isinstance(case.guarantee, concerned)
-        for look in listed
-    ]
-    if not follows_chosen_rows(case):
-        looks = CHECKS[Release]
+    again = None if receipt is None else Receipt.read(receipt)
+    own = raw_table(table, opened) if again is None else declared_again(table, again)
+    case = AuditCase(own, opened, declared=again is not None or own is table)
     with reading_errors(case.table.source):
-        found: list[Finding] = []
+        if again is not None:
+            found += check_replay(case, again)
+        looks = _looks(case, made_again=again is not None)
         for done, look in enumerate(looks):
             progress("auditing", done, len(looks))
             found += look(case)
         found += check_repeated(case, named)
-    if other is not None:
-        further = other if isinstance(other, Release) else Release(other)
-        with reading_errors(case.table.source):
+        if other is not None:
+            further = other if isinstance(other, Release) else Release(other)
             found += check_intersection(case, further)
-    found += _unjudged(case, found)
+    found += _unjudged(opened, found, _why_not(case))
     if before is not None:
         found += check_previous(case, before)
-    several = any(each.check is catalogue.PERSON_TOGETHER and each.value for each in found)
-    tested = _tested(case, before, "records" if several else "people")
-    return Verdict(tuple(found), tested, exposure_of(opened, case.profile))
-
-
-def _replayed(table: Any, release: Release, receipt: Receipt) -> Verdict:
-    """The verdict over a release that was made again."""
-    manifest = release.manifest
-    trace = Trace()
-    case = AuditCase(declared_again(table, receipt), release, trace)
-    with reading_errors(case.table.source):
-        found = [*check_randomness(case), *check_replay(case, receipt, trace)]
-        found += check_traced_groups(case)
-        if not case.rows_of_people_withheld:  # else only the records that were made again tell
-            found += check_generalized(case) if trace.matches is not None else []
-            found += check_parts(case)
-    names = " and ".join(case.table.sensitive)
-    tested = (
-        f"{manifest.guarantee} of {names}, {manifest.rows:,} records, each made again from the "
-        "receipt and compared"
+    return Verdict(
+        tuple(found),
+        _tested(opened, case, again is not None) + (", after the release before" if before else ""),
+        exposure_of(opened, case.profile),
+        "" if again is not None else f"{KEYED}.",
     )
-    return Verdict(tuple(found), tested, exposure_of(release, case.profile))
 
 
-def _tested(case: AuditCase, before: Before | None, who: str) -> str:
+def _looks(case: AuditCase, *, made_again: bool) -> list[Look]:
+    """The checks that concern a release."""
+    if not follows_chosen_rows(case):
+        # only the records that were made again tell which rows of people were taken
+        return CHECKS[Release] + ([check_traced_groups] if made_again else [])
+    return [
+        look
+        for checks in ((CHECKS,) if made_again else (CHECKS, DRAWS))
+        for concerned, listed in checks.items()
+        if isinstance(case.release, concerned) or isinstance(case.guarantee, concerned)
+        for look in listed
+    ]
+
+
+def _tested(release: Release, case: AuditCase | None = None, made_again: bool = False) -> str:
     """What the audit looked at, for its headline."""
-    manifest = case.release.manifest
-    names = " and ".join(case.table.sensitive)
-    whom = f"{case.profile.rows:,} {who}"
+    manifest = release.manifest
+    names = " and ".join(column.name for column in release.sensitive)
+    if case is None:
+        return f"{manifest.guarantee} of {names}, {manifest.rows:,} records, spelling alone"
+    whom = f"{case.profile.rows:,} people"
     if manifest.person is not None:
         whom = f"the people of {case.profile.rows:,} rows"
-    told = f"{manifest.guarantee} of {names} for {whom}"
-    return told if before is None else f"{told}, and against the release before"
+    drawn = ", every record drawn again from the receipt" if made_again else ""
+    return f"{manifest.guarantee} of {names} for {whom}{drawn}"
 
 
-def _unjudged(case: AuditCase, found: list[Finding]) -> Iterator[Finding]:
+def _why_not(case: AuditCase) -> str:
+    if not follows_chosen_rows(case):
+        return "rows of people were drawn, and only the receipt tells which: audit with --receipt"
+    forms = sorted({operator.form for operator in case.release.operators.values()})
+    what = f" with the operator {' and '.join(forms)}" if forms else ""
+    return f"no audit knows how to hold a {case.release.kind} release{what} to this promise"
+
+
+def _unjudged(release: Release, found: list[Finding], why: str) -> Iterator[Finding]:
     """An audit never passes in silence: it says of which columns nothing judged the promise."""
     judged = {finding.column for finding in found if finding.check.judges}
-    release = case.release
-    for column in case.table.sensitive:
-        if column in judged:
-            continue
-        if not follows_chosen_rows(case):
-            yield Finding.unseen(
+    for column in release.sensitive:
+        if not {column.name, None} & judged:
+            yield Finding.skipped(
                 catalogue.PROMISE,
-                column=column,
+                column=column.name,
                 value=release.manifest.guarantee,
-                witness="rows of people were withheld at random, and only the receipt tells which: "
-                "audit with --receipt",
+                witness=why,
             )
-            continue
-        operator = release.operators.get(column)
-        form = "" if operator is None else f" with the operator '{operator.form}'"
-        yield Finding.unseen(
-            catalogue.PROMISE,
-            column=column,
-            value=release.manifest.guarantee,
-            witness=f"no audit knows how to hold a {release.kind} release{form} to this promise",
-        )
 
 
 __all__ = ["CHECKS", "AuditCase", "Check", "Disclosure", "Finding", "Result", "Verdict", "audit"]

@@ -193,13 +193,13 @@ def _power(
     told += f"; {noticed:,} of {number:,} groups by quasi value, true value or both would be "
     told += f"noticed, all of more than {unseen:,} people followed" if noticed else "noticed"
     if not seen:
-        return Finding.told(
+        return Finding.info(
             catalogue.POWER,
             "not even everybody",
             column=column,
             witness=f"would be noticed; {told}",
         )
-    return Finding.told(catalogue.POWER, seen[0], column=column, witness=told)
+    return Finding.info(catalogue.POWER, seen[0], column=column, witness=told)
 
 
 def _coins(case: AuditCase, drawn: dict[str, Chances]) -> Iterator[Finding]:

@@ -222,7 +222,7 @@ def _posteriors(case: AuditCase, view: Listing) -> Iterator[Finding]:
         if len(case.table.sensitive) > 1:
             about = f"{about} in {view.title}"
         if ceilings[code] >= 1:
-            yield Finding.told(
+            yield Finding.info(
                 catalogue.POSTERIOR,
                 share,
                 column=histogram.column,

@@ -7,15 +7,17 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from sfumato.columns import in_json
+from sfumato.columns import Column, Value, Values, in_json
 from sfumato.engines.coding import SensitiveCoder
 from sfumato.engines.counting import drop_missing, take_profile
 from sfumato.errors import DataError, SfumatoError
 from sfumato.guarantees import Guarantee, parse_guarantee
 from sfumato.mechanisms import Mechanism, parse_mechanism
 from sfumato.profile import Profile
-from sfumato.release import Release, scan
+from sfumato.release import Release, scan, typed_values
+from sfumato.release.values import in_utc
 from sfumato.scratch import scratch_database
 from sfumato.table import Bins, Missing, Table, read
 from sfumato.table.quasi_k import Merged
@@ -30,8 +32,11 @@ if TYPE_CHECKING:
 class AuditCase:
     """A table and a release of it. Counts are taken once, on demand."""
 
-    def __init__(self, table: Table, release: Release, trace: Trace | None = None) -> None:
-        self.table, self.release, self.trace = table, release, trace
+    def __init__(self, table: Table, release: Release, *, declared: bool = False) -> None:
+        """`declared` says that the table came with its own roles and domains, not the manifest's;
+        `trace` is there once a receipt has repeated the run."""
+        self.table, self.release, self.declared = table, release, declared
+        self.trace: Trace | None = None
 
     @cached_property
     def guarantee(self) -> Guarantee:
@@ -106,6 +111,32 @@ class AuditCase:
                 yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
         return pa.RecordBatchReader.from_batches(schema, rows())
+
+    def stated_values(self, column: Column) -> tuple[Value, ...] | None:
+        """The values of a column as its table was declared; None where nothing was."""
+        if column.role == "sensitive":
+            return self.profile.histograms[column.name].values
+        stated = self.table.domains.get(column.name)
+        return stated.values if isinstance(stated, Values) else None
+
+    def values_nobody_has(self, column: Column) -> list[Value]:
+        """Listed values that neither the table has nor, of a quasi-identifier, a record."""
+        assert isinstance(column.domain, Values)
+        listed = column.domain.values
+        if column.role == "sensitive":
+            counts = self.profile.histograms[column.name].counts.tolist()
+            return [value for value, count in zip(listed, counts, strict=True) if not count]
+        (shown, *others) = self.release.shown_as(column)
+        if others:
+            return []  # the ends of ranges are numbers
+        name = quoted(shown) if self.release.shows_quasi_exactly else f"unnest({quoted(shown)})"
+        name = quoted(shown) if column.name in self.release.merges else name
+        with scratch_database() as connection:
+            seen = connection.sql(f"SELECT DISTINCT {name} AS v FROM {scan(self.release.records)}")
+            shown_values = in_utc(seen.to_arrow_table().column("v")).combine_chunks()
+        values = typed_values(listed, shown_values.type)
+        known = pc.is_in(values, value_set=shown_values).to_pylist()
+        return [value for value, there in zip(listed, known, strict=True) if not there]
 
     @property
     def rows_per_person(self) -> int:

@@ -45,9 +45,10 @@ RANDOMNESS = Check("randomness", "randomness", _PUBLIC)
 ROWS = Check("rows", "rows", _DIFFERENCES)
 QUASI_COLUMNS = Check("quasi-columns", "quasi columns that differ from the table's", _PUBLIC)
 MECHANISM = Check("mechanism", "mechanism that keeps this promise", _PUBLIC)
-HIDDEN_TEXTS = Check("hidden-texts", "texts and bytes that belong to no column", _PUBLIC)
-ODD_NUMBERS = Check("odd-numbers", "numbers in an unusual spelling (−0.0, marked NaN)", _PUBLIC)
-WORDS = Check("words", "parts of the manifest that are not what the plan says")
+SPELLING = Check("spelling", "parts that are not as the content spells them", _PUBLIC)
+BYTES = Check("bytes", "bytes and words of another version", _PUBLIC)
+FACTS = Check("facts", "facts of the manifest that are not the table's")
+DOMAINS = Check("domains", "listed values that the table does not have, or in another order")
 PROMISE = Check("promise", "promise about {column}", judges=True)
 
 # people with several rows
@@ -58,6 +59,7 @@ PERSON_TOGETHER = Check(
 PERSON_MOST = Check("person-most", "people with more than {about} rows published", _DIFFERENCES)
 
 # made again from the receipt
+KEY = Check("key", "key of the draws", _PUBLIC)
 REPLAY = Check("replay", "records that are not as the receipt repeats them", _DIFFERENCES, True)
 REPLAY_MANIFEST = Check(
     "replay-manifest", "parts of the manifest that are not as the receipt repeats them", _PUBLIC

@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
+
+from msgspec import convert
 
 from sfumato.audits import catalogue
 from sfumato.audits.case import AuditCase, quoted
 from sfumato.audits.findings import Direction, Finding
+from sfumato.columns import Value, Values, value_text
+from sfumato.draws import Draws
+from sfumato.engines.choosing import TableCounts, with_counts
+from sfumato.engines.publication import missing_rule
+from sfumato.engines.together import told_by_release
+from sfumato.errors import SfumatoError
 from sfumato.guarantees import ReconstructionPrivacy
+from sfumato.release.manifest import PerturbedPart
 
 
 def check_randomness(case: AuditCase) -> Iterator[Finding]:
@@ -43,6 +53,58 @@ def check_rows(case: AuditCase) -> Iterator[Finding]:
         case.profile.rows,
         witness=f"{manifest.suppressed:,} withheld" if manifest.suppressed else None,
     )
+
+
+def check_domains(case: AuditCase) -> Iterator[Finding]:
+    """Listed values are those of the table, in their own order: others could say something.
+
+    Only who declared the table knows whether more were stated on purpose.
+    """
+    wrong = []
+    for column in case.release.columns:
+        if not isinstance(column.domain, Values):
+            continue
+        if case.declared:
+            stated = case.stated_values(column)
+            wrong += [] if stated in (None, column.domain.values) else [column.name]
+            continue
+        found = [value_text(value) for value in case.values_nobody_has(column)]
+        values = [value for value in column.domain.values if value is not None]
+        if not (column.bins or column.recode) and values != sorted(values, key=_order):
+            found.append("the order")
+        wrong += [f"{each} of {column.name}" for each in found]
+    if not wrong or case.declared:
+        yield Finding.none(catalogue.DOMAINS, len(wrong), listed=tuple(wrong))
+        return
+    witness = "stated, or added? The receipt tells, or a table with its declaration:"
+    yield Finding.skipped(catalogue.DOMAINS, witness=witness, listed=tuple(wrong))
+
+
+def check_facts(case: AuditCase) -> Iterator[Finding]:
+    """What sentences depend on is as the table has it, where the plan follows from counts alone."""
+    manifest, plan = case.release.manifest, case.release.plan
+    rule = missing_rule(manifest.missing, manifest.columns, case.profile.dropped)
+    wrong = [] if rule == manifest.missing else ["missing"]
+    if isinstance(plan, PerturbedPart) and plan.sampling is None and case.mechanism is not None:
+        told = told_by_release(case.table, case.release, case.profile, case.guarantee)
+        beyond = tuple(each.column for each in told if each.exceeds and not manifest.joint)
+        wrong += [] if plan.beyond == beyond else ["beyond"]
+        try:
+            profile = with_counts(case.profile, [case.mechanism], TableCounts(case.table))
+            public = case.mechanism.plan(profile, case.guarantee, Draws.from_seed(0)).public()
+        except SfumatoError:
+            public = {}
+        made = convert(public, PerturbedPart) if "operators" in public else plan
+        if made.operators == plan.operators and not case.rows_of_people_withheld:
+            facts = ("fitted", "floors", "common", "part_columns")
+            wrong += [name for name in facts if getattr(made, name) != getattr(plan, name)]
+        elif plan.floors or plan.common:
+            wrong.append("floors, common")
+    yield Finding.none(catalogue.FACTS, len(wrong), listed=tuple(wrong))
+
+
+def _order(value: Value) -> tuple[bool, Any]:
+    return isinstance(value, str), value
 
 
 def check_quasi_columns(case: AuditCase) -> Iterator[Finding]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
 from typing import Any
 
-from sfumato.audits.catalogue import PERSON_TOGETHER, Check, Disclosure
+from sfumato.audits.catalogue import Check, Disclosure
 from sfumato.engines.exposure import Exposure
 from sfumato.results import Result as Shown
 from sfumato.results import html_paragraphs, html_table
@@ -17,6 +18,7 @@ from sfumato.results import html_paragraphs, html_table
 Figure = float | int | Fraction | str
 
 SHOWN = 12  # findings of one check that the text shows; JSON has all of them
+EXPOSED = 5  # lines of what is shown of people all the same
 LISTED = 5  # names of one finding that the text shows
 _SELDOM = 0.01  # limits of tests are below: so seldom may an honest release fail one
 
@@ -24,10 +26,10 @@ _SELDOM = 0.01  # limits of tests are below: so seldom may an honest release fai
 class Result(Enum):
     """How a check ended."""
 
-    HOLDS = "ok"
-    FAILS = "fails"
-    UNSEEN = "not looked at"
-    TOLD = "told"  # a figure that nothing was promised about
+    OK = "ok"
+    FAILED = "failed"
+    SKIPPED = "skipped"  # could not be looked at
+    INFO = "info"  # a figure that nothing was promised about
 
 
 class Direction(Enum):
@@ -56,8 +58,8 @@ class Finding:
     """One check of one thing: what was measured, what is allowed, and where it was worst.
 
     `column` is the sensitive column that the finding is about, `about` a further subject: a value,
-    a side, a number. `listed` are names that belong to it. `limited`, `failed`, `unseen` and `told`
-    make findings, so that a figure beyond its limit is never called fine.
+    a side, a number. `listed` are names that belong to it. `limited`, `skipped` and `info` make
+    findings, so that a figure beyond its limit is never called fine.
     """
 
     check: Check
@@ -77,7 +79,7 @@ class Finding:
         if self.direction is None:
             raise ValueError(f"The limit of {self.title!r} needs a direction.")
         kept = self.direction.allows(self.value, self.limit)
-        if self.result is Result.HOLDS and not kept:
+        if self.result is Result.OK and not kept:
             raise ValueError(f"{self.title!r} is beyond its limit and cannot be called fine.")
 
     @classmethod
@@ -88,9 +90,9 @@ class Finding:
 
         >>> from sfumato.audits.catalogue import ROWS
         >>> print(Finding.limited(ROWS, 9, Direction.EXACTLY, 10))
-        FAILS rows: 9 (exactly 10)
+        failed  rows: 9 (exactly 10)
         """
-        result = Result.HOLDS if direction.allows(value, limit) else Result.FAILS
+        result = Result.OK if direction.allows(value, limit) else Result.FAILED
         return cls(check, result, value=value, limit=limit, direction=direction, **more)
 
     @classmethod
@@ -101,17 +103,17 @@ class Finding:
     @classmethod
     def plain(cls, check: Check, holds: bool, **more: Any) -> Finding:
         """A yes or no without a figure."""
-        return cls(check, Result.HOLDS if holds else Result.FAILS, **more)
+        return cls(check, Result.OK if holds else Result.FAILED, **more)
 
     @classmethod
-    def unseen(cls, check: Check, **more: Any) -> Finding:
+    def skipped(cls, check: Check, **more: Any) -> Finding:
         """What could not be looked at; the witness says what would be needed."""
-        return cls(check, Result.UNSEEN, **more)
+        return cls(check, Result.SKIPPED, **more)
 
     @classmethod
-    def told(cls, check: Check, value: Figure, **more: Any) -> Finding:
+    def info(cls, check: Check, value: Figure, **more: Any) -> Finding:
         """A figure that nothing was promised about."""
-        return cls(check, Result.TOLD, value=value, **more)
+        return cls(check, Result.INFO, value=value, **more)
 
     @property
     def title(self) -> str:
@@ -120,9 +122,9 @@ class Finding:
     @property
     def holds(self) -> bool | None:
         """None where it was not looked at."""
-        if self.result is Result.UNSEEN:
+        if self.result is Result.SKIPPED:
             return None
-        return self.result is not Result.FAILS
+        return self.result is not Result.FAILED
 
     @property
     def shown_to(self) -> Disclosure:
@@ -139,16 +141,14 @@ class Finding:
         return small and self.direction is Direction.AT_LEAST
 
     def value_text(self) -> str:
-        """What was measured, in words where a number alone would not tell which way is good."""
-        if not self.tests or not isinstance(self.value, (int, float)):
-            return number_text(self.value)
-        return f"{_share_text(float(self.value))} of honest releases look no better"
+        """What was measured."""
+        return f"p = {number_text(self.value)}" if self.tests else number_text(self.value)
 
     def limit_text(self) -> str:
         if self.limit is None or self.direction is None:
             return ""
         if self.tests:
-            return f"alarm below {_share_text(float(self.limit))}"
+            return f"alarm below {number_text(self.limit)}"
         return f"{self.direction.value} {number_text(self.limit)}"
 
     def where_text(self) -> str:
@@ -161,12 +161,10 @@ class Finding:
         return f"{self.witness} {some}" if self.witness else some
 
     def __str__(self) -> str:
-        mark = _mark(self)
         measured = "" if self.value is None else f": {self.value_text()}"
         limit = f" ({self.limit_text()})" if self.limit_text() else ""
         where = f"; {self.where_text()}" if self.where_text() else ""
-        promised = " (not promised)" if self.result is Result.TOLD else ""
-        return f"{mark:<5} {self.title}{promised}{measured}{limit}{where}"
+        return f"{self.result.value:<7} {self.title}{measured}{limit}{where}"
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -190,18 +188,20 @@ class Finding:
 class Verdict(Shown):
     """All findings of an audit. It holds where every check was made and none failed.
 
-    `tested` says what was looked at, for the headline; `exposure` what a release that keeps its
-    promise shows of people all the same.
+    `tested` says what was looked at, `unseen` what no audit of this kind could notice, `exposure`
+    what a release that keeps its promise shows of people all the same. The text begins with the
+    verdict, then says what failed or was skipped; `text(verbose=True)` has every check.
 
     >>> from sfumato.audits.catalogue import ROWS
     >>> print(Verdict((Finding.limited(ROWS, 10, Direction.EXACTLY, 10),), "l-diversity(2) of s"))
-    The release keeps its promise as far as 1 check can tell: l-diversity(2) of s.
-      ok    rows: 10 (exactly 10)
+    The release keeps its promise: l-diversity(2) of s.
+    1 check: 1 ok.
     """
 
     findings: tuple[Finding, ...]
     tested: str
     exposure: Exposure | None = None
+    unseen: str = ""
 
     @property
     def holds(self) -> bool | None:
@@ -210,55 +210,52 @@ class Verdict(Shown):
 
     @property
     def headline(self) -> str:
-        if self.holds is False:
-            failed = sum(finding.holds is False for finding in self.findings)
+        failed = sum(finding.holds is False for finding in self.findings)
+        if failed:
             return (
-                f"The release does NOT keep its promise: {_checks(failed)} of "
-                f"{len(self.findings):,} failed. Tested: {self.tested}."
+                f"The release does NOT keep its promise ({_number(failed, 'check')} failed): "
+                f"{self.tested}."
             )
-        if self.holds is None:
-            unseen = sum(finding.holds is None for finding in self.findings)
-            return (
-                f"Not everything was looked at ({_checks(unseen)} could not be made); nothing that "
-                f"was looked at failed. Tested: {self.tested}."
-            )
-        told = _checks(sum(f.result is not Result.TOLD for f in self.findings))
-        if any(f.check is PERSON_TOGETHER and f.value for f in self.findings):
-            return (
-                f"Each record keeps the promise as far as {told} can tell; people may have several "
-                f"records, which tell more together: {self.tested}."
-            )
-        return f"The release keeps its promise as far as {told} can tell: {self.tested}."
+        skipped = sum(finding.holds is None for finding in self.findings)
+        if skipped:
+            return f"Undecided ({_number(skipped, 'check')} skipped, none failed): {self.tested}."
+        return f"The release keeps its promise: {self.tested}." + (
+            f" {self.unseen}" if self.unseen else ""
+        )
 
     def to_json(self) -> dict[str, Any]:
         return {
             "holds": self.holds,
             "headline": self.headline,
             "tested": self.tested,
+            "unseen": self.unseen,
             "findings": [f.to_json() for f in self.findings],
             "exposure": None if self.exposure is None else self.exposure.to_json(),
         }
 
-    def __str__(self) -> str:
-        lines: list[str] = []
-        for group in _together(self.findings):
-            # those that fail first, the others in the order of the check
+    def text(self, *, verbose: bool = False) -> str:
+        """The verdict, what failed with its witness, what the release shows all the same."""
+        shown = [f for f in self.findings if verbose or not f.holds]
+        lines = [self.headline]
+        for group in _together(shown):
             ranked = sorted(group, key=lambda finding: finding.holds is not False)
-            lines += [str(finding) for finding in ranked[:SHOWN]]
-            left = ranked[SHOWN:]
-            if left:
-                failed = sum(finding.holds is False for finding in left)
-                said = f", {failed:,} of which fail" if failed else ""
-                lines.append(f"      and {len(left):,} more of the same check{said} (--json)")
-        lines = [self.headline, *(f"  {line}" for line in lines)]
-        if self.exposure is not None:
-            lines += ["What it shows of people all the same:"]
-            lines += [f"  {line}" for line in str(self.exposure).splitlines()]
-        return "\n".join(lines)
+            lines += [f"  {finding}" for finding in ranked[:SHOWN]]
+            if len(ranked) > SHOWN:
+                lines.append(f"  and {len(ranked) - SHOWN:,} more of the same check (--json)")
+        exposed = [] if self.exposure is None else list(self.exposure.lines())
+        if exposed:
+            lines += ["Remaining exposure:", *(f"  {line}" for line in exposed[:EXPOSED])]
+        counted = Counter(finding.result.value for finding in self.findings)
+        each = ", ".join(f"{number:,} {result}" for result, number in sorted(counted.items()))
+        more = "" if verbose or len(shown) == len(self.findings) else " (--verbose shows them)"
+        return "\n".join([*lines, f"{_number(len(self.findings), 'check')}: {each}{more}."])
+
+    def __str__(self) -> str:
+        return self.text()
 
     def _repr_html_(self) -> str:
         rows = [
-            (_mark(f), f.title, f.value_text(), f.limit_text(), f.where_text())
+            (f.result.value, f.title, f.value_text(), f.limit_text(), f.where_text())
             for f in self.findings
         ]
         head = ("", "check", "measured", "limit", "where")
@@ -290,28 +287,14 @@ def _together(findings: Sequence[Finding]) -> list[list[Finding]]:
     return groups
 
 
-def _checks(number: int) -> str:
-    return f"{number:,} check{'' if number == 1 else 's'}"
-
-
-def _mark(finding: Finding) -> str:
-    return "FAILS" if finding.result is Result.FAILS else finding.result.value
+def _number(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def _plain(figure: Figure | None) -> float | int | str | None:
     if isinstance(figure, float) and math.isinf(figure):
         return "infinite"
     return float(figure) if isinstance(figure, Fraction) else figure
-
-
-def _share_text(share: float) -> str:
-    """
-    >>> _share_text(0.8267), _share_text(1.0), _share_text(1e-6), _share_text(0.0)
-    ('82.7 %', '100 %', '1 in 1,000,000', '0 %')
-    """
-    if 0 < share < 0.001:
-        return f"1 in {min(round(1 / share), 10**15):,}"
-    return f"{100 * share:.3g} %"
 
 
 def number_text(number: Figure | None) -> str:

@@ -40,7 +40,7 @@ def check_generalized(case: AuditCase) -> Iterator[Finding]:
     yield from _check_coverage(case, ranges)
     if case.trace is None:
         for each in ranges.held:
-            yield Finding.unseen(
+            yield Finding.skipped(
                 catalogue.PROMISE,
                 column=each.histogram.column,
                 value=case.release.manifest.guarantee,
@@ -154,7 +154,7 @@ class _Fitting:
     def worst_finding(self, about: str, people: int) -> Finding:
         share, value, record = self._worst
         of_table = float(self.held.histogram.shares[value])
-        return Finding.told(
+        return Finding.info(
             catalogue.OBSERVED_SHARE,
             share,
             about=about,

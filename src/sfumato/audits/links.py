@@ -36,7 +36,7 @@ def check_links(case: AuditCase) -> Iterator[Finding]:
         ceilings = np.array([float(each) for each in case.guarantee.ceilings(histogram)])
         reader = LinkedReader(case, histogram.column)
         beliefs = next(reader.beliefs(np.minimum(2 * ceilings, 1.0)))
-        yield Finding.told(
+        yield Finding.info(
             catalogue.LINKED,
             float(f"{beliefs.beyond.mean():.4g}"),
             column=histogram.column,

@@ -177,7 +177,7 @@ def _membership(case: AuditCase, column: str, operator: Parts, quotas: IntArray)
     values = case.profile.histograms[column].values
     fewest = min(range(len(operator.parts)), key=lambda n: len(operator.parts[n].codes))
     named = [value_text(values[code]) for code in operator.parts[fewest].codes]
-    return Finding.told(
+    return Finding.info(
         catalogue.PART_MEMBERSHIP,
         len(named),
         column=column,

@@ -187,7 +187,7 @@ def _finding(
     ).fetchall()[0]
     followed, redrawn = followed + alone, lost + differ
     if not followed and not known:
-        return Finding.unseen(
+        return Finding.skipped(
             catalogue.AS_BEFORE,
             column=column,
             witness="nobody is alone with their quasi values in both releases, so nobody could be "

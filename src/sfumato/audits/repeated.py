@@ -39,7 +39,7 @@ def check_repeated(case: AuditCase, key: str | None) -> Iterator[Finding]:
         for seen in repeating_columns(case.table):
             if not seen.identifies:
                 continue
-            yield Finding.told(
+            yield Finding.info(
                 catalogue.PERSON_TOGETHER,
                 f"perhaps, by column {seen.name!r}",
                 witness=f"{seen.different:,} different values in {seen.rows:,} rows; if it names "

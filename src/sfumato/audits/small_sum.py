@@ -202,7 +202,7 @@ def check_personal_sums(case: AuditCase) -> Iterator[Finding]:
         promised = float(small_sum_privacy(operator.groups, error, up_to))
         alike = sum(int(row[3]) for row in rows if row[0] == size and row[1] == n)
         name = value_text(case.profile.histograms[column].values[value])
-        yield Finding.told(
+        yield Finding.info(
             catalogue.PERSONAL_SUMS,
             tail,
             column=column,

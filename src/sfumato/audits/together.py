@@ -21,7 +21,7 @@ def check_together(case: AuditCase) -> Iterator[Finding]:
         return
     for told in told_by_release(case.table, case.release, case.profile, case.guarantee):
         often = f"; {told.beyond:.1%} of what is shown goes beyond such a limit"
-        yield Finding.told(
+        yield Finding.info(
             catalogue.TOGETHER,
             float(f"{told.chance:.4g}"),
             column=told.column,

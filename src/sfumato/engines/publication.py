@@ -11,10 +11,11 @@ from typing import Any
 import pyarrow as pa
 from msgspec import convert
 
-from sfumato.columns import in_json
+from sfumato.columns import Column, Values, in_json
 from sfumato.engines.engine import Written
 from sfumato.engines.exposure import Exposure
 from sfumato.engines.together import ColumnTold
+from sfumato.engines.words import with_words
 from sfumato.errors import DataError
 from sfumato.guarantees import Guarantee
 from sfumato.mechanisms import Mechanism, Plan
@@ -24,6 +25,8 @@ from sfumato.release.manifest import QuasiK
 from sfumato.results import Result
 from sfumato.table import Table
 from sfumato.version import __version__
+
+WRITER = f"pyarrow {pa.__version__}"  # decides how files are encoded
 
 
 @dataclass(frozen=True, repr=False)
@@ -109,47 +112,38 @@ def make_manifest(
     together: Sequence[ColumnTold] = (),
 ) -> Manifest:
     """The manifest of a release, its files still to come."""
-    statement = [plan.statement(guarantee, h) for h in profile.histograms.values()]
-    return Manifest.of(
+    public = {**plan.public(), **written.plan}
+    beyond = [told.column for told in together if told.exceeds]
+    if beyond and not joint:  # whether, never how much: that tells counts
+        public["beyond"] = beyond
+    manifest = Manifest.of(
         plan.kind,
-        {**plan.public(), **written.plan},
+        public,
         sfumato=__version__,
-        writer=f"pyarrow {pa.__version__}",
+        writer=WRITER,
         mechanism=str(mechanism),
         guarantee=str(guarantee),
         rows=written.rows,
         suppressed=plan.withheld + (0 if person is None else person.suppressed),
-        missing=table.missing,
+        missing=missing_rule(table.missing, written.columns, profile.dropped),
         randomness=randomness,
         columns=written.columns,
         quasi_k=None if table.merged is None else convert(table.merged.to_json(), QuasiK),
-        statement=(
-            *statement,
-            *(person.sentences() if person else ()),
-            *columns_together(table, joint, together),
-        ),
-        does_not_protect=guarantee.unprotected(),
-        caveats=(
-            *plan.caveats(),
-            *_table_caveats(table, joint, plan),
-        ),
+        statement=(),
+        does_not_protect=(),
+        caveats=(),
         person=person,
         joint=joint,
     )
+    return with_words(manifest, profile.histograms)
 
 
-def columns_together(table: Table, joint: bool, together: Sequence[ColumnTold]) -> list[str]:
-    """What several sensitive columns tell at once; whether, never how much: that tells counts."""
-    named = ", ".join(table.sensitive)
-    if joint:
-        return [f"The promise holds for what the columns {named} tell together."]
-    beyond = [told.column for told in together if told.exceeds]
-    if not beyond:
-        return []
-    return [
-        f"Together the columns {named} tell more than the promise allows about "
-        f"{', '.join(beyond)}: it holds for who sees one of them. A joint promise holds for all."
-    ]
+def missing_rule(asked: str, columns: Sequence[Column], dropped: int) -> str:
+    """How missing values were written: a rule that nothing called for is not told."""
+    domains = [column.domain for column in columns if column.role == "sensitive"]
+    missing = any(isinstance(domain, Values) and None in domain.values for domain in domains)
+    needed = {"value": missing, "drop": dropped > 0}
+    return asked if needed.get(asked) else "refuse"
 
 
 def refuse_repeated(table: Table, repeated: int) -> None:
@@ -160,26 +154,3 @@ def refuse_repeated(table: Table, repeated: int) -> None:
             f"promises count one record per person. Say --person {table.key} instead of --key, and "
             "they hold for people with several rows."
         )
-
-
-def _table_caveats(table: Table, joint: bool, plan: Plan) -> list[str]:
-    found = []
-    if len(table.sensitive) > 1 and plan.holds_for_columns and not joint:
-        found.append(
-            f"The promise about each of the columns {', '.join(table.sensitive)} holds for whoever "
-            "sees all of them. About combinations of their values nothing is promised; a joint "
-            "promise limits them too."
-        )
-    elif len(table.sensitive) > 1 and not joint:
-        found.append(
-            f"The promise holds for each of the columns {', '.join(table.sensitive)} by itself. "
-            "Where they depend on one another, the published values of one tell about another, "
-            "and together they may tell more than the promise about one allows."
-        )
-    if table.merged is not None:
-        found.append(table.merged.caveat)
-    if table.missing == "drop":
-        found.append(
-            "Records without a sensitive value were left out; the counts do not include them."
-        )
-    return found

@@ -13,7 +13,7 @@ their share f; here a promise is what it says.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -27,9 +27,9 @@ from sfumato.guarantees.base import Guarantee
 from sfumato.guarantees.ceilings import CeilingGuarantee
 from sfumato.mechanisms.generalized import (
     MARGINALS,
-    BaselinePlan,
     Generalized,
     Stage,
+    TablePlan,
     homogeneous,
 )
 from sfumato.mechanisms.halving import Halving, Held, along_columns, by_runs, together
@@ -79,7 +79,7 @@ def run_of(runs: Sequence[Sequence[int]], values: int) -> IntArray:
 
 
 @dataclass(frozen=True, eq=False)
-class BurelPlan(BaselinePlan):
+class BurelPlan(TablePlan):
     """Runs of values and what a class may have of each value, from counts alone."""
 
     histogram: Histogram
@@ -111,13 +111,6 @@ class BurelPlan(BaselinePlan):
     def public(self) -> dict[str, Any]:
         return {"matches": ceil(1 / max(self.ceilings))}
 
-    def caveats(self) -> list[str]:
-        return [
-            "People in a group share what is published of their quasi columns; the promise is "
-            "about the shares of values in each group. Which people come together depends on "
-            "their values: no promise against somebody who reruns the algorithm."
-        ]
-
     def check(self) -> None:
         codes = sorted(code for run in self.runs for code in run)
         assert codes == np.flatnonzero(self.histogram.counts).tolist(), self.runs
@@ -144,6 +137,14 @@ class Burel(Mechanism):
     guarantees: ClassVar[tuple[type[Guarantee], ...]] = (CeilingGuarantee,)
     sentence: ClassVar[str] = "Shows ranges and sets for groups of like people."
     standing: ClassVar[Standing] = "baseline"
+    narrows: ClassVar[str] = " That is for a reader who does not know the program."
+
+    def beside(self, plan: Mapping[str, Any]) -> list[str]:
+        return [
+            "People in a group share what is published of their quasi-identifiers; the promise is "
+            "about the shares of values in each group. Which people come together depends on "
+            "their values: no promise against somebody who reruns the algorithm."
+        ]
 
     def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> BurelPlan:
         histogram = one_column(profile, self.name, guarantee)

@@ -15,10 +15,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from sfumato.draws import Draws, IntArray
-from sfumato.guarantees.base import Guarantee
 from sfumato.mechanisms.heterogeneous.ncp import Axis, NumericAxis, TreeAxis, gcp
 from sfumato.mechanisms.protocol import Plan
-from sfumato.profile import Histogram
 from sfumato.textform import Parameter
 
 Stage = Callable[[str, int, int], None]
@@ -101,14 +99,6 @@ class TablePlan(Plan):
     def predicted_error(self) -> float:
         """Ranges and sets blur every count far more than buckets do: never chosen by itself."""
         return float("inf")
-
-
-class BaselinePlan(TablePlan):
-    """A plan whose groups depend on who has which value: its promise is not for every reader."""
-
-    def statement(self, guarantee: Guarantee, histogram: Histogram) -> str:
-        said = guarantee.statement(histogram)
-        return f"{said} That is for a reader who does not know the program."
 
 
 MARGINALS = Parameter("marginals", options=("counts", "none"))

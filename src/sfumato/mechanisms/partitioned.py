@@ -24,7 +24,7 @@ from sfumato.mechanisms.partitioning.balance import (
     neighbours_first,
     pieces_apart,
 )
-from sfumato.mechanisms.partitioning.coupling import FAILURE, posterior_odds
+from sfumato.mechanisms.partitioning.coupling import posterior_odds
 from sfumato.mechanisms.partitioning.merge import Merging, best_merging
 from sfumato.mechanisms.partitioning.part import CutCounts
 from sfumato.mechanisms.perturbed import within
@@ -133,43 +133,6 @@ class PartitionedPlan(RecordPlan):
             "operators": {c: cut.operator.to_json() for c, cut in self.columns.items()},
             "part_columns": {c: self.part_column(c) for c in self.columns},
         }
-
-    def statement(self, guarantee: Guarantee, histogram: Histogram) -> str:
-        # Definition 1 speaks of any prior; sub-tables keep it for the prior that they have (T11)
-        assert isinstance(guarantee, RhoPrivacy)
-        text = (
-            f"Column {histogram.column!r}: whoever knows of a person no more than how common each "
-            f"value is gives a value with a share of at most {float(guarantee.rho1):.4g} a chance "
-            f"of at most {float(guarantee.rho2):.4g} after seeing the release"
-        )
-        if self.columns[histogram.column].coupled:
-            text += (
-                ", all other records and the exact shares included; at most one release in "
-                f"{round(1 / FAILURE):,} is drawn so oddly that it may be more"
-            )
-        return f"{text}.{guarantee.uncovered_text()}"
-
-    def caveats(self) -> list[str]:
-        sentences = []
-        for column, cut in self.columns.items():
-            shown = self.part_column(column)
-            fewest = min(cut.operator.parts, key=lambda part: len(part.codes))
-            named = [value_text(cut.histogram.values[code]) for code in fewest.codes]
-            epsilon = math.log(cut.operator.amplification())
-            if len(cut.operator.parts) > 1:
-                sentences += [
-                    f"The column {shown!r} is published and tells which values of {column!r} a "
-                    f"record can have: in each of the {len(cut.operator.parts)} parts the others "
-                    f"are ruled out. The smallest part has {len(named)} values: "
-                    f"{list_some(named)}.",
-                    f"Column {column!r}: who knows more about a person than the shares of the "
-                    "table may conclude more from the part. Chances that fall are not limited.",
-                ]
-            sentences.append(
-                f"Column {column!r} is {epsilon:.4g}-locally differentially private within each "
-                "part, not across parts."
-            )
-        return sentences
 
     def description(self) -> tuple[list[PlanTable], list[str]]:
         return [table for column, cut in self.columns.items() for table in _tables(column, cut)], []

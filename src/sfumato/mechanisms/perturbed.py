@@ -82,28 +82,14 @@ class PerturbedPlan(RecordPlan):
     def narrower(self) -> str:
         return "whoever knows the values of everybody else" if self.fitted else ""
 
-    def statement(self, guarantee: Guarantee, histogram: Histogram) -> str:
-        said = super().statement(guarantee, histogram)
-        if self.narrower:
-            said += f" This does not hold against {self.narrower}: the operator may tell them more."
-        return said
-
     def public(self) -> dict[str, Any]:
-        return {"operators": {c: operator.to_json() for c, operator in self.operators.items()}}
-
-    def caveats(self) -> list[str]:
-        sentences = [ldp_caveat(column, operator) for column, operator in self.operators.items()]
+        told: dict[str, Any] = {
+            "operators": {c: operator.to_json() for c, operator in self.operators.items()}
+        }
         if self.fitted:
-            sentences += [
-                f"Column {column!r}: the operator was fitted to how common each value is, rounded "
-                "to a few binary digits, and tells that much about the shares. Who knows the "
-                "values of everybody else may, rarely, conclude from it what one record was."
-                for column in self.operators
-            ]
-        for column, codes in self.floors.items():
-            if codes:
-                sentences.append(floor_caveat(self.histograms[column], codes))
-        return sentences
+            told["fitted"] = True
+        floors = {column: list(codes) for column, codes in self.floors.items() if codes}
+        return told | ({"floors": floors} if floors else {})
 
     def predicted_error(self) -> float:
         return max(

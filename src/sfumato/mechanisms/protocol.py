@@ -94,15 +94,8 @@ class Plan(ABC):
 
     @abstractmethod
     def public(self) -> dict[str, Any]:
-        """The manifest's `plan`: JSON, and nothing that the method does not disclose."""
-
-    def statement(self, guarantee: Guarantee, histogram: Histogram) -> str:
-        """The promise in plain words, for one column; narrower where the mechanism's is."""
-        return guarantee.statement(histogram)
-
-    def caveats(self) -> list[str]:
-        """Sentences that belong beside the promise."""
-        return []
+        """The manifest's `plan`: JSON, every fact that a sentence of the release depends on, and
+        nothing that the method does not disclose."""
 
     def description(self) -> tuple[list[PlanTable], list[str]]:
         """Tables and sentences about the plan for its steward, before anything is published."""
@@ -234,6 +227,7 @@ class Mechanism(TextForm, ABC):
     holds_against: ClassVar[Reader | None] = (
         None  # whom its promises hold against, where that is less
     )
+    narrows: ClassVar[str] = ""  # what ends the promise in words, where it is for fewer readers
     several_rows: ClassVar[bool] = False  # whether a person may have several rows in its releases
     needs_cells: ClassVar[bool] = False  # whether `plan` looks at the profile's cells
     needs_bins: ClassVar[bool] = False  # whether `plan` looks at its binned counts
@@ -257,6 +251,10 @@ class Mechanism(TextForm, ABC):
     def promised(self, guarantee: Guarantee) -> Guarantee:
         """What this mechanism promises where it is asked for that guarantee."""
         return guarantee.kept_against(self.holds_against)
+
+    def beside(self, plan: Mapping[str, Any]) -> list[str]:
+        """Sentences of its own beside the promise, from the public part of a plan alone."""
+        return []
 
     @abstractmethod
     def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> Plan:

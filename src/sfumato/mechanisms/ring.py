@@ -8,7 +8,7 @@ record then carry l consecutive values of the ring, so the promise holds per ori
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -19,9 +19,9 @@ from sfumato.guarantees.base import Guarantee
 from sfumato.guarantees.l_diversity import LDiversity
 from sfumato.mechanisms.generalized import (
     MARGINALS,
-    BaselinePlan,
     Generalized,
     Stage,
+    TablePlan,
     covers_of,
 )
 from sfumato.mechanisms.heterogeneous.blocks import split
@@ -116,7 +116,7 @@ def grid_ring(codes: Sequence[int], number: int) -> list[int]:
 
 
 @dataclass(frozen=True, eq=False)
-class RingPlan(BaselinePlan):
+class RingPlan(TablePlan):
     """Nothing is decided by counts but that the table is eligible."""
 
     histogram: Histogram
@@ -148,14 +148,6 @@ class RingPlan(BaselinePlan):
     def public(self) -> dict[str, Any]:
         return {"matches": self.number}
 
-    def caveats(self) -> list[str]:
-        return [
-            "Partitions were merged until their sensitive values were mixed enough, so their shape "
-            "depends on sensitive values too: no promise against somebody who reruns the "
-            "algorithm. Who knew who matches whom, which is not published, named the values of 84 "
-            "to 89 % of the people so where l was 10, of 42 to 47 % where l was 5."
-        ]
-
     def check(self) -> None:
         assert int(self.histogram.counts.max()) <= self.histogram.rows // self.number
 
@@ -178,6 +170,16 @@ class Ring(Mechanism):
     guarantees: ClassVar[tuple[type[Guarantee], ...]] = (LDiversity,)
     sentence: ClassVar[str] = "Shows ranges and sets in rings of different values."
     standing: ClassVar[Standing] = "baseline"
+
+    narrows: ClassVar[str] = " That is for a reader who does not know the program."
+
+    def beside(self, plan: Mapping[str, Any]) -> list[str]:
+        return [
+            "Partitions were merged until their sensitive values were mixed enough, so their shape "
+            "depends on sensitive values too: no promise against somebody who reruns the "
+            "algorithm. Who knew who matches whom, which is not published, named the values of 84 "
+            "to 89 % of the people so where l was 10, of 42 to 47 % where l was 5."
+        ]
 
     def keeps(self, guarantee: Guarantee) -> bool:
         """Rings are of l different values, so none can be open."""

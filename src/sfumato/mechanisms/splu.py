@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from sfumato.columns import list_some, value_text
 from sfumato.draws import BoolArray, Draws, IntArray, Permutation
 from sfumato.guarantees.base import Guarantee
 from sfumato.guarantees.small_sum import SmallSum
@@ -116,25 +115,17 @@ class DecoyPlan(RecordPlan):
             "operators": {
                 column.column: Decoy(len(column.counts), column.size).to_json()
                 for column in self.columns
-            }
+            },
+            "common": self._common(),
         }
 
-    def caveats(self) -> list[str]:
-        found = [
-            "Small-sum privacy is promised for sums over one value. For a value together with "
-            "quasi columns it may not hold: people who agree in all of these and share the value "
-            "can be recognised by its frequency.",
-        ]
+    def _common(self) -> dict[str, list[int]]:
+        """Values that stand in nearly every group, by column."""
+        found = {}
         for column in self.columns:
             share = column.counts * column.size / max(int(column.counts.sum()), 1)
-            values = self.histograms[column.column].values
-            near = [value_text(values[code]) for code in np.flatnonzero(share > NEAR)]
-            if near:
-                found.append(
-                    f"Column {column.column!r}: {list_some(near)} stand in nearly every group, so "
-                    "counts of them within a condition are very uncertain."
-                )
-        return found
+            found[column.column] = np.flatnonzero(share > NEAR).tolist()
+        return {column: codes for column, codes in found.items() if codes}
 
     def predicted_error(self) -> float:
         operators = (Decoy(len(c.counts), c.size).observed(c.counts) for c in self.columns)

@@ -27,6 +27,7 @@ from sfumato.engines.people import for_people, one_row_each
 from sfumato.engines.publication import steward_notes
 from sfumato.engines.quasi import QuasiColumn, quasi_column
 from sfumato.engines.ranking import RankedRows, rank_rows
+from sfumato.engines.words import Facts
 from sfumato.errors import UsageError
 from sfumato.guarantees import Guarantee, parse_guarantee
 from sfumato.mechanisms import Mechanism, Plan, given_mechanism
@@ -109,11 +110,12 @@ def describe(
         profile, people.guarantee, mechanism, Draws.system(), progress=progress
     )
     guarantee = mechanism.promised(guarantee)
-    notes = [plan.statement(guarantee, histogram) for histogram in profile.histograms.values()]
+    words = Facts.of_plan(mechanism, guarantee, plan, profile.histograms)
+    notes = words.statement()
     notes += people.rule.sentences() if people.rule else []
     notes += steward_notes(people.counted(profile), people.guarantee)
     notes.append("Does not protect against: " + "; ".join(guarantee.unprotected()) + ".")
-    notes += plan.caveats()
+    notes += words.caveats()
     for described in DESCRIBERS:
         more_tables, more_notes = described(profile, guarantee, plan)
         tables += more_tables

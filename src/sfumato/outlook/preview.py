@@ -12,6 +12,7 @@ import numpy as np
 from sfumato.draws import Draws
 from sfumato.engines.choosing import choose_plan, possible_mechanisms
 from sfumato.engines.publication import steward_notes
+from sfumato.engines.words import Facts
 from sfumato.errors import UsageError
 from sfumato.guarantees import Guarantee, parse_guarantee
 from sfumato.guarantees.value_table import label
@@ -116,13 +117,14 @@ def preview(
             reached = expected[int(np.searchsorted(asked, size))][histogram.counts >= size] / size
             errors.append((column, size, _finite(float(np.mean(reached)))))
         values += _by_value(histogram, guarantee, asked, expected)
+    words = Facts.of_plan(chosen, guarantee, plan, profile.histograms)
     return Preview(
         str(guarantee),
         str(chosen),
         quick,
-        tuple(plan.statement(guarantee, h) for h in profile.histograms.values()),
+        tuple(words.statement()),
         guarantee.unprotected(),
-        tuple(plan.caveats()),
+        tuple(words.caveats()),
         (*steward_notes(profile, guarantee), *_not_priced(guarantee, mechanism, possible)),
         tuple(values),
         tuple(errors),

@@ -155,6 +155,10 @@ class PerturbedPart(Part, frozen=True):
     part_columns: dict[str, str] = field(default_factory=dict)
     sampling: Sampling | None = None
     merges: dict[str, tuple[Merged, ...]] = field(default_factory=dict)
+    fitted: bool = False  # whether operators follow from how common values are
+    floors: dict[str, Counts] = field(default_factory=dict)  # values that are retained seldom
+    common: dict[str, Counts] = field(default_factory=dict)  # values in nearly every decoy group
+    beyond: tuple[str, ...] = ()  # columns of which all columns together tell more than promised
 
 
 class Size(Part, frozen=True):
@@ -179,8 +183,6 @@ class BucketedPart(Part, frozen=True):
     sizes: tuple[Size, ...]
     mean_squared_error: float
     fakes: Count = 0
-    condition: float | None = None
-    gap: float | None = None
     association: str | None = None
     histogram: Counts | None = None  # where fakes hide it
     blocks: tuple[BlockNode, ...] = ()

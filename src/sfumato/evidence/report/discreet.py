@@ -39,7 +39,7 @@ def shown_finding(finding: Finding) -> Finding:
         kept = finding.limit is None or (
             finding.direction is not None and finding.direction.allows(value, finding.limit)
         )
-        if finding.result is Result.HOLDS and not kept:
+        if finding.result is Result.OK and not kept:
             value = finding.value  # so close to the limit that two digits would cross it
         return replace(finding, value=value, witness=None, listed=())
     return finding.bare()

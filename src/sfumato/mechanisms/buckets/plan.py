@@ -183,10 +183,6 @@ class BucketedPlan(RecordPlan):
             "mean_squared_error": round(float(mean_squared_error(self.setting)), 6),
             "fakes": self.fake_values,
         }
-        condition = self.condition
-        described["condition"] = round(condition, 3) if math.isfinite(condition) else None
-        if (gap := self._gap()) is not None:
-            described["gap"] = gap
         if self.fakes:
             # the certainty below is stated for an adversary who has it, so the analyst may too
             described["histogram"] = self.histogram.counts.tolist()

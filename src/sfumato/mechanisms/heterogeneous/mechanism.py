@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fractions import Fraction
@@ -105,17 +105,6 @@ class HeterogeneousPlan(TablePlan):
     def public(self) -> dict[str, Any]:
         return {"matches": self.matches}
 
-    def caveats(self) -> list[str]:
-        return [
-            f"The promise is about match sets: every person matches at least {self.matches} "
-            "published records, each equally likely to be theirs, also for a reader who knows the "
-            "program and who matches whom. That a region was not cut further, and how values were "
-            "grouped where people were set aside, may tell such a reader more. "
-            "Whoever knows the value of one person in a block learns those of the others in it.",
-            "Published ranges and sets contain further people by accident, so a person fits more "
-            "records than their matches, and unevenly; 'audit' reports the shares among those.",
-        ]
-
     def check(self) -> None:
         everybody = np.arange(self.histogram.rows)
         codes = np.repeat(np.arange(len(self.ceilings)), self.histogram.counts)
@@ -158,6 +147,17 @@ class HeterogeneousGeneralization(Mechanism):
         "Shows ranges and sets instead of public values, made for each record."
     )
     standing: ClassVar[Standing] = "on request"
+
+    def beside(self, plan: Mapping[str, Any]) -> list[str]:
+        return [
+            f"The promise is about match sets: every person matches at least {plan['matches']} "
+            "published records, each equally likely to be theirs, also for a reader who knows the "
+            "program and who matches whom. That a region was not cut further, and how values were "
+            "grouped where people were set aside, may tell such a reader more. "
+            "Whoever knows the value of one person in a block learns those of the others in it.",
+            "Published ranges and sets contain further people by accident, so a person fits more "
+            "records than their matches, and unevenly; 'audit' reports the shares among those.",
+        ]
 
     def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> HeterogeneousPlan:
         histogram = one_column(profile, self.name, guarantee)

@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from sfumato.columns import list_some
 from sfumato.draws import BoolArray, Draws, IntArray
 from sfumato.mechanisms.perturbed import relative_error
 from sfumato.mechanisms.protocol import CellPlan, Emitted, PlanTable, PublishedQuasi
@@ -94,33 +93,6 @@ class SampledPlan(CellPlan):
         }
         merged = {m.column: m.to_json() for m in self.groups.merges if m.changes}
         return described | ({"merges": merged} if merged else {})
-
-    def caveats(self) -> list[str]:
-        sentences = [
-            "Groups of people with the same quasi values were sampled, perturbed and copied back "
-            "to their size: records are not independent, and copies carry no information of their "
-            "own. Standard errors take the copies into account.",
-        ]
-        merged = [m for m in self.groups.merges if m.changes]
-        if merged:
-            names = [f"{m.column} ({len(m.domain)} values to {m.count})" for m in merged]
-            sentences.append(
-                "Quasi values that say the same about the sensitive column were merged: "
-                f"{list_some(names)}."
-            )
-        sentences += [
-            f"Column {m.column!r}: of the {m.pairs:,} pairs of values inside its merged classes, "
-            f"{len(m.rejected):,} differ by the same test (merging by connected components does "
-            "not see that; merge=complete does)."
-            for m in merged
-            if len(m.rejected)
-        ]
-        if self.suppressed:
-            sentences.append(
-                f"{self.suppressed:,} groups, {self.withheld:,} people, are left out: not even one "
-                "of their records could be perturbed and published within the promise."
-            )
-        return sentences
 
     def description(self) -> tuple[list[PlanTable], list[str]]:
         return describe_sampling(self)

@@ -1,0 +1,220 @@
+"""Layer 1: a release has one spelling, so its content written again must give the same bytes.
+
+Rows, buckets, lists, dictionaries and row groups have one order and one cut (`engines.spelling`),
+the manifest one text, its sentences one maker (`engines.words`). What could carry a message besides
+the content is a difference here. It needs neither the table nor the receipt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from sfumato.audits import catalogue
+from sfumato.audits.findings import Finding
+from sfumato.audits.rows import differing_rows
+from sfumato.columns import Values
+from sfumato.engines.publication import WRITER
+from sfumato.engines.spelling import BUCKET, Spelled, spell
+from sfumato.engines.words import with_words
+from sfumato.errors import SfumatoError
+from sfumato.guarantees import parse_guarantee
+from sfumato.mechanisms import parse_mechanism
+from sfumato.mechanisms.buckets.settings import Part, mean_squared_error
+from sfumato.profile import Histogram
+from sfumato.release import (
+    BucketedRelease,
+    BundleWriter,
+    FileEntry,
+    Manifest,
+    Release,
+    typed_values,
+)
+from sfumato.release.manifest import NAME, BucketedPart
+from sfumato.scratch import scratch_space
+from sfumato.version import __version__
+
+WORDS = ("statement", "does_not_protect", "caveats")
+
+
+def check_spelling(release: Release) -> Iterator[Finding]:
+    """Write the release again and compare. Costs a reading, a sorting and a writing of it."""
+    with scratch_space() as folder:
+        again = rewrite(release, folder / "release")
+        files = list(_different_files(release, again, folder / "release"))
+    manifest = list(_different_parts(release, again))
+    yield Finding.none(catalogue.SPELLING, len(files) + len(manifest), listed=(*manifest, *files))
+    told, made = release.manifest, again
+    if (told.sfumato, told.writer) != (made.sfumato, made.writer):
+        yield Finding.skipped(
+            catalogue.BYTES,
+            witness=f"written by sfumato {told.sfumato} with {told.writer or 'another writer'}, "
+            f"this is {made.sfumato} with {made.writer}: bytes and words were not compared; "
+            "'audit --rewrite OUT' writes a clean copy to give out",
+        )
+
+
+def rewrite(release: Release, to: Path) -> Manifest:
+    """The content of a release written again into the folder `to`: what it says, and no more."""
+    manifest = release.manifest
+    columns = _spelled(release)
+    records = partial(_rows, release.records, columns)
+    lists, first = None, list[int]([0])
+    if isinstance(release, BucketedRelease):
+        lists = partial(_rows, [release.file("sensitive")], columns)
+        first = list(release.first_buckets) if release.tree is not None else [0]
+    with BundleWriter(to) as bundle:
+        spell(bundle.folder, list(columns.values()), records, lists, first)
+        plain = msgspec.structs.replace(
+            manifest,
+            sfumato=__version__,
+            writer=WRITER,
+            guarantee=str(parse_guarantee(manifest.guarantee)),
+            mechanism=_named(manifest.mechanism),
+            plan=_derived(manifest.plan),
+        )
+        return bundle.finish(with_words(plain, listed_counts(release)))
+
+
+def listed_counts(release: Release) -> dict[str, Histogram]:
+    """How many people have each value, as far as the release says."""
+    if not isinstance(release, BucketedRelease):
+        return {}
+    found, stated = {}, release.histogram
+    table = pq.read_table(release.file("sensitive"))
+    number = table.column("count").to_numpy()
+    for column in release.sensitive:
+        values = tuple(release.domain(column.name).to_pylist())
+        counts = np.bincount(release.shown_codes(table, column.name), number, len(values))
+        if stated is not None:  # of one column only: fakes are listed too
+            counts = np.asarray(stated)
+        found[column.name] = Histogram(column.name, values, counts.astype(np.int64))
+    return found
+
+
+def _derived(plan: Any) -> Any:
+    """The public part of a plan, with figures that follow from others made again."""
+    if not isinstance(plan, BucketedPart):
+        return plan
+    setting = tuple(Part(each.size, each.buckets) for each in plan.sizes)
+    return msgspec.structs.replace(
+        plan,
+        buckets=sum(part.buckets for part in setting),
+        mean_squared_error=round(float(mean_squared_error(setting)), 6),
+    )
+
+
+def _named(mechanism: str) -> str:
+    try:
+        return str(parse_mechanism(mechanism))
+    except SfumatoError:
+        return mechanism
+
+
+def _spelled(release: Release) -> dict[str, Spelled]:
+    """How files show the columns, in the order of the files."""
+    found = {}
+    for column in release.columns:
+        names = release.shown_as(column) if column.role == "quasi" else (column.name,)
+        for name in names:
+            kind, domain, values = _type_of(release, name), column.domain, None
+            number = pa.types.is_primitive(kind) and not pa.types.is_boolean(kind)
+            plain = number or pa.types.is_decimal(kind)  # shown as they are, unless sensitive
+            if isinstance(domain, Values) and (column.role == "sensitive" or not plain):
+                inner = kind.value_type if pa.types.is_list(kind) else kind
+                values = typed_values(domain.values, inner).drop_null()
+            elif not plain:
+                values = _sorted_values(release, name)
+            found[name] = Spelled(name, values, isinstance(domain, Values))
+    return found
+
+
+def _type_of(release: Release, name: str) -> pa.DataType:
+    for path in (release.records[0], *(release.path / file for file in release.side_files)):
+        schema = pq.read_schema(path)
+        if name in schema.names:
+            return schema.field(name).type
+    raise AssertionError(name)
+
+
+def _sorted_values(release: Release, name: str) -> pa.Array:
+    """The texts of a column that is too large to list."""
+    seen = pa.array([], _type_of(release, name))
+    for path in release.records:
+        with pq.ParquetFile(path) as file:
+            for batch in file.iter_batches(columns=[name]):
+                seen = pa.concat_arrays([seen, batch.column(0).unique()]).unique()
+    seen = seen.drop_null()
+    return seen.take(pc.sort_indices(seen))
+
+
+def _rows(paths: list[Path], columns: dict[str, Spelled]) -> Iterator[pa.RecordBatch]:
+    """Codes and plain numbers, as publishing hands them to the writer."""
+    for path in paths:
+        with pq.ParquetFile(path) as file:
+            names = file.schema_arrow.names
+            order = [*(name for name in columns if name in names)]
+            rest = [name for name in names if name not in order]
+            first = BUCKET in rest and "count" in rest  # lists begin with their bucket
+            order = [BUCKET, *order, "count"] if first else [*order, *rest]
+            batches = file.iter_batches(columns=order)
+            empty = pa.RecordBatch.from_pylist([], file.schema_arrow)
+            for batch in batches if file.metadata.num_rows else [empty]:
+                arrays = [_coded(batch.column(name), columns.get(name)) for name in order]
+                yield pa.RecordBatch.from_arrays(arrays, names=order)
+
+
+def _coded(array: pa.Array, column: Spelled | None) -> pa.Array:
+    if column is None or column.values is None:
+        return _usual(array)
+    if pa.types.is_list(array.type):
+        codes = pc.index_in(array.flatten(), value_set=column.values)
+        lists = pa.ListArray.from_arrays(array.offsets, codes.cast(pa.int32()))
+        owner = np.repeat(np.arange(len(lists)), np.diff(lists.offsets.to_numpy()))
+        order = np.lexsort((codes.to_numpy(zero_copy_only=False), owner))
+        return pa.ListArray.from_arrays(lists.offsets, lists.values.take(pa.array(order)))
+    return pc.index_in(_usual(array), value_set=column.values, skip_nulls=True).cast(pa.int32())
+
+
+def _usual(array: pa.Array) -> pa.Array:
+    """Zero without a sign, and one "not a number": others could mark people."""
+    if not pa.types.is_floating(array.type):
+        return array
+    zero, nan = pa.scalar(0.0, array.type), pa.scalar(float("nan"), array.type)
+    return pc.if_else(pc.is_nan(array), nan, pc.add(array, zero))
+
+
+def _different_parts(release: Release, again: Manifest) -> Iterator[str]:
+    """What of the manifest is not as this version writes it."""
+    told, path = release.manifest, release.path / NAME
+    if path.read_text(encoding="utf-8") != told.to_text():
+        yield f"{NAME}: blanks, escapes or the order of its keys"
+    other = told.sfumato != again.sfumato
+    fields = [name for name in told.__struct_fields__ if name not in ("files", "sfumato", "writer")]
+    for name in fields:
+        if getattr(told, name) != getattr(again, name) and not (other and name in WORDS):
+            yield f"{NAME}: {name}"
+
+
+def _different_files(release: Release, again: Manifest, folder: Path) -> Iterator[str]:
+    told = release.manifest
+    if set(told.files) != set(again.files):
+        yield "how the records are cut into files"
+        return
+    pairs = {name: FileEntry.of(release.path / name) for name in told.files}
+    wrong = [name for name, entry in pairs.items() if entry != again.files[name]]
+    if told.writer == again.writer:
+        yield from wrong
+        return
+    for name in wrong:  # another writer may encode the same rows otherwise
+        found = differing_rows([release.path / name], [folder / name])
+        if found.number:
+            yield f"{name}: row {found.first:,}, {found.how}"

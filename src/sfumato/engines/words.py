@@ -1,0 +1,295 @@
+"""Every sentence of a release, made from what its manifest says: an audit makes them again.
+
+No sentence depends on a count that the release does not show. Bucketed releases list how many
+people have each value, so their sentences may name such counts; all others know domains alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from sfumato.blocks import BlockTree
+from sfumato.columns import Value, Values, in_json, list_some, value_text
+from sfumato.errors import SfumatoError
+from sfumato.guarantees import Guarantee, RhoPrivacy, parse_guarantee
+from sfumato.guarantees.rho import SHARES_READER
+from sfumato.mechanisms import Mechanism, Plan, parse_mechanism
+from sfumato.mechanisms.buckets.fakes import certainty
+from sfumato.mechanisms.partitioning.coupling import FAILURE
+from sfumato.mechanisms.perturbed import ldp_caveat
+from sfumato.operators import operator_from_json
+from sfumato.operators.parts import Parts
+from sfumato.profile import Histogram
+from sfumato.release import Manifest
+
+
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """What sentences may depend on: `plan` is the public part, and counts are zero where the
+    release does not show them."""
+
+    kind: str
+    mechanism: Mechanism | None  # None for one that nobody here knows
+    guarantee: Guarantee
+    plan: Mapping[str, Any]
+    histograms: Mapping[str, Histogram]
+    suppressed: int = 0
+
+    @classmethod
+    def of_plan(
+        cls,
+        mechanism: Mechanism,
+        guarantee: Guarantee,
+        plan: Plan,
+        counted: Mapping[str, Histogram],
+    ) -> Facts:
+        """What a plan would say of itself."""
+        shown = counted if plan.kind == "bucketed" else {n: bare(h) for n, h in counted.items()}
+        return cls(plan.kind, mechanism, guarantee, plan.public(), shown, plan.withheld)
+
+    def statement(self) -> list[str]:
+        """The promise in plain words, column by column; narrower where the mechanism's is."""
+        return [self._promise(histogram) for histogram in self.histograms.values()]
+
+    def caveats(self) -> list[str]:
+        """What belongs beside it."""
+        kinds = {"perturbed": self._perturbed, "bucketed": self._bucketed}
+        beside = [] if self.mechanism is None else self.mechanism.beside(self.plan)
+        return [*kinds.get(self.kind, lambda: ())(), *beside]
+
+    def _promise(self, histogram: Histogram) -> str:
+        said = self.guarantee.statement(histogram)
+        if self.kind == "bucketed":
+            # the sensitive table shows the histogram, so the manifest may
+            said = f"{self.guarantee.left_out_text(histogram)} {said}".lstrip() + self._blocks()
+        elif self.plan.get("part_columns") and isinstance(self.guarantee, RhoPrivacy):
+            said = _sub_tables(self.guarantee, histogram.column)
+        elif self.plan.get("fitted"):
+            said += " This does not hold against whoever knows the values of everybody else: the "
+            said += "operator may tell them more."
+        if self.plan.get("hand") == "paper":
+            return (
+                f"For comparison only: values were handed out as in the paper, so "
+                f"'{self.guarantee}' is NOT kept for every person of column {histogram.column!r}."
+            )
+        return said if self.mechanism is None else said + self.mechanism.narrows
+
+    def _blocks(self) -> str:
+        if not self.plan.get("blocks"):
+            return ""
+        tree, _ = BlockTree.from_json(list(self.plan["blocks"]))
+        return (
+            f" People are mixed inside {tree.blocks} blocks only, which are cut by "
+            f"{list_some(tree.columns)}: the ceiling holds for whoever knows associations that do "
+            "not go beyond the blocks, too."
+        )
+
+    def _bucketed(self) -> Iterator[str]:
+        named, fakes = ", ".join(self.histograms), self.plan.get("fakes", 0)
+        if len(self.histograms) > 1:
+            yield (
+                f"The release shows how many people have each combination of {named}, exactly, and "
+                "which combinations stand in a bucket. Whoever knows one of these values of a "
+                "person often finds the others beside it."
+            )
+        else:
+            yield f"Column {named!r}: the release shows how many people have each value, exactly."
+        sizes = sorted(part["size"] for part in self.plan["sizes"] if part["buckets"])
+        known = [
+            f"{size} records, knowing all but one leaves a certainty of "
+            f"{certainty(size, fakes, size - 1)}"
+            for size in sorted({sizes[0], sizes[-1]} if sizes else ())
+        ]
+        if known:
+            yield (
+                "Whoever knows the values of others in a bucket is surer of the rest: in a bucket "
+                f"of {'; of '.join(known)}."
+            )
+        if self.plan.get("association"):
+            yield (
+                "Fake values follow the quasi-identifiers of their bucket: they are ruled out by a "
+                "record as often as real values are, so answers are corrected for fakes only "
+                "approximately. The certainties above are those of a reader who rules nothing out "
+                "by the person's own columns; one who does is surer."
+            )
+
+    def _perturbed(self) -> Iterator[str]:
+        sampling = self.plan.get("sampling")
+        if sampling is not None:
+            yield from self._sampled(sampling)
+            return
+        operators = {c: operator_from_json(stated) for c, stated in self.plan["operators"].items()}
+        for column, operator in operators.items():
+            if isinstance(operator, Parts):
+                yield from self._parts(column, operator)
+            elif operator.form != "decoy":
+                yield ldp_caveat(column, operator)
+        if any(operator.form == "decoy" for operator in operators.values()):
+            yield (
+                "Small-sum privacy is promised for sums over one value. For a value together with "
+                "quasi-identifiers it may not hold: people who agree in all of these and share the "
+                "value can be recognised by its frequency."
+            )
+        if self.plan.get("fitted"):
+            yield from (
+                f"Column {column!r}: the operator was fitted to how common each value is, rounded "
+                "to a few binary digits, and tells that much about the shares. Who knows the "
+                "values of everybody else may, rarely, conclude from it what one record was."
+                for column in operators
+            )
+        for column, codes in self.plan.get("floors", {}).items():
+            yield (
+                f"Column {column!r}: counts of {self._named(column, codes)} are estimated with "
+                "little precision; these values are retained only as often as p_min says."
+            )
+        for column, codes in self.plan.get("common", {}).items():
+            yield (
+                f"Column {column!r}: {self._named(column, codes)} stand in nearly every group, so "
+                "counts of them within a condition are very uncertain."
+            )
+
+    def _named(self, column: str, codes: Any) -> str:
+        values = self.histograms[column].values
+        return list_some([value_text(values[code]) for code in codes])
+
+    def _parts(self, column: str, operator: Parts) -> Iterator[str]:
+        fewest = min(operator.parts, key=lambda part: len(part.codes))
+        if len(operator.parts) > 1:
+            yield (
+                f"The column {self.plan['part_columns'][column]!r} is published and tells which "
+                f"values of {column!r} a record can have: in each of the {len(operator.parts)} "
+                f"parts the others are ruled out. The smallest part has {len(fewest.codes)} "
+                f"values: {self._named(column, fewest.codes)}."
+            )
+            yield (
+                f"Column {column!r}: who knows more about a person than the shares of the "
+                "table may conclude more from the part. Chances that fall are not limited."
+            )
+        yield (
+            f"Column {column!r} is {np.log(float(operator.amplification())):.4g}-locally "
+            "differentially private within each part, not across parts."
+        )
+
+    def _sampled(self, sampling: Mapping[str, Any]) -> Iterator[str]:
+        yield (
+            "Groups of people with the same quasi-identifiers were sampled, perturbed and copied "
+            "back to their size: records are not independent, and copies carry no information of "
+            "their own. Standard errors take the copies into account."
+        )
+        merges = {c: (sum(len(e["values"]) for e in m), len(m))
+                  for c, m in self.plan.get("merges", {}).items()}  # fmt: skip
+        if merges:
+            names = [f"{column} ({old} values to {new})" for column, (old, new) in merges.items()]
+            yield (
+                "Quasi-identifiers that say the same about the sensitive column were merged: "
+                f"{list_some(names)}."
+            )
+        if sampling["groups_suppressed"]:
+            yield (
+                f"{sampling['groups_suppressed']:,} groups, {self.suppressed:,} people, are "
+                "suppressed: not even one of their records could be perturbed and published within "
+                "the promise."
+            )
+
+
+def _sub_tables(guarantee: RhoPrivacy, column: str) -> str:
+    # Definition 1 speaks of any prior; sub-tables keep it for the prior that they have (T11)
+    text = (
+        f"Column {column!r}: whoever knows of a person no more than how common each value is gives "
+        f"a value with a share of at most {float(guarantee.rho1):.4g} a chance of at most "
+        f"{float(guarantee.rho2):.4g} after seeing the release"
+    )
+    if guarantee.reader == SHARES_READER:
+        text += (
+            ", all other records and the exact shares included; at most one release in "
+            f"{round(1 / FAILURE):,} is drawn so oddly that it may be more"
+        )
+    return f"{text}.{guarantee.uncovered_text()}"
+
+
+def bare(histogram: Histogram) -> Histogram:
+    """A domain without its counts."""
+    return _domain(histogram.column, histogram.values)
+
+
+def _domain(column: str, values: tuple[Value, ...]) -> Histogram:
+    return Histogram(column, values, np.zeros(len(values), np.int64))
+
+
+def with_words(manifest: Manifest, shown: Mapping[str, Histogram]) -> Manifest:
+    """The manifest with the sentences that follow from the rest of it.
+
+    `shown` has the counts that a bucketed release lists, by sensitive column; of other kinds the
+    counts are not looked at.
+    """
+    facts = facts_of(manifest, shown)
+    rule, merged = manifest.person, manifest.quasi_k
+    names = [column.name for column in manifest.columns if column.role == "sensitive"]
+    statement = [*facts.statement(), *(rule.sentences() if rule else ())]
+    beyond = getattr(manifest.plan, "beyond", ())
+    if manifest.joint:
+        statement.append(
+            f"The promise holds for what the columns {', '.join(names)} tell together."
+        )
+    elif beyond:
+        statement.append(
+            f"Together the columns {', '.join(names)} tell more than the promise allows about "
+            f"{', '.join(beyond)}: it holds for who sees one of them. A joint promise holds for "
+            "all."
+        )
+    caveats = [*facts.caveats(), *_columns_apart(manifest, names)]
+    if merged is not None:
+        caveats.append(
+            f"The quasi-identifiers {', '.join(merged.columns)} were merged into ranges and sets "
+            f"until every combination was shared by at least {merged.k} people. A range tells "
+            "where a value lies, not what it is."
+        )
+    if manifest.missing == "drop":
+        caveats.append(
+            "Records without a sensitive value were left out; the counts do not include them."
+        )
+    return msgspec.structs.replace(
+        manifest,
+        statement=tuple(statement),
+        does_not_protect=facts.guarantee.unprotected(),
+        caveats=tuple(caveats),
+    )
+
+
+def facts_of(manifest: Manifest, shown: Mapping[str, Histogram]) -> Facts:
+    """What the manifest says that sentences depend on."""
+    try:
+        mechanism = parse_mechanism(manifest.mechanism)
+    except SfumatoError:  # a release that another program made
+        mechanism = None
+    plan, histograms = in_json(manifest.plan), {}
+    for column in manifest.columns:
+        if column.role == "sensitive":
+            values = column.domain.values if isinstance(column.domain, Values) else ()
+            known = shown.get(column.name) if manifest.kind == "bucketed" else None
+            histograms[column.name] = known or _domain(column.name, values)
+    apart = manifest.suppressed - (manifest.person.suppressed if manifest.person else 0)
+    guarantee = parse_guarantee(manifest.guarantee)
+    return Facts(manifest.kind, mechanism, guarantee, plan, histograms, apart)
+
+
+def _columns_apart(manifest: Manifest, names: list[str]) -> Iterator[str]:
+    if len(names) < 2 or manifest.joint:
+        return
+    if manifest.kind == "bucketed":
+        yield (
+            f"The promise about each of the columns {', '.join(names)} holds for whoever sees all "
+            "of them. About combinations of their values nothing is promised; a joint promise "
+            "limits them too."
+        )
+    else:
+        yield (
+            f"The promise holds for each of the columns {', '.join(names)} by itself. Where they "
+            "depend on one another, the published values of one tell about another, and together "
+            "they may tell more than the promise about one allows."
+        )
