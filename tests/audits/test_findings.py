@@ -38,9 +38,14 @@ def test_text_is_cut_with_a_note_and_json_is_whole() -> None:
         )
 
     verdict = Verdict(tuple(posterior(value) for value in range(80)), "nothing in earnest")
-    text = str(verdict)
-    assert len(text.splitlines()) == 1 + SHOWN + 1
-    assert "FAILS largest posterior of 'v70'" in text  # what fails is shown before what holds
+    assert str(verdict).splitlines() == [
+        "The release does NOT keep its promise (1 check failed): nothing in earnest.",
+        "  failed  largest posterior of 'v70': 70 (at most 10)",
+        "80 checks: 1 failed, 79 ok (--verbose shows them).",
+    ]
+    text = verdict.text(verbose=True)
+    assert len(text.splitlines()) == 1 + SHOWN + 2
+    assert text.splitlines()[1].startswith("  failed ")  # before what holds
     assert f"and {80 - SHOWN} more of the same check (--json)" in text
     assert len(verdict.to_json()["findings"]) == 80
     listed = Finding.info(catalogue.PART_MEMBERSHIP, 9, listed=tuple("abcdefghi"))
@@ -64,5 +69,5 @@ def test_the_headline_says_what_was_tested(tmp_path: Path) -> None:
     table = sf.read(data, quasi="age", sensitive="s")
     sf.publish(table, "l-diversity(3)", to=tmp_path / "r")
     told = str(sf.audit(data, tmp_path / "r")).splitlines()[0]
-    assert told.startswith("The release keeps its promise as far as ")
+    assert told.startswith("The release keeps its promise: ")
     assert "l-diversity(3) of s for 900 people" in told

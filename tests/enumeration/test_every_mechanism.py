@@ -9,6 +9,7 @@ import pytest
 
 from sfumato.draws import Draws
 from sfumato.engines.choosing import choose_plan
+from sfumato.engines.words import Facts
 from sfumato.errors import InfeasibleGuarantee
 from sfumato.guarantees import GUARANTEES as REGISTERED
 from sfumato.guarantees import Guarantee, parse_guarantee
@@ -83,19 +84,21 @@ def test_whoever_knows_everybody_else_learns_nothing_from_the_plan(text: str) ->
             histogram = histogram_of(counts)
             profile = Profile(histogram.rows, {"s": histogram})
             try:
-                _, plan = choose_plan(profile, guarantee, None, Draws.from_seed(1))
+                way, plan = choose_plan(profile, guarantee, None, Draws.from_seed(1))
             except InfeasibleGuarantee:
                 continue
             assert isinstance(plan, PerturbedPlan)
             assert not plan.narrower
-            found.add((plan.operators["s"], plan.statement(guarantee, histogram)))
+            words = Facts.of_plan(way, guarantee, plan, profile.histograms)
+            found.add((plan.operators["s"], *words.statement()))
         assert len(found) <= 1, known
 
 
 def test_a_fitted_operator_says_against_whom_it_does_not_hold() -> None:
     guarantee = parse_guarantee("fine-rho-privacy(theta=2)")
     counts = (3, 2, 1)
-    made = planned(MECHANISMS["fine-grain"](objective="counts"), guarantee, counts)
+    way = MECHANISMS["fine-grain"](objective="counts")
+    made = planned(way, guarantee, counts)
     assert made is not None
-    said = made[1].statement(guarantee, histogram_of(counts))
+    (said,) = Facts.of_plan(way, guarantee, made[1], {"s": histogram_of(counts)}).statement()
     assert "does not hold against whoever knows the values of everybody else" in said

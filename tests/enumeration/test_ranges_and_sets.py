@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from sfumato.draws import Draws
+from sfumato.engines.words import Facts
 from sfumato.guarantees import BetaLikeness, Guarantee, LDiversity
 from sfumato.mechanisms.burel import Burel
 from sfumato.mechanisms.generalized import RangeCover, TablePlan
@@ -97,4 +98,5 @@ def test_the_baselines_say_that_they_do_not_hold_against_such_a_reader() -> None
     profile = Profile(6, {"s": histogram})
     for way, promise in ((Ring(), LDiversity(2)), (Burel(), BetaLikeness(1))):
         plan = way.plan(profile, promise, Draws.from_seed(1))
-        assert "does not know the program" in plan.statement(promise, histogram)
+        (said,) = Facts.of_plan(way, promise, plan, profile.histograms).statement()
+        assert "does not know the program" in said

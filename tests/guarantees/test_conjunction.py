@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 import sfumato as sf
 from sfumato.draws import Draws
+from sfumato.engines.words import Facts
 from sfumato.errors import InfeasibleGuarantee, UsageError
 from sfumato.guarantees import OddsGuarantee, parse_guarantee
 from sfumato.mechanisms import mechanisms_for, parse_mechanism
@@ -59,10 +60,12 @@ def test_an_operator_that_follows_the_counts_says_so(way: str, other: str) -> No
     made = []
     for counts in ([50, 30, 20], [20, 30, 50]):
         histogram = Histogram("s", ("a", "b", "c"), np.array(counts))
-        plan = parse_mechanism(way).plan(Profile(100, {"s": histogram}), both, Draws.from_seed(1))
+        named = parse_mechanism(way)
+        plan = named.plan(Profile(100, {"s": histogram}), both, Draws.from_seed(1))
         made.append(plan.public()["operators"])
         assert plan.narrower == "whoever knows the values of everybody else"
-        assert "does not hold against whoever knows" in plan.statement(both, histogram)
+        (said,) = Facts.of_plan(named, both, plan, {"s": histogram}).statement()
+        assert "does not hold against whoever knows" in said
     assert made[0] != made[1] or way != "general"
 
 

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sfumato.draws import Draws, IntArray, Positions
+from sfumato.engines.words import Facts
 from sfumato.errors import InfeasibleGuarantee
 from sfumato.guarantees.small_sum import SmallSum
 from sfumato.mechanisms import Batch
@@ -189,4 +190,5 @@ def test_every_column_must_be_eligible() -> None:
 def test_a_value_near_the_limit_is_named_in_the_caveats() -> None:
     codes = np.repeat(np.arange(4), [24, 18, 18, 16])
     plan = DecoyValues().plan(profile_of(s=codes), SmallSum(3), Draws.from_seed(1))
-    assert any("0 stand in nearly every group" in caveat for caveat in plan.caveats())
+    words = Facts.of_plan(DecoyValues(), SmallSum(3), plan, plan.histograms)
+    assert any("0 stand in nearly every group" in caveat for caveat in words.caveats())

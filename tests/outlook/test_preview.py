@@ -9,6 +9,7 @@ import pytest
 
 from sfumato.draws import Draws
 from sfumato.engines.choosing import choose_plan
+from sfumato.engines.words import Facts
 from sfumato.errors import InfeasibleGuarantee, UsageError
 from sfumato.guarantees import GUARANTEES, CeilingGuarantee, parse_guarantee
 from sfumato.mechanisms import MECHANISMS, parse_mechanism
@@ -118,9 +119,10 @@ def test_the_sketch_tells_what_the_plan_tells(
     for _, size, error in seen.errors:
         # over very large counts it matters that the real mixing is not quite even
         assert error == pytest.approx(told[size], rel=0.06 if size <= 1000 else 0.45), size
-    assert seen.statement == tuple(
-        plan.statement(parse_guarantee(guarantee), h) for h in profile.histograms.values()
+    words = Facts.of_plan(
+        parse_mechanism(mechanism), parse_guarantee(guarantee), plan, profile.histograms
     )
+    assert seen.statement == tuple(words.statement())
     exact = preview(profile, guarantee, mechanism, exact=True)
     assert not exact.quick
     assert [value.ceiling for value in exact.values] == [value.ceiling for value in seen.values]

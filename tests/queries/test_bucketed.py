@@ -140,7 +140,6 @@ def test_inverse_refuses_values_that_always_travel_together(tmp_path):
     sex = np.where(rng.random(1000) < 0.5, "F", "M")
     table = pa.table({"sex": sex, "age": rng.integers(20, 30, 1000), "disease": disease})
     release = released(table, tmp_path / "r", "l-diversity(5)")
-    assert release.plan.condition is None or release.plan.condition > 1e4
     sql = "SELECT COUNT(*) AS n FROM release WHERE sex = 'F' AND disease = 'd6'"
     with pytest.raises(SingularOperator, match="'d6', 'd7'"):
         ask(release, sql, estimator="inverse")
