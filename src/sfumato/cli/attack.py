@@ -12,7 +12,7 @@ from sfumato.cli.options import (
     limit_flags,
     reading_flags,
 )
-from sfumato.cli.show import show_json
+from sfumato.cli.show import ProgressLine, show_json
 from sfumato.errors import UsageError
 
 if TYPE_CHECKING:
@@ -96,19 +96,21 @@ def attack(
             "with --shown."
         )
     declared = _declared(table, release, quasi, sensitive, drop)
-    outcomes = attack_release(
-        declared,
-        release,
-        shown=shown,
-        match=match,  # type: ignore[arg-type]  # refused there, by name
-        attacks=attacks or ["all"],
-        column=column,
-        targets=targets,
-        thorough=thorough,
-        fresh=fresh,
-        seed=seed,
-        others=others or (),
-    )
+    with ProgressLine("reading") as line:
+        outcomes = attack_release(
+            declared,
+            release,
+            shown=shown,
+            match=match,  # type: ignore[arg-type]  # refused there, by name
+            attacks=attacks or ["all"],
+            column=column,
+            targets=targets,
+            thorough=thorough,
+            fresh=fresh,
+            seed=seed,
+            others=others or (),
+            progress=line.callback,
+        )
     held = [each for limit in limits for each in limit.held(outcomes)]
     values = _exposed_values(declared, outcomes) if show else {}
     if as_json:
