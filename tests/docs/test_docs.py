@@ -80,7 +80,9 @@ def shell(command: str, example: Example) -> tuple[int, str]:
         timeout=120,
         check=False,
     )
-    return done.returncode, done.stdout
+    # what others left in the temporary folder is no part of the example
+    killed = r"sfumato: warning: A run that was killed had left .*\n"
+    return done.returncode, re.sub(killed, "", done.stdout)
 
 
 def run_sh(example: Example) -> str | None:
