@@ -7,8 +7,7 @@ import numpy as np
 from papers.heterogeneous.algorithms import diversity_fill, rounds
 from sfumato.draws import Draws
 from sfumato.mechanisms.generalized import RangeCover, covers_of
-from sfumato.mechanisms.heterogeneous.buckets import Buckets
-from sfumato.mechanisms.heterogeneous.deal import deal
+from sfumato.mechanisms.heterogeneous.buckets import Buckets, deal
 from sfumato.mechanisms.heterogeneous.likeness import equation_7, sequential_spread
 from sfumato.mechanisms.heterogeneous.ncp import NumericAxis
 from sfumato.results import Cell, ResultTable

@@ -18,8 +18,7 @@ from sfumato.draws import Draws, IntArray
 from sfumato.engines.counting import take_profile
 from sfumato.engines.whole import WholeTable
 from sfumato.mechanisms.generalized import Generalized, covers_of, penalty
-from sfumato.mechanisms.heterogeneous.buckets import Buckets
-from sfumato.mechanisms.heterogeneous.deal import deal
+from sfumato.mechanisms.heterogeneous.buckets import Buckets, deal
 from sfumato.operators.base import FloatArray
 
 NAMES = {"HG": "hungarian", "SG": "sort-greedy", "GR": "greedy"}

@@ -8,8 +8,7 @@ from scipy import stats
 
 from sfumato.draws import Draws
 from sfumato.mechanisms.heterogeneous.ncp import NumericAxis
-from sfumato.mechanisms.heterogeneous.shift import shifted
-from sfumato.mechanisms.heterogeneous.sweeps import Matching
+from sfumato.mechanisms.heterogeneous.sweeps import Matching, shifted
 
 NUMBER, SIZE = 4, 12
 

@@ -12,8 +12,7 @@ from papers.heterogeneous.algorithms import diversity_fill, rounds
 from sfumato.draws import Draws
 from sfumato.mechanisms.generalized import RangeCover, SetCover, covers_of
 from sfumato.mechanisms.heterogeneous.blocks import split
-from sfumato.mechanisms.heterogeneous.buckets import Buckets
-from sfumato.mechanisms.heterogeneous.deal import deal
+from sfumato.mechanisms.heterogeneous.buckets import Buckets, deal
 from sfumato.mechanisms.heterogeneous.ncp import Axis, NumericAxis, Scale, SetAxis, TreeAxis
 from sfumato.mechanisms.heterogeneous.sweeps import Matching, hungarian
 

@@ -12,8 +12,7 @@ from sfumato.mechanisms.reconstruction import groups as grouping
 from sfumato.mechanisms.reconstruction.drawing import Drawn, draw_block, round_shares
 from sfumato.mechanisms.reconstruction.groups import PersonalGroups
 from sfumato.mechanisms.reconstruction.levels import levels
-from sfumato.mechanisms.reconstruction.sampled import SampledPlan
-from sfumato.mechanisms.reconstruction.scales import part_scales, parts_of
+from sfumato.mechanisms.reconstruction.sampled import SampledPlan, part_scales, parts_of
 from sfumato.mechanisms.reconstruction.tails import Setting
 from sfumato.operators import Uniform
 from sfumato.profile import Histogram

@@ -3,7 +3,8 @@
 A *layer* has μ buckets of equal size. Each of its records takes one match from every bucket, so a
 value that lies in |B_x| of the buckets is at most |B_x|/μ of anybody's matches. A table that does
 not fit into one layer takes several, each of which keeps the promise by itself: nobody is left out,
-and no value is excepted. `diversity` and `likeness` make layers from the sensitive histogram alone.
+and no value is excepted. `diversity` and `likeness` make layers from the sensitive histogram alone;
+a record's value decides which bucket it goes into, and chance within a value (`deal`).
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 
-from sfumato.draws import IntArray
+from sfumato.draws import Draws, IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,3 +128,30 @@ def leveled(counts: IntArray, total: int) -> IntArray:
     taken = np.minimum(counts, low)
     taken[np.flatnonzero(counts > low)[: total - int(taken.sum())]] += 1
     return taken
+
+
+def deal(layers: Layers, codes: IntArray, draws: Draws) -> list[IntArray]:
+    """`records[b, j]` for every layer: the records of its buckets, in random order.
+
+    >>> layers = Buckets(np.array([[2, 0], [0, 2]])), Buckets(np.array([[1, 0]]))
+    >>> first, second = deal(layers, np.array([0, 1, 0, 1, 0]), Draws.from_seed(1))
+    >>> sorted(first[1].tolist()), sorted([*first[0].tolist(), *second[0].tolist()])
+    ([1, 3], [0, 2, 4])
+    """
+    order = draws.order("deal", len(codes))
+    order = order[np.argsort(codes[order], kind="stable")]
+    held = np.concatenate([layer.counts for layer in layers])
+    counts = held.sum(axis=0)
+    # slots of a value: layer after layer, bucket after bucket
+    ends = np.cumsum(counts) - counts + np.cumsum(held, axis=0)
+    begins = ends - held
+    buckets = [
+        np.concatenate([order[a:b] for a, b in zip(low, high, strict=True)])
+        for low, high in zip(begins.tolist(), ends.tolist(), strict=True)
+    ]
+    shuffled = [
+        records[draws.order(f"bucket {bucket}", len(records))]
+        for bucket, records in enumerate(buckets)
+    ]
+    starts = np.cumsum([0, *(layer.number for layer in layers)]).tolist()
+    return [np.stack(shuffled[a:b]) for a, b in pairwise(starts)]

@@ -24,14 +24,12 @@ from sfumato.mechanisms.generalized import (
     covers_of,
 )
 from sfumato.mechanisms.heterogeneous.blocks import split
-from sfumato.mechanisms.heterogeneous.buckets import check_layers, largest_shares
-from sfumato.mechanisms.heterogeneous.deal import deal
+from sfumato.mechanisms.heterogeneous.buckets import check_layers, deal, largest_shares
 from sfumato.mechanisms.heterogeneous.diversity import Diversity
 from sfumato.mechanisms.heterogeneous.likeness import Likeness
 from sfumato.mechanisms.heterogeneous.ncp import Axis
 from sfumato.mechanisms.heterogeneous.regions import Promise, Region, regions
-from sfumato.mechanisms.heterogeneous.shift import shifted
-from sfumato.mechanisms.heterogeneous.sweeps import Matching
+from sfumato.mechanisms.heterogeneous.sweeps import Matching, shifted
 from sfumato.mechanisms.protocol import Mechanism, Standing, one_column
 from sfumato.profile import Histogram, Profile
 from sfumato.textform import Parameter

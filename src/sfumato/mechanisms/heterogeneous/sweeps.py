@@ -19,7 +19,7 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from sfumato.draws import IntArray
+from sfumato.draws import Draws, IntArray, Positions
 from sfumato.mechanisms.heterogeneous.blocks import split
 from sfumato.mechanisms.heterogeneous.ncp import Axis, Cover, Floats, Scale
 from sfumato.mechanisms.heterogeneous.pairs import growth, together
@@ -93,6 +93,26 @@ class Matching:
             np.array([[place[record] for record in bucket] for bucket in part.tolist()], np.int64)
             for part in split(records, self.axes, most)
         ]
+
+
+def shifted(blocks: Sequence[IntArray], draws: Draws) -> IntArray:
+    """The record whose value each row shows, for blocks of `members[b, r, k]` (errata H1).
+
+    Every row of class b takes the value of its match in bucket b + x, one x for a block. The μ
+    shifts are μ disjoint perfect matchings, each edge lies in exactly one of them, so each match is
+    equally likely; and the rows that any one record matches carry one value out of every bucket.
+
+    >>> members = np.array([[[0, 2], [1, 3]], [[1, 2], [0, 3]]])
+    >>> sorted(shifted([members], Draws.from_seed(1)).tolist())
+    [0, 1, 2, 3]
+    """
+    shown = []
+    for place, members in enumerate(blocks):
+        number = len(members)
+        (shift,) = draws.below("shift", Positions(place, 1), number)
+        classes = np.arange(number)
+        shown.append(members[classes, :, (classes + shift) % number].ravel())
+    return np.concatenate(shown)
 
 
 Covers = list[Cover]  # one per column; leading axes are classes and rows

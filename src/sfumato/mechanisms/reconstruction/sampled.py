@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -16,11 +17,12 @@ from sfumato.mechanisms.reconstruction.described import describe_sampling
 from sfumato.mechanisms.reconstruction.drawing import draw_block
 from sfumato.mechanisms.reconstruction.groups import PersonalGroups
 from sfumato.mechanisms.reconstruction.levels import Level, levels
-from sfumato.mechanisms.reconstruction.scales import part_scales, parts_of
 from sfumato.mechanisms.reconstruction.tails import FloatArray, Setting
 from sfumato.mechanisms.reconstruction.testing import choose_samples, violations, worst_tail
 from sfumato.operators import Uniform
 from sfumato.profile import Histogram
+
+_STEP = 1.1  # between the scales of parts
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,3 +163,33 @@ def published_variance(
     noise = hits * (p + q) * (1 - p - q) + (sample - hits) * q * (1 - q)
     noise += p**2 * np.maximum(phase * (1 - phase), 0.0)
     return np.asarray((size / sample) ** 2 * noise + np.where(sample < size, 0.25, 0.0))
+
+
+def part_scales(sizes: IntArray, samples: IntArray) -> tuple[float, ...]:
+    """The scale of each part: 1 for whole groups, then 1.1, 1.21 … up to what is needed.
+
+    Parts are groups in which about as many published records stand for one perturbed record. The
+    analyst needs that number for honest standard errors, and counting copies would tell it to
+    anybody (errata R2), so the release says it: at least |g|/n of the group, on a ladder, so that
+    variances come out a little too large.
+
+    >>> part_scales(np.array([3, 10, 4]), np.array([3, 8, 0]))
+    (1.0, 1.1, 1.21, 1.331)
+    """
+    kept = samples > 0
+    largest = float((sizes[kept] / samples[kept]).max(initial=1.0))
+    steps = math.ceil(math.log(largest) / math.log(_STEP)) if largest > 1 else 0
+    scales = [1.0] + [round(_STEP**step * (1 + 1e-12), 6) for step in range(1, steps + 1)]
+    while scales[-1] < largest:  # rounding must not make a variance too small
+        scales.append(round(_STEP ** len(scales), 6))
+    return tuple(scales)
+
+
+def parts_of(sizes: IntArray, samples: IntArray, parts: int) -> IntArray:
+    """The part of each published group: 0 for whole groups, else the least sufficient scale.
+
+    >>> parts_of(np.array([3, 10]), np.array([3, 8]), 4)
+    array([0, 3])
+    """
+    ladder = np.array([1.0] + [round(_STEP**step * (1 + 1e-12), 6) for step in range(1, parts)])
+    return np.asarray(np.searchsorted(ladder, sizes / samples, side="left"))
