@@ -16,9 +16,9 @@ from scipy.stats import t as student
 
 import sfumato as sf
 from sfumato.errors import DataError, QueryError, UsageError
-from sfumato.operators.completion import drawn_values, swapped
 from sfumato.queries import OpenedRelease
 from sfumato.queries import complete as completing
+from sfumato.queries.completion import drawn_values, swapped
 
 ROWS = 900
 VALUES = ["cold", "cough", "flu", "gout", "HIV", "none"]

@@ -15,8 +15,8 @@ from sfumato.columns import value_text
 from sfumato.draws import Draws, IntArray
 from sfumato.errors import UsageError
 from sfumato.learn.seen import Seen, truly_seen
+from sfumato.learn.undone import unbiased_weights
 from sfumato.operators.base import FloatArray
-from sfumato.operators.undone import unbiased_weights
 from sfumato.queries.bucket_table import bucket_table_of
 from sfumato.queries.model_sample import (
     dealt_records,

@@ -9,9 +9,9 @@ import numpy as np
 
 from sfumato.draws import IntArray
 from sfumato.errors import SingularOperator, UsageError
+from sfumato.learn.undone import Undone
 from sfumato.operators.base import FloatArray
 from sfumato.operators.links import Evidence, Shown, seen_truth
-from sfumato.operators.undone import Undone
 
 CORRECTIONS = ("forward", "backward")
 _HARDLY = 1e-4  # the least eigenvalue at which values can still be told apart

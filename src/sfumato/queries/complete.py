@@ -25,15 +25,15 @@ import pyarrow as pa
 from sfumato.draws import Draws, IntArray, Positions
 from sfumato.errors import DataError, QueryError, UsageError
 from sfumato.operators.base import FloatArray
-from sfumato.operators.completion import Lists, Uniform, dealt_values, values_given_symbols
 from sfumato.operators.links import Links
 from sfumato.operators.links import Shown as ShownRecords
-from sfumato.operators.rules import Normal, RuleShape, Sample, with_pairs
 from sfumato.queries.bucket_table import bucket_table_of
 from sfumato.queries.bucketed import BucketedSource
+from sfumato.queries.completion import Lists, Uniform, dealt_values, values_given_symbols
 from sfumato.queries.evaluate import source_of
 from sfumato.queries.model_sample import drawn_sample, listed_sample
 from sfumato.queries.quasi_codes import QuasiCode, codes_of_columns
+from sfumato.queries.rules import Normal, RuleShape, Sample, with_pairs
 from sfumato.queries.session import Session, session_of
 from sfumato.queries.sources import PerturbedSource, Source
 from sfumato.queries.statements import in_order

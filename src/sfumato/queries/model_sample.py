@@ -15,9 +15,9 @@ from sfumato.operators.base import FloatArray
 from sfumato.operators.buckets import BucketOperator
 from sfumato.operators.dealt import Dealt
 from sfumato.operators.links import Shown
-from sfumato.operators.rules import CELLS, Reading, Sample
 from sfumato.queries.bucket_table import BucketTable
 from sfumato.queries.quasi_codes import QuasiCode, codes_of_columns
+from sfumato.queries.rules import CELLS, Reading, Sample
 from sfumato.release import Release
 
 _BATCH = 1 << 16  # records that are read at once
