@@ -359,35 +359,6 @@ def test_empty_groups_are_not_listed_for_several_groupings(identity: OpenedRelea
         identity.sql("SELECT COUNT(*) FROM release GROUP BY ROLLUP (sex)", keys=True)
 
 
-def test_a_variance_is_corrected_for_its_curvature() -> None:
-    """200,000 normal estimates of n, Σx and Σx²; a right correction fails 1 time in 10,000."""
-    (found,) = parse("SELECT VAR_POP(cost) FROM release", COLUMNS).aggregates
-    true = np.array([500.0, 1_000.0, 4_000.0])
-    root = np.array([[15.0, 0.0, 0.0], [20.0, 60.0, 0.0], [40.0, 150.0, 90.0]])
-    drawn = np.random.default_rng(3).standard_normal((3, 200_000))
-    totals = true[:, None] + root @ drawn
-
-    def variance(gradient):
-        scattered = np.stack(np.broadcast_arrays(*gradient)).T @ root
-        return (scattered**2).sum(axis=1)
-
-    plain = found.combine(*map(Dual, totals)).value
-    corrected = plain + found.correction(totals, variance)
-    error = plain.std() / math.sqrt(plain.size)
-    assert plain.mean() < 4 - 10 * error
-    assert abs(corrected.mean() - 4) < 4 * error + 0.1 * abs(plain.mean() - 4)
-
-
-def test_arithmetic_keeps_the_correction(releases: dict[str, OpenedRelease]) -> None:
-    one = "VAR_POP(age) FILTER (WHERE disease = 'flu')"
-    found = row(
-        releases["uniform"],
-        f"SELECT {one} AS v, 2 * {one} AS twice, {one} + COUNT(*) AS more FROM release",
-    )
-    assert found["twice"] == pytest.approx(2 * found["v"])
-    assert found["more"] == pytest.approx(found["v"] + 3_000)
-
-
 @pytest.mark.parametrize("mechanism", ["optimal", "local(min=400)"])
 @pytest.mark.filterwarnings("ignore:.*tell apart")
 def test_an_interval_reaches_what_is_unbiased(mechanism: str, tmp_path) -> None:

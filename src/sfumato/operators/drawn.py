@@ -33,9 +33,9 @@ from sfumato.operators.estimator import (
     Moments,
     Statistic,
     Totals,
+    fieller,
     sum_by,
 )
-from sfumato.operators.intervals import ratio_interval
 from sfumato.operators.shrinkage import Belief, Cells, Shrunk, added_up
 from sfumato.operators.tails import TwoRates, assisted_count
 
@@ -360,31 +360,17 @@ class DrawnTotals(Totals):
         low, high = np.clip(low, 0.0, row.people), np.clip(high, 0.0, row.people)
         return np.fmin(low, self.values[0]), np.fmax(high, self.values[0])
 
-    def noise_at_ends(self, quantile: float, gradient: Gradient) -> tuple[FloatArray, FloatArray]:
-        first = self._statistics[0]
-        if not (self._rows and len(self._statistics) == 1 and first.is_count):
-            return super().noise_at_ends(quantile, gradient)
-        (row,), size = self._rows, np.abs(gradient[0])
-        low, high = self._count_ends(quantile)
-        return size * row.law.error(low), size * row.law.error(high)
-
     def ratio_interval(
         self, value: FloatArray, stderr: FloatArray, quantile: float, gradient: Gradient
     ) -> tuple[FloatArray, FloatArray]:
-        """By Fieller, from the unbiased sums, and as far as what is shown.
-
-        A quotient of other sums than those of an average has no known range: as many errors.
-        """
+        """By Fieller, from the unbiased sums, and as far as what is shown."""
         first, second = self._statistics
-        if second.weight != first.number or not np.array_equal(first.there, second.there):
-            return self.interval(value, stderr, quantile, gradient)
-        possible = self._possible(first)
-        possible = np.fmin(possible[0], value), np.fmax(possible[1], value)
-        top, bottom, both = (self.noise(g) for g in ([1.0, 0.0], [0.0, 1.0], [1.0, 1.0]))
-        covariance = top, (both - top - bottom) / 2, bottom
-        low, high = ratio_interval(
-            self._unbiased[0], self._unbiased[1], covariance, quantile, possible
-        )
+        if second.weight == first.number and np.array_equal(first.there, second.there):
+            possible = self._possible(first)
+        else:
+            possible = self.quotients()
+        low, high = fieller(self, quantile, possible)
+        value = np.clip(value, *possible)
         low, high = np.fmin(low, value), np.fmax(high, value)
         # an exact answer ends where it is, not a rounding beside it
         return np.where(stderr == 0, value, low), np.where(stderr == 0, value, high)

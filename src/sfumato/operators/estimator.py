@@ -20,6 +20,7 @@ import numpy as np
 
 from sfumato.draws import BoolArray, IntArray
 from sfumato.operators.base import FloatArray
+from sfumato.operators.intervals import ratio_interval
 
 
 def sum_by(place: IntArray, values: FloatArray, places: int) -> FloatArray:
@@ -199,6 +200,7 @@ class Totals(ABC):
 
     values: FloatArray  # (statistics, rows)
     present: BoolArray  # (statistics, rows): whether any record could add to it
+    _statistics: Sequence[Statistic] = ()
 
     @abstractmethod
     def variance(self, gradient: Sequence[FloatArray | float]) -> FloatArray:
@@ -211,13 +213,6 @@ class Totals(ABC):
     def noise(self, gradient: Sequence[FloatArray | float]) -> FloatArray:
         """Var(Σ_j gradient_j·U_j) by row, U being `unbiased`."""
         return self.variance(gradient)
-
-    def noise_at_ends(
-        self, quantile: float, gradient: Sequence[FloatArray | float]
-    ) -> tuple[FloatArray, FloatArray]:
-        """√noise if the truth were so many errors below what is unbiased, and above."""
-        error = np.sqrt(np.maximum(self.noise(gradient), 0.0))
-        return error, error
 
     def interval(
         self,
@@ -237,7 +232,34 @@ class Totals(ABC):
         gradient: Sequence[FloatArray | float],
     ) -> tuple[FloatArray, FloatArray]:
         """`interval` where f is the first of two sums over the second."""
-        return self.interval(value, stderr, quantile, gradient)
+        possible = self.quotients()
+        if not np.isfinite(possible[0]).all():
+            return self.interval(value, stderr, quantile, gradient)
+        value = np.clip(value, *possible)
+        low, high = fieller(self, quantile, possible)
+        low, high = np.fmin(low, value), np.fmax(high, value)
+        return np.where(stderr == 0, value, low), np.where(stderr == 0, value, high)
+
+    def quotients(self) -> tuple[FloatArray, FloatArray]:
+        """What the first of two sums over the second can be: of counts, 0 … 1 or more."""
+        rows = self.values.shape[1]
+        low, high = np.full(rows, -np.inf), np.full(rows, np.inf)
+        if len(self._statistics) == 2 and all(each.is_count for each in self._statistics):
+            first, second = self._statistics
+            low[:] = 0.0
+            if first.number == second.number and not (first.counted & ~second.counted).any():
+                high[:] = 1.0
+        return low, high
+
+
+def fieller(
+    totals: Totals, quantile: float, possible: tuple[FloatArray, FloatArray]
+) -> tuple[FloatArray, FloatArray]:
+    """The interval of the first of two sums over the second, both without bias."""
+    top, bottom, both = (totals.noise(g) for g in ([1.0, 0.0], [0.0, 1.0], [1.0, 1.0]))
+    covariance = top, (both - top - bottom) / 2, bottom
+    above, below = totals.unbiased()
+    return ratio_interval(above, below, covariance, quantile, possible)
 
 
 @dataclass(frozen=True, eq=False)

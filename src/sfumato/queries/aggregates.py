@@ -8,7 +8,7 @@ error bar of f follows by the delta method, whatever the kind of release.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
@@ -22,8 +22,6 @@ from sfumato.operators.estimator import Totals
 from sfumato.queries.dialect import AGGREGATES, Node, PeopleCount
 from sfumato.queries.duals import Dual
 from sfumato.queries.question import Term
-
-Variances = Callable[[Sequence[FloatArray | float]], FloatArray]  # of a gradient, by row
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +51,7 @@ class Aggregate(ABC):
 
     name: ClassVar[str]
     of_nobody: ClassVar[float | None] = None  # over an empty group that `keys` shows
-    bends: bool = False  # whether a tangent at a biased estimate is too far from f at the truth
+    bends: bool = False  # whether its interval is simulated: a tangent is too far from it
     counts_people: ClassVar[bool] = False
     text: str
 
@@ -80,13 +78,6 @@ class Aggregate(ABC):
         """The ends of an interval around f(T), on the scale of `combine`."""
         return totals.interval(value, stderr, quantile, gradient)
 
-    def correction(self, totals: FloatArray, variance: Variances) -> FloatArray:
-        """By row: what the curvature of f takes from the estimate on average, to be added to it.
-
-        `variance` tells, as `Totals.variance` does, how combinations of the statistics scatter.
-        """
-        return np.zeros(totals.shape[1])
-
     def read(self, found: Dual) -> Dual:
         """From the scale of `combine` to that of the answer, increasing."""
         return found
@@ -94,6 +85,10 @@ class Aggregate(ABC):
     def ends(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The ends of an interval, read."""
         return self.read(Dual(low)).value, self.read(Dual(high)).value
+
+    def below(self) -> tuple[int, ...]:
+        """Places of counts without which it has no value."""
+        return ()
 
     def known(self, totals: FloatArray, present: BoolArray) -> BoolArray:
         """By row: whether SQL has a value and not NULL; `present` where a record could add."""

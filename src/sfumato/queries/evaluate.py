@@ -27,6 +27,7 @@ from sfumato.queries.question_plan import QuestionPlan
 from sfumato.queries.ranges import GeneralizedSource
 from sfumato.queries.reconstructed import EM, check_counts, likeliest_counts
 from sfumato.queries.session import Session, session_of
+from sfumato.queries.simulated import simulated
 from sfumato.queries.sources import (
     ERROR_BARS,
     PerturbedSource,
@@ -268,19 +269,22 @@ class Evaluation:
             shown = found if values is totals.values else aggregate.combine(*variables(values))
             known = aggregate.known(values, np.asarray(totals.present.all(axis=0)))
             gradient = [np.where(known, slope, 0.0) for slope in found.slopes]
-            error = np.sqrt(np.maximum(totals.variance(gradient), 0.0))
-            curved = aggregate.correction(totals.values, totals.variance)
-            middle = shown.value + np.where(known & np.isfinite(curved), curved, 0.0)
-            start, slopes = middle, gradient
-            if aggregate.bends and values is totals.values:
-                start, slopes = _tangent(aggregate, totals, middle, gradient)
-            ends = aggregate.interval(totals, start, error, self._request.quantile, slopes)
-            if start is not middle:  # the value that is shown lies within
-                ends = np.fmin(ends[0], middle), np.fmax(ends[1], middle)
-            low, high = aggregate.ends(*ends)
-            (read,) = variables([middle])
-            answered = aggregate.read(read)
-            value, stderr = answered.value, error * np.abs(answered.slopes[0])
+            if aggregate.bends:
+                value, stderr, low, high = simulated(
+                    aggregate, totals, values, self._request.quantile
+                )
+                known = np.isfinite(value)
+            else:
+                error = np.sqrt(np.maximum(totals.variance(gradient), 0.0))
+                ends = aggregate.interval(
+                    totals, shown.value, error, self._request.quantile, gradient
+                )
+                # a quotient that is shown is one that can be
+                middle = np.fmin(np.fmax(shown.value, ends[0]), ends[1])
+                low, high = aggregate.ends(*ends)
+                (read,) = variables([middle])
+                answered = aggregate.read(read)
+                value, stderr = answered.value, error * np.abs(answered.slopes[0])
         if self._name == EM:
             low = np.maximum(low, 0.0)
         named = {"": value, "_stderr": stderr, "_low": low, "_high": high}
@@ -294,28 +298,6 @@ class Evaluation:
             else pa.nulls(len(array), pa.float64())
             for suffix, array in named.items()
         }
-
-
-def _tangent(
-    aggregate: Aggregate, totals: Totals, middle: FloatArray, gradient: list[FloatArray]
-) -> tuple[FloatArray, list[FloatArray]]:
-    """f's tangent at the unbiased estimates: its value where the biased ones are, and its slopes.
-
-    An interval goes from there to the unbiased estimate along the slopes, and so meets f itself.
-    """
-    at = totals.unbiased()
-    if at is totals.values:
-        return middle, gradient
-    found = aggregate.combine(*variables(at))
-    curved = aggregate.correction(at, totals.noise)
-    value = found.value + np.where(np.isfinite(curved), curved, 0.0)
-    steps = zip(found.slopes, at, totals.values, strict=True)
-    start = value - sum(slope * (here - there) for slope, here, there in steps)
-    known = aggregate.known(at, np.asarray(totals.present.all(axis=0))) & np.isfinite(start)
-    slopes = [
-        np.where(known, slope, usual) for slope, usual in zip(found.slopes, gradient, strict=True)
-    ]
-    return np.where(known, start, middle), slopes
 
 
 def _instead(kind: str) -> str:

@@ -15,9 +15,9 @@ from sqlglot import exp
 from sfumato.draws import BoolArray
 from sfumato.operators.base import FloatArray
 from sfumato.operators.estimator import Totals
-from sfumato.queries.aggregates import Aggregate, Call, LinearSum, Variances
+from sfumato.queries.aggregates import Aggregate, Call, LinearSum
 from sfumato.queries.dialect import SCALARS, Node, is_aggregate, refuse, refuse_node, unwrap
-from sfumato.queries.duals import Dual, constant, variables
+from sfumato.queries.duals import Dual, constant
 from sfumato.queries.question import Term
 
 Compute = Callable[[Sequence[Dual]], Dual]  # from the values of the parts
@@ -99,6 +99,9 @@ class Formula(Aggregate):
             yield part, slice(start, start + many)
             start += many
 
+    def below(self) -> tuple[int, ...]:
+        return tuple(place.start + each for part, place in self._places() for each in part.below())
+
     def combine(self, *totals: Dual) -> Dual:
         return self.compute(
             [part.read(part.combine(*totals[place])) for part, place in self._places()]
@@ -114,24 +117,6 @@ class Formula(Aggregate):
     ) -> tuple[FloatArray, FloatArray]:
         found = totals.ratio_interval if self.is_quotient else totals.interval
         return found(value, stderr, quantile, gradient)
-
-    def correction(self, totals: FloatArray, variance: Variances) -> FloatArray:
-        """Those of the parts, as far as each moves the whole."""
-        values, moved = [], []
-        for part, place in self._places():
-
-            def of_part(gradient: Sequence[FloatArray | float], at: slice = place) -> FloatArray:
-                whole: list[FloatArray | float] = [0.0] * len(totals)
-                whole[at] = gradient
-                return variance(whole)
-
-            (at_scale,) = variables([part.combine(*map(Dual, totals[place])).value])
-            shown = part.read(at_scale)
-            values.append(shown.value)
-            moved.append(part.correction(totals[place], of_part) * shown.slopes[0])
-        slopes = self.compute(variables(values)).slopes
-        found = [slope * each for slope, each in zip(slopes, moved, strict=True)]
-        return np.asarray(np.sum(found, axis=0))
 
     def known(self, totals: FloatArray, present: BoolArray) -> BoolArray:
         found = np.isfinite(self.combine(*map(Dual, totals)).value)

@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from sfumato.draws import BoolArray
 from sfumato.operators.base import FloatArray
-from sfumato.queries.aggregates import Call, LinearSum, Variances
+from sfumato.queries.aggregates import Call, LinearSum
 from sfumato.queries.duals import Dual
 
 _NEARLY_ONE = 1 - 1e-12
@@ -29,6 +29,9 @@ class Spread(Call):
 
     def sums(self) -> tuple[LinearSum, ...]:
         return self.powers()
+
+    def below(self) -> tuple[int, ...]:
+        return (0,)
 
     def known(self, totals: FloatArray, present: BoolArray) -> BoolArray:
         return np.asarray(present & (totals[0] > self.least), np.bool_)
@@ -48,21 +51,6 @@ class Variance(Spread, node=exp.VariancePop):
     def combine(self, *totals: Dual) -> Dual:
         number, total, squares = totals
         return _about_the_mean(number, total, total, squares) / (number - self.least)
-
-    def correction(self, totals: FloatArray, variance: Variances) -> FloatArray:
-        """The squared mean is too large by the mean's own variance; and n may be estimated too.
-
-        To second order E[Σx²/n − (Σx/n)²] is short of the truth by Var(mean) + Cov(r, n)/n², with
-        r = Σ(x − mean)² − n·variance as if mean and variance were known.
-        """
-        number, total, squares = totals
-        mean = total / number
-        of_mean = variance([-mean / number, 1 / number, 0.0 * number])
-        rest = [2 * mean**2 - squares / number, -2 * mean, np.ones_like(number)]
-        beside = [rest[0] + 1, *rest[1:]]
-        one = [np.ones_like(number), 0.0 * number, 0.0 * number]
-        with_number = (variance(beside) - variance(rest) - variance(one)) / 2
-        return np.asarray((of_mean + with_number / number**2) * number / (number - self.least))
 
     def read(self, found: Dual) -> Dual:
         return found.within(0.0, np.inf)

@@ -1,0 +1,83 @@
+"""Intervals of functions that bend: draws from the normal law of the sums (methods, 10.6).
+
+VAR, CORR and the like are functions of sums that are known with noise. Some hundred draws of these,
+always the same ones, are put through the function; what no table of people could have is dropped,
+and the quantiles of the rest are the interval. Where so few records may be below that there could
+be none, nothing is told.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+
+from sfumato.draws import Draws, Positions
+from sfumato.operators.base import FloatArray
+from sfumato.operators.estimator import Totals
+from sfumato.queries.aggregates import Aggregate
+from sfumato.queries.duals import Dual, variables
+
+_DRAWS = 400
+_FEWEST = 0.5  # of the draws: with fewer that are possible, nothing is told
+
+
+def simulated(
+    aggregate: Aggregate, totals: Totals, values: FloatArray, quantile: float
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Value, standard error and ends by row; not a number where nothing is told.
+
+    `values` are the sums that the value is read from.
+    """
+    from scipy.special import ndtr
+
+    present = np.asarray(totals.present.all(axis=0))
+    start = aggregate.read(aggregate.combine(*variables(values))).value
+    start = np.where(aggregate.known(values, present) & np.isfinite(start), start, np.nan)
+    drawn = _drawn(totals)
+    flat = drawn.reshape(len(drawn), drawn.shape[1] * _DRAWS)
+    seen = aggregate.read(aggregate.combine(*map(Dual, flat))).value
+    possible = aggregate.known(flat, np.repeat(present, _DRAWS)) & np.isfinite(seen)
+    seen = np.where(possible, seen, np.nan).reshape(-1, _DRAWS)
+    told = np.isfinite(seen).mean(axis=1) >= _FEWEST
+    for place in aggregate.below():
+        told &= np.quantile(drawn[place], float(ndtr(-quantile)), axis=1) > 0
+    tail = float(ndtr(-quantile))
+    ends = np.full((3, len(start)), np.nan)
+    ends[:, told] = np.nanquantile(seen[told], [tail, 0.5, 1 - tail], axis=1)
+    exact = (drawn == drawn[:, :, :1]).all(axis=(0, 2))
+    low, middle, high = np.where(exact, start, ends)
+    value = np.where(np.isnan(start), middle, np.clip(start, low, high))
+    return value, (high - low) / (2 * quantile), low, high
+
+
+def _drawn(totals: Totals) -> FloatArray:
+    """Sums by (statistic, row, draw) from their normal law; of counts that may be 0, none."""
+    centre = totals.unbiased()
+    many, rows = centre.shape
+    alone = np.eye(many)
+    own = [totals.noise(list(each)) for each in alone]
+    covariance = np.zeros((rows, many, many))
+    for i in range(many):
+        covariance[:, i, i] = own[i]
+        for j in range(i):
+            both = totals.noise(list(alone[i] + alone[j])) - own[i] - own[j]
+            covariance[:, i, j] = covariance[:, j, i] = both / 2
+    # in units of each sum's error: sums of squares are a million times as large as counts
+    scale = np.sqrt(np.maximum(np.stack(own, axis=1), 0.0))
+    unit = np.maximum(scale, 1e-300)
+    known, vectors = np.linalg.eigh(np.nan_to_num(covariance / (unit[:, :, None] * unit[:, None])))
+    root = vectors * np.sqrt(np.maximum(known, 0.0))[:, None]
+    found = centre.T[:, :, None] + scale[:, :, None] * (root @ _normal(many))
+    return np.asarray(np.moveaxis(found, 0, 1))
+
+
+@cache
+def _normal(many: int) -> FloatArray:
+    """Standard normal numbers by (statistic, draw), the same for every question."""
+    from scipy.special import ndtri
+
+    half = _DRAWS // 2
+    words = Draws.from_seed(0).words("draws of sums", Positions(0, many * half))
+    found = ndtri(((words >> np.uint64(11)) + 0.5) * 2.0**-53).reshape(many, half)
+    return np.concatenate([found, -found], axis=1)
