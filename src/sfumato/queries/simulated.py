@@ -19,6 +19,7 @@ from sfumato.queries.aggregates import Aggregate
 from sfumato.queries.duals import Dual, variables
 
 _DRAWS = 400
+_ROUNDING = 1e-18  # of a squared sum: less is no noise
 _FEWEST = 0.5  # of the draws: with fewer that are possible, nothing is told
 
 
@@ -64,9 +65,11 @@ def _drawn(totals: Totals) -> FloatArray:
             both = totals.noise(list(alone[i] + alone[j])) - own[i] - own[j]
             covariance[:, i, j] = covariance[:, j, i] = both / 2
     # in units of each sum's error: sums of squares are a million times as large as counts
-    scale = np.sqrt(np.maximum(np.stack(own, axis=1), 0.0))
-    unit = np.maximum(scale, 1e-300)
-    known, vectors = np.linalg.eigh(np.nan_to_num(covariance / (unit[:, :, None] * unit[:, None])))
+    noise, size = np.stack(own, axis=1), _ROUNDING * (centre.T**2 + 1)
+    scale = np.sqrt(np.where(noise > size, noise, 0.0))
+    unit = np.where(scale > 0, scale, np.inf)
+    alike = np.nan_to_num(covariance / (unit[:, :, None] * unit[:, None]))
+    known, vectors = np.linalg.eigh(np.clip(alike, -1.0, 1.0))
     root = vectors * np.sqrt(np.maximum(known, 0.0))[:, None]
     found = centre.T[:, :, None] + scale[:, :, None] * (root @ _normal(many))
     return np.asarray(np.moveaxis(found, 0, 1))
