@@ -238,9 +238,10 @@ class Deviations:
     def of_blocks(cls, blocks: Sequence[BlocksOfGroup]) -> Self:
         """Where blocks differ: the groups' own blocks, each with its deviation from δ."""
         parts = zip(*(each.deviation() for each in blocks), strict=True)
-        every = np.arange(len(blocks))
+        carried, vectors, values, chance, shown, offset = (np.stack(part) for part in parts)
+        every, scale = np.arange(len(blocks)), np.ones(len(blocks))
         reference = np.array([each.reference for each in blocks], np.int64)
-        return cls(*(np.stack(part) for part in parts), every, np.ones(len(blocks)), reference)
+        return cls(carried, vectors, values, chance, shown, offset, every, scale, reference)
 
     @cached_property
     def known(self) -> FloatArray:
