@@ -85,13 +85,16 @@ class Belief:
             some = Cells(*(np.asarray(each[at]) for each in _arrays(values)))
             seen = there[at][..., None]
             known = np.broadcast_to(USUAL, (len(seen), len(SIZES)))
+            going = np.ones(len(seen), np.bool_)
             for _ in range(_ROUNDS):
                 weights, _ = some.weighed(known[:, None, :])
                 renewed = (weights * seen).sum(axis=1) + _WEIGHT * USUAL
                 renewed = renewed / renewed.sum(axis=1, keepdims=True)
-                still = np.abs(renewed - known).max(initial=0.0) < 1e-3
-                known = renewed
-                if still:
+                settled = np.abs(renewed - known).max(axis=1, initial=0.0) < 1e-3
+                # each group stops by itself: what is asked beside it must not move its answer
+                known = np.where(going[:, None], renewed, known)
+                going &= ~settled
+                if not going.any():
                     break
             shares[at] = known
         return cls(shares, likeliest_spread(values, there))
@@ -137,7 +140,7 @@ def likeliest_spread(values: Cells, there: BoolArray) -> FloatArray:
     """τ² by group, from u ~ N(n₀, τ²n₀² + c + V): Fisher's scoring."""
     squares, fixed = values.independent**2, values.chance + values.variance
     away = values.away**2
-    found = np.full(len(squares), 0.1)
+    found, going = np.full(len(squares), 0.1), np.ones(len(squares), np.bool_)
     for _ in range(_NEWTON):
         whole = np.maximum(found[:, None] * squares + fixed, _LEAST)
         weight = np.where(there, squares / whole, 0.0)
@@ -145,9 +148,10 @@ def likeliest_spread(values: Cells, there: BoolArray) -> FloatArray:
         moved = found + score / np.maximum((weight**2).sum(axis=1), 1e-300)
         moved = np.clip(moved, found / 8, found * 8)
         moved = np.clip(moved, 1e-9, 1e6)
-        still = np.abs(moved - found) <= 1e-3 * found
-        found = moved
-        if still.all():
+        settled = np.abs(moved - found) <= 1e-3 * found
+        found = np.where(going, moved, found)
+        going &= ~settled
+        if not going.any():
             break
     return found
 
