@@ -185,9 +185,9 @@ def _published(people: People, way: Mechanism, theta: int) -> tuple[Published, B
     histogram = Histogram("s", tuple(range(people.values)), people.counts)
     promise = FPrivacy(theta=Fraction(theta), floor=FLOOR)
     profile = Profile(people.rows, {"s": histogram})
-    plan = way.plan_column(profile, promise, Draws.from_seed(theta))
-    counts = people.counts.astype(np.float64)
-    table = BlockTable.whole(plan.operator.counts, plan.operator.together, counts)
+    plan = way.plan(profile, promise, Draws.from_seed(theta))
+    counts, operator = people.counts.astype(np.float64), plan.operator()
+    table = BlockTable.whole(operator.counts, operator.together, counts)
     return Published.of(people, plan), table
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from papers.coded import People
 from sfumato.draws import BoolArray, IntArray
 from sfumato.engines.stream import ranks_in_value
-from sfumato.mechanisms.buckets import BucketedPlan
+from sfumato.mechanisms.buckets import BucketPlan
 from sfumato.operators.base import FloatArray
 from sfumato.operators.deviations import BlockTable, Deviations
 
@@ -24,7 +24,7 @@ class Published:
     shares: FloatArray
 
     @classmethod
-    def of(cls, people: People, plan: BucketedPlan) -> Published:
+    def of(cls, people: People, plan: BucketPlan) -> Published:
         """Where the records stand, in the order of the table."""
         ranks = ranks_in_value(people.sensitive, np.zeros(people.values, np.int64))
         buckets = plan.bucket_of(people.sensitive, ranks)

@@ -6,7 +6,7 @@ statement gives it: above 1 is a breach. All that a release can show is looked a
 - *operators* (`PerturbedPlan`): any belief before of at most the stated chance; the worst puts the
   rest on the value that explains the shown one least.
 - *sub-tables* (`PartitionedPlan`): the exact shares, and all records of the sub-table.
-- *buckets* (`BucketedPlan`): the exact shares and the program. What is listed says c_x(g)/|g|, if
+- *buckets* (`BucketPlan`): the exact shares and the program. What is listed says c_x(g)/|g|, if
   placing is even; `placed_ratio` asks the program itself, world by world, whether it is.
 """
 
@@ -25,7 +25,7 @@ from sfumato.errors import InfeasibleGuarantee
 from sfumato.guarantees import Guarantee, RhoPrivacy, parse_guarantee
 from sfumato.guarantees.odds import OddsGuarantee
 from sfumato.mechanisms import Mechanism, Plan, mechanisms_for
-from sfumato.mechanisms.buckets.plan import BucketedPlan
+from sfumato.mechanisms.buckets.plan import BucketPlan
 from sfumato.mechanisms.partitioned import PartitionedPlan
 from sfumato.mechanisms.perturbed import PerturbedPlan
 from sfumato.profile import Histogram, Profile
@@ -95,12 +95,12 @@ def worst_ratio(plan: Plan, guarantee: Guarantee, counts: tuple[int, ...]) -> fl
         return _operator_ratio(plan, _beliefs(guarantee, histogram), ceilings)
     if isinstance(plan, PartitionedPlan):
         return _sub_table_ratio(plan, ceilings)
-    assert isinstance(plan, BucketedPlan)
+    assert isinstance(plan, BucketPlan)
     found = Fraction(0)
-    for _, kinds in plan.listed():
-        sizes = np.bincount(kinds.kinds, kinds.counts).astype(int)
-        for kind, value, count in zip(kinds.kinds, kinds.values, kinds.counts, strict=True):
-            found = max(found, Fraction(int(count), int(sizes[kind])) / ceilings[value])
+    for bucket, listed, counted in plan.listed():
+        sizes = np.bincount(bucket, counted).astype(int)
+        for place, value, count in zip(bucket, listed, counted, strict=True):
+            found = max(found, Fraction(int(count), int(sizes[place])) / ceilings[value])
     return float(found)
 
 
@@ -138,7 +138,7 @@ def _sub_table_ratio(plan: PartitionedPlan, ceilings: list[Fraction]) -> float:
 
 
 def placed_ratio(
-    plan: BucketedPlan, guarantee: Guarantee, counts: tuple[int, ...], seeds: int
+    plan: BucketPlan, guarantee: Guarantee, counts: tuple[int, ...], seeds: int
 ) -> tuple[float, float]:
     """The largest posterior over its ceiling, with the buckets that the plan fills, by sampling.
 

@@ -17,7 +17,8 @@ import numpy as np
 from sfumato.draws import Draws
 from sfumato.errors import InfeasibleGuarantee
 from sfumato.guarantees import CeilingGuarantee, JointCeilings
-from sfumato.mechanisms.buckets.shared import SharedPlan
+from sfumato.mechanisms.buckets.filling import Listed
+from sfumato.mechanisms.buckets.plan import BucketPlan
 from sfumato.mechanisms.buckets.ways import OptimalBuckets
 from sfumato.profile import Histogram, Kinds, Profile
 
@@ -42,46 +43,42 @@ def profile_of(kinds: Kinds) -> Profile:
 
 def planned(
     kinds: Kinds, promise: CeilingGuarantee, joint: bool, draws: Draws
-) -> SharedPlan | None:
+) -> BucketPlan | None:
     try:
         asked = JointCeilings(promise) if joint else promise
         plan = OptimalBuckets().plan(profile_of(kinds), asked, draws)
     except InfeasibleGuarantee:
         return None
-    assert isinstance(plan, SharedPlan)
+    assert isinstance(plan, BucketPlan)
     return plan
 
 
-def worst_ratio(plan: SharedPlan) -> Fraction:
+def worst_ratio(plan: BucketPlan) -> Fraction:
     """The largest chance of a value over its ceiling, from what the release lists alone."""
     worst = Fraction(0)
-    (table,) = plan.listed()
-    for view in plan.views:
-        places = [plan.kinds.columns.index(name) for name in view.names]
-        codes = {tuple(map(int, held[places])): int(value)
-                 for held, value in zip(plan.kinds.held, view.of, strict=True)}  # fmt: skip
+    for view in range(len(plan.holdings.views)):
         people: Counter[int] = Counter()
         holders: Counter[tuple[int, int]] = Counter()
-        for index in range(len(table["bucket"])):
-            bucket, count = int(table["bucket"][index]), int(table["count"][index])
-            value = codes[tuple(int(table[name][index]) for name in view.names)]
-            people[bucket] += count
-            holders[bucket, value] += count
+        for entries in plan.listed():
+            for bucket, held, count in zip(*(each.tolist() for each in entries), strict=True):
+                people[bucket] += count
+                holders[bucket, int(plan.holdings.of[held, view])] += count
         for (bucket, value), number in holders.items():
             chance = Fraction(number, people[bucket])
-            worst = max(worst, chance / view.limits.ceilings[value])
+            worst = max(worst, chance / plan.limits_of(view).ceilings[value])
     return worst
 
 
-def posteriors(plan: SharedPlan) -> dict[tuple[int, int, int], Fraction]:
+def posteriors(plan: BucketPlan) -> dict[tuple[int, int, int], Fraction]:
     """P(a person has value v of column j | all buckets), by (person, j, v).
 
     People are slots of the plan in the order of their buckets; a world gives each a kind. Worlds
     that list other contents are impossible; all others are equally likely before.
     """
-    kinds, buckets = plan._kinds.tolist(), plan._buckets.tolist()
+    assert isinstance(plan.filling, Listed)
+    kinds, buckets = plan.filling.places.tolist(), plan.filling.bucket.tolist()
     contents = [Counter(k for k, b in zip(kinds, buckets, strict=True) if b == bucket)
-                for bucket in range(len(plan.sizes))]  # fmt: skip
+                for bucket in range(plan.buckets)]  # fmt: skip
     worlds = 0
     found: Counter[tuple[int, int, int]] = Counter()
     for world in set(itertools.permutations(kinds)):
@@ -94,6 +91,6 @@ def posteriors(plan: SharedPlan) -> dict[tuple[int, int, int], Fraction]:
             continue
         worlds += 1
         for person, kind in enumerate(world):
-            for column, value in enumerate(plan.kinds.held[kind].tolist()):
+            for column, value in enumerate(plan.holdings.of[kind].tolist()):
                 found[person, column, value] += 1
     return {key: Fraction(count, worlds) for key, count in found.items()}

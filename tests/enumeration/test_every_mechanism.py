@@ -14,7 +14,7 @@ from sfumato.errors import InfeasibleGuarantee
 from sfumato.guarantees import GUARANTEES as REGISTERED
 from sfumato.guarantees import Guarantee, parse_guarantee
 from sfumato.mechanisms import MECHANISMS, Mechanism
-from sfumato.mechanisms.buckets.plan import BucketedPlan
+from sfumato.mechanisms.buckets.plan import BucketPlan
 from sfumato.mechanisms.perturbed import PerturbedPlan
 from sfumato.profile import Profile
 from tests.enumeration.readers import (
@@ -55,7 +55,7 @@ def test_buckets_are_dealt_evenly(text: str, counts: tuple[int, ...]) -> None:
     guarantee = parse_guarantee(text)
     made = planned(MECHANISMS["optimal"](), guarantee, counts)
     assert made is not None
-    assert isinstance(made[1], BucketedPlan)
+    assert isinstance(made[1], BucketPlan)
     ratio, excess = placed_ratio(made[1], guarantee, counts, seeds=40)
     assert ratio > 0.8
     assert excess < 5

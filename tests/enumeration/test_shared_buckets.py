@@ -7,6 +7,7 @@ people, from all worlds.
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -14,7 +15,7 @@ import pytest
 
 from sfumato.draws import Draws
 from sfumato.guarantees import CeilingGuarantee, parse_guarantee
-from sfumato.mechanisms.buckets.shared import SharedPlan
+from sfumato.mechanisms.buckets.filling import Listed
 from tests.enumeration.shared import planned, posteriors, profile_of, random_kinds, worst_ratio
 
 PROMISES = ("l-diversity(2)", "beta-likeness(2)", "f-privacy(theta=1.5, floor=0.1)")
@@ -66,10 +67,11 @@ def test_people_are_placed_evenly() -> None:
     seen: Counter[tuple[int, int]] = Counter()
     for seed in range(seeds):
         slots = Draws.from_seed(seed).permutation("placed", kinds.counts)
-        keyed = SharedPlan(plan.histograms, kinds, plan.views, plan.strata, slots)
+        keyed = replace(plan, slots=slots)
         placed = keyed.bucket_of(np.full(people, kind), np.arange(people))
         seen.update((person, int(bucket)) for person, bucket in enumerate(placed))
-    where = Counter(plan._buckets[plan._kinds == kind].tolist())
+    assert isinstance(plan.filling, Listed)
+    where = Counter(plan.filling.bucket[plan.filling.places == kind].tolist())
     for person in range(people):
         for bucket, number in where.items():
             chance = number / people

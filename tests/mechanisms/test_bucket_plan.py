@@ -20,7 +20,7 @@ from sfumato.mechanisms.buckets import (
     certainty,
 )
 from sfumato.mechanisms.buckets.filling import RoundRobin, places
-from sfumato.mechanisms.buckets.plan import BucketedPlan
+from sfumato.mechanisms.buckets.plan import BucketPlan
 from sfumato.mechanisms.buckets.settings import Limits, check_parts, part_rooms, setting_of
 from sfumato.mechanisms.buckets.spread import spread_evenly
 from sfumato.mechanisms.buckets.transport import transport
@@ -255,16 +255,14 @@ def test_what_is_ruled_out_tells_no_fakes(real: float, absent: float) -> None:
     plan = OptimalBuckets(fakes=2, association="0.1").plan(
         Profile(histogram.rows, {"s": histogram}), LDiversity(5), Draws.from_seed(2)
     )
-    assert isinstance(plan, BucketedPlan)
+    assert isinstance(plan, BucketPlan)
     held = np.zeros((plan.buckets, 20), bool)
-    for first, kinds in plan.contents():
-        rows = np.repeat(places(kinds), kinds.times, axis=0)
-        np.put_along_axis(held[first : first + len(rows)], rows.astype(np.int64), True, axis=1)
+    for bucket, value, _ in plan.filling.listed():
+        held[bucket, value] = True
     barred = np.random.default_rng(3).random(held.shape) < np.where(held, real, absent)
     listed = np.zeros_like(held)
-    for first, kinds in plan.listed(barred):
-        rows = np.repeat(places(kinds), kinds.times, axis=0)
-        np.put_along_axis(listed[first : first + len(rows)], rows.astype(np.int64), True, axis=1)
+    for bucket, value, _ in plan.listed(barred):
+        listed[bucket, value] = True
     shares = [
         (held & listed & chosen).sum() / (listed & chosen).sum() for chosen in (barred, ~barred)
     ]

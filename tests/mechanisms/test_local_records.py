@@ -11,11 +11,7 @@ from hypothesis import strategies as st
 import sfumato as sf
 from sfumato import blocks
 from sfumato.blocks import BlockTree, Cut, near_integers, reached
-from sfumato.draws import Draws
 from sfumato.engines import binning
-from sfumato.engines.choosing import profile_for
-from sfumato.guarantees import LDiversity
-from sfumato.mechanisms.buckets import LocalBuckets, LocalPlan, local_plan
 
 TREE = BlockTree(
     (Cut("age", below=38), Cut("sex", values=("F",)), None, None, Cut("age", below=61), None, None)
@@ -100,34 +96,3 @@ def test_cells_are_counted_in_the_order_of_their_bins() -> None:
     )
     assert cells.tolist() == expected.tolist()
     assert binned.counts.tolist() == counts.tolist()
-
-
-def test_some_cells_stand_for_the_others() -> None:
-    declared = sf.read(people(4000), quasi=["age", "sex"], sensitive="value")
-    binned = binning.count_binned(declared, "value", tuple(range(8)))
-    assert binned.thinned(10**6) is binned
-    some = binned.thinned(200)
-    assert len(some.counts) <= 200
-    assert abs(int(some.counts.sum()) - 4000) < 800
-    assert some.codes[0].tolist() == binned.codes[0][:: -(-len(binned.counts) // 200)].tolist()
-
-
-def test_buckets_that_are_listed_are_those_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    records = people(6000)
-    declared = sf.read(records, quasi=["age", "sex"], sensitive="value")
-    way, promise = LocalBuckets(), LDiversity(2)
-    plan = way.plan(profile_for(declared, promise, way), promise, Draws.from_seed(2))
-    assert isinstance(plan, LocalPlan)
-    assert len(plan.blocks) > 3
-    codes = np.asarray(records.column("value"))
-    block = plan.tree.numbers(records)
-    ranks = np.empty(len(codes), np.int64)
-    for row in np.unique(block * 8 + codes):
-        own = np.flatnonzero(block * 8 + codes == row)
-        ranks[own] = np.arange(len(own))
-    listed = plan.bucket_in(block, codes, ranks)
-    monkeypatch.setattr(local_plan, "_MOST_SLOTS", 0)
-    assert plan.bucket_in(block, codes, ranks).tolist() == listed.tolist()
-    sizes = dict(plan.contents())
-    assert int(listed.max()) + 1 == plan.buckets
-    assert sum(int(k.times @ np.bincount(k.kinds, k.counts)) for k in sizes.values()) == 6000

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -15,60 +14,6 @@ from sfumato.errors import DataError
 from sfumato.profile import Histogram, Kinds, Profile
 from sfumato.scratch import scratch_database
 from sfumato.table import Table, reading_errors
-
-
-class PeopleCoder(Protocol):
-    """From rows of the stream to the kinds and ranks of their people."""
-
-    def __call__(
-        self, codes: Mapping[str, IntArray], start: int, blocks: IntArray | None = None
-    ) -> tuple[IntArray, IntArray] | None:
-        """For rows with these codes, the first of them at `start`; None where they are others than
-        those counted. `blocks` are theirs, where people are placed block by block."""
-
-
-def hold(kinds: Kinds, row_kinds: IntArray, codes: Mapping[str, IntArray]) -> bool:
-    """Whether rows with these codes are all among those of people of these kinds."""
-    own = np.stack([codes[name] for name in kinds.columns], axis=1)
-    if len(row_kinds) != len(own):
-        return False
-    return bool((kinds.held[row_kinds] == own).all())
-
-
-class RowCoder:
-    """Ranks are counted as the rows come.
-
-    `blocks` are those of the kinds, where people are placed block by block.
-    """
-
-    def __init__(self, kinds: Kinds, blocks: IntArray | None = None) -> None:
-        self._columns, self._left = kinds.columns, kinds.counts.copy()
-        self._seen = np.zeros_like(kinds.counts)
-        held = kinds.held if blocks is None else np.c_[kinds.held, blocks]
-        self._places = {tuple(each): t for t, each in enumerate(held.tolist())}
-
-    def __call__(
-        self, codes: Mapping[str, IntArray], start: int, blocks: IntArray | None = None
-    ) -> tuple[IntArray, IntArray] | None:
-        beside = [] if blocks is None else [blocks]
-        own = np.stack([*(codes[name] for name in self._columns), *beside], axis=1)
-        if not len(own):
-            return np.empty(0, np.int64), np.empty(0, np.int64)
-        listed, place = np.unique(own, axis=0, return_inverse=True)
-        known = np.array([self._places.get(tuple(each), -1) for each in listed.tolist()], np.int64)
-        if int(known.min()) < 0:
-            return None
-        kinds = known[place.reshape(-1)]
-        counts = np.bincount(kinds, minlength=len(self._seen))
-        self._left -= counts
-        if int(self._left.min()) < 0:
-            return None
-        order = np.argsort(kinds, kind="stable")
-        ranks = np.empty(len(kinds), np.int64)
-        starts = np.cumsum(counts) - counts
-        ranks[order] = np.arange(len(kinds)) + (self._seen - starts)[kinds[order]]
-        self._seen += counts
-        return kinds, ranks
 
 
 def count_kinds(table: Table, histograms: Mapping[str, Histogram]) -> Kinds:

@@ -10,10 +10,6 @@ from sfumato.engines.counting import (
     take_profile,
 )
 from sfumato.engines.engine import Engine, Written
-from sfumato.engines.kinds import (
-    PeopleCoder,
-    RowCoder,
-)
 from sfumato.engines.stream import RecordStream
 from sfumato.engines.whole import write_generalized
 from sfumato.mechanisms import CellPlan, Plan, RecordPlan, TablePlan
@@ -47,12 +43,4 @@ class LocalEngine(Engine):
             options.threads,
             options.progress,
             options.follow,
-            people=self._people(plan, profile),
         )
-
-    def _people(self, plan: RecordPlan, profile: Profile) -> PeopleCoder | None:
-        """Who places people by all that they hold, where the plan does."""
-        if not plan.needs_kinds:
-            return None
-        assert profile.kinds is not None  # it was planned with what was counted
-        return RowCoder(*(plan.placed or (profile.kinds, None)))

@@ -14,7 +14,6 @@ from sfumato.draws import Address, Draws, IntArray, Positions
 from sfumato.engines.coding import SensitiveCoder, person_keys
 from sfumato.engines.compact import CompactRows
 from sfumato.engines.counting import Progress, drop_missing
-from sfumato.engines.kinds import PeopleCoder
 from sfumato.engines.quasi import quasi_column
 from sfumato.errors import DataError
 from sfumato.mechanisms import Batch, Plan, Published, RecordPlan
@@ -52,8 +51,8 @@ class Follower(Protocol):
 class StreamSection:
     """A run of the stream, as the first pass counted it.
 
-    `start` is its first position; `before` and `counts` are, per sensitive column, the counts of
-    every value (with blocks, of every block and value) before it and in it. Ranks and draws follow
+    `start` is its first position; `before` and `counts` are the counts of what ranks count among
+    (`RecordPlan.ranked`) before it and in it. Ranks and draws follow
     from these, so sections can be published apart from one another, in any order, and again.
     """
 
@@ -83,7 +82,6 @@ class RecordStream(RowStream):
         progress: Progress,
         follow: Follower | None = None,
         section: StreamSection | None = None,
-        people: PeopleCoder | None = None,
     ) -> None:
         super().__init__(table, profile, plan, progress)
         self.plan, self.draws, self.follow = plan, draws, follow
@@ -92,7 +90,6 @@ class RecordStream(RowStream):
             column: SensitiveCoder(table, column, histogram.values)
             for column, histogram in profile.histograms.items()
         }
-        self._people = people if plan.needs_kinds else None
         self._section = StreamSection.whole(profile, plan) if section is None else section
         self._left = {column: counts.copy() for column, counts in self._section.counts.items()}
         self._seen = {column: counts.copy() for column, counts in self._section.before.items()}
@@ -105,19 +102,18 @@ class RecordStream(RowStream):
         for batch in table.batches([str(c) for c in columns], self.batch_rows, self.threads):
             batch = drop_missing(table, batch)
             codes = {c: coder(batch.column(c)) for c, coder in self._coders.items()}
-            blocks = None if plan.tree is None else plan.tree.numbers(batch)
-            ranked = {c: self._in_blocks(code, blocks, c) for c, code in codes.items()}
-            self._check_counts(ranked)
+            keys = plan.keys(codes, None if plan.tree is None else plan.tree.numbers(batch))
+            self._check_counts(keys)
             addresses: dict[str, Address] = dict.fromkeys(codes, Positions(start, batch.num_rows))
             if by_person:
                 for column, code in codes.items():
                     values = self.profile.histograms[column].values
-                    keys = person_keys(batch.column(table.key), code, values)
-                    addresses[column] = self.draws.persons(column, keys)
+                    own = person_keys(batch.column(table.key), code, values)
+                    addresses[column] = self.draws.persons(column, own)
             ranks = {}
             if plan.needs_rank:
-                ranks = {c: ranks_in_value(code, self._seen[c]) for c, code in ranked.items()}
-            given = Batch(codes, ranks, addresses, blocks, self._kinds(codes, start, blocks))
+                ranks = {c: ranks_in_value(key, self._seen[c]) for c, key in keys.items()}
+            given = Batch(codes, ranks, addresses, keys)
             outcome = plan.apply(given, self.draws)
             if self.follow is not None:
                 self.follow.records(given, outcome, plan.trace(given))
@@ -134,16 +130,6 @@ class RecordStream(RowStream):
         if start - first != rows or (whole and self.published != self.expected):
             raise changed(table, f"counted {rows:,} rows, then read {start - first:,}")
 
-    def _kinds(
-        self, codes: Mapping[str, IntArray], start: int, blocks: IntArray | None
-    ) -> tuple[IntArray, IntArray] | None:
-        if self._people is None:
-            return None
-        found = self._people(codes, start, blocks)
-        if found is None:
-            raise changed(self.table, "combinations of its sensitive values are not those counted")
-        return found
-
     def _begin(self, extra: tuple[str, ...]) -> None:
         table = self.table
         taken = sorted(set(extra) & {*table.quasi, *table.sensitive})
@@ -153,22 +139,15 @@ class RecordStream(RowStream):
                 "adds. Rename it."
             )
 
-    def _in_blocks(self, codes: IntArray, blocks: IntArray | None, column: str) -> IntArray:
-        """Codes of (block, value); what the domain lacks stays below 0."""
-        if blocks is None:
-            return codes
-        values = len(self.profile.histograms[column].values)
-        return np.where(codes < 0, -1, blocks * values + codes)
-
-    def _check_counts(self, codes: Mapping[str, IntArray]) -> None:
+    def _check_counts(self, keys: Mapping[str, IntArray]) -> None:
         """The plan fits the counted values: a table that shows others now is not published."""
-        for column, code in codes.items():
-            left = self._left[column]
-            if len(code) and int(code.min()) >= 0:
-                left -= np.bincount(code, minlength=len(left))
-            if len(code) and (int(code.min()) < 0 or int(left.min()) < 0):
-                how = f"the values of column {column!r} are not those counted before"
-                raise changed(self.table, how)
+        for name, key in keys.items():
+            left = self._left[name]
+            if len(key) and int(key.min()) >= 0:
+                left -= np.bincount(key, minlength=len(left))
+            if len(key) and (int(key.min()) < 0 or int(left.min()) < 0):
+                own = f"column {name!r}" if name in self.table.sensitive else "sensitive columns"
+                raise changed(self.table, f"the values of {own} are not those counted before")
 
 
 def changed(table: Table, how: str) -> DataError:

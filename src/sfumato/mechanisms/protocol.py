@@ -17,7 +17,7 @@ from sfumato.draws import Address, BoolArray, Draws, IntArray
 from sfumato.errors import UsageError
 from sfumato.guarantees.base import Guarantee
 from sfumato.guarantees.words import Reader
-from sfumato.profile import Histogram, Kinds, Profile
+from sfumato.profile import Histogram, Profile
 from sfumato.textform import TextForm
 
 if TYPE_CHECKING:
@@ -30,16 +30,14 @@ class Batch:
 
     `codes` index each sensitive column's domain; `ranks` count earlier records of the stream with
     the same value of that column (present when the plan has `needs_rank`); `addresses` are where
-    the records' draws come from, per sensitive column: stream positions, or people. Where the plan
-    has a `tree`, `blocks` are the records' blocks, and ranks count within them. Where it has
-    `needs_kinds`, `people` are the kinds of the records' people and their ranks in that kind.
+    the records' draws come from, per sensitive column: stream positions, or people. `keys` are what
+    ranks count among (`RecordPlan.keys`).
     """
 
     codes: Mapping[str, IntArray]
     ranks: Mapping[str, IntArray]
     addresses: Mapping[str, Address]
-    blocks: IntArray | None = None
-    people: tuple[IntArray, IntArray] | None = None
+    keys: Mapping[str, IntArray] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,16 +117,10 @@ class RecordPlan(Plan):
     """A plan that publishes every record by itself, without memory of the others."""
 
     needs_rank: ClassVar[bool] = False
-    needs_kinds: ClassVar[bool] = False  # whether it places people by all that they hold
 
     @property
     def tree(self) -> BlockTree | None:
         """The blocks that it deals within, if any."""
-        return None
-
-    @property
-    def placed(self) -> tuple[Kinds, IntArray] | None:
-        """Where it places people by all that they hold, block by block: kinds, and their blocks."""
         return None
 
     @property
@@ -137,13 +129,20 @@ class RecordPlan(Plan):
         return (0,)
 
     def ranked(self, profile: Profile) -> Mapping[str, IntArray]:
-        """By sensitive column, how many records have each value; with a tree, block by block."""
+        """How many records have each of what ranks count among: values, column by column."""
         return {column: histogram.counts for column, histogram in profile.histograms.items()}
+
+    def keys(
+        self, codes: Mapping[str, IntArray], blocks: IntArray | None
+    ) -> Mapping[str, IntArray]:
+        """Which of these each record has, given its codes and its block, if the plan has a tree;
+        below 0 where it is none that was counted."""
+        return codes
 
     @property
     def draws_for_people(self) -> bool:
         # a rank is a place in the table, not a person's own
-        return not (self.needs_rank or self.needs_kinds)
+        return not self.needs_rank
 
     @abstractmethod
     def apply(self, batch: Batch, draws: Draws) -> Published:

@@ -11,7 +11,7 @@ import numpy as np
 from sfumato.draws import BoolArray, Draws, IntArray, Permutation
 from sfumato.guarantees.base import Guarantee
 from sfumato.guarantees.small_sum import SmallSum
-from sfumato.mechanisms.mixing import MixedGroups
+from sfumato.mechanisms.mixed import Mixed
 from sfumato.mechanisms.perturbed import relative_error
 from sfumato.mechanisms.protocol import Batch, Mechanism, Published, RecordPlan
 from sfumato.operators import Decoy
@@ -31,7 +31,7 @@ class DecoyGroups:
     size: int  # c
     counts: IntArray  # all records by value
     grouped: IntArray  # records by value that stand in groups
-    groups: MixedGroups
+    groups: Mixed
     slots: Permutation
 
     def draw(
@@ -169,8 +169,6 @@ class DecoyValues(Mechanism):
         # eligibility survives: no count exceeds ⌊N/c⌋, the number of groups (errata S11)
         spare = draws.hypergeometric("spare", counts, int(counts.sum()) % size)
         grouped = counts - spare
-        made = MixedGroups.plan(
-            grouped, size=size, buckets=int(grouped.sum()) // size, limits=1, draws=draws
-        )
+        made = Mixed.groups(grouped, size, draws)
         permutation = draws.permutation("slots", counts)
         return DecoyGroups(histogram.column, size, counts, grouped, made, permutation)

@@ -1,7 +1,7 @@
 """Plans in a blink: what a promise costs, without deciding who stands where.
 
 Buckets and decoys take seconds to plan for many values. What answers are off by hardly depends on
-who stands where, because mixing is close to proportional by construction (`mechanisms.mixing`):
+who stands where, because mixing is close to proportional by construction (`mechanisms.mixed`):
 sizes and counts suffice. So a steward can move a promise and watch. What is then published is
 planned properly; where `optimal` finds a better setting than the one that is foreseen to be best,
 its figures differ, and `preview(..., exact=True)` tells them.
@@ -9,6 +9,7 @@ its figures differ, and `preview(..., exact=True)` tells them.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, cast
@@ -18,20 +19,20 @@ import numpy as np
 from sfumato.draws import Draws, IntArray, Permutation
 from sfumato.guarantees import CeilingGuarantee, Guarantee, SmallSum
 from sfumato.mechanisms import Mechanism, Plan
-from sfumato.mechanisms.buckets import BucketedPlan, OptimalBuckets, TwoSizeBuckets
+from sfumato.mechanisms.buckets import BucketPlan, OptimalBuckets, TwoSizeBuckets
 from sfumato.mechanisms.buckets.accuracy import spread_between
 from sfumato.mechanisms.buckets.feasible import only_histogram
-from sfumato.mechanisms.buckets.filling import Runs
+from sfumato.mechanisms.buckets.filling import Entries, Runs
 from sfumato.mechanisms.buckets.rungs import settings_for_answers
 from sfumato.mechanisms.buckets.settings import Limits, Part
 from sfumato.mechanisms.buckets.spread import spread_evenly
 from sfumato.mechanisms.buckets.two_size import best_two_size
 from sfumato.mechanisms.buckets.ways import USUAL_LARGEST
+from sfumato.mechanisms.mixed import Parts, SmallArray
 from sfumato.mechanisms.splu import DecoyGroups, DecoyPlan, DecoyValues
-from sfumato.mechanisms.steps import SlotRuns
 from sfumato.operators.base import FloatArray
 from sfumato.operators.buckets import BucketOperator
-from sfumato.profile import Histogram, Profile
+from sfumato.profile import Histogram, Holdings, Profile
 
 _ROUNDS = 30  # of fitting how values make room for one another
 
@@ -40,34 +41,35 @@ _ROUNDS = 30  # of fitting how values make room for one another
 class Unfilled:
     """Buckets whose contents nobody has decided."""
 
-    counts: IntArray
-    buckets: int
+    parts: Parts
 
-    def slot_runs(self) -> SlotRuns:
+    def slot_buckets(self) -> SmallArray:
         raise TypeError("a sketch publishes nothing")
+
+    def listed(self) -> Iterator[Entries]:
+        raise TypeError("a sketch has no contents")
 
     def runs(self) -> Runs:
         raise TypeError("a sketch has no contents")
 
     def check(self) -> None:
-        assert self.buckets >= 0, self.buckets
+        assert len(self.parts.sizes), self.parts
 
 
-class SketchedBuckets(BucketedPlan):
+class SketchedBuckets(BucketPlan):
     """Sizes and who may stand in them; `operator` is the one that mixing comes close to."""
 
-    @cached_property
-    def operator(self) -> BucketOperator:
-        return BucketOperator(self.histogram.counts.astype(np.float64), self.together, None)
+    def operator(self, view: int = 0) -> BucketOperator:
+        return self._sketched
 
     @cached_property
-    def together(self) -> FloatArray:
-        values = len(self.histogram.values)
-        together = np.zeros((values, values))
-        for part, filling in zip(self.setting, self.fillings, strict=True):
-            allowed = self.limits.table([part.size])[0]
-            together += _meetings(filling.counts, part, allowed)
-        return together
+    def _sketched(self) -> BucketOperator:
+        parts, values = self.filling.parts, len(self.holdings.counts)
+        together, allowed = np.zeros((values, values)), self.limits.table(parts.sizes)
+        each = zip(parts.sizes.tolist(), parts.buckets.tolist(), parts.counts, allowed, strict=True)
+        for size, buckets, counts, most in each:
+            together += _meetings(counts, Part(size, buckets), most)
+        return BucketOperator(self.holdings.counts.astype(np.float64), together, None)
 
 
 def sketched(profile: Profile, guarantee: Guarantee, mechanism: Mechanism) -> Plan | None:
@@ -78,7 +80,7 @@ def sketched(profile: Profile, guarantee: Guarantee, mechanism: Mechanism) -> Pl
     >>> from sfumato.guarantees import LDiversity
     >>> counts = Histogram("s", tuple("abcd"), np.full(4, 30))
     >>> plan = sketched(Profile(120, {"s": counts}), LDiversity(3), OptimalBuckets())
-    >>> plan.operator.matrix()[0].round(3).tolist()
+    >>> plan.operator().matrix()[0].round(3).tolist()
     [0.333, 0.222, 0.222, 0.222]
     """
     if isinstance(guarantee, CeilingGuarantee) and mechanism in (
@@ -103,10 +105,10 @@ def _sketched_buckets(
     for setting in settings:
         shares = None if setting is None else spread_evenly(setting, counts, limits)
         if setting is not None and shares is not None:
-            fillings = tuple(
-                Unfilled(held, part.buckets) for part, held in zip(setting, shares, strict=True)
-            )
-            return SketchedBuckets(histogram, limits, setting, fillings, _no_slots())
+            sizes, buckets = np.array(setting).T
+            parts = Parts(np.zeros(len(sizes), np.int64), sizes, buckets, shares)
+            holdings = Holdings.one(histogram)
+            return SketchedBuckets(holdings, limits, Unfilled(parts), _no_slots())
     return None
 
 
@@ -115,7 +117,7 @@ def _sketched_decoys(profile: Profile, guarantee: SmallSum) -> Plan:
     for histogram in profile.histograms.values():
         guarantee.require_feasible(histogram)
         counts, size = histogram.counts, guarantee.size
-        nobody = cast(Any, Unfilled(counts, histogram.rows // size))
+        nobody = cast(Any, None)  # nobody looks at who stands where
         columns.append(DecoyGroups(histogram.column, size, counts, counts, nobody, _no_slots()))
     return DecoyPlan(tuple(columns), profile.histograms, profile.rows % guarantee.size)
 

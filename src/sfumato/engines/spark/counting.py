@@ -48,62 +48,52 @@ class PartitionCounts:
 
 @dataclass(frozen=True, eq=False)
 class Sections:
-    """The partitions of a frame as sections of one stream, in the order of their numbers."""
+    """The partitions of a frame as sections of one stream, in the order of their numbers.
 
-    profile: Profile
+    `sizes` says of how many things each of `columns` counts.
+    """
+
+    sizes: Mapping[str, int]
     columns: Mapping[str, PartitionCounts]
-
-    blocks: int = 1  # how many times the values are counted: once in each block
 
     def section(self, number: int) -> StreamSection:
         before, here = {}, {}
-        for column, counted in self.columns.items():
-            values = len(self.profile.histograms[column].values) * self.blocks
-            before[column] = counted.of(counted.partitions < number, values)
-            here[column] = counted.of(counted.partitions == number, values)
+        for name, counted in self.columns.items():
+            before[name] = counted.of(counted.partitions < number, self.sizes[name])
+            here[name] = counted.of(counted.partitions == number, self.sizes[name])
         first = next(iter(self.columns))
         return StreamSection(int(before[first].sum()), int(here[first].sum()), before, here)
 
 
-def count_blocks(
+def count_keys(
     table: Table, frame: Any, plan: RecordPlan, profile: Profile
 ) -> dict[str, PartitionCounts]:
-    """How often each partition has each value in each block: what ranks in blocks begin with."""
+    """How often each partition has each of what a plan's ranks count among (`RecordPlan.keys`)."""
     from pyspark.sql import functions
 
-    assert plan.tree is not None
-    tree, found = plan.tree, {}
-    for column, histogram in profile.histograms.items():
-        columns = [*table.quasi, column]
-        coder = SensitiveCoder(table, column, histogram.values)
-        many = len(histogram.values)
+    coders = {n: SensitiveCoder(table, n, h.values) for n, h in profile.histograms.items()}
+    columns, (name,) = [*table.quasi, *coders], plan.ranked(profile)
+    tree, keys = plan.tree, plan.keys
 
-        def place(
-            batches: Iterator[pa.RecordBatch],
-            columns: Sequence[str] = columns,
-            coder: SensitiveCoder = coder,
-            column: str = column,
-            many: int = many,
-        ) -> Iterator[pa.RecordBatch]:
-            for batch in batches:
-                plain = normalize(named(batch, columns), columns)
-                code = tree.numbers(plain) * many + coder(plain.column(column))
-                yield pa.RecordBatch.from_arrays([pa.array(code, pa.int64())], names=["code"])
+    def place(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            plain = normalize(named(batch, columns), columns)
+            codes = {column: coder(plain.column(column)) for column, coder in coders.items()}
+            key = keys(codes, None if tree is None else tree.numbers(plain))[name]
+            yield pa.RecordBatch.from_arrays([pa.array(key, pa.int64())], names=["code"])
 
-        chosen = numbered(whole_records(table, frame, columns), columns)
-        counted = (
-            chosen.mapInArrow(place, "code long")
-            .groupBy("code", functions.spark_partition_id().alias("partition"))
-            .agg(functions.count("*").alias("count"))
-            .toArrow()
-        )
-        found[column] = PartitionCounts(
-            *(
-                np.asarray(counted.column(name).to_numpy(), np.int64)
-                for name in ("partition", "code", "count")
-            )
-        )
-    return found
+    chosen = numbered(whole_records(table, frame, columns), columns)
+    counted = (
+        chosen.mapInArrow(place, "code long")
+        .groupBy("code", functions.spark_partition_id().alias("partition"))
+        .agg(functions.count("*").alias("count"))
+        .toArrow()
+    )
+    found = (
+        np.asarray(counted.column(each).to_numpy(), np.int64)
+        for each in ("partition", "code", "count")
+    )
+    return {name: PartitionCounts(*found)}
 
 
 def count_binned(table: Table, frame: Any, column: str, values: tuple[Value, ...]) -> BinnedCounts:
@@ -188,7 +178,7 @@ def take_profile(table: Table, frame: Any) -> tuple[Profile, Sections]:
     whole = rows.pop()
     dropped = frame.count() - whole if table.missing == "drop" else 0
     profile = Profile(whole, histograms, dropped=dropped)
-    return profile, Sections(profile, partitions)
+    return profile, Sections({n: len(h.values) for n, h in histograms.items()}, partitions)
 
 
 def _count_values(table: Table, frame: Any, column: str) -> list[tuple[Value, IntArray, IntArray]]:

@@ -24,8 +24,8 @@ from sfumato.engines.spark.counting import (
     Sections,
     check_keys,
     count_binned,
-    count_blocks,
     count_cells,
+    count_keys,
     take_profile,
     whole_records,
 )
@@ -97,9 +97,9 @@ class SparkEngine(Engine):
     def stream(self, plan: RecordPlan, profile: Profile, draws: Draws) -> RowStream:
         assert self._sections is not None
         sections = self._sections
-        if plan.tree is not None:  # ranks are counted in blocks, which planning has made
-            columns = count_blocks(self.table, self._frame, plan, profile)
-            sections = Sections(profile, columns, plan.tree.blocks)
+        sizes = {name: len(counts) for name, counts in plan.ranked(profile).items()}
+        if sizes != sections.sizes:  # combinations and blocks, which planning has made
+            sections = Sections(sizes, count_keys(self.table, self._frame, plan, profile))
         described = SchemaSource(self.table.label, self.table.source.schema)
         work = worker.Work(replace(self.table, source=described), profile, plan, sections, draws)
         return FrameStream(self._frame, work, self.options)

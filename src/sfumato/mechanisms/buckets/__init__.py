@@ -6,8 +6,7 @@ often every sensitive value stands in it (F'-privacy paper, Section 3).
 
 from sfumato.mechanisms.buckets.fakes import certainty
 from sfumato.mechanisms.buckets.local import LocalBuckets
-from sfumato.mechanisms.buckets.local_plan import LocalPlan
-from sfumato.mechanisms.buckets.plan import BucketedPlan
+from sfumato.mechanisms.buckets.plan import BucketPlan
 from sfumato.mechanisms.buckets.ways import (
     AnatomyBuckets,
     MultiSizeBuckets,
@@ -17,9 +16,8 @@ from sfumato.mechanisms.buckets.ways import (
 
 __all__ = [
     "AnatomyBuckets",
-    "BucketedPlan",
+    "BucketPlan",
     "LocalBuckets",
-    "LocalPlan",
     "MultiSizeBuckets",
     "OptimalBuckets",
     "TwoSizeBuckets",

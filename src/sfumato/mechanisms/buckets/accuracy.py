@@ -21,12 +21,54 @@ V·o²/(V + o²) counts for the value: also where it cannot be told from others 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from sfumato.draws import IntArray
 from sfumato.mechanisms.buckets.settings import Limits, Setting
+from sfumato.mechanisms.mixed import Parts
 from sfumato.operators.base import FloatArray
-from sfumato.operators.buckets import BucketOperator
+from sfumato.operators.buckets import NEARLY_SINGULAR, BucketOperator
+
+
+@dataclass(frozen=True, eq=False)
+class Told:
+    """Variances of counts, the condition, and the values that cannot be told apart."""
+
+    variances: FloatArray
+    condition: float
+    confused: IntArray
+
+    @classmethod
+    def exactly(cls, operator: BucketOperator) -> Told:
+        """By buckets as they are."""
+        return cls(told_variances(operator), operator.condition, operator.confused())
+
+
+def told_nearly(parts: Parts, shares: IntArray, allowed: IntArray) -> Told:
+    """The same before anything is mixed; `shares` and what is `allowed` in a bucket are by (part,
+    value). Of people in blocks variances add up, and a value is confused where it is for most."""
+    held, told = told_apart(parts, shares, allowed)
+    total, there = held.sum(axis=0), held > 0
+    variances = np.where(there, variances_of(held, told), 0.0).sum(axis=0)
+    least = float(told[there].min(initial=1.0))
+    lost = np.where(told < NEARLY_SINGULAR, held, 0.0).sum(axis=0)
+    confused = np.flatnonzero((total > 0) & (2 * lost > total))
+    return Told(variances, 1 / least if least > 0 else float("inf"), confused)
+
+
+def told_apart(parts: Parts, shares: IntArray, allowed: IntArray) -> tuple[FloatArray, FloatArray]:
+    """o and τ by (block, value)."""
+    held = np.zeros((int(parts.blocks.max(initial=-1)) + 1, shares.shape[1]))
+    np.add.at(held, parts.blocks, shares)
+    at_home = (shares / np.maximum(held, 1.0)[parts.blocks]).sum(axis=1)  # values, not records
+    left = np.maximum(0.0, 1 - at_home / parts.buckets) * parts.buckets / parts.sizes
+    spread = spread_between(shares, parts.buckets[:, None], allowed)
+    told = np.zeros_like(held)
+    np.add.at(told, parts.blocks, left[:, None] * spread)
+    rest = 1 - held / np.maximum(held.sum(axis=1), 1.0)[:, None]
+    return held, np.minimum(told / np.maximum(held, 1.0), rest)
 
 
 def error_of(
@@ -79,7 +121,8 @@ def variances_of(
     `told` may have several rows, by value along the last axis.
     """
     held = counts.astype(np.float64)
-    share = held / max(float(held.sum() if weights is None else weights @ held), 1.0)
+    total = held.sum(axis=-1, keepdims=True) if weights is None else weights @ held
+    share = held / np.maximum(total, 1.0)
     above = held * (1 - share) * np.maximum(1 - share - told, 0.0)
     untold = np.broadcast_to(np.where(held > 0, np.inf, 0.0), told.shape).copy()
     return np.asarray(np.divide(above, told, out=untold, where=told > 0))

@@ -4,7 +4,7 @@ An adversary who reads the release like any analyst may learn that people with s
 hardly ever have x, and strike x from the list of their bucket. A fake that can be struck protects
 nobody; and if no fake could be struck, what can be would be real. So the steward mines the same
 associations from the same release, and draws fakes that are ruled out as often as real values
-are (`BucketedPlan.listed`). x is ruled out by z where, with 95 % confidence, people with z have
+are (`BucketPlan.listed`). x is ruled out by z where, with 95 % confidence, people with z have
 x at most `threshold` times as often as everybody: n̂_{z,x} + 1.645·error ≤ threshold·n_z·f_x.
 """
 

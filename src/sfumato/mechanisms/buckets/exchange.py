@@ -1,184 +1,325 @@
-"""Filling buckets under several ceilings at once: people change places until all are kept.
+"""Filling buckets under several limits at once: people change places until all are kept.
 
-A person counts for several *marks*: a value of each sensitive column, the combination of columns.
-Each mark has a limit in every bucket. With one mark a person, buckets can be filled at one go
-(`mixing`); with several, people are dealt by the mark that is hardest to place, and then two at a
-time change places, of two buckets, where that breaks fewer limits. In the end they go on to
-change places where nothing is broken and marks become no less gathered: so people mix, and marks
-that may stand in a bucket often stand there often or not at all, which answers need
-(`dealing.gather`). Everything follows from counts and from draws; limits are whole numbers.
+A person counts for several *marks* (`Holdings`): a value of each sensitive column, the combination
+of columns. Each mark has a limit in every bucket. With one mark a person, buckets can be filled at
+one go (`mechanisms.mixed`); with several, people are dealt by the mark that is hardest to place,
+and then two at a time change places, of two buckets, where that breaks fewer limits. In the end
+they go on to change places where nothing is broken and marks become no less gathered: so people
+mix, and marks that may stand in a bucket often stand there often or not at all, which answers need.
+Everything follows from counts and from draws; limits are whole numbers.
 
-Cost: O(people · marks of a person), as long as rounds grow with the size of buckets.
+*Sizes.* Small buckets tell most; a mark with the ceiling f' stands in no bucket of fewer than 1/f'
+people. So settings of two sizes are tried: small buckets, and as many large ones as the rare marks
+need. The best foreseen that can be filled is taken; one bucket of everybody keeps every ceiling
+that can be kept at all.
+
+Marks are counted in some buckets at a time (`_AT_ONCE`), which are drawn anew in every round:
+memory does not grow with buckets times marks. Cost: O(people · marks of a person), as long as
+rounds grow with the size of buckets.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Iterator
 
 import numpy as np
 
 from sfumato.draws import BoolArray, Draws, IntArray, Positions
-from sfumato.mechanisms.buckets.settings import Setting
+from sfumato.mechanisms.buckets.accuracy import error_of, variances_of
+from sfumato.mechanisms.buckets.filling import Listed
+from sfumato.mechanisms.buckets.settings import Limits, Setting, setting_of
+from sfumato.mechanisms.mixed import Parts
+from sfumato.profile import Holdings
 
 _PATIENCE = 400  # rounds in which half of what is broken must be repaired
 _MIXING = 8  # times that everybody is asked to change places, on average
 _MOST_MIXING = 20_000  # rounds
+_AT_ONCE = 1 << 23  # buckets times marks that are counted together
+_SIZES = 12  # small sizes that are looked at
+_TRIED = 4  # settings that are filled before everybody goes into larger buckets
+_SPARE = 9  # tenths of the large buckets that rare marks may fill
 
 
-@dataclass(frozen=True, eq=False)
-class Marks:
-    """What kinds of people count for: `of[t]` lists the marks of kind t, one of every view."""
+def fill(holdings: Holdings, limits: Limits, max_size: int | None, draws: Draws) -> Listed | None:
+    """People in the best foreseen buckets that can be filled; None where none can."""
+    people = holdings.by_mark(holdings.counts)
+    if bool((people > limits.table([holdings.people])[0]).any()):
+        return None
+    found = sorted(
+        _settings(holdings, people, limits, max_size), key=lambda s: _foreseen(s, people, limits)
+    )
+    tried = [*found[:_TRIED], *sorted(found[_TRIED:], key=lambda setting: setting[0].size)]
+    for number, setting in enumerate(dict.fromkeys(tried)):
+        allowed = limits.table([part.size for part in setting])
+        exchange = Exchange(holdings, setting, allowed, draws.child(f"setting {number}"))
+        if exchange.repair():
+            exchange.mix()
+            return exchange.listed()
+    return None
 
-    of: IntArray  # kinds by marks
-    number: int
-    counts: IntArray  # people of each kind
-    starts: tuple[int, ...] = (0,)  # the first mark of every view
 
-    @cached_property
-    def people(self) -> IntArray:
-        """How many people count for each mark."""
-        held = np.repeat(self.counts, self.of.shape[1])
-        found = np.bincount(self.of.reshape(-1), held, minlength=self.number)
-        return np.asarray(found, np.int64)
+def _settings(
+    holdings: Holdings, marks: IntArray, limits: Limits, max_size: int | None
+) -> Iterator[Setting]:
+    """Settings in which every mark has room, by counting alone."""
+    people, present = holdings.people, marks > 0
+    needed = np.where(limits.first_sizes > 0, limits.first_sizes, people)
+    needed = np.minimum(needed, people)
+    largest = int(needed[present].max(initial=1))
+    most = people if max_size is None else min(max_size, people)
+    least = max(1, int(needed[present].min(initial=1)))
+    small = np.unique(np.geomspace(least, max(largest, 2 * least), _SIZES).astype(np.int64))
+    step = np.unique(needed[present])
+    small = np.unique([*small, *step[:: max(1, len(step) // _SIZES)], largest])
+    for size in small[small <= most].tolist():
+        rare = present & (needed > size)
+        if not rare.any():
+            yield from _roomy(_of_one_size(people, size), holdings, marks, limits)
+        for large in {largest, 2 * largest} if rare.any() else ():
+            if large <= most:
+                setting = _of_two_sizes(people, marks, limits, size, large, rare)
+                yield from _roomy(setting, holdings, marks, limits)
+    size = 2 * largest
+    while size < 2 * people:
+        if min(size, people) <= most:
+            yield from _roomy(_of_one_size(people, min(size, people)), holdings, marks, limits)
+        size *= 2
+
+
+def _of_one_size(people: int, size: int) -> Setting:
+    """Buckets of this size, and of one more where they do not come out even."""
+    buckets = max(1, people // size)
+    size, more = divmod(people, buckets)
+    return setting_of((size, size + 1), (buckets - more, more))
+
+
+def _of_two_sizes(
+    people: int, marks: IntArray, limits: Limits, small: int, large: int, rare: BoolArray
+) -> Setting:
+    room = np.maximum(limits.table([large])[0], 1)
+    # some spare room: people with two rare marks would else fit nowhere
+    buckets = int((10 * marks[rare] // (_SPARE * room[rare])).max(initial=0)) + 1
+    left = people - buckets * large
+    if left < small:
+        return _of_one_size(people, large)
+    setting = _of_one_size(left, small)
+    sizes = [*(part.size for part in setting), large]
+    if len(set(sizes)) < len(sizes):
+        return _of_one_size(people, large)
+    return setting_of(sizes, [*(part.buckets for part in setting), buckets])
+
+
+def _roomy(
+    setting: Setting, holdings: Holdings, marks: IntArray, limits: Limits
+) -> Iterator[Setting]:
+    """The setting, where every mark fits into all buckets, and people fill those of every size."""
+    allowed = limits.table([part.size for part in setting])
+    buckets = np.array([part.buckets for part in setting])
+    room = allowed * buckets[:, None]
+    filled = np.array([part.records for part in setting])
+    fits = bool((room.sum(axis=0) >= marks).all())
+    for start, end in zip(holdings.starts[:-1], holdings.starts[1:], strict=True):
+        there = np.minimum(room, marks)[:, start:end].sum(axis=1)
+        fits = fits and bool((there >= filled).all())
+    # into smaller buckets go those of whose marks each may stand there
+    least = (allowed == 0).sum(axis=0)[holdings.mark].max(axis=1)
+    could = np.cumsum(np.bincount(least, holdings.counts, len(setting) + 1)[: len(setting)])
+    if fits and bool((could >= np.cumsum(filled)).all()):
+        yield setting
+
+
+def _foreseen(setting: Setting, marks: IntArray, limits: Limits) -> float:
+    """The error to expect where marks stand at their limits or not at all (see `accuracy`)."""
+    sizes = np.array([part.size for part in setting])
+    buckets = np.array([part.buckets for part in setting])
+    allowed = np.minimum(limits.table(sizes), sizes[:, None]).astype(np.float64)
+    room = (allowed * buckets[:, None]).sum(axis=0)
+    own = (allowed**2 / sizes[:, None] * buckets[:, None]).sum(axis=0) / np.maximum(room, 1)
+    people = int((sizes * buckets).sum())
+    left = max(0.0, 1 - int((marks > 0).sum()) / int(buckets.sum()))
+    told = left * np.maximum(own - marks / people, 0.0)
+    # marks of several columns: shares add up to the number of columns, and variances are bounded
+    spread = variances_of(marks, told, np.full(len(marks), people / max(int(marks.sum()), 1)))
+    return error_of(spread, marks)
 
 
 class Exchange:
     """Buckets on their way to keep all limits; `limits` are by size and mark, sizes ascending."""
 
-    def __init__(self, marks: Marks, setting: Setting, limits: IntArray, draws: Draws) -> None:
-        self.marks, self.draws = marks, draws
+    def __init__(
+        self, holdings: Holdings, setting: Setting, limits: IntArray, draws: Draws
+    ) -> None:
+        self._holdings, self._draws, self._setting = holdings, draws, setting
         buckets = [part.buckets for part in setting]
-        self.sizes = np.repeat([part.size for part in setting], buckets)
+        self._sizes = np.repeat([part.size for part in setting], buckets)
         self._of_size = np.repeat(np.arange(len(setting)), buckets)
-        self._first = np.concatenate([[0], np.cumsum(self.sizes)])
-        self._limits = limits
-        self._weights = 1 / np.maximum(marks.people, 1)
-        self._bucket = np.repeat(np.arange(len(self.sizes)), self.sizes)
-        self.kinds = self._dealt()
-        self._held = self._counted()
-        allowed = self._limits[self._of_size]
-        self._broken = np.maximum(self._held - allowed, 0).sum(axis=1)  # by bucket
+        self._first = np.concatenate([[0], np.cumsum(self._sizes)])
+        self._limits, self._marks = limits, holdings.mark
+        self._people = holdings.by_mark(holdings.counts)
+        self._weights = 1 / np.maximum(self._people, 1)
+        self._bucket = np.repeat(np.arange(len(self._sizes)), self._sizes)
+        self.places = self._dealt()
+
+    def listed(self) -> Listed:
+        """The buckets as they are now."""
+        part = np.repeat(np.arange(len(self._setting)), [part.records for part in self._setting])
+        counts = np.zeros((len(self._setting), len(self._holdings.counts)), np.int64)
+        np.add.at(counts, (part, self.places), 1)
+        sizes, buckets = np.array(self._setting).T
+        return Listed(Parts(np.zeros(len(sizes), np.int64), sizes, buckets, counts), self.places)
 
     def _dealt(self) -> IntArray:
-        """Kinds by slot: those that fit into large buckets alone first, into these, the hardest to
-        place first of all; people of one mark go to one bucket after the other."""
-        marks, sizes = self.marks, self._limits.shape[0]
-        room = np.minimum(self._limits[self._of_size], self.sizes[:, None]).sum(axis=0)
-        pressed = marks.people / np.maximum(room, 1)
-        hardest = np.argmax(pressed[marks.of], axis=1)
-        mark = marks.of[np.arange(len(hardest)), hardest]
-        least = (self._limits == 0).sum(axis=0)[marks.of].max(axis=1)  # limits grow with sizes
-        people = np.repeat(np.arange(len(marks.counts)), marks.counts)
-        people = people[self.draws.order("people", len(people))]
+        """Combinations by place: those that fit into large buckets alone first, into these, the
+        hardest to place first of all; people of one mark go to one bucket after the other."""
+        counts, sizes = self._holdings.counts, len(self._limits)
+        each = np.array([part.buckets for part in self._setting])
+        people = np.array([part.size for part in self._setting])
+        room = (np.minimum(self._limits, people[:, None]) * each[:, None]).sum(axis=0)
+        pressed = self._people / np.maximum(room, 1)
+        hardest = np.argmax(pressed[self._marks], axis=1)
+        mark = self._marks[np.arange(len(hardest)), hardest]
+        least = (self._limits == 0).sum(axis=0)[self._marks].max(axis=1)  # limits grow with sizes
+        people = np.repeat(np.arange(len(counts)), counts)
+        people = people[self._draws.order("people", len(people))]
         people = people[np.lexsort((mark[people], -pressed[mark[people]]))]
         within = np.arange(len(people)) - self._first[self._bucket]
-        turn = self.draws.order("buckets", len(self.sizes))[self._bucket]
+        turn = self._draws.order("buckets", len(self._sizes))[self._bucket]
         slots = np.lexsort((turn, within))
-        kinds = np.full(len(people), -1)
+        places = np.full(len(people), -1)
         for size in range(sizes - 1, 0, -1):
             forced = people[np.minimum(least[people], sizes - 1) == size]
-            there = slots[(self._of_size[self._bucket[slots]] >= size) & (kinds[slots] < 0)]
-            kinds[there[: len(forced)]] = forced[: len(there)]
-        placed = np.bincount(kinds[kinds >= 0], minlength=len(marks.counts))
+            there = slots[(self._of_size[self._bucket[slots]] >= size) & (places[slots] < 0)]
+            places[there[: len(forced)]] = forced[: len(there)]
+        placed = np.bincount(places[places >= 0], minlength=len(counts))
         order = np.argsort(people, kind="stable")  # the first of every kind have their slots
         rank = np.empty(len(people), np.int64)
-        begins = np.cumsum(marks.counts) - marks.counts
-        rank[order] = np.arange(len(people)) - np.repeat(begins, marks.counts)
-        kinds[slots[kinds[slots] < 0]] = people[rank >= placed[people]]
-        return kinds
-
-    def _counted(self) -> IntArray:
-        width = self.marks.number
-        flat = self._bucket[:, None] * width + self.marks.of[self.kinds]
-        counts = np.bincount(flat.reshape(-1), minlength=len(self.sizes) * width)
-        return counts.reshape(len(self.sizes), width).astype(np.int64)
+        rank[order] = np.arange(len(people)) - np.repeat(np.cumsum(counts) - counts, counts)
+        places[slots[places[slots] < 0]] = people[rank >= placed[people]]
+        return places
 
     def repair(self) -> bool:
         """Whether all limits could be kept."""
-        number, before = 0, 2 * int(self._broken.sum()) + 1
-        while len(self.sizes) > 1 and (broken := int(self._broken.sum())):
-            if number % _PATIENCE == 0:
-                if 2 * broken > before:
-                    return False
-                before = broken
-            one = self._broken_slots(number)
-            number += 1
-            partners = self._partners(self._bucket[one], number)
-            one, other = one[: len(partners)], self._slots_of(partners, f"other {number}")
-            # a change that breaks as much elsewhere leads out of blind alleys, now and then
-            self._change(one, other, strict=number % 4 != 0, gathering=False)
-        return not self._broken.any()
+        rounds, before = 0, None
+        while True:
+            broken = 0
+            for some in self._some(f"repair {rounds}"):
+                found = _Buckets(self, some)
+                broken += int(found.broken.sum())
+                for number in range(_PATIENCE if found.broken.any() else 0):
+                    if len(some) < 2 or not found.broken.any():
+                        break
+                    found.mend(f"{rounds} {some[0]} {number}", strict=number % 4 != 0)
+            if not broken:
+                return True
+            if before is not None and 2 * broken > before:
+                return False
+            before, rounds = broken, rounds + 1
 
     def mix(self) -> None:
         """Let people change places where nothing is broken and marks stay as gathered."""
-        buckets = len(self.sizes)
-        if buckets < 2:
-            return
-        rounds = min(_MOST_MIXING, _MIXING * int(np.ceil(self.sizes.mean())))
-        for number in range(rounds):
-            order = self.draws.order(f"pairs {number}", buckets)
-            half = buckets // 2
-            one = self._slots_of(order[:half], f"one of {number}")
-            other = self._slots_of(order[half : 2 * half], f"two of {number}")
-            self._change(one, other, strict=False, gathering=True)
+        rounds = min(_MOST_MIXING, _MIXING * int(np.ceil(self._sizes.mean())))
+        turns = _MIXING if len(self._sizes) * len(self._people) > _AT_ONCE else 1
+        for turn in range(turns):
+            for some in self._some(f"mix {turn}"):
+                found = _Buckets(self, some)
+                for number in range(rounds // turns if len(some) > 1 else 0):
+                    found.mix(f"{turn} {some[0]} {number}")
 
-    def _broken_slots(self, number: int) -> IntArray:
-        """One slot, at random, of every bucket that breaks a limit: with a mark that does."""
-        suspects = np.flatnonzero((self._broken > 0)[self._bucket])
-        bucket, marks = self._bucket[suspects][:, None], self.marks.of[self.kinds[suspects]]
-        bad = self._held[bucket, marks] > self._limits[self._of_size[bucket], marks]
-        suspects = suspects[bad.any(axis=1)]
-        suspects = suspects[self.draws.order(f"suspects {number}", len(suspects))]
-        _, first = np.unique(self._bucket[suspects], return_index=True)
+    def _some(self, purpose: str) -> Iterator[IntArray]:
+        """All buckets in random order, so many at a time that their marks can be counted."""
+        order = self._draws.order(purpose, len(self._sizes))
+        many = -(-len(order) * len(self._people) // _AT_ONCE)
+        yield from np.array_split(order, max(1, many))
+
+
+class _Buckets:
+    """Some buckets, with the number of people in each who have each mark."""
+
+    def __init__(self, whole: Exchange, some: IntArray) -> None:
+        self._whole, self._some, self._draws = whole, some, whole._draws
+        self.sizes, self.of_size = whole._sizes[some], whole._of_size[some]
+        self.first, self.limits = whole._first[some], whole._limits
+        marks = len(whole._people)
+        bucket = np.repeat(np.arange(len(some)), self.sizes)
+        within = np.arange(len(bucket)) - np.repeat(np.cumsum(self.sizes) - self.sizes, self.sizes)
+        self.slot, self.bucket = self.first[bucket] + within, bucket
+        flat = bucket[:, None] * marks + whole._marks[whole.places[self.slot]]
+        held = np.bincount(flat.reshape(-1), minlength=len(some) * marks)
+        self.held = held.reshape(len(some), marks).astype(np.int32)
+        self.broken = np.zeros(len(some), np.int64)
+        for size in np.unique(self.of_size):
+            here = self.of_size == size
+            self.broken[here] = np.maximum(self.held[here] - self.limits[size], 0).sum(axis=1)
+
+    def mend(self, purpose: str, *, strict: bool) -> None:
+        """One person of every bucket that breaks a limit, at random, tries another bucket; a change
+        that breaks as much elsewhere leads out of blind alleys, now and then."""
+        draws = self._draws.child(f"mend {purpose}")
+        suspects = np.flatnonzero((self.broken > 0)[self.bucket])
+        marks = self._whole._marks[self._whole.places[self.slot[suspects]]]
+        at = self.bucket[suspects][:, None]
+        bad = (self.held[at, marks] > self.limits[self.of_size[at], marks]).any(axis=1)
+        suspects = suspects[bad]
+        suspects = suspects[draws.order("suspects", len(suspects))]
+        _, first = np.unique(self.bucket[suspects], return_index=True)
         chosen = suspects[first]
-        return np.asarray(chosen[self.draws.order(f"chosen {number}", len(chosen))])
-
-    def _partners(self, taken: IntArray, number: int) -> IntArray:
-        """For as many as possible of these buckets another one, none of them twice in all."""
-        buckets = len(self.sizes)
-        free = np.ones(buckets, np.bool_)
-        free[taken[: max(1, buckets // 2)]] = False
+        chosen = chosen[draws.order("chosen", len(chosen))]
+        half = max(1, len(self.sizes) // 2)
+        free = np.ones(len(self.sizes), np.bool_)
+        free[self.bucket[chosen[:half]]] = False
         others = np.flatnonzero(free)
-        others = others[self.draws.order(f"partners {number}", len(others))]
-        return np.asarray(others[: min(len(taken), max(1, buckets // 2))])
+        others = others[draws.order("partners", len(others))][: min(len(chosen), half)]
+        one = chosen[: len(others)]
+        at_other = draws.below("other", Positions(0, len(others)), self.sizes[others])
+        self._change(
+            self.bucket[one], self.slot[one], others, self.first[others] + at_other, strict=strict
+        )
 
-    def _slots_of(self, buckets: IntArray, purpose: str) -> IntArray:
-        at = self.draws.below(purpose, Positions(0, len(buckets)), self.sizes[buckets])
-        return np.asarray(self._first[buckets] + at)
+    def mix(self, purpose: str) -> None:
+        """Pairs of buckets, one person of each."""
+        draws, half = self._draws.child(f"mix {purpose}"), len(self.sizes) // 2
+        order = draws.order("pairs", len(self.sizes))
+        g, h = order[:half], order[half : 2 * half]
+        one = self.first[g] + draws.below("one", Positions(0, half), self.sizes[g])
+        other = self.first[h] + draws.below("other", Positions(0, half), self.sizes[h])
+        self._change(g, one, h, other, strict=False, gathering=True)
 
-    def _change(self, one: IntArray, other: IntArray, *, strict: bool, gathering: bool) -> None:
+    def _change(
+        self,
+        g: IntArray,
+        one: IntArray,
+        h: IntArray,
+        other: IntArray,
+        *,
+        strict: bool,
+        gathering: bool = False,
+    ) -> None:
         """Change places, pair by pair, where that is better; no bucket stands in two pairs."""
-        g, h = self._bucket[one], self._bucket[other]
-        leave, enter = self.marks.of[self.kinds[one]], self.marks.of[self.kinds[other]]
-        same = leave[:, :, None] == enter[:, None, :]
-        leaving, entering = ~same.any(axis=2), ~same.any(axis=1)
+        whole = self._whole
+        leave, enter = whole._marks[whole.places[one]], whole._marks[whole.places[other]]
+        moved = leave != enter  # marks of a view differ, or are one
         breaks, gain = np.zeros((2, len(one)), np.int64), np.zeros(len(one))
-        for side, (moved, marks, source, target) in enumerate(
-            ((leaving, leave, g, h), (entering, enter, h, g))
-        ):
-            here, there = self._held[source[:, None], marks], self._held[target[:, None], marks]
-            fewer = here > self._limits[self._of_size[source][:, None], marks]
-            more = there >= self._limits[self._of_size[target][:, None], marks]
+        for side, (marks, source, target) in enumerate(((leave, g, h), (enter, h, g))):
+            here, there = self.held[source[:, None], marks], self.held[target[:, None], marks]
+            fewer = here > self.limits[self.of_size[source][:, None], marks]
+            more = there >= self.limits[self.of_size[target][:, None], marks]
             breaks[side] -= (moved & fewer).sum(axis=1)
             breaks[1 - side] += (moved & more).sum(axis=1)
-            steps = (2 * there + 1) / self.sizes[target][:, None]
-            steps -= (2 * here - 1) / self.sizes[source][:, None]
-            gain += np.where(moved, self._weights[marks] * steps, 0.0).sum(axis=1)
+            if gathering:
+                steps = (2 * there + 1) / self.sizes[target][:, None]
+                steps -= (2 * here - 1) / self.sizes[source][:, None]
+                gain += np.where(moved, whole._weights[marks] * steps, 0.0).sum(axis=1)
         both = breaks.sum(axis=0)
         good: BoolArray = both < 0 if strict else both <= 0
         if gathering:
             good &= gain >= -1e-12
-        self._moved(leave, leaving & good[:, None], g, h)
-        self._moved(enter, entering & good[:, None], h, g)
-        self._broken[g[good]] += breaks[0, good]
-        self._broken[h[good]] += breaks[1, good]
+        for marks, source, target in ((leave, g, h), (enter, h, g)):
+            pair, place = np.nonzero(moved & good[:, None])
+            mark = marks[pair, place]
+            # a mark stands once in a combination and a bucket in one pair: no entry is met twice
+            self.held[source[pair], mark] -= 1
+            self.held[target[pair], mark] += 1
+        self.broken[g[good]] += breaks[0, good]
+        self.broken[h[good]] += breaks[1, good]
         one, other = one[good], other[good]
-        self.kinds[one], self.kinds[other] = self.kinds[other], self.kinds[one]
-
-    def _moved(self, marks: IntArray, moved: BoolArray, source: IntArray, target: IntArray) -> None:
-        pair, place = np.nonzero(moved)
-        mark = marks[pair, place]
-        # a mark stands once in a kind and a bucket in one pair, so no entry is met twice
-        self._held[source[pair], mark] -= 1
-        self._held[target[pair], mark] += 1
+        whole.places[one], whole.places[other] = whole.places[other], whole.places[one]

@@ -10,8 +10,9 @@ import numpy as np
 from sfumato.columns import value_text
 from sfumato.errors import DataError, InfeasibleGuarantee, UsageError
 from sfumato.guarantees.base import Guarantee
+from sfumato.guarantees.joint_ceilings import JointCeilings
 from sfumato.mechanisms.buckets.settings import Limits
-from sfumato.profile import Histogram, Profile
+from sfumato.profile import Histogram, Holdings, Profile
 
 LARGEST_TRIED = 4096
 
@@ -92,8 +93,49 @@ def infeasible(
     )
 
 
+def too_large(
+    guarantee: Guarantee, holdings: Holdings, limits: Limits, max_size: int | None
+) -> InfeasibleGuarantee:
+    """The error where the marks of several columns do not fit into buckets of at most a size."""
+    named = " and ".join(view.column for view in holdings.columns)
+    return InfeasibleGuarantee(
+        f"'{guarantee}' cannot be kept by buckets of at most {max_size} people in which "
+        f"{named} have ceilings at once. Leave max_size out, or raise it.",
+        witness=holdings.views[0].column,
+    )
+
+
+def limits_of(holdings: Holdings, guarantee: Guarantee, *, distinct: bool = False) -> Limits:
+    """The ceilings of all marks."""
+    every = (ceiling for view in holdings.views for ceiling in guarantee.ceilings(view))
+    return Limits(tuple(every), distinct)
+
+
+def holdings_of(name: str, profile: Profile, guarantee: Guarantee) -> Holdings:
+    """What people have in all sensitive columns, where the guarantee can be kept for each."""
+    columns, kinds = tuple(profile.histograms.values()), profile.kinds
+    if len(columns) > 1 and kinds is None:
+        raise UsageError(
+            f"'{name}' looks at what people have in all sensitive columns: count that first."
+        )
+    for histogram in columns:
+        if histogram.column in ("bucket", "count"):
+            raise DataError(
+                f"The sensitive column {histogram.column!r} has the name of a column that the "
+                "release adds. Rename it."
+            )
+    holdings = Holdings.one(columns[0])
+    if len(columns) > 1 and kinds is not None:
+        holdings = Holdings(columns, kinds.held, kinds.counts)
+        if isinstance(guarantee, JointCeilings):
+            holdings = holdings.jointly()
+    for view in holdings.views:
+        guarantee.require_feasible(view)
+    return holdings
+
+
 def only_histogram(profile: Profile) -> Histogram:
-    """Buckets speak of one sensitive column."""
+    """The sensitive column of buckets that hide one."""
     if len(profile.histograms) != 1:
         raise UsageError(
             f"These buckets hide one sensitive column; this table has {len(profile.histograms)} "

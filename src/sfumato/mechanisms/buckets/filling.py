@@ -1,37 +1,42 @@
-"""Who stands in which bucket: by mixed blocks, or round robin as the papers have it.
+"""Who stands in which bucket: mixed (`mechanisms.mixed`), round robin as the papers have it, or
+listed place by place, as several marks of a person need it (`exchange`).
 
-A filling takes the slots 0 … h_x − 1 of every value to buckets numbered from 0, and lists the
-contents of its buckets as runs: (first bucket, kinds), `times` buckets of the first kind, then
-those of the second, and so on. All buckets of one piece have the same size.
+A filling takes the slots of every (block, combination) to buckets, which are numbered part by part,
+and says what its buckets hold.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 
 from sfumato.draws import IntArray
-from sfumato.mechanisms.steps import SlotRuns
+from sfumato.mechanisms.mixed import Parts, SmallArray
 from sfumato.operators.buckets import BucketKinds
 
 Runs = Iterator[tuple[int, BucketKinds]]
+Entries = tuple[IntArray, IntArray, IntArray]  # bucket, combination, count
+_AT_ONCE = 1 << 20  # entries that are listed together
 
 
 class Filling(Protocol):
-    """`MixedGroups` (see `mechanisms.mixing`) and `RoundRobin`."""
+    """`Mixed`, `RoundRobin` and `Listed`."""
 
     @property
-    def counts(self) -> IntArray: ...
+    def parts(self) -> Parts: ...
 
-    @property
-    def buckets(self) -> int: ...
+    def slot_buckets(self) -> SmallArray:
+        """The bucket of every slot, by block, combination and slot."""
 
-    def slot_runs(self) -> SlotRuns: ...
+    def listed(self) -> Iterator[Entries]:
+        """What the buckets hold, bucket by bucket, some at a time."""
 
-    def runs(self) -> Runs: ...
+    def runs(self) -> Runs:
+        """The same as runs of buckets with equal contents: (first bucket, kinds)."""
 
     def check(self) -> None: ...
 
@@ -54,9 +59,22 @@ class RoundRobin:
     def edges(self) -> IntArray:
         return np.concatenate([[0], np.cumsum(self.counts)])
 
-    def slot_runs(self) -> SlotRuns:
-        held, begins = self.counts[:, None], self.edges[:-1, None]
-        return SlotRuns(held, begins, np.array([self.buckets]), np.zeros(1, np.int64))
+    @cached_property
+    def parts(self) -> Parts:
+        """The first buckets have a record more than the others."""
+        size, more = divmod(int(self.counts.sum()), self.buckets)
+        upto = self.edges // self.buckets * more + np.minimum(self.edges % self.buckets, more)
+        first = np.diff(upto)
+        counts = np.stack([first, self.counts - first])
+        buckets = np.array([more, self.buckets - more])
+        some = np.flatnonzero(buckets)
+        return Parts(0 * some, np.array([size + 1, size])[some], buckets[some], counts[some])
+
+    def slot_buckets(self) -> SmallArray:
+        return (np.arange(int(self.counts.sum())) % self.buckets).astype(np.int32)
+
+    def listed(self) -> Iterator[Entries]:
+        return (expanded(first, kinds) for first, kinds in self.runs())
 
     def runs(self) -> Runs:
         rows, more = divmod(int(self.counts.sum()), self.buckets)
@@ -72,6 +90,48 @@ class RoundRobin:
     def check(self) -> None:
         assert self.buckets >= 1, self
         assert bool((self.counts >= 0).all()), self
+
+
+@dataclass(frozen=True, eq=False)
+class Listed:
+    """The combination at every place, bucket after bucket."""
+
+    parts: Parts
+    places: IntArray
+
+    @cached_property
+    def bucket(self) -> IntArray:
+        """Of every place."""
+        sizes = self.parts.bucket_sizes()
+        return np.repeat(np.arange(len(sizes)), sizes)
+
+    def slot_buckets(self) -> SmallArray:
+        block = np.repeat(self.parts.blocks, self.parts.buckets)[self.bucket]
+        order = np.argsort(block * self.parts.values + self.places, kind="stable")
+        return self.bucket[order].astype(np.int32)
+
+    def listed(self) -> Iterator[Entries]:
+        cuts = np.searchsorted(self.bucket, self.bucket[_AT_ONCE::_AT_ONCE]).tolist()
+        for low, high in zip([0, *cuts], [*cuts, len(self.bucket)], strict=True):
+            keys = self.bucket[low:high] * self.parts.values + self.places[low:high]
+            held, counts = np.unique(keys, return_counts=True)
+            yield (*np.divmod(held, self.parts.values), counts)
+
+    def runs(self) -> Runs:
+        for bucket, held, counts in self.listed():
+            if len(bucket):
+                first = int(bucket[0])
+                times = np.ones(int(bucket[-1]) - first + 1, np.int64)
+                yield first, BucketKinds(times, bucket - first, held, counts)
+
+    def check(self) -> None:
+        counts, block = (
+            self.parts.counts,
+            np.repeat(np.arange(len(self.parts.sizes)), self.parts.buckets),
+        )
+        found = np.zeros_like(counts)
+        np.add.at(found, (block[self.bucket], self.places), 1)
+        assert np.array_equal(found, counts), "a combination stands elsewhere than it was counted"
 
 
 def kinds_of_rows(times: IntArray, rows: IntArray) -> BucketKinds:
@@ -91,6 +151,19 @@ def kinds_of_rows(times: IntArray, rows: IntArray) -> BucketKinds:
 def places(kinds: BucketKinds) -> IntArray:
     """The values of buckets of one size, place by place, one row per kind."""
     return np.repeat(kinds.values, kinds.counts).reshape(len(kinds.times), -1)
+
+
+def expanded(first: int, kinds: BucketKinds) -> Entries:
+    """A run of buckets as entries: looked at once per kind, then repeated."""
+    ordered = np.lexsort((kinds.values, kinds.kinds))
+    entries = np.bincount(kinds.kinds, minlength=len(kinds.times))  # different values of each kind
+    starts = np.cumsum(entries) - entries
+    kind = np.repeat(np.arange(len(entries)), kinds.times)  # of each bucket
+    many = entries[kind]
+    offset = np.arange(int(many.sum())) - np.repeat(np.cumsum(many) - many, many)
+    entry = ordered[np.repeat(starts[kind], many) + offset]
+    bucket = np.repeat(np.arange(first, first + len(kind)), many)
+    return bucket, kinds.values[entry], kinds.counts[entry]
 
 
 def in_pieces(runs: Iterable[BucketKinds]) -> Iterator[BucketKinds]:

@@ -1,119 +1,82 @@
-"""Which tree makes counts best, and how much better than buckets over the whole table they are.
+"""How much better counts are in blocks than in buckets over the whole table, before any is filled.
 
-Trees are compared by the sums of `worth`, before anything is filled. How the filled plan compares
-with `optimal` is told by `operators.block_law` from both as they are, and only if it is asked for:
-whoever names a mechanism need not wait for it.
+`publish` compares mechanisms by predicted errors. Those of buckets over the whole table follow from
+their sizes (`accuracy`). What blocks change is told by conditions on one quasi column, every bin of
+every column: of a condition that n_x of a block's D_x people satisfy, the share a,
+
+    Σ_k τ·(n − a·D) is shown of the deviation,  G = Σ_k f·τ·D tells of it,  f = a(1 − a),
+    H = Σ_k f·D·(1 − D/N − τ) stays hidden,     and slots add the noise Σ_k f·D·τ·(1 − τ/(1 − D/N)).
+
+A cut makes f and the deviation smaller, and τ smaller too where a value comes near its ceiling. It
+is the law of `operators.block_law`, taken for each value by itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.draws import Draws, IntArray
-from sfumato.guarantees.base import Guarantee
-from sfumato.mechanisms.buckets.branches import Branches
-from sfumato.mechanisms.buckets.tree import Node
-from sfumato.mechanisms.buckets.usual import UsualConditions, stretch
-from sfumato.mechanisms.buckets.ways import OptimalBuckets
-from sfumato.mechanisms.buckets.worth import Worth, over_whole, pruned
+from sfumato.draws import IntArray
 from sfumato.operators.absolute import expected_absolute
 from sfumato.operators.base import FloatArray
-from sfumato.operators.block_law import BlockLaw
-from sfumato.operators.deviations import BlockTable
-from sfumato.profile import Histogram, Profile
+from sfumato.operators.deviations import likeliest
+from sfumato.profile import BinnedCounts
 
-_MOST_EXACT = 200  # values: with more, what `worth` saved is taken
-
-
-@dataclass(frozen=True, eq=False)
-class CutTable:
-    """A tree of one table, the table's usual conditions, and its error over that without cuts."""
-
-    root: Node
-    usual: UsualConditions
-    saved: float = 1.0
-
-    def counts(self) -> IntArray:
-        """People by (block, value)."""
-        return np.stack([node.counts for node in self.root.blocks()])
-
-    def inside(self) -> FloatArray:
-        """Those who satisfy usual conditions, by (block, condition, value)."""
-        block = np.zeros(len(self.usual.binned.counts), np.int64)
-        for number, node in enumerate(self.root.blocks()):
-            block[node.cells] = number
-        return self.usual.inside(block, self.counts())
-
-
-def best_of(grown: Sequence[Node], usual: UsualConditions, branches: Branches) -> int:
-    """Which tree makes counts best, before cuts are taken back."""
-    if not usual.met:
-        return 0
-    errors = []
-    for root in grown:
-        cut = CutTable(root, usual)
-        inside = cut.inside()
-        errors.append(Worth(branches, inside.sum(axis=0)).of_blocks(cut.counts(), inside)[0])
-    return int(np.argmin(errors))
-
-
-def best_cut(root: Node, usual: UsualConditions, branches: Branches) -> CutTable:
-    """The tree without the cuts that do not help; one block where none does."""
-    cut, whole = CutTable(root, usual), CutTable(root.uncut(), usual)
-    if root.sides is None or not usual.met:
-        return whole
-    inside = cut.inside()
-    left, error = pruned(root, inside, Worth(branches, inside.sum(axis=0)))
-    return CutTable(left, usual, error) if error < 1 else whole
+_SMALLEST = 5.0  # people: smaller counts are noise whatever is done
+_SIZES = np.log(4)  # counts up to four times as large are of one size
+_NUMBERS = 1 << 24  # counts by (block, condition, value) that are held
 
 
 @dataclass(frozen=True, eq=False)
-class Foresight:
-    """What a plan in blocks is compared with: buckets over the whole table.
+class UsualConditions:
+    """Bins of quasi columns, one condition each: people by (block, condition, value)."""
 
-    `inside` are the people of usual conditions by (block, condition, value).
-    """
-
-    whole: OptimalBuckets
-    guarantee: Guarantee
-    draws: Draws
     inside: FloatArray
-    saved: float  # as the tree was worth
 
-    def error(self, table: Callable[[], BlockTable], histogram: Histogram) -> float:
-        """The predicted error of the whole table's buckets, times what the blocks save.
+    @classmethod
+    def of(
+        cls, binned: BinnedCounts, block: IntArray, value: IntArray, values: int
+    ) -> UsualConditions:
+        """For the block and the value of every cell; of many numbers, every so manieth bin."""
+        blocks, found = int(block.max(initial=0)) + 1, []
+        every = sum(bins.number for bins in binned.columns)
+        step = max(1, -(-every * blocks * values // _NUMBERS))
+        for bins, codes in zip(binned.columns, binned.codes, strict=True):
+            at = (block * bins.number + codes) * values + value
+            size = blocks * bins.number * values
+            table = np.bincount(at, binned.counts, minlength=size)
+            found.append(table.reshape(blocks, bins.number, values)[:, ::step])
+        return cls(np.concatenate(found, axis=1) if found else np.zeros((blocks, 0, values)))
 
-        How values meet in the blocks is looked at where it is needed only: of many values it is
-        large.
-        """
-        from scipy.sparse import csr_array
+    def errors(self, held: FloatArray, told: FloatArray) -> FloatArray:
+        """By (condition, value), in blocks with so many people by value, told by τ."""
+        inside = self.inside if len(held) > 1 else self.inside.sum(axis=0)[None, :, :]
+        people = np.maximum(held.sum(axis=1), 1.0)
+        share = inside.sum(axis=2) / people[:, None]
+        away = inside - share[:, :, None] * held[:, None, :]
+        rest = 1 - held / people[:, None]
+        kept = 1 - np.divide(told, rest, out=np.ones_like(told), where=rest > 0)
+        free = share * (1 - share)
+        pulled = np.einsum("kv,kcv->cv", told, away)
+        known = free.T @ (told * held)
+        hidden = free.T @ (held * np.maximum(rest - told, 0.0))
+        noise = free.T @ (held * told * np.maximum(kept, 0.0))
+        spread = likeliest(known, np.sqrt(pulled**2 + noise))[:, None]
+        gain = 1 + hidden * spread / (1 + spread * known)
+        return expected_absolute(gain * pulled - away.sum(axis=0), gain**2 * noise)
 
-        profile = Profile(histogram.rows, {histogram.column: histogram})
-        plan = self.whole.plan_column(profile, self.guarantee, self.draws)
-        if len(histogram.values) > _MOST_EXACT:
-            return plan.predicted_error() * self.saved
-        counts = histogram.counts[None, :]
-        alone = BlockTable.met(np.zeros(1, np.int64), counts, [csr_array(plan.together)])
-        before, asked = _errors(alone, self.inside.sum(axis=0)[None, :, :])
-        now, _ = _errors(table(), self.inside)
-        return plan.predicted_error() * over_whole(now, before, asked)
-
-
-def _errors(table: BlockTable, inside: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Of usual questions, and how many they count: single values, or ranges of them."""
-    law, values = BlockLaw(table), inside.shape[2]
-    length = stretch(values, 3)
-    starts = np.arange(values - length + 1)[:, None]
-    ranges = ((np.arange(values) >= starts) & (np.arange(values) < starts + length)).astype(float)
-    errors, counts = [], []
-    for number in range(inside.shape[1]):
-        people = np.minimum(inside[:, number], table.counts)
-        bias, covariance = law.moments(people)
-        asked = ranges if number % 2 else np.eye(values)
-        variances = ((asked @ covariance) * asked).sum(axis=1)
-        errors.append(expected_absolute(asked @ bias, variances))
-        counts.append(asked @ people.sum(axis=0))
-    return np.concatenate(errors), np.concatenate(counts)
+    def saved(
+        self, blocks: tuple[FloatArray, FloatArray], whole: tuple[FloatArray, FloatArray]
+    ) -> float:
+        """The errors in blocks over those without, counts of every size weighing alike."""
+        now, before = self.errors(*blocks).reshape(-1), self.errors(*whole).reshape(-1)
+        counts = self.inside.sum(axis=0).reshape(-1)
+        asked = (counts >= _SMALLEST) & (before > 0)
+        if not asked.any():
+            return 1.0
+        now, before, counts = now[asked], before[asked], counts[asked]
+        size = (np.log(counts / _SMALLEST) / _SIZES).astype(np.int64)
+        each = 1 / np.sqrt(counts)
+        totals = np.bincount(size, each * before)
+        return float((np.bincount(size, each * now)[totals > 0] / totals[totals > 0]).mean())

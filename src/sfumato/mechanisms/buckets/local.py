@@ -10,77 +10,70 @@ how they hang together learns less.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Self
+from functools import cached_property, partial
+from typing import ClassVar, Self, TypeVar
+
+import numpy as np
 
 from sfumato.columns import list_some
 from sfumato.draws import Draws, IntArray
-from sfumato.errors import InfeasibleGuarantee, UsageError
+from sfumato.errors import UsageError
 from sfumato.guarantees.base import Guarantee
-from sfumato.mechanisms.buckets.branches import (
-    FEW_SIZES,
-    MORE_SIZES,
-    SOME_SIZES,
-    Branch,
-    Branches,
-)
-from sfumato.mechanisms.buckets.feasible import only_histogram
-from sfumato.mechanisms.buckets.foresight import CutTable, Foresight, best_cut, best_of
-from sfumato.mechanisms.buckets.local_plan import Block, LocalPlan, by_block
-from sfumato.mechanisms.buckets.local_shared import SharedRoom, plan_local_shared
-from sfumato.mechanisms.buckets.plan import BucketedPlan
-from sfumato.mechanisms.buckets.settings import Limits, Setting, setting_of
-from sfumato.mechanisms.buckets.shared import SharedPlan, plan_shared
+from sfumato.guarantees.ceilings import CeilingGuarantee
+from sfumato.mechanisms.buckets.accuracy import error_of
+from sfumato.mechanisms.buckets.exchange import fill
+from sfumato.mechanisms.buckets.feasible import holdings_of, limits_of
+from sfumato.mechanisms.buckets.filling import Filling, Listed
+from sfumato.mechanisms.buckets.foresight import UsualConditions
+from sfumato.mechanisms.buckets.plan import BucketPlan
+from sfumato.mechanisms.buckets.rungs import foreseen_settings
+from sfumato.mechanisms.buckets.settings import Limits
 from sfumato.mechanisms.buckets.spread import spread_evenly
-from sfumato.mechanisms.buckets.tree import Node, Room, grow_all
-from sfumato.mechanisms.buckets.usual import UsualConditions, let_through
-from sfumato.mechanisms.buckets.ways import (
-    BucketMechanism,
-    Choice,
-    Found,
-    OptimalBuckets,
-    TwoSizeBuckets,
-)
-from sfumato.profile import BinnedCounts, Histogram, Profile
+from sfumato.mechanisms.buckets.tree import Node, Room, grow
+from sfumato.mechanisms.buckets.two_size import best_two_size
+from sfumato.mechanisms.buckets.ways import Choice, OptimalBuckets, mixed
+from sfumato.mechanisms.mixed import Parts
+from sfumato.mechanisms.protocol import Mechanism
+from sfumato.operators.base import FloatArray
+from sfumato.profile import BinnedCounts, Holdings, Profile
 from sfumato.textform import rational
 
 USUAL_LEAST = 200
-CARES = (0.0, 0.3, 3.0)  # that are tried: what room weighs when cuts are chosen (`tree`)
 MOST_BLOCKS = 1000
-_COARSER = 4  # times: blocks of trees that are compared, the best of which is grown on
-_COMPARED = 32  # blocks at least, for trees to be compared by
-_COMPARED_CELLS = 1 << 19  # that trees to be compared grow on; the one that is taken grows on all
-_FEW_BLOCKS = 64  # so few are filled by finer ladders: it takes no longer than cutting them
+PIECES = (128, 32)  # that a block is mixed in, and each of its parts at least
+_DEVIATION = 0.025  # P = o + this·o²: a tenth of the people, whose counts are half off (τ² = 1/4)
+_SIZES = 8  # of buckets, that are tried in a block
 _TRIED = 4  # settings of a block, until one can be filled
-_MOST_SEARCHED = 100  # values: with more, the search for the least loss takes a second a block
+Filled = TypeVar("Filled")
 
 
 @dataclass(frozen=True)
-class LocalBuckets(BucketMechanism):
+class LocalBuckets(Mechanism):
     """Blocks of at least `min` people, or a thousandth of the table, cut by `columns` or by all.
 
-    Of every value a block has at most `slack` times what its ceiling allows. How much cuts care for
-    room is chosen among `CARES` by what makes counts best. `columns` are divided by semicolons.
+    Of every value a block has at most `slack` times what its ceiling allows; buckets have at most
+    `max_size` people. `columns` are divided by semicolons.
 
     >>> str(LocalBuckets(min="800", columns="age;sex"))
     'local(min=800, columns=age;sex)'
     """
 
+    max_size: int | None = None
     min: int = USUAL_LEAST
     slack: Fraction = Fraction(1)
     columns: str = ""
 
     name: ClassVar[str] = "local"
+    guarantees: ClassVar[tuple[type[Guarantee], ...]] = (CeilingGuarantee,)
     sentence: ClassVar[str] = (
         "Shows records in buckets that mix people with people like them only: answers are sharper, "
         "and whoever knows how the columns hang together learns less."
     )
     needs_bins: ClassVar[bool] = True
     needs_kinds: ClassVar[bool] = True
-    # of a single block; with twice as many the law of the plan finds nothing better
-    mixing: ClassVar[tuple[int, int]] = (128, 32)
 
     @classmethod
     def advised(cls) -> list[Self]:
@@ -88,14 +81,16 @@ class LocalBuckets(BucketMechanism):
         return []
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        text = str(self.min)
-        if not (text.isascii() and text.isdigit() and int(text) >= 1):
-            raise UsageError(
-                f"The 'min' parameter of {self.name} must be a whole number of at least 1. "
-                f"Got {text!r} instead."
-            )
-        object.__setattr__(self, "min", int(text))
+        for parameter in ("max_size", "min"):
+            text = str(getattr(self, parameter))
+            if text == "None":
+                continue
+            if not (text.isascii() and text.isdigit() and int(text) >= 1):
+                raise UsageError(
+                    f"The {parameter!r} parameter of {self.name} must be a whole number of at "
+                    f"least 1. Got {text!r} instead."
+                )
+            object.__setattr__(self, parameter, int(text))
         slack = rational(self.slack, "slack")
         if not 0 < slack <= 1:
             raise UsageError(
@@ -103,66 +98,25 @@ class LocalBuckets(BucketMechanism):
                 f"Got {str(self.slack)!r} instead."
             )
         object.__setattr__(self, "slack", slack)
-        if self.association is not None:
-            raise UsageError(
-                f"The mechanism {self.name} has fakes, but none that resist association: inside a "
-                f"block there is little to conclude from. Leave it out, or use {OptimalBuckets()}."
-            )
 
-    def plan(
-        self, profile: Profile, guarantee: Guarantee, draws: Draws
-    ) -> BucketedPlan | SharedPlan:
-        """Cut as far as it is foreseen to help; where no cut does, all people are one block."""
-        if len(profile.histograms) > 1 or profile.kinds is not None:
-            return self._plan_several(profile, guarantee, draws)
-        return self.plan_column(profile, guarantee, draws)
-
-    def plan_column(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> BucketedPlan:
-        histogram = only_histogram(profile)
-        guarantee.require_feasible(histogram)
-        limits = Limits(tuple(guarantee.ceilings(histogram)), distinct=self.fakes > 0)
-        if profile.binned is None:
+    def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> BucketPlan:
+        """Cut as far as it is worth it; where no cut is, all people are one block."""
+        holdings = holdings_of(self.name, profile, guarantee)
+        limits, binned = limits_of(holdings, guarantee), profile.binned
+        if binned is None:
             raise UsageError(f"{self} looks at groups of people: count them first.")
-        branches = Branches(histogram, limits, self._block_largest, FEW_SIZES)
-        cut = self._cut(profile.binned, branches)
-        if cut.root.sides is not None:
-            few = sum(1 for _ in cut.root.blocks()) <= _FEW_BLOCKS
-            finer = Branches(
-                histogram, limits, self._block_largest, MORE_SIZES if few else SOME_SIZES
-            )
-            root, blocks = self._blocks(cut.root, finer, guarantee, draws)
-            cut = dataclasses.replace(cut, root=root)
-        whole = OptimalBuckets(self.max_size, self.fakes)
-        if cut.root.sides is None:
-            return whole.plan_column(profile, guarantee, draws)
-        inside = cut.inside()
-        return LocalPlan(
-            histogram,
-            limits,
-            _together([block.plan.setting for block in blocks]),
-            (),
-            draws.permutation("slots", by_block(blocks, len(histogram.values)).reshape(-1)),
-            cuts=cut.root.tree(),
-            blocks=tuple(blocks),
-            weights=tuple(let_through(inside, cut.counts()).tolist()),
-            foresight=Foresight(whole, guarantee, draws.child("whole"), inside, cut.saved),
-        )
-
-    def _plan_several(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> SharedPlan:
-        """All columns and rows in the same buckets, inside blocks with room for each of them."""
-        if self.fakes:
-            raise UsageError(
-                f"'{self}' hides one sensitive column and one row of a person: fakes are listed "
-                "beside the values of one. Leave fakes out, or name one sensitive column and give "
-                "--rows-per-person 1."
-            )
-        shared = plan_shared(str(self), profile, guarantee, self.max_size, draws.child("whole"))
-        assert profile.binned is not None  # counted where combinations are
-        least = max(self.min, shared.kinds.people // MOST_BLOCKS)
-        room = SharedRoom(Limits(()), self.slack, least, views=shared.views)
-        named, values = self._named(profile.binned), len(shared.kinds.counts)
-        roots = grow_all(profile.binned, values, room, CARES, named)
-        return plan_local_shared(shared, roots, profile.binned, self.max_size, draws)
+        least = max(self.min, holdings.people // MOST_BLOCKS)
+        root = grow(binned, Room(holdings, limits, self.slack, least), self._named(binned))
+        several = len(holdings.views) > 1
+        filled = self._listed if several else self._mixed
+        node, filling = filled(root, holdings, limits, draws) if root.sides else (root, None)
+        if filling is None or node.sides is None:
+            return OptimalBuckets(self.max_size).plan(profile, guarantee, draws)
+        counts = filling.parts.by_block
+        slots = draws.permutation("slots", counts.reshape(-1))
+        whole = partial(OptimalBuckets(self.max_size).plan, profile, guarantee, draws)
+        compared = _Compared(node, binned, whole)
+        return BucketPlan(holdings, limits, filling, slots, node.tree(), compared)
 
     def _named(self, binned: BinnedCounts) -> tuple[str, ...]:
         """The columns to cut."""
@@ -175,67 +129,111 @@ class LocalBuckets(BucketMechanism):
             )
         return named
 
-    def _cut(self, binned: BinnedCounts, branches: Branches) -> CutTable:
-        """The tree whose counts are foreseen best, without the cuts that make them no better."""
-        named = self._named(binned)
-        histogram, ceilings = branches.histogram, branches.limits.ceilings
-        least = max(self.min, histogram.rows // MOST_BLOCKS)
-        coarse = max(least, min(_COARSER * least, histogram.rows // _COMPARED))
-        some = binned.thinned(_COMPARED_CELLS)
+    def _mixed(
+        self, root: Node, holdings: Holdings, limits: Limits, draws: Draws
+    ) -> tuple[Node, Filling | None]:
+        """Blocks of one sensitive column: a few sizes each, all mixed at once."""
+        node, choices = _blocks(root, lambda node: self._choice(node.counts, limits))
+        return node, mixed(choices, limits, draws, PIECES) if choices else None
 
-        def grown(cells: BinnedCounts, least: int, cares: Sequence[float]) -> list[Node]:
-            room = Room(Limits(ceilings), self.slack, least)
-            return grow_all(cells, len(histogram.values), room, cares, named)
+    def _choice(self, counts: IntArray, limits: Limits) -> Choice | None:
+        """The best foreseen setting of a block that can be filled; None where none can."""
+        codes = np.flatnonzero(counts)
+        own, people = limits.of(codes), counts[codes]
+        largest = min(self.max_size or int(people.sum()), int(people.sum()))
+        found = foreseen_settings(people, own, largest, _DEVIATION, _SIZES)
+        settings = sorted(found, key=lambda each: (found[each].error, len(each)))[:_TRIED]
+        for setting in (*settings, best_two_size(people, own, largest) if not settings else None):
+            shares = None if setting is None else spread_evenly(setting, people, own)
+            if setting is not None and shares is not None:
+                every = np.zeros((len(setting), len(counts)), np.int64)
+                every[:, codes] = shares
+                return Choice(setting, every)
+        return None
 
-        usual = UsualConditions.of(some)
-        trees = grown(some, coarse, CARES)
-        best = best_of(trees, usual, branches)
-        if coarse == least and some is binned:
-            return best_cut(trees[best], usual, branches)
-        (tree,) = grown(binned, least, CARES[best : best + 1])
-        return best_cut(tree, UsualConditions.of(binned), branches)
+    def _listed(
+        self, root: Node, holdings: Holdings, limits: Limits, draws: Draws
+    ) -> tuple[Node, Filling | None]:
+        """Blocks of several sensitive columns, which share buckets."""
 
-    def _block_largest(self, histogram: Histogram, limits: Limits) -> int:
-        some = self.max_size or self.fakes
-        return self._largest(histogram, limits) if some else histogram.rows
+        def filled(node: Node) -> Listed | None:
+            chosen = np.flatnonzero(node.counts)
+            own = dataclasses.replace(holdings, of=holdings.of[chosen], counts=node.counts[chosen])
+            path = draws.child(f"block {node.own[0] if len(node.own) else 0}")
+            found = fill(own, limits, self.max_size, path)
+            if found is None:
+                return None
+            counts = np.zeros((len(found.parts.sizes), len(holdings.counts)), np.int64)
+            counts[:, chosen] = found.parts.counts
+            parts = dataclasses.replace(found.parts, counts=counts)
+            return Listed(parts, chosen[found.places])
 
-    def _blocks(
-        self, node: Node, branches: Branches, guarantee: Guarantee, draws: Draws, path: str = ""
-    ) -> tuple[Node, list[Block]]:
-        """The blocks of a branch, planned; where one cannot be, the branch is one block."""
-        if node.sides is not None:
-            try:
-                one, other = node.sides
-                first, before = self._blocks(one, branches, guarantee, draws, path + "0")
-                second, after = self._blocks(other, branches, guarantee, draws, path + "1")
-                return dataclasses.replace(node, sides=(first, second)), before + after
-            except InfeasibleGuarantee:
-                node = node.uncut()
-                if not path:  # buckets of the whole table are planned elsewhere
-                    return node, []
-        branch, own = branches.of(node.counts), draws.child(f"block {path}")
-        choice = self._choice(branch, guarantee)
-        return node, [
-            Block(branch.codes, self._filled(choice, branch.histogram, branch.limits, own))
-        ]
-
-    def _choice(self, branch: Branch, guarantee: Guarantee) -> Choice:
-        """The best foreseen setting that can be filled."""
-        for setting in branch.best(_TRIED):
-            shares = spread_evenly(setting, branch.histogram.counts, branch.limits)
-            if shares is not None:
-                return Choice(setting, shares)
-        way: BucketMechanism = self
-        if len(branch.codes) > _MOST_SEARCHED:
-            way = TwoSizeBuckets(self.max_size, self.fakes)
-        return way._choices(branch.histogram, branch.limits, guarantee)[0]
-
-    def _setting(self, counts: IntArray, limits: Limits, max_size: int) -> Found | None:
-        return OptimalBuckets()._setting(counts, limits, max_size)
+        node, blocks = _blocks(root, filled)
+        if not blocks:
+            return node, None
+        each = [block.parts for block in blocks]
+        numbers = np.repeat(np.arange(len(each)), [len(parts.sizes) for parts in each])
+        whole = Parts(
+            numbers,
+            np.concatenate([parts.sizes for parts in each]),
+            np.concatenate([parts.buckets for parts in each]),
+            np.concatenate([parts.counts for parts in each]),
+        )
+        return node, Listed(whole, np.concatenate([block.places for block in blocks]))
 
 
-def _together(settings: list[Setting]) -> Setting:
-    buckets: dict[int, int] = {}
-    for part in (part for setting in settings for part in setting):
-        buckets[part.size] = buckets.get(part.size, 0) + part.buckets
-    return setting_of(buckets.keys(), buckets.values())
+def _blocks(node: Node, filled: Callable[[Node], Filled | None]) -> tuple[Node, list[Filled]]:
+    """The blocks of a branch, filled; where one cannot be, the branch is one block."""
+    if node.sides is not None:
+        (one, before), (other, after) = (_blocks(side, filled) for side in node.sides)
+        if before and after:
+            return dataclasses.replace(node, sides=(one, other)), before + after
+        node = node.uncut()
+    found = filled(node)
+    return node, [] if found is None else [found]
+
+
+@dataclass(frozen=True, eq=False)
+class _Compared:
+    """A tree of one table, and buckets over all of it, planned when somebody asks."""
+
+    root: Node
+    binned: BinnedCounts
+    whole: Callable[[], BucketPlan]
+
+    def __getstate__(self) -> dict[str, object]:
+        """Workers compare nothing."""
+        return {}
+
+    @cached_property
+    def _block(self) -> IntArray:
+        """Of every cell."""
+        found = np.zeros(len(self.binned.counts), np.int64)
+        for number, node in enumerate(self.root.blocks()):
+            found[node.cells] = number
+        return found
+
+    def error(self, plan: BucketPlan) -> float:
+        """That of the whole table's buckets, times what blocks save; of several columns the one
+        which is told worst."""
+        whole, found = self.whole(), 0.0
+        for place, column in enumerate(plan.holdings.columns):
+            value = plan.holdings.of[self.binned.values, place]
+            usual = UsualConditions.of(self.binned, self._block, value, len(column.values))
+            saved = usual.saved(plan.told_apart(place), whole.told_apart(place))
+            error = error_of(whole.nearly_told(place).variances, column.counts)
+            found = max(found, error * saved)
+        return found
+
+    @property
+    def let_through(self) -> FloatArray:
+        """By block: how much of its variance usual conditions let through, over what they let
+        through of all people together."""
+        blocks = sum(1 for _ in self.root.blocks())
+        inside = UsualConditions.of(self.binned, self._block, 0 * self._block, 1).inside[:, :, 0]
+        people = np.bincount(self._block, self.binned.counts, blocks)
+        share = inside / np.maximum(people, 1)[:, None]
+        whole = inside.sum(axis=0) / max(int(people.sum()), 1)
+        some = (whole > 0) & (whole < 1)
+        through = (share * (1 - share))[:, some] / (whole * (1 - whole))[some]
+        return np.asarray(through.mean(axis=1)) if some.any() else np.ones(blocks)

@@ -1,121 +1,183 @@
-"""The plan of every bucket mechanism: which slot of which value stands in which bucket."""
+"""The plan of every bucket mechanism: which slot of which combination stands in which bucket.
+
+People stand in blocks, which a public tree of cuts on quasi columns makes; the whole table is one
+block. What a person has in all sensitive columns is a combination, with one column its value.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
+from sfumato.blocks import BlockTree
 from sfumato.columns import list_some, value_text
 from sfumato.draws import BoolArray, Draws, IntArray, Permutation
 from sfumato.guarantees.base import Guarantee
 from sfumato.mechanisms.buckets.accuracy import (
+    Told,
     error_of,
     least_variances,
-    told_by_parts,
-    told_variances,
-    variances_of,
+    told_apart,
+    told_nearly,
 )
 from sfumato.mechanisms.buckets.association import BucketContents, Records, barred_values
 from sfumato.mechanisms.buckets.fakes import Fakes, certainty, odds_weights
-from sfumato.mechanisms.buckets.filling import Filling, in_pieces, kinds_of_rows, places
-from sfumato.mechanisms.buckets.settings import Limits, Part, Setting, loss, mean_squared_error
+from sfumato.mechanisms.buckets.filling import Entries, Filling, in_pieces
+from sfumato.mechanisms.buckets.settings import (
+    Limits,
+    Setting,
+    loss,
+    mean_squared_error,
+    setting_of,
+)
+from sfumato.mechanisms.mixed import SmallArray
 from sfumato.mechanisms.protocol import Batch, Published, RecordPlan
-from sfumato.mechanisms.steps import SlotBuckets, SlotRuns, every_slot
 from sfumato.operators.base import FloatArray
-from sfumato.operators.buckets import NEARLY_SINGULAR, BucketKinds, BucketOperator
-from sfumato.profile import Histogram
+from sfumato.operators.buckets import BucketKinds, BucketOperator
+from sfumato.operators.deviations import BlockTable
+from sfumato.profile import Histogram, Holdings, Profile
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_ROWS = 1 << 20  # rows of the sensitive table that are written at once
 _CELLS = 1 << 22  # buckets times values that fakes are drawn for at once
 MOST_EXACT = 500  # values: with more, eigenvalues take too long
 
-Told = tuple[FloatArray, float, IntArray]
+
+class Blocks(Protocol):
+    """What a plan in blocks is compared with."""
+
+    @property
+    def let_through(self) -> FloatArray:
+        """Of each block's noise, by usual conditions."""
+
+    def error(self, plan: BucketPlan) -> float:
+        """The error to predict, in the terms of buckets over the whole table."""
 
 
 @dataclass(frozen=True, eq=False)
-class BucketedPlan(RecordPlan):
-    """Buckets for one sensitive column.
+class BucketPlan(RecordPlan):
+    """Buckets for all sensitive columns at once.
 
-    A record's slot is a keyed permutation of its rank among the records with its value. Slots are
-    dealt to the fillings in order: the first `counts[x]` to the first, and so on. Buckets are
-    numbered filling by filling; the numbers follow from the setting and from which value stands
-    where, both of which the sensitive table shows: they tell nothing about who holds which slot.
+    A record's slot is a keyed permutation of its rank among the records of its block with its
+    combination. Buckets are numbered block by block; the numbers follow from the sizes and from
+    which combination stands where, both of which the sensitive table shows: they tell nothing about
+    who holds which slot. Fakes are for one column and one block.
     """
 
-    histogram: Histogram
-    limits: Limits
-    setting: Setting
-    fillings: tuple[Filling, ...]
-    slots: Permutation
+    holdings: Holdings
+    limits: Limits  # by mark
+    filling: Filling
+    slots: Permutation  # by (block, combination)
+    cuts: BlockTree = field(default_factory=BlockTree)
+    blocks: Blocks | None = None  # what there is to compare them with
     fakes: Fakes | None = None
     bound: Fraction | None = None  # a proven lower bound on the loss, where there is one
     association: Fraction | None = None  # fakes are ruled out as reals are, at this threshold
-    _first: IntArray = field(init=False, repr=False)  # first bucket of each filling
 
     kind: ClassVar[str] = "bucketed"
     needs_rank: ClassVar[bool] = True
 
-    def __post_init__(self) -> None:
-        buckets = [filling.buckets for filling in self.fillings]
-        object.__setattr__(self, "_first", np.concatenate([[0], np.cumsum(buckets)]))
-
     @property
     def buckets(self) -> int:
-        return int(self._first[-1])
+        return int(self.filling.parts.first[-1])
+
+    @property
+    def tree(self) -> BlockTree | None:
+        return self.cuts if self.cuts.blocks > 1 else None
+
+    @property
+    def first_buckets(self) -> Sequence[int]:
+        parts = self.filling.parts
+        first = parts.first[np.searchsorted(parts.blocks, np.arange(self.cuts.blocks))]
+        return [int(each) for each in first]
+
+    @property
+    def holds_for_columns(self) -> bool:
+        return True
 
     @property
     def fake_values(self) -> int:
         return self.fakes.number if self.fakes else 0
 
+    @cached_property
+    def setting(self) -> Setting:
+        """How many buckets of which size."""
+        parts = self.filling.parts
+        sizes, place = np.unique(parts.sizes, return_inverse=True)
+        return setting_of(sizes, np.bincount(place, parts.buckets).astype(np.int64))
+
+    def limits_of(self, view: int) -> Limits:
+        """Those of one view's values."""
+        start, end = self.holdings.starts[view : view + 2]
+        return self.limits.of(np.arange(start, end))
+
     # -- records -------------------------------------------------------------------------------
 
+    @property
+    def _ranked(self) -> str:
+        """What ranks count: the values of a column, or combinations."""
+        columns = self.holdings.columns
+        return columns[0].column if len(columns) == 1 else "combination"
+
+    def ranked(self, profile: Profile) -> Mapping[str, IntArray]:
+        return {self._ranked: self.filling.parts.by_block.reshape(-1)}
+
+    def keys(
+        self, codes: Mapping[str, IntArray], blocks: IntArray | None
+    ) -> Mapping[str, IntArray]:
+        numbers = self.holdings.numbers(codes)
+        if blocks is None:
+            return {self._ranked: numbers}
+        inside = blocks * len(self.holdings.counts) + numbers
+        return {self._ranked: np.where(numbers < 0, -1, inside)}
+
     def apply(self, batch: Batch, draws: Draws) -> Published:
-        column = self.histogram.column
-        return Published({}, {"bucket": self.bucket_of(batch.codes[column], batch.ranks[column])})
+        (keys,), (ranks,) = batch.keys.values(), batch.ranks.values()
+        return Published({}, {"bucket": self.bucket_of(keys, ranks)})
 
-    def bucket_in(self, blocks: IntArray, codes: IntArray, ranks: IntArray) -> IntArray:
-        """The bucket of every (block, value, rank); here all people are one block."""
-        return self.bucket_of(codes, ranks)
-
-    def bucket_of(self, codes: IntArray, ranks: IntArray) -> IntArray:
-        """The bucket of every (value, rank). About 0.1 µs a record."""
-        return self.bucket_at(codes, self.slots(codes, ranks))
-
-    def bucket_at(self, codes: IntArray, slots: IntArray) -> IntArray:
-        """The bucket of every (value, slot)."""
-        return self._slot_buckets(codes, slots)
+    def bucket_of(self, keys: IntArray, ranks: IntArray) -> IntArray:
+        """The bucket of every (block and combination, rank)."""
+        slots = self.slots(keys, ranks)
+        slots += self._first_slot.take(keys)
+        return self._slot_buckets.take(slots).astype(np.int64)
 
     @cached_property
-    def _slot_buckets(self) -> SlotBuckets:
-        """Dealt when the first record asks."""
-        return SlotBuckets(*self._slot_runs())
+    def _first_slot(self) -> IntArray:
+        """Where the slots of each block and combination begin."""
+        held = self.filling.parts.by_block.reshape(-1)
+        return np.asarray(np.cumsum(held) - held)
 
-    def every_slot(self) -> IntArray:
-        """The buckets of all slots, value by value."""
-        return every_slot(*self._slot_runs())
-
-    def _slot_runs(self) -> tuple[list[SlotRuns], list[int]]:
-        return [filling.slot_runs() for filling in self.fillings], self._first[:-1].tolist()
+    @cached_property
+    def _slot_buckets(self) -> SmallArray:
+        """Dealt when the first record asks: to look there is faster than to find out."""
+        return self.filling.slot_buckets()
 
     # -- what is published besides -------------------------------------------------------------
 
-    def contents(self) -> Iterator[tuple[int, BucketKinds]]:
-        """Runs of buckets with equal contents: (first bucket, kinds), one size at a time."""
-        for first, filling in zip(self._first, self.fillings, strict=False):
-            for begin, kinds in filling.runs():
-                yield int(first) + begin, kinds
+    def side_tables(self, records: Records) -> Mapping[str, Iterator[pa.Table]]:
+        return {"sensitive": self._sensitive(records)}
 
-    def listed(self, barred: BoolArray | None = None) -> Iterator[tuple[int, BucketKinds]]:
-        """What the sensitive table lists, as runs like `contents`, fakes among the values.
+    def _sensitive(self, records: Records) -> Iterator[pa.Table]:
+        """Rows (bucket, values, count), in the order of buckets."""
+        import pyarrow as pa
+
+        for bucket, held, count in self.listed(self._barred(records)):
+            order = np.lexsort((held, bucket))
+            codes = self.holdings.of[held[order]]
+            names = [view.column for view in self.holdings.columns]
+            table = {"bucket": bucket[order], **dict(zip(names, codes.T, strict=False))}
+            arrays = {**table, "count": count[order]}
+            yield pa.table({name: pa.array(each.astype(np.int32)) for name, each in arrays.items()})
+
+    def listed(self, barred: BoolArray | None = None) -> Iterator[Entries]:
+        """What the sensitive table lists, fakes among the values.
 
         `barred` marks what some record of a bucket rules out (buckets by values). Fakes are then
         ruled out as often as real values are: in proportion to the odds that a bucket holds the
@@ -123,58 +185,48 @@ class BucketedPlan(RecordPlan):
         what is ruled out, a listed value that is ruled out would be a real one.
         """
         if self.fakes is None:
-            yield from self.contents()
+            yield from self.filling.listed()
             return
         odds = None if barred is None else self._odds(barred)
-        most = max(1, _CELLS // max(len(self.histogram.values), 1))
-        for first, kinds in self.contents():
-            held = np.repeat(places(kinds), kinds.times, axis=0)
-            for low in range(0, len(held), most):
-                begin, piece = first + low, held[low : low + most]
-                here = None
-                if odds is not None and barred is not None:
-                    here = np.where(barred[begin : begin + len(piece)], *odds)
-                ones = np.ones(len(piece), np.int64)
-                yield begin, kinds_of_rows(ones, self.fakes.add(begin, piece, here))
+        for first, held in self._rows():
+            here = None
+            if odds is not None and barred is not None:
+                here = np.where(barred[first : first + len(held)], *odds)
+            rows = self.fakes.add(first, held, here)
+            bucket = np.repeat(np.arange(first, first + len(rows)), rows.shape[1])
+            yield bucket, rows.reshape(-1), np.ones(rows.size, np.int64)
+
+    def _rows(self) -> Iterator[tuple[int, IntArray]]:
+        """The values of buckets of one size, place by place: (first bucket, buckets by places).
+        With fakes they are all different."""
+        most = max(1, _CELLS // max(len(self.holdings.counts), 1))
+        sizes = self.filling.parts.bucket_sizes()
+        for bucket, held, _ in self.filling.listed():
+            first, end = int(bucket[0]), int(bucket[-1]) + 1
+            cuts = first + 1 + np.flatnonzero(np.diff(sizes[first:end]))
+            at = 0
+            for low, high in zip([first, *cuts], [*cuts, end], strict=True):
+                for begin in range(low, high, most):
+                    rows = min(begin + most, high) - begin
+                    upto = at + rows * int(sizes[low])
+                    yield begin, held[at:upto].reshape(rows, -1)
+                    at = upto
 
     def _odds(self, barred: BoolArray) -> tuple[IntArray, IntArray]:
         """The odds that a bucket holds each value: where it is ruled out, and where it is not."""
         held = np.zeros_like(barred)
-        for first, kinds in self.contents():
-            rows = np.repeat(places(kinds), kinds.times, axis=0).astype(np.int64)
-            np.put_along_axis(held[first : first + len(rows)], rows, True, axis=1)
+        for bucket, value, _ in self.filling.listed():
+            held[bucket, value] = True
         ruled_out = odds_weights((held & barred).sum(axis=0), (~held & barred).sum(axis=0))
         return ruled_out, odds_weights((held & ~barred).sum(axis=0), (~held & ~barred).sum(axis=0))
-
-    def side_tables(self, records: Records) -> Mapping[str, Iterator[pa.Table]]:
-        return {"sensitive": self._sensitive(records)}
 
     def _barred(self, records: Records) -> BoolArray | None:
         if self.association is None or self.fakes is None:
             return None
-        sizes, values = [], []
-        for _, kinds in self.contents():
-            held = np.repeat(places(kinds), kinds.times, axis=0)
-            sizes.append(np.full(len(held), held.shape[1]))
-            values.append(held.reshape(-1))
-        starts = np.concatenate([[0], np.cumsum(np.concatenate(sizes))])
-        contents = BucketContents(starts, np.concatenate(values))
-        return barred_values(records, contents, self.operator, self.association)
-
-    def _sensitive(self, records: Records) -> Iterator[pa.Table]:
-        """Rows (bucket, value, count), in the order of buckets and codes."""
-        import pyarrow as pa
-
-        waiting: list[pa.Table] = []
-        size = 0
-        for first, kinds in self.listed(self._barred(records)):
-            waiting.append(_rows(first, kinds, self.histogram))
-            size += waiting[-1].num_rows
-            if size >= _ROWS:
-                yield pa.concat_tables(waiting).combine_chunks()
-                waiting, size = [], 0
-        if waiting:
-            yield pa.concat_tables(waiting).combine_chunks()
+        starts = np.concatenate([[0], np.cumsum(self.filling.parts.bucket_sizes())])
+        values = np.concatenate([held for _, held, _ in self.filling.listed()])
+        contents = BucketContents(starts, values)
+        return barred_values(records, contents, self.operator(), self.association)
 
     def public(self) -> dict[str, Any]:
         described: dict[str, Any] = {
@@ -185,9 +237,13 @@ class BucketedPlan(RecordPlan):
         }
         if self.fakes:
             # the certainty below is stated for an adversary who has it, so the analyst may too
-            described["histogram"] = self.histogram.counts.tolist()
+            described["histogram"] = self.holdings.counts.tolist()
         if self.association is not None:
             described["association"] = str(self.association)
+        if self.tree is not None:
+            parts = self.filling.parts
+            many = np.bincount(parts.blocks, parts.buckets).astype(np.int64)
+            described["blocks"] = self.tree.to_json([{"buckets": n} for n in many.tolist()])
         return described
 
     def _gap(self) -> float | None:
@@ -195,20 +251,34 @@ class BucketedPlan(RecordPlan):
         if self.bound is not None:
             found = loss(self.setting)
             return float((found - self.bound) / found) if found else 0.0
-        if (error := self.predicted_error()) > 0:
-            counts = self.histogram.counts
+        if self.tree is None and (error := self.predicted_error()) > 0:
+            counts = self.holdings.counts
             return max(0.0, 1 - error_of(least_variances(counts, self.limits), counts) / error)
         return None
 
     def statement(self, guarantee: Guarantee, histogram: Histogram) -> str:
         # the sensitive table shows the histogram, so the manifest may
-        return f"{guarantee.left_out_text(histogram)} {guarantee.statement(histogram)}".lstrip()
+        said = f"{guarantee.left_out_text(histogram)} {guarantee.statement(histogram)}".lstrip()
+        if self.tree is None:
+            return said
+        return (
+            f"{said} People are mixed inside {self.tree.blocks} blocks only, which are cut by "
+            f"{list_some(self.tree.columns)}: the ceiling holds for whoever knows links that do "
+            "not go beyond the blocks, too."
+        )
 
     def caveats(self) -> list[str]:
+        names = [view.column for view in self.holdings.columns]
+        shown = f"Column {names[0]!r}: the release shows how many people have each value, exactly."
+        if len(names) > 1:
+            shown = (
+                f"The release shows how many people have each combination of {', '.join(names)}, "
+                "exactly, and which combinations stand in a bucket. Whoever knows one of these "
+                "values of a person often finds the others beside it."
+            )
         found = [
-            f"Column {self.histogram.column!r}: the release shows how many people have each value, "
-            "exactly. Whoever knows the values of others in a bucket is surer of the "
-            "rest: in a bucket of " + "; of ".join(self._certainties()) + ".",
+            f"{shown} Whoever knows the values of others in a bucket is surer of the rest: in a "
+            f"bucket of {'; of '.join(self._certainties())}."
         ]
         if self.association is not None:
             found.append(
@@ -217,11 +287,11 @@ class BucketedPlan(RecordPlan):
                 "approximately. The certainties above are those of a reader who rules nothing out "
                 "by the person's own columns; one who does is surer."
             )
-        if len(self.confused):
-            names = [value_text(self.histogram.values[code]) for code in self.confused]
+        if len(names) == 1 and len(confused := self.told(0).confused):
+            values = [value_text(self.holdings.views[0].values[code]) for code in confused]
             found.append(
-                f"The buckets cannot tell these values of column {self.histogram.column!r} apart "
-                f"within a condition: {list_some(names, most=50)}. Counts of them are drawn "
+                f"The buckets cannot tell these values of column {names[0]!r} apart "
+                f"within a condition: {list_some(values, most=50)}. Counts of them are drawn "
                 "towards their shares in the table."
             )
         return found
@@ -236,103 +306,101 @@ class BucketedPlan(RecordPlan):
 
     # -- what it is worth ----------------------------------------------------------------------
 
-    @cached_property
-    def operator(self) -> BucketOperator:
-        """How values meet in the buckets, fakes left out."""
-        runs = (kinds for _, kinds in self.contents())
-        return BucketOperator.of(in_pieces(runs), len(self.histogram.values))
+    def _runs(self, view: int, blocks: bool = False) -> Iterator[tuple[int, BucketKinds]]:
+        """Runs of buckets with equal contents, by the values of a view."""
+        of = self.holdings.of[:, view]
+        for first, kinds in self.filling.runs():
+            if len(self.holdings.views) > 1:  # combinations may share a value
+                width = len(self.holdings.views[view].values)
+                keys, place = np.unique(kinds.kinds * width + of[kinds.values], return_inverse=True)
+                counts = np.bincount(place.reshape(-1), kinds.counts).astype(np.int64)
+                kinds = BucketKinds(kinds.times, keys // width, keys % width, counts)
+            yield first, kinds
 
-    @cached_property
-    def _told(self) -> Told:
-        """Variances of counts, the condition, and the values that cannot be told apart.
+    def operator(self, view: int = 0) -> BucketOperator:
+        """How the values of a view meet in the buckets, fakes left out."""
+        return self._operators(view)
 
-        Of many values what mixing comes close to is taken instead of the buckets themselves.
-        """
-        counts = self.histogram.counts
-        if len(counts) > MOST_EXACT:
-            return self.nearly_told
-        operator = BucketOperator(counts.astype(np.float64), self.together, None)
-        return told_variances(operator), operator.condition, operator.confused()
+    def _operators(self, view: int) -> BucketOperator:
+        known: dict[int, BucketOperator] = self.__dict__.setdefault("_known_operators", {})
+        if view not in known:
+            runs = (kinds for _, kinds in self._runs(view))
+            known[view] = BucketOperator.of(in_pieces(runs), len(self.holdings.views[view].values))
+        return known[view]
 
-    @cached_property
-    def nearly_told(self) -> Told:
-        """The same as mixing comes close to it, without a look at the buckets: nothing is dealt."""
-        counts, parts = self.histogram.counts, self._parts()
-        shares = np.stack([filling.counts for filling in self.fillings])
-        allowed = self.limits.table([part.size for part in parts])
-        told = told_by_parts(parts, shares, counts, allowed)
-        smallest = float(told[counts > 0].min(initial=1.0))
-        confused = np.flatnonzero((counts > 0) & (told < NEARLY_SINGULAR))
-        condition = 1 / smallest if smallest > 0 else math.inf
-        return variances_of(counts, told), condition, confused
+    def block_table(self, view: int = 0) -> BlockTable:
+        """What an estimator knows of the values of a view in the blocks."""
+        from scipy.sparse import csr_array
 
-    def _parts(self) -> Setting:
-        """The setting, a part for each filling: round robin fills two sizes at once."""
-        if len(self.fillings) == len(self.setting):
-            return self.setting
-        return (Part(self.setting[0].size, self.buckets),)
+        parts, values = self.filling.parts, len(self.holdings.views[view].values)
+        first = np.array(self.first_buckets)
+        together = [np.zeros((values, values)) for _ in range(self.cuts.blocks)]
+        for begin, kinds in self._runs(view):
+            block = int(np.searchsorted(first, begin, side="right")) - 1
+            together[block] += kinds.together(values)
+        counts = parts.by_block @ np.eye(values, dtype=np.int64)[self.holdings.of[:, view]]
+        return BlockTable.met(first, counts, [csr_array(each) for each in together])
 
-    @property
-    def variances(self) -> FloatArray:
+    def told(self, view: int) -> Told:
+        """What answers tell of the values of a view (see `accuracy`): exactly for one block and few
+        values, else as mixing comes close to it, without a look at the buckets."""
+        known: dict[int, Told] = self.__dict__.setdefault("_known_told", {})
+        if view not in known:
+            values = len(self.holdings.views[view].values)
+            if self.tree is None and values <= MOST_EXACT:
+                known[view] = Told.exactly(self.operator(view))
+            else:
+                known[view] = self.nearly_told(view)
+        return known[view]
+
+    def nearly_told(self, view: int) -> Told:
+        return told_nearly(self.filling.parts, *self._allowed(view))
+
+    def told_apart(self, view: int) -> tuple[FloatArray, FloatArray]:
+        """How many people have each value of a view, and how well it is told, by block."""
+        return told_apart(self.filling.parts, *self._allowed(view))
+
+    def _allowed(self, view: int) -> tuple[IntArray, IntArray]:
+        """Of the values of a view: records by part, and how many a bucket of it may hold."""
+        parts, values = self.filling.parts, len(self.holdings.views[view].values)
+        shares = np.zeros((values, len(parts.sizes)), np.int64)
+        np.add.at(shares, self.holdings.of[:, view], parts.counts.T)
+        return shares.T, self.limits_of(view).table(parts.sizes)
+
+    def variances(self, view: int = 0) -> FloatArray:
         """Of the counts of all values, for as many records as the table has, drawn anew."""
-        return self._told[0]
-
-    @property
-    def condition(self) -> float:
-        return self._told[1]
-
-    @property
-    def confused(self) -> IntArray:
-        """Codes of the values that the buckets cannot tell apart, or hardly can."""
-        return self._told[2]
+        return self.told(view).variances
 
     @cached_property
-    def together(self) -> FloatArray:
-        """C[x, y] = Σ_g c_x(g)·c_y(g)/|g|."""
-        values = len(self.histogram.values)
-        together = np.zeros((values, values))
-        for kinds in in_pieces(kinds for _, kinds in self.contents()):
-            together += kinds.together(values)
-        return together
+    def _error(self) -> float:
+        if self.blocks is not None:
+            return self.blocks.error(self)
+        columns = enumerate(self.holdings.columns)
+        return max(error_of(self.variances(place), each.counts) for place, each in columns)
 
     def predicted_error(self) -> float:
-        """√(m·Σ Var(n̂_x))/N, for as many records as the table has, drawn anew (see `accuracy`)."""
-        return error_of(self.variances, self.histogram.counts)
+        """√(m·Σ Var(n̂_x))/N, for as many records as the table has, drawn anew (see `accuracy`); of
+        several columns that of the one which is told worst."""
+        return self._error
 
     def check(self) -> None:
-        """Every bucket within its ceilings, exactly; every slot used once."""
-        shares = np.stack([filling.counts for filling in self.fillings])
-        assert bool((shares.sum(axis=0) == self.histogram.counts).all()), shares
-        sizes: dict[int, int] = {}
-        for filling in self.fillings:
-            filling.check()
-        for first, kinds in self.contents():
-            held = np.bincount(kinds.kinds, kinds.counts)
-            size = int(held[0])
-            assert bool((held == size).all()), (first, held)
-            sizes[size] = sizes.get(size, 0) + int(kinds.times.sum())
-            allowed = self.limits.table([size])[0]
-            broken = np.flatnonzero(kinds.counts > allowed[kinds.values])
-            assert not len(broken), (first, size, kinds.values[broken])
-        assert sizes == {part.size: part.buckets for part in self.setting}, (sizes, self.setting)
-
-
-def _rows(first: int, kinds: BucketKinds, histogram: Histogram) -> pa.Table:
-    """A run of buckets as rows (bucket, code, count): looked at once per kind, then repeated."""
-    import pyarrow as pa
-
-    ordered = np.lexsort((kinds.values, kinds.kinds))
-    entries = np.bincount(kinds.kinds, minlength=len(kinds.times))  # different values of each kind
-    starts = np.cumsum(entries) - entries
-    kind = np.repeat(np.arange(len(entries)), kinds.times)  # of each bucket
-    many = entries[kind]
-    offset = np.arange(int(many.sum())) - np.repeat(np.cumsum(many) - many, many)
-    entry = ordered[np.repeat(starts[kind], many) + offset]
-    bucket = np.repeat(np.arange(first, first + len(kind)), many)
-    return pa.table(
-        {
-            "bucket": pa.array(bucket.astype(np.int32)),
-            histogram.column: pa.array(kinds.values[entry].astype(np.int32)),
-            "count": pa.array(kinds.counts[entry].astype(np.int32)),
-        }
-    )
+        """Every bucket within all limits, exactly; every slot used once."""
+        parts = self.filling.parts
+        assert np.array_equal(parts.by_block.sum(axis=0), self.holdings.counts), (
+            "people are missing"
+        )
+        assert self.cuts.blocks == len(parts.by_block), self.cuts
+        self.filling.check()
+        sizes, marks = parts.bucket_sizes(), int(self.holdings.starts[-1])
+        found = np.zeros_like(sizes)
+        for bucket, held, count in self.filling.listed():
+            np.add.at(found, bucket, count)
+            keys = (bucket[:, None] * marks + self.holdings.mark[held]).reshape(-1)
+            met, place = np.unique(keys, return_inverse=True)
+            many = np.bincount(place.reshape(-1), np.repeat(count, self.holdings.of.shape[1]))
+            for size in np.unique(sizes[met // marks]):
+                here = sizes[met // marks] == size
+                allowed = self.limits.table([size])[0]
+                broken = many[here] > allowed[met[here] % marks]
+                assert not broken.any(), (size, met[here][broken][:1] % marks)
+        assert np.array_equal(found, sizes), "a bucket has another size than was planned"

@@ -1,20 +1,22 @@
-"""Growing a tree of cuts: blocks of people who are alike, each with room under the ceilings.
+"""Growing a tree of cuts: blocks of people who are alike, each with room under the limits.
 
-A node is cut where the cut tells most about the sensitive column (n times the mutual information of
-side and value), as long as both sides have `least` people and room: of every value at most `slack`
-times what the table's ceiling allows. At the ceiling itself a value would stand in every bucket of
-the block, and values that always stand together cannot be told apart (methods, section 7). So what
-a cut takes of the room counts against it, by `care`: with none the few cuts that tell most use the
-room up, with much of it people are cut by what hardly goes with the value, which keeps answers.
+One measure decides where to cut, whether to, and what is taken back: `Room.worth`, in nats, summed
+over blocks. A cut gains what it tells about the sensitive columns (n times the mutual information
+of side and value). It loses room: of every value a block may have at most `slack` times what its
+limit allows, and the nearer a value comes to its limit the less its buckets tell it from others,
+1 − D/(f'·N) of what they could (methods, section 7), which counts by its logarithm for everybody
+who has the value. A block more costs `CUT` for every value, which is what chance alone would seem
+to tell, and has people for `FEWEST` buckets at least: fewer cannot tell values apart.
 
 Room is judged on counts rounded to tens, so that near the limit nine people in ten cannot decide a
-cut by being in the table or not; that the ceiling itself holds is judged on the counts as they are.
-All of it is in integers; only which of the possible cuts tells most is decided in floats.
+cut by being in the table or not; that the limit itself holds is judged on the counts as they are.
+All of it is in integers; only which of the possible cuts is worth most is decided in floats.
+Nothing depends on how values are written, nor on their order or that of columns, but ties.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -27,86 +29,67 @@ from sfumato.blocks import BlockTree, Cut
 from sfumato.draws import BoolArray, IntArray
 from sfumato.mechanisms.buckets.settings import Limits
 from sfumato.operators.base import FloatArray
-from sfumato.profile import BinnedCounts, ColumnBins
+from sfumato.profile import BinnedCounts, ColumnBins, Holdings
 
 CellArray = npt.NDArray[np.int32]
 
 _NONE: CellArray = np.empty(0, np.int32)
 ROUNDED = 10  # people: counts are rounded to multiples before room is judged
-_AT_ONCE = 1 << 19  # counts of sides that are looked at together
+CUT = 0.5  # nats, for every value: what a block more costs
+CARE = 0.3  # what room weighs, beside what is told
+FEWEST = 20  # buckets of a block, as people need them on average
 _LEAST_LEFT = 1e-3  # of a value's room: with less, there is none
+_SAME = 1e-9  # relative: cuts that are worth as much
 
 
 @dataclass(frozen=True, eq=False)
 class Room:
-    """Which counts leave room: c_x ≤ slack·f'_x·n for rounded counts, c_x ≤ f'_x·n for all."""
+    """Which counts by mark leave room: c ≤ slack·f'·n for rounded counts, c ≤ f'·n for all."""
 
+    holdings: Holdings
     limits: Limits
     slack: Fraction
     least: int
-    to: int = ROUNDED  # what counts are rounded to
 
     @cached_property
-    def _bounds(self) -> tuple[Limits, Limits]:
-        """Of rounded counts, and of counts; a single one of each where all ceilings are alike."""
-        ceilings = self.limits.ceilings[:1] if self._alike else self.limits.ceilings
-        return Limits(tuple(min(self.slack * c, Fraction(1)) for c in ceilings)), Limits(ceilings)
-
-    @cached_property
-    def _alike(self) -> bool:
-        return len(set(self.limits.ceilings)) == 1
+    def _tight(self) -> Limits:
+        return Limits(tuple(min(self.slack * c, Fraction(1)) for c in self.limits.ceilings))
 
     @cached_property
     def _allowed(self) -> FloatArray:
-        return np.minimum([float(each) for each in self.limits.ceilings], 1.0)
+        return np.clip(self.limits.nearly, 1e-9, 1.0)
 
-    def left(self, counts: IntArray) -> BoolArray:
-        """By row of counts.
+    def left(self, marks: IntArray, people: IntArray) -> BoolArray:
+        """By row of counts by mark, of so many people.
 
-        >>> room = Room(Limits((Fraction(1, 2),) * 3), Fraction(17, 20), 100)
-        >>> room.left(np.array([[104, 100, 46], [110, 90, 50], [20, 20, 20]])).tolist()
+        >>> from sfumato.profile import Histogram
+        >>> three = Holdings.one(Histogram("s", tuple("abc"), np.ones(3, np.int64)))
+        >>> room = Room(three, Limits((Fraction(1, 2),) * 3), Fraction(17, 20), 100)
+        >>> counts = np.array([[104, 100, 46], [110, 90, 50], [20, 20, 20]])
+        >>> room.left(counts, counts.sum(axis=1)).tolist()
         [True, False, False]
         """
-        people = counts.sum(axis=1)
-        return np.asarray((people >= self.least) & self.fits(counts, people))
+        fits = (_rounded(marks) <= self._tight.table(_rounded(people))).all(axis=1)
+        fits &= (marks <= self.limits.table(people)).all(axis=1)
+        needed = (marks / self._allowed).sum(axis=1) / len(self.holdings.views)
+        return np.asarray(fits & (people >= self.least) & (people**2 >= FEWEST * needed))
 
-    def fits(self, counts: IntArray, people: IntArray) -> BoolArray:
-        """By row, whether so many of these people may have each value; some may have several."""
-        if self._alike:  # the commonest value decides
-            counts = counts.max(axis=1, keepdims=True)
-        tight, loose = self._bounds
-        return np.asarray(
-            (self._rounded(counts) <= tight.table(self._rounded(people))).all(axis=1)
-            & (counts <= loose.table(people)).all(axis=1)
-        )
-
-    def taken(self, counts: IntArray) -> FloatArray:
-        """By row: −log of the share of a value's room that is left, summed over people.
-
-        >>> room = Room(Limits((Fraction(1, 2),) * 3), Fraction(1), 1)
-        >>> room.taken(np.array([[30, 40, 50]])).round(1).tolist()
-        [154.3]
-        """
-        return self.taken_of(counts, counts.sum(axis=1))
-
-    def taken_of(self, counts: IntArray, people: IntArray) -> FloatArray:
-        """The same of these people, of whom some may have several values."""
-        held = counts.astype(np.float64)
-        most = self._allowed * np.maximum(people, 1.0)[:, None]
-        taken = np.divide(held, most, out=np.zeros_like(held), where=most > 0)  # nobody has others
-        left = np.maximum(1 - taken, _LEAST_LEFT)
-        return -np.asarray((held * np.log(left)).sum(axis=1))
-
-    def _rounded(self, counts: IntArray) -> IntArray:
-        return np.asarray((counts + self.to // 2) // self.to * self.to)
+    def worth(self, marks: IntArray, people: IntArray) -> FloatArray:
+        """By row: what a block of such people is worth (see the module)."""
+        held, many = marks.astype(np.float64), np.maximum(people, 1).astype(np.float64)
+        found = -len(self.holdings.views) * _times_log(many) + _times_log(held).sum(axis=1)
+        rest = 1 - held / (self._allowed * many[:, None])
+        found += CARE * (held * np.log(np.maximum(rest, _LEAST_LEFT))).sum(axis=1)
+        return np.asarray(found - CUT * (held > 0).sum(axis=1))
 
 
 @dataclass(frozen=True, eq=False)
 class Node:
-    """People of one branch: their counts by value, and the cells that they stand in."""
+    """People of one branch: how many have each combination, and the cells that they stand in."""
 
     counts: IntArray
     own: CellArray  # of a block; where it is cut, those of its sides are its cells
+    worth: float
     cut: Cut | None = None
     sides: tuple[Node, Node] | None = None
 
@@ -116,7 +99,7 @@ class Node:
 
     def uncut(self) -> Node:
         """All of its people as one block."""
-        return Node(self.counts, self.cells)
+        return Node(self.counts, self.cells, self.worth)
 
     def nodes(self) -> Iterator[Node]:
         """This one and all below, first sides before second."""
@@ -131,24 +114,15 @@ class Node:
         return BlockTree(tuple(node.cut for node in self.nodes()))
 
 
-def grow(binned: BinnedCounts, values: int, room: Room, columns: tuple[str, ...] = ()) -> Node:
-    """The tree of all people, cut as far as there is room; `columns` are those to cut, or all."""
-    (root,) = grow_all(binned, values, room, (0.0,), columns)
-    return root
+def grow(binned: BinnedCounts, room: Room, columns: tuple[str, ...] = ()) -> Node:
+    """The tree of all people that is worth most; `columns` are those to cut, or all.
 
-
-def grow_all(
-    binned: BinnedCounts,
-    values: int,
-    room: Room,
-    cares: Sequence[float],
-    columns: tuple[str, ...] = (),
-) -> list[Node]:
-    """A tree for every care. People are counted once for all that cut them alike so far.
-
-    O(cells · columns · depth), and O(bins · values) per node and column.
+    Grown as far as there is room, then cuts are taken back whose sides, with all that is below
+    them, are worth no more than the branch as one block. O(cells · columns · depth), and O(bins ·
+    combinations) per node and column.
     """
     chosen = [n for n, bins in enumerate(binned.columns) if not columns or bins.column in columns]
+    values = len(room.holdings.counts)
     bins = [binned.columns[n] for n in chosen]
     kind = np.min_scalar_type(max((each.number for each in bins), default=1) * values)
     own = binned.values.astype(kind)
@@ -158,159 +132,86 @@ def grow_all(
         binned.counts.astype(np.float64),
     )
     counts = np.bincount(binned.values, people.counts, minlength=values).astype(np.int64)
-    found = _grown(bins, people, counts, room, dict(enumerate(cares)))
-    return [found[number] for number in range(len(cares))]
+    return _grown(bins, people, counts, room)
 
 
 @dataclass(frozen=True, eq=False)
 class _People:
-    """Those of one branch, by cell; `keys` has bin · values + value for every column."""
+    """Those of one branch, by cell; `keys` has bin · combinations + combination by column."""
 
     cells: CellArray
     keys: list[IntArray]
     counts: FloatArray
 
     def split(self, inside: BoolArray) -> tuple[_People, _People]:
-        """Those inside, then the others, in the place of all: a tree is grown in what its root has.
-
-        Whoever holds all of them holds the same people afterwards, in another order.
-        """
+        """Those inside, then the others, in the place of all: a tree grows in what its root has."""
         many = int(np.count_nonzero(inside))
         every: list[npt.NDArray[Any]] = [self.cells, self.counts, *self.keys]
         for each in every:
             first, second = each[inside], each[~inside]
             each[:many], each[many:] = first, second
-        one, other = slice(None, many), slice(many, None)
-        return self._view(one), self._view(other)
+        return self._view(slice(None, many)), self._view(slice(many, None))
 
     def _view(self, some: slice) -> _People:
         return _People(self.cells[some], [key[some] for key in self.keys], self.counts[some])
 
 
-def _grown(
-    columns: list[ColumnBins],
-    people: _People,
-    counts: IntArray,
-    room: Room,
-    cares: Mapping[int, float],
-) -> dict[int, Node]:
-    """The branch of these people for every care, by its number."""
-    values = len(counts)
-    found: dict[int, Node] = {}
-    best: dict[int, _Found] = {}
+def _grown(columns: list[ColumnBins], people: _People, counts: IntArray, room: Room) -> Node:
+    """The branch of these people."""
+    held = room.holdings.by_mark(counts)[None, :]
+    own = float(room.worth(held, counts.sum(keepdims=True))[0])
+    best = None
     if int(counts.sum()) >= 2 * room.least:
-        together = max(1, _AT_ONCE // (max((each.number for each in columns), default=1) * values))
-        for begin in range(0, len(columns), together):
-            places = range(begin, min(begin + together, len(columns)))
-            for number, each in _best_cuts(columns, people, places, counts, room, cares).items():
-                if number not in best or each.worth > best[number].worth:
-                    best[number] = each
-    alike: dict[tuple[int, bytes], list[int]] = {}
-    for number, each in best.items():
-        alike.setdefault((each.place, each.first.tobytes()), []).append(number)
-    for (place, _), numbers in alike.items():
-        first = best[numbers[0]].first
-        inside = np.repeat(first, values)[people.keys[place]]
-        own, others = people.split(inside)
-        held = np.bincount(own.keys[place] % values, own.counts, minlength=values).astype(np.int64)
-        some = {number: cares[number] for number in numbers}
-        one = _grown(columns, own, held, room, some)
-        other = _grown(columns, others, counts - held, room, some)
-        cut = _cut(columns[place], first)
-        found |= {n: Node(counts, _NONE, cut, (one[n], other[n])) for n in numbers}
-    if len(found) < len(cares):
-        block = Node(counts, people.cells.copy())
-        found |= {number: block for number in cares if number not in found}
-    return found
+        for place, bins in enumerate(columns):
+            found = _best_cut(bins, people, place, counts, room)
+            # of cuts that are worth as much the first column's: ties alone follow the order
+            if found is not None and (best is None or found[0] > best[0] + _SAME * abs(best[0])):
+                best = (*found, place)
+    if best is None:
+        return Node(counts, people.cells.copy(), own)
+    _, first, place = best
+    inside = np.repeat(first, len(counts))[people.keys[place]]
+    one, other = people.split(inside)
+    here = np.bincount(one.keys[place] % len(counts), one.counts, minlength=len(counts))
+    mine = here.astype(np.int64)
+    sides = (_grown(columns, one, mine, room), _grown(columns, other, counts - mine, room))
+    below = sides[0].worth + sides[1].worth
+    if below <= own:
+        return Node(counts, np.concatenate([side.cells for side in sides]), own)
+    return Node(counts, _NONE, below, _cut(columns[place], first), sides)
 
 
-@dataclass(frozen=True, eq=False)
-class _Found:
-    """What a cut is worth, the place of its column, and the bins of its first side."""
-
-    worth: float
-    place: int
-    first: BoolArray
-
-
-def _best_cuts(
-    columns: list[ColumnBins],
-    people: _People,
-    places: range,
-    whole: IntArray,
-    room: Room,
-    cares: Mapping[int, float],
-) -> dict[int, _Found]:
-    """For every care the best possible cut of these columns; nothing where there is no room.
-
-    `whole` are the counts of all people by value.
-    """
-    lines, tables, owners = [], [], []
-    for place in places:
-        line, below = _sides(columns[place], people, place, room, whole)
-        lines.append(line)
-        tables.append(below)
-        owners.append(np.full(len(below), place))
-    sides = np.concatenate(tables)
-    possible = np.flatnonzero(room.left(sides))
-    possible = possible[room.left(whole - sides[possible])]
-    if not len(possible):
-        return {}
-    owner = np.concatenate(owners)[possible]
-    both = np.concatenate([sides[possible], whole - sides[possible], whole[None, :]])
-
-    def added(measured: FloatArray) -> FloatArray:
-        """What the sides have together, over what all have."""
-        return np.asarray(measured[:-1].reshape(2, -1).sum(axis=0) - measured[-1])
-
-    told = -added(_entropy(both))
-    taken = added(room.taken(both)) if any(cares.values()) else np.zeros(len(possible))
-    found = {}
-    for number, care in cares.items():
-        worth = told - care * taken
-        best = int(np.argmax(worth))
-        place = int(owner[best])
-        reached = int(possible[best]) - sum(map(len, tables[: place - places.start]))
-        first = np.zeros(columns[place].number, np.bool_)
-        first[lines[place - places.start].upto(reached)] = True
-        # what the bins do not name goes to the second side
-        if columns[place].values is not None and first[-1]:
-            first = ~first
-        found[number] = _Found(float(worth[best]), place, first)
-    return found
-
-
-@dataclass(frozen=True, eq=False)
-class _Line:
-    """The bins of a column in the order in which they may be cut; `start` ends the first cut."""
-
-    order: IntArray
-    start: int
-
-    def upto(self, cut: int) -> IntArray:
-        """The bins of the first side."""
-        return self.order[: self.start + cut + 1]
-
-
-def _sides(
-    bins: ColumnBins, people: _People, place: int, room: Room, whole: IntArray
-) -> tuple[_Line, IntArray]:
-    """A column's bins in line, and the counts of first sides that leave both sides large enough."""
+def _best_cut(
+    bins: ColumnBins, people: _People, place: int, whole: IntArray, room: Room
+) -> tuple[float, BoolArray] | None:
+    """What the best possible cut of a column leaves worth, and the bins of its first side."""
     values = len(whole)
     joint = np.bincount(people.keys[place], people.counts, minlength=bins.number * values)
     held = joint.astype(np.int64).reshape(bins.number, values)  # exact: sums below 2⁵³
     order = np.arange(bins.number) if bins.values is None else _line(held)
     below = np.cumsum(held[order], axis=0)[:-1]
-    size = below.sum(axis=1)  # rising
-    start = int(np.searchsorted(size, room.least))
-    stop = int(np.searchsorted(size, int(whole.sum()) - room.least, side="right"))
-    return _Line(order, start), below[start : max(stop, start)]
+    size, total = below.sum(axis=1), int(whole.sum())
+    some = np.flatnonzero((size >= room.least) & (total - size >= room.least))
+    if not len(some):
+        return None
+    marks = room.holdings.by_mark(below[some])
+    rest = room.holdings.by_mark(whole) - marks
+    fits = room.left(marks, size[some]) & room.left(rest, total - size[some])
+    if not fits.any():
+        return None
+    some, marks, rest = some[fits], marks[fits], rest[fits]
+    worth = room.worth(marks, size[some]) + room.worth(rest, total - size[some])
+    best = int(np.argmax(worth))
+    first = np.zeros(bins.number, np.bool_)
+    first[order[: some[best] + 1]] = True
+    # what the bins do not name goes to the second side
+    if bins.values is not None and first[-1]:
+        first = ~first
+    return float(worth[best]), first
 
 
-def _entropy(counts: IntArray) -> FloatArray:
-    """n times the entropy, by row."""
-    held, people = counts.astype(np.float64), counts.sum(axis=1).astype(np.float64)
-    return np.asarray(_times_log(people) - _times_log(held).sum(axis=1))
+def _rounded(counts: IntArray) -> IntArray:
+    return np.asarray((counts + ROUNDED // 2) // ROUNDED * ROUNDED)
 
 
 def _times_log(counts: FloatArray) -> FloatArray:
@@ -321,7 +222,8 @@ def _line(joint: IntArray) -> IntArray:
     """Values of a column in the order of what goes with them, along the main direction.
 
     With two sensitive values, neighbours in this line make the best groups (Breiman); with more,
-    nearly (Coppersmith, Hong and Hosking 1999).
+    nearly (Coppersmith, Hong and Hosking 1999). The direction's sign is that in which more people
+    lie ahead, so that it follows from people and not from how values are written.
     """
     people = joint.sum(axis=1)
     present = np.flatnonzero(people)
@@ -331,9 +233,11 @@ def _line(joint: IntArray) -> IntArray:
         away *= np.sqrt(size)[:, None]
         _, vectors = np.linalg.eigh(away @ away.T)
         along = vectors[:, -1] / np.sqrt(size)
-        if along[int(np.argmax(np.abs(along)))] < 0:
+        if float((size * along**3).sum()) < 0:
             along = -along
-        present = present[np.argsort(along, kind="stable")]
+        present = present[np.argsort(along.round(9), kind="stable")]
+    elif len(present) == 2 and people[present[0]] > people[present[1]]:
+        present = present[::-1]
     return np.concatenate([present, np.flatnonzero(people == 0)])
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
@@ -15,31 +15,37 @@ from sfumato.draws import Draws, IntArray
 from sfumato.errors import InfeasibleGuarantee, UsageError
 from sfumato.guarantees.base import Guarantee
 from sfumato.guarantees.ceilings import CeilingGuarantee
-from sfumato.mechanisms.buckets.accuracy import error_of, told_by_parts, variances_of
+from sfumato.mechanisms.buckets.accuracy import Told, error_of, told_nearly
+from sfumato.mechanisms.buckets.exchange import fill
 from sfumato.mechanisms.buckets.fakes import Fakes
-from sfumato.mechanisms.buckets.feasible import LARGEST_TRIED, infeasible, only_histogram
-from sfumato.mechanisms.buckets.filling import Filling, RoundRobin
+from sfumato.mechanisms.buckets.feasible import (
+    LARGEST_TRIED,
+    holdings_of,
+    infeasible,
+    limits_of,
+    only_histogram,
+    too_large,
+)
+from sfumato.mechanisms.buckets.filling import RoundRobin
 from sfumato.mechanisms.buckets.multi_size import recursive_multi_size
 from sfumato.mechanisms.buckets.optimal import optimal_setting
-from sfumato.mechanisms.buckets.plan import BucketedPlan
+from sfumato.mechanisms.buckets.plan import BucketPlan
 from sfumato.mechanisms.buckets.rungs import settings_for_answers
 from sfumato.mechanisms.buckets.settings import (
     Limits,
     Setting,
     check_parts,
-    setting_of,
 )
-from sfumato.mechanisms.buckets.shared import SharedPlan, plan_shared
 from sfumato.mechanisms.buckets.spread import spread_evenly
 from sfumato.mechanisms.buckets.two_size import best_two_size
-from sfumato.mechanisms.mixing import MixedGroups
+from sfumato.mechanisms.mixed import Mixed, Parts
 from sfumato.mechanisms.protocol import Mechanism, Standing
-from sfumato.profile import Histogram, Profile
+from sfumato.profile import Histogram, Holdings, Profile
 from sfumato.textform import rational
 
 USUAL_LARGEST = 50  # M' of the paper, Table 4
 USUAL_ASSOCIATION = Fraction(1, 10)
-_FEW_VALUES = 300  # filling and comparing several settings takes a second or two
+PIECES = (4096, 128)  # that a block is mixed in, and each of its parts at least
 _CLARITY = 1.25  # so much more error is worth telling all values apart
 OBJECTIVES = ("error", "loss")
 
@@ -54,7 +60,22 @@ class Choice:
     setting: Setting
     shares: IntArray
     bound: Fraction | None = None
-    of_a_paper: bool = False  # `two-size`'s or `multi-size`'s: never to be worse than that
+
+
+def mixed(
+    choices: Sequence[Choice], limits: Limits, draws: Draws, pieces: tuple[int, int]
+) -> Mixed:
+    """The settings of blocks, filled by mixing: all parts of a block are cut into so many pieces
+    together, and each part at least into so many."""
+    parts = [part for choice in choices for part in choice.setting]
+    sizes, buckets = np.array(parts, np.int64).T
+    blocks = np.repeat(np.arange(len(choices)), [len(choice.setting) for choice in choices])
+    counts = np.concatenate([choice.shares for choice in choices])
+    records = np.bincount(blocks, sizes * buckets)[blocks]
+    (most, fewest) = pieces
+    many = np.maximum(fewest, most * (sizes * buckets) // np.maximum(records, 1).astype(np.int64))
+    whole = Parts(blocks, sizes, buckets, counts)
+    return Mixed(whole, limits.table(sizes), many, draws.child("mixed"), gathered=True)
 
 
 @dataclass(frozen=True)
@@ -71,9 +92,6 @@ class BucketMechanism(Mechanism):
     association: Fraction | None = None
 
     guarantees: ClassVar[tuple[type[Guarantee], ...]] = (CeilingGuarantee,)
-    # into so many pieces all parts together are mixed, and each part at least: more would not fit
-    # the cache
-    mixing: ClassVar[tuple[int, int]] = (4096, 128)
 
     def __post_init__(self) -> None:
         for parameter, least in (("max_size", 1), ("fakes", 0)):
@@ -99,48 +117,21 @@ class BucketMechanism(Mechanism):
                 )
             object.__setattr__(self, "association", threshold)
 
-    def plan(
-        self, profile: Profile, guarantee: Guarantee, draws: Draws
-    ) -> BucketedPlan | SharedPlan:
-        return self.plan_column(profile, guarantee, draws)
-
-    def plan_column(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> BucketedPlan:
-        """Buckets for one sensitive column and one row of each person."""
+    def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> BucketPlan:
+        """Buckets for one sensitive column."""
         histogram = only_histogram(profile)
         guarantee.require_feasible(histogram)
-        limits = Limits(tuple(guarantee.ceilings(histogram)), distinct=self.fakes > 0)
-        choices = self._choices(histogram, limits, guarantee)
-        plans = [self._filled(choice, histogram, limits, draws) for choice in choices]
-        papers = [plan for plan, choice in zip(plans, choices, strict=True) if choice.of_a_paper]
-        return _best(plans, papers)
-
-    def _filled(
-        self, choice: Choice, histogram: Histogram, limits: Limits, draws: Draws
-    ) -> BucketedPlan:
+        limits = limits_of(Holdings.one(histogram), guarantee, distinct=self.fakes > 0)
+        choice = self._choice(histogram, limits, guarantee)
         check_parts(choice.setting, choice.shares, histogram.counts, limits)
-        rows, (most, fewest) = max(histogram.rows, 1), self.mixing
-        fillings: list[Filling] = []
-        for number, (part, counts) in enumerate(zip(choice.setting, choice.shares, strict=True)):
-            fillings.append(
-                MixedGroups.plan(
-                    counts,
-                    size=part.size,
-                    buckets=part.buckets,
-                    limits=limits.table([part.size])[0],
-                    draws=draws.child(f"part {number}"),
-                    blocks=max(fewest, most * part.records // rows),
-                    gathered=True,
-                )
-            )
-        return BucketedPlan(
-            histogram,
+        return BucketPlan(
+            Holdings.one(histogram),
             limits,
-            choice.setting,
-            tuple(fillings),
+            mixed([choice], limits, draws, PIECES),
             draws.permutation("slots", histogram.counts),
-            self._fakes(histogram, limits, choice.setting, draws),
-            choice.bound,
-            self.association,
+            fakes=self._fakes(histogram, limits, choice.setting, draws),
+            bound=choice.bound,
+            association=self.association,
         )
 
     def _fakes(
@@ -163,13 +154,13 @@ class BucketMechanism(Mechanism):
                 )
         return fakes
 
-    def _choices(self, histogram: Histogram, limits: Limits, guarantee: Guarantee) -> list[Choice]:
-        """Settings to fill and compare, within the maximum size; it grows where none was stated."""
+    def _choice(self, histogram: Histogram, limits: Limits, guarantee: Guarantee) -> Choice:
+        """The setting to fill, within the maximum size; it grows where none was stated."""
         found = self._found(histogram, limits)
         shares = None if found is None else spread_evenly(found[0], histogram.counts, limits)
         if found is None or shares is None:
             raise self._infeasible(histogram, limits, guarantee)
-        return [Choice(found[0], shares, found[1])]
+        return Choice(found[0], shares, found[1])
 
     def _found(self, histogram: Histogram, limits: Limits) -> Found | None:
         """This mechanism's own setting; sizes are doubled until there is one where none is said."""
@@ -219,7 +210,7 @@ class OptimalBuckets(BucketMechanism):
     """Any number of sizes, with the smallest predicted error of counts (see `rungs`, `accuracy`).
 
     `objective=loss` takes the least loss of the F'-privacy paper instead, to a proven gap (see
-    `optimal`). Several sensitive columns share their buckets (see `shared`).
+    `optimal`). Several sensitive columns share their buckets (see `exchange`).
 
     >>> counts = Histogram("s", tuple("abcde"), np.array([4, 4, 3, 2, 1]))
     >>> from sfumato.guarantees import LDiversity
@@ -245,37 +236,44 @@ class OptimalBuckets(BucketMechanism):
                 f"{', '.join(OBJECTIVES)}. Got {self.objective!r} instead."
             )
 
-    def plan(
-        self, profile: Profile, guarantee: Guarantee, draws: Draws
-    ) -> BucketedPlan | SharedPlan:
+    def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> BucketPlan:
         if len(profile.histograms) == 1:
-            return self.plan_column(profile, guarantee, draws)
+            return super().plan(profile, guarantee, draws)
         if self.fakes or self.objective == "loss":
             raise UsageError(
                 f"'{self}' hides one sensitive column: fakes and the papers' loss are defined for "
                 "one. Leave the parameters out."
             )
-        return plan_shared(str(self), profile, guarantee, self.max_size, draws)
+        holdings = holdings_of(self.name, profile, guarantee)
+        limits = limits_of(holdings, guarantee)
+        filling = fill(holdings, limits, self.max_size, draws.child("people"))
+        if filling is None:
+            raise too_large(guarantee, holdings, limits, self.max_size)
+        return BucketPlan(holdings, limits, filling, draws.permutation("slots", holdings.counts))
 
-    def _choices(self, histogram: Histogram, limits: Limits, guarantee: Guarantee) -> list[Choice]:
+    def _choice(self, histogram: Histogram, limits: Limits, guarantee: Guarantee) -> Choice:
+        """The setting that is foreseen to answer best, by counts alone: what anything is called and
+        how it happens to be mixed decide nothing. A quarter more error is worth telling all values
+        apart."""
         if self.objective == "loss":
-            return super()._choices(histogram, limits, guarantee)
+            return super()._choice(histogram, limits, guarantee)
         counts, usual = histogram.counts, self._largest(histogram, limits)
         largest = usual if self.max_size or self.fakes else histogram.rows
-        own = _fillable(settings_for_answers(counts, limits, largest), counts, limits)
-        ways: list[BucketMechanism] = [TwoSizeBuckets(self.max_size, self.fakes)]
-        if len(counts) <= _FEW_VALUES:
-            ways.append(MultiSizeBuckets(self.max_size, self.fakes))
-        papers = [found[0] for way in ways if (found := way._found(histogram, limits))]
-        others = [
-            dataclasses.replace(choice, of_a_paper=True)
-            for choice in _fillable(papers, counts, limits)
+        settings = settings_for_answers(counts, limits, largest)
+        paper = TwoSizeBuckets(self.max_size, self.fakes)._found(histogram, limits)
+        settings += [] if paper is None else [paper[0]]
+        choices = _fillable(settings, counts, limits)
+        if not choices:
+            return super()._choice(histogram, limits, guarantee)
+        told = [_told(choice, counts, limits) for choice in choices]
+        errors = [round(error_of(each.variances, counts), 12) for each in told]
+        apart = [
+            place
+            for place, error in enumerate(errors)
+            if not len(told[place].confused) and error <= _CLARITY * min(errors)
         ]
-        if not own and not others:
-            return super()._choices(histogram, limits, guarantee)
-        if len(counts) <= _FEW_VALUES:
-            return own + others
-        return [min(own + others, key=lambda choice: _foreseen(choice, counts, limits))]
+        best = min(apart or range(len(choices)), key=lambda n: (errors[n], choices[n].setting))
+        return choices[best]
 
     def _setting(self, counts: IntArray, limits: Limits, max_size: int) -> Found | None:
         found = optimal_setting(counts, limits, max_size)
@@ -291,22 +289,11 @@ def _fillable(settings: list[Setting], counts: IntArray, limits: Limits) -> list
     return found
 
 
-def _foreseen(choice: Choice, counts: IntArray, limits: Limits) -> float:
-    allowed = limits.table([part.size for part in choice.setting])
-    told = told_by_parts(choice.setting, choice.shares, counts, allowed)
-    return error_of(variances_of(counts, told), counts)
-
-
-def _best(plans: list[BucketedPlan], papers: list[BucketedPlan]) -> BucketedPlan:
-    """The smallest predicted error; a quarter more where that tells all values apart."""
-    if len(plans) == 1:
-        return plans[0]
-    best = min(plans, key=BucketedPlan.predicted_error)
-    bounds = [_CLARITY * best.predicted_error(), *(plan.predicted_error() for plan in papers)]
-    apart = [
-        plan for plan in plans if not len(plan.confused) and plan.predicted_error() <= min(bounds)
-    ]
-    return min(apart, key=BucketedPlan.predicted_error, default=best)
+def _told(choice: Choice, counts: IntArray, limits: Limits) -> Told:
+    """What a setting is foreseen to tell."""
+    sizes, buckets = np.array(choice.setting, np.int64).T
+    parts = Parts(np.zeros(len(sizes), np.int64), sizes, buckets, choice.shares)
+    return told_nearly(parts, choice.shares, limits.table(sizes))
 
 
 @dataclass(frozen=True)
@@ -348,12 +335,13 @@ class AnatomyBuckets(Mechanism):
     sentence: ClassVar[str] = "Buckets of about equal size, dealt round robin."
     standing: ClassVar[Standing] = "baseline"
 
-    def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> BucketedPlan:
+    def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> BucketPlan:
         histogram = only_histogram(profile)
         guarantee.require_feasible(histogram)
-        limits = Limits(tuple(guarantee.ceilings(histogram)))
+        holdings = Holdings.one(histogram)
+        limits = limits_of(holdings, guarantee)
         diversity = limits.needed_size(histogram.counts)
-        rows, buckets = histogram.rows, histogram.rows // diversity
+        buckets = histogram.rows // diversity
         commonest = int(np.argmax(histogram.counts))
         if int(histogram.counts[commonest]) > buckets:
             share = float(histogram.shares[commonest])
@@ -364,11 +352,5 @@ class AnatomyBuckets(Mechanism):
                 witness=value_text(histogram.values[commonest]),
                 nearest=str(OptimalBuckets()),
             )
-        size, more = divmod(rows, buckets)
-        return BucketedPlan(
-            histogram,
-            limits,
-            setting_of((size, size + 1), (buckets - more, more)),
-            (RoundRobin(histogram.counts, buckets),),
-            draws.permutation("slots", histogram.counts),
-        )
+        slots = draws.permutation("slots", histogram.counts)
+        return BucketPlan(holdings, limits, RoundRobin(histogram.counts, buckets), slots)

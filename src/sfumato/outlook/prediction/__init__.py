@@ -16,7 +16,7 @@ import numpy as np
 from sfumato.columns import Value
 from sfumato.errors import UsageError
 from sfumato.mechanisms import Plan
-from sfumato.mechanisms.buckets import BucketedPlan, LocalPlan
+from sfumato.mechanisms.buckets import BucketPlan
 from sfumato.mechanisms.buckets.filling import in_pieces
 from sfumato.mechanisms.partitioned import PartitionedPlan
 from sfumato.mechanisms.perturbed import PerturbedPlan
@@ -83,14 +83,11 @@ def _(plan: SampledPlan, profile: Profile, column: str, *, exact: bool = True) -
 
 
 @error_law.register
-def _(plan: BucketedPlan, profile: Profile, column: str, *, exact: bool = True) -> ErrorLaw:
-    return BucketLaw(plan, _counts(profile, column))
-
-
-@error_law.register
-def _(plan: LocalPlan, profile: Profile, column: str, *, exact: bool = True) -> ErrorLaw:
-    assert profile.binned is not None  # the plan was made from them
-    return LocalLaw(plan, profile.binned)
+def _(plan: BucketPlan, profile: Profile, column: str, *, exact: bool = True) -> ErrorLaw:
+    if plan.tree is not None and len(plan.holdings.views) == 1:
+        assert profile.binned is not None  # the plan was made from them
+        return LocalLaw(plan, profile.binned)
+    return BucketLaw(plan, list(profile.histograms).index(column))
 
 
 def _counts(profile: Profile, column: str) -> FloatArray:

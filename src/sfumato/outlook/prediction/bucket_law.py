@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from sfumato.mechanisms.buckets import BucketedPlan
+from sfumato.mechanisms.buckets import BucketPlan
 from sfumato.operators.absolute import expected_absolute
 from sfumato.operators.base import FloatArray
 from sfumato.operators.block_law import BlockLaw
@@ -20,16 +20,18 @@ USUAL_DEVIATION = 0.25  # τ², where only a histogram is known: counts half off
 
 
 class BucketLaw(ErrorLaw):
-    """For one sensitive column in buckets; `histogram` counts its records."""
+    """For one sensitive column in buckets, by its place among them."""
 
-    def __init__(self, plan: BucketedPlan, histogram: FloatArray) -> None:
-        self._plan, self.histogram = plan, histogram
+    def __init__(self, plan: BucketPlan, view: int = 0) -> None:
+        self._plan, self._view = plan, view
+        self.histogram: FloatArray = plan.holdings.views[view].counts.astype(np.float64)
+        histogram = self.histogram
         self._rows = max(float(histogram.sum()), 1.0)
         self._shares = histogram / self._rows
 
     @property
     def operator(self) -> BucketOperator:
-        return self._plan.operator
+        return self._plan.operator(self._view)
 
     @cached_property
     def _law(self) -> BlockLaw:
@@ -58,10 +60,11 @@ class BucketLaw(ErrorLaw):
         it more often.
         """
         inside = np.zeros(len(self.histogram))
-        for filling in self._plan.fillings:
-            held = filling.counts.astype(np.float64)
-            size = held.sum() / max(filling.buckets, 1)
-            inside += held * np.maximum(held / max(filling.buckets, 1), 1.0) / max(size, 1.0)
+        parts = self._plan.filling.parts
+        shares = np.zeros((len(parts.sizes), len(inside)))
+        np.add.at(shares.T, self._plan.holdings.of[:, self._view], parts.counts.T)
+        for held, size, buckets in zip(shares, parts.sizes, parts.buckets, strict=True):
+            inside += held * np.maximum(held / buckets, 1.0) / size
         kept = inside / np.maximum(self.histogram, 1.0)
         rest = np.maximum(1 - self._shares, 1e-300)
         return np.asarray(np.clip((kept - self._shares) / rest, 0.0, 1.0))

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from sfumato.blocks import Cut
 from sfumato.draws import BoolArray, IntArray
-from sfumato.mechanisms.buckets import LocalPlan
+from sfumato.mechanisms.buckets import BucketPlan
 from sfumato.operators.absolute import expected_absolute
 from sfumato.operators.base import FloatArray
 from sfumato.operators.block_law import BlockLaw
@@ -27,13 +27,18 @@ from sfumato.workloads.questions import CountQuestion
 class LocalLaw(ErrorLaw):
     """For one sensitive column in local buckets; `binned` are the counts that its tree grew on."""
 
-    def __init__(self, plan: LocalPlan, binned: BinnedCounts) -> None:
+    def __init__(self, plan: BucketPlan, binned: BinnedCounts) -> None:
         self._plan, self._binned = plan, binned
-        self.histogram = plan.histogram.counts.astype(np.float64)
+        self.histogram = plan.holdings.counts.astype(np.float64)
+
+    @cached_property
+    def _through(self) -> FloatArray:
+        assert self._plan.blocks is not None
+        return self._plan.blocks.let_through
 
     @cached_property
     def _law(self) -> BlockLaw:
-        return BlockLaw(self._plan.table)
+        return BlockLaw(self._plan.block_table())
 
     @cached_property
     def _blocks(self) -> IntArray:
@@ -48,7 +53,7 @@ class LocalLaw(ErrorLaw):
             assert own.values is not None
             return np.array([*(value in cut.values for value in own.values), False], np.bool_)
 
-        return self._plan.tree.walk(len(self._binned.counts), codes, first)
+        return self._plan.cuts.walk(len(self._binned.counts), codes, first)
 
     def _inside(self, question: CountQuestion) -> FloatArray:
         """By (block, value): how many people of the block satisfy the conditions."""
@@ -56,7 +61,7 @@ class LocalLaw(ErrorLaw):
         for bins, codes in zip(self._binned.columns, self._binned.codes, strict=True):
             if bins.column in question.conditions:
                 fits *= shares_of(bins, question.conditions[bins.column])[codes]
-        values, blocks = len(self.histogram), len(self._plan.blocks)
+        values, blocks = len(self.histogram), self._plan.cuts.blocks
         at = self._blocks * values + self._binned.values
         found = np.bincount(at, fits, minlength=blocks * values).astype(np.float64)
         return found.reshape(blocks, values)
@@ -74,7 +79,7 @@ class LocalLaw(ErrorLaw):
 
     def by_size(self, sizes: FloatArray) -> FloatArray:
         """As if every block let through what usual conditions let of it, on average."""
-        hidden, told = self._law.matrices(np.array(self._plan.weights))
+        hidden, told = self._law.matrices(self._through)
         known, vectors = np.linalg.eigh(told)
         squares, known = (hidden @ vectors) ** 2, np.maximum(known, 0.0)
         held = np.where(self.histogram > 0, self.histogram, np.nan)

@@ -1,0 +1,444 @@
+"""Well-mixed buckets: who shares a bucket with whom is close to proportional (methods, section 1).
+
+A *part* has b buckets of S places each and is filled by values with counts h_x, Σ h_x = S·b, where
+no bucket may hold value x more than u_x times. Buckets built greedily pair the same values again
+and again, and the operator is then near singular or wrong (errata S5). So a part is cut into many
+*pieces*; every value is dealt over the pieces as evenly as integers allow, and inside a piece the
+values stand in line in random order and strides are cut: place k of the line goes to bucket
+k mod (buckets of the piece). All parts of a plan are dealt at once.
+
+Why it always works. Pieces have q or q+1 buckets. Let B be the buckets of the larger pieces.
+*Two classes*: systematic rounding of h_x·B/b (differences of ⌊(h_1+…+h_x)·B/b + φ⌋, one φ) gives
+each value its floor or ceiling and sums to S·B, because Σ h_x·B/b = S·B is an integer; what is left
+for the other class is again a floor or ceiling. *Equal pieces*: K pieces with g_x records of value
+x take ⌊g_x/K⌋ each; the rest e_x < K must become a table of zeros and ones with row sums e_x and
+equal column sums. Halving K, systematic rounding of e_x·K'/K is at most K' and leaves at most
+K − K', and both column sums are whole by the same argument, so the invariant e_x ≤ K holds down to
+single pieces. Floors and ceilings nest (⌊⌊y⌋/K⌋ = ⌊y/K⌋), so piece k holds ⌊h_x·b_k/b⌋ or
+⌈h_x·b_k/b⌉ records of x, at most u_x·b_k, because u_x·b_k ≥ h_x·b_k/b is whole. A value that fills
+at most u·b_k places in a row meets itself at most u times in a stride. Every rounding has a fresh
+random order and start, so expectations are exactly proportional and the surpluses of different
+values fall together no more often than chance has it (the rarest values never, where there is room:
+`_rare`).
+
+*Gathered* parts go further where a bucket may hold a value more than once (`_gathered`): a piece
+then holds a value as often as it may or not at all, which answers can tell better. All that the
+ceilings need is h_x^k ≤ u_x·b_k.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.draws import BoolArray, Draws, IntArray, Positions
+from sfumato.operators.buckets import BucketKinds
+
+SmallArray = npt.NDArray[np.int32]
+
+MOST_CELLS = 1 << 22  # pieces times values: many values in fewer pieces, to fit into memory
+_AT_ONCE = 1 << 20  # places that are written out together
+_PRODUCTS = 1 << 22  # pairs of entries in the buckets that are listed at once
+_ROUNDS = 8  # of gathering: what is neither absent nor at its limit is halved in each
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """`buckets` buckets of `sizes` places, filled by `counts` of each value, part by part.
+
+    Parts of one block follow one another; buckets are numbered part by part.
+    """
+
+    blocks: IntArray
+    sizes: IntArray
+    buckets: IntArray
+    counts: IntArray  # (part, value)
+
+    @cached_property
+    def first(self) -> IntArray:
+        """The first bucket of every part, and how many there are in all."""
+        return np.concatenate([[0], np.cumsum(self.buckets)])
+
+    @property
+    def values(self) -> int:
+        return int(self.counts.shape[1])
+
+    @cached_property
+    def by_block(self) -> IntArray:
+        """Counts by (block, value)."""
+        found = np.zeros((int(self.blocks.max(initial=-1)) + 1, self.values), np.int64)
+        np.add.at(found, self.blocks, self.counts)
+        return found
+
+    def bucket_sizes(self) -> IntArray:
+        return np.repeat(self.sizes, self.buckets)
+
+
+@dataclass(frozen=True, eq=False)
+class Mixed:
+    """Where every slot of every (block, value) goes.
+
+    Dealing costs O(pieces · values) and is done when somebody looks: a plan that is only compared
+    with others, or described, deals nothing.
+
+    >>> one = np.array([1])
+    >>> parts = Parts(0 * one, 2 * one, 3 * one, np.array([[2, 2, 1, 1]]))
+    >>> mixed = Mixed(parts, np.ones((1, 4), np.int64), 3 * one, Draws.from_seed(1))
+    >>> sorted(mixed.slot_buckets().tolist())
+    [0, 0, 1, 1, 2, 2]
+    """
+
+    parts: Parts
+    limits: IntArray  # u by (part, value)
+    pieces: IntArray  # at most, by part
+    draws: Draws = field(repr=False)
+    gathered: bool = False
+
+    def __post_init__(self) -> None:
+        parts = self.parts
+        filled = parts.sizes * parts.buckets
+        if bool((parts.counts.sum(axis=1) != filled).any()) or bool((parts.counts < 0).any()):
+            raise ValueError(f"{parts.counts.sum(axis=1)} records do not fill {filled} places")
+        if bool((parts.counts > self.limits * parts.buckets[:, None]).any()):
+            raise ValueError("a value has more records than its limit in each of the buckets")
+
+    @classmethod
+    def groups(cls, counts: IntArray, size: int, draws: Draws) -> Mixed:
+        """One part of buckets of a size, each value at most once in a bucket."""
+        one, h = np.ones(1, np.int64), np.asarray(counts, np.int64)[None, :]
+        parts = Parts(0 * one, size * one, one * (int(h.sum()) // size), h)
+        pieces = min(4096, max(1024, (1 << 18) // h.shape[1]))  # fits the second-level cache
+        return cls(parts, np.ones_like(h), pieces * one, draws)
+
+    # -- pieces --------------------------------------------------------------------------------
+
+    @cached_property
+    def _many(self) -> IntArray:
+        """Pieces by part."""
+        most = max(1, MOST_CELLS // max(self.parts.values * len(self.pieces), 1))
+        return np.maximum(1, np.minimum(np.minimum(self.pieces, most), self.parts.buckets))
+
+    @cached_property
+    def part(self) -> IntArray:
+        """The part of every piece."""
+        return np.repeat(np.arange(len(self._many)), self._many)
+
+    @cached_property
+    def widths(self) -> IntArray:
+        """Buckets of every piece: the first pieces of a part have q, the others q + 1."""
+        least, larger = np.divmod(self.parts.buckets, self._many)
+        within = np.arange(len(self.part)) - (np.cumsum(self._many) - self._many)[self.part]
+        return np.asarray(least[self.part] + (within >= (self._many - larger)[self.part]))
+
+    @cached_property
+    def first(self) -> IntArray:
+        """The first bucket of every piece, and how many there are in all."""
+        return np.concatenate([[0], np.cumsum(self.widths)])
+
+    @cached_property
+    def lengths(self) -> IntArray:
+        """Places in the line of every piece."""
+        return np.asarray(self.widths * self.parts.sizes[self.part])
+
+    @cached_property
+    def held(self) -> SmallArray:
+        """h_x^k by (piece, value)."""
+        dealt = self._dealt()
+        return (self._gathered(dealt) if self.gathered else dealt).astype(np.int32)
+
+    @cached_property
+    def lines(self) -> tuple[SmallArray, SmallArray]:
+        """A random order of values per piece, rare ones first and absent ones last, and their
+        edges: neighbours in the line go to different buckets, so rare values do not meet."""
+        held = self.held
+        words = self.draws.words("lines", Positions(0, held.size)).reshape(held.shape).copy()
+        words >>= np.uint64(2)
+        words[~self._rare[self.part]] |= np.uint64(1 << 62)
+        words[held == 0] |= np.uint64(1 << 63)
+        order = np.argsort(words, axis=1).astype(np.int32)
+        edges = np.zeros((len(held), held.shape[1] + 1), np.int32)
+        np.cumsum(np.take_along_axis(held, order, axis=1), axis=1, out=edges[:, 1:])
+        return order, edges
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Dealt before it travels: workers place records, and each of them would deal again."""
+        return {**self.__dict__, "lines": self.lines}
+
+    @cached_property
+    def _rare(self) -> BoolArray:
+        """By part, the rarest values, as many as fill a quarter of its buckets with one record.
+
+        They are kept apart: two values with a few records each that met in a bucket could not be
+        told apart again. A quarter, because a kind of value that every bucket holds once tells
+        nothing.
+        """
+        counts = self.parts.counts
+        order = np.argsort(counts, axis=1, kind="stable")
+        few = np.cumsum(np.take_along_axis(counts, order, axis=1), axis=1)
+        rare = np.zeros(counts.shape, np.bool_)
+        np.put_along_axis(rare, order, few <= self.parts.buckets[:, None] // 4, axis=1)
+        return rare
+
+    def _dealt(self) -> IntArray:
+        """Every value over the pieces of its part in proportion to their buckets, rounded."""
+        parts, draws = self.parts, self.draws.child("deal")
+        least, larger = np.divmod(parts.buckets, self._many)
+        second = np.zeros_like(parts.counts)
+        mixed = np.flatnonzero(larger)
+        if len(mixed):
+            own = draws.child("classes")
+            order = np.argsort(_words(own, (len(mixed), parts.values)), axis=1)
+            start = own.below("start", Positions(0, len(mixed)), parts.buckets[mixed])
+            bound = int(parts.counts.sum(axis=1).max()) * int(parts.buckets.max())
+            kind: type = np.int64 if bound < 1 << 62 else object  # Python integers beyond 64 bits
+            share: npt.NDArray[Any] = ((least + 1) * larger)[mixed].astype(kind)[:, None]
+            sorted_counts: npt.NDArray[Any] = np.take_along_axis(
+                parts.counts[mixed], order, axis=1
+            ).astype(kind)
+            second[mixed] = _rounded(sorted_counts, order, share, start, parts.buckets[mixed])
+        # of every part a class of smaller and one of larger pieces
+        nodes = np.stack([parts.counts - second, second], axis=1).reshape(-1, parts.values)
+        many = np.stack([self._many - larger, larger], axis=1).reshape(-1)
+        rare = np.repeat(self._rare, 2, axis=0)[many > 0]
+        nodes, many = nodes[many > 0], many[many > 0]
+        each, rest = np.divmod(nodes, many[:, None])
+        return np.repeat(each, many, axis=0) + _spread(rest, many, rare, draws.child("surplus"))
+
+    def _gathered(self, held: IntArray) -> IntArray:
+        """The same margins with values that stand in a piece at their limit or not at all.
+
+        How well answers tell a value from others grows with how much its share differs between
+        buckets (methods, section 1), and its limit allows shares from 0 to u_x/size. Pieces
+        exchange in pairs, each time in a new random order of values: one takes all it may of the
+        first values, the other of the last. Both stay within 0 … u_x·b_k and keep their sums, so
+        this is exact. Values that may stand once in a bucket are left as they are: even dealing
+        shows as much; and of more values than a part has pieces, the commonest are gathered.
+        """
+        parts, draws = self.parts, self.draws.child("gather")
+        chosen = (self.limits > 1) & (parts.counts > 0)
+        ranks = np.argsort(np.argsort(-np.where(chosen, parts.counts, -1), axis=1, kind="stable"))
+        chosen &= ranks < self._many[:, None]
+        chosen[chosen.sum(axis=1) < 2] = False
+        columns = np.flatnonzero(chosen.any(axis=0))
+        if not len(columns):
+            return held
+        held, chosen = held.copy(), chosen[:, columns]
+        room = self.widths[:, None] * self.limits[self.part][:, columns]
+        within = np.arange(len(self.part)) - (np.cumsum(self._many) - self._many)[self.part]
+        for number in range(_ROUNDS):
+            order = np.lexsort((_words(draws.child(f"pairs {number}"), len(within)), self.part))
+            odd = (within % 2 == 1).nonzero()[0]  # sorted by part, so places within stay theirs
+            one, other = order[odd - 1], order[odd]
+            mine, theirs = held[one][:, columns], held[other][:, columns]
+            free = chosen[self.part[one]]
+            both = mine + theirs
+            least = np.where(free, np.maximum(both - room[other], 0), mine)
+            left = np.where(free, np.minimum(room[one], both), mine) - least
+            turn = np.argsort(_words(draws.child(f"values {number}"), both.shape), axis=1)
+            in_turn = np.take_along_axis(left, turn, axis=1)
+            before = np.cumsum(in_turn, axis=1) - in_turn
+            wanted = (mine.sum(axis=1) - least.sum(axis=1))[:, None]
+            taken = np.empty_like(both)
+            np.put_along_axis(taken, turn, np.clip(wanted - before, 0, in_turn), axis=1)
+            held[np.ix_(one, columns)] = least + taken
+            held[np.ix_(other, columns)] = both - least - taken
+        return held
+
+    # -- slots ---------------------------------------------------------------------------------
+
+    def slot_places(self) -> Iterator[tuple[IntArray, IntArray]]:
+        """The piece of every slot and its place in the line, block by block, value by value and
+        part by part, some at a time."""
+        order, edges = self.lines
+        begins = np.empty(order.shape, np.int32)
+        np.put_along_axis(begins, order.astype(np.int64), edges[:, :-1], axis=1)
+        ends = np.searchsorted(self.parts.blocks[self.part], np.unique(self.parts.blocks), "right")
+        low = 0
+        for high in ends.tolist():
+            held = self.held[low:high].T
+            value, piece = np.nonzero(held)
+            some, begin = held[value, piece].astype(np.int64), begins[low + piece, value]
+            upto = np.cumsum(some)
+            cuts = np.searchsorted(upto, np.arange(0, int(upto[-1]) + _AT_ONCE, _AT_ONCE))
+            for start, stop in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
+                run = slice(start, stop if stop < cuts[-1] else None)
+                many = some[run]
+                within = np.arange(int(many.sum())) - np.repeat(np.cumsum(many) - many, many)
+                yield np.repeat(low + piece[run], many), np.repeat(begin[run], many) + within
+            low = high
+
+    def slot_buckets(self) -> SmallArray:
+        """The bucket of every slot, by block, value and slot: four bytes a record."""
+        found, at = np.empty(int(self.parts.counts.sum()), np.int32), 0
+        for piece, place in self.slot_places():
+            found[at : at + len(piece)] = self.first[piece] + place % self.widths[piece]
+            at += len(piece)
+        return found
+
+    @cached_property
+    def _slot_places(self) -> SmallArray:
+        """The place of every slot among the lines of all pieces, one after the other."""
+        starts = np.cumsum(self.lengths) - self.lengths
+        return np.concatenate([starts[p] + at for p, at in self.slot_places()]).astype(np.int32)
+
+    @cached_property
+    def _values(self) -> SmallArray:
+        """The value at every one of these places."""
+        order, edges = self.lines
+        return np.repeat(order.reshape(-1), np.diff(edges, axis=1).reshape(-1))
+
+    def mates(self, values: IntArray, slots: IntArray, steps: IntArray) -> IntArray:
+        """Of one block: the value `steps` (in [0, size)) places on in the record's own bucket,
+        going round. 0 is the record itself; a uniform step is a uniform member."""
+        first = np.cumsum(self.parts.by_block[0]) - self.parts.by_block[0]
+        place = self._slot_places.take(first.take(values) + slots).astype(np.int64)
+        ends = np.cumsum(self.lengths)
+        piece = np.searchsorted(ends, place, side="right")
+        # the places of a bucket are as far apart as its piece is wide
+        place += steps * self.widths.take(piece)
+        np.subtract(place, self.lengths.take(piece), out=place, where=place >= ends.take(piece))
+        return np.asarray(self._values.take(place), np.int64)
+
+    def numbers(self, values: IntArray, slots: IntArray) -> IntArray:
+        """Of one block: the bucket of every (value, slot)."""
+        first = np.cumsum(self.parts.by_block[0]) - self.parts.by_block[0]
+        return np.asarray(self.slot_buckets().take(first.take(values) + slots), np.int64)
+
+    # -- contents ------------------------------------------------------------------------------
+
+    def listed(self) -> Iterator[tuple[IntArray, IntArray, IntArray]]:
+        """(bucket, value, count) of everything that buckets hold, bucket by bucket."""
+        order, edges = self.lines
+        upto = np.cumsum(self.lengths)
+        cuts = np.unique(np.searchsorted(upto, np.arange(_AT_ONCE, int(upto[-1]), _AT_ONCE)) + 1)
+        for low, high in zip([0, *cuts.tolist()], [*cuts.tolist(), len(upto)], strict=True):
+            if low == high:
+                continue
+            values = np.repeat(
+                order[low:high].reshape(-1), np.diff(edges[low:high], axis=1).reshape(-1)
+            )
+            lengths, widths = self.lengths[low:high], self.widths[low:high]
+            start = np.repeat(np.cumsum(lengths) - lengths, lengths)
+            place = np.arange(len(values)) - start
+            width = np.repeat(widths, lengths)
+            size = np.repeat(self.parts.sizes[self.part[low:high]], lengths)
+            inside, row = place % width, place // width
+            stands = np.empty(len(values), np.int64)
+            stands[start + inside * size + row] = values
+            bucket = np.repeat(
+                np.arange(self.first[low], self.first[high]),
+                np.repeat(self.parts.sizes[self.part[low:high]], widths),
+            )
+            # equal values stand next to each other in a line, so in a bucket too
+            new = np.flatnonzero(
+                (np.diff(stands, prepend=-1) != 0) | (np.diff(bucket, prepend=-1) != 0)
+            )
+            yield bucket[new], stands[new], np.diff(np.append(new, len(stands)))
+
+    def runs(self) -> Iterator[tuple[int, BucketKinds]]:
+        """Runs of buckets with equal contents, in the order of buckets: (first bucket, kinds).
+
+        A piece has at most as many runs as values, so this is small for any number of records.
+        """
+        changes = np.flatnonzero(np.diff(self.part) | np.diff(self.widths)) + 1
+        values = self.parts.values
+        for low, high in zip(
+            [0, *changes.tolist()], [*changes.tolist(), len(self.part)], strict=True
+        ):
+            width, size = int(self.widths[low]), int(self.parts.sizes[self.part[low]])
+            many = max(1, _PRODUCTS // (min(values + 1, width) * min(size, values) ** 2))
+            for start in range(low, high, many):
+                yield (
+                    int(self.first[start]),
+                    self._kinds(start, min(start + many, high), width, size),
+                )
+
+    def _kinds(self, start: int, stop: int, width: int, size: int) -> BucketKinds:
+        """The runs of pieces `start … stop − 1`, which have `width` buckets of one size each."""
+        edges = self.lines[1][start:stop].astype(np.int64)
+        begins = np.sort(edges[:, :-1] % width, axis=1)
+        lengths = np.diff(np.append(begins, np.full((len(begins), 1), width), axis=1), axis=1)
+        piece, nth = np.nonzero(lengths)
+        begin, times = begins[piece, nth], lengths[piece, nth]
+        if size <= self.parts.values:  # look at every place of a bucket, or at every value
+            ends = (edges[:, 1:] + np.arange(len(edges))[:, None] * size * width).reshape(-1)
+            places = (begin + piece * size * width)[:, None] + np.arange(size) * width
+            found = np.searchsorted(ends, places, side="right")
+            found -= (piece * self.parts.values)[:, None]
+            new = np.diff(found, axis=1, prepend=-1) != 0
+            run, at = np.nonzero(new)
+            entry, counts = found[run, at], np.diff(np.append(np.flatnonzero(new), new.size))
+        else:
+            held = np.diff(-((begin[:, None] - edges[piece]) // width), axis=1)
+            run, entry = np.nonzero(held)
+            counts = held[run, entry]
+        values = self.lines[0][start:stop][piece[run], entry].astype(np.int64)
+        return BucketKinds(times, run, values, counts)
+
+    def check(self) -> None:
+        """Verify every piece and every bucket exactly; O(pieces · values + records)."""
+        held, parts = self.held.astype(np.int64), self.parts
+        dealt = np.zeros_like(parts.counts)
+        np.add.at(dealt, self.part, held)
+        assert np.array_equal(dealt, parts.counts), "a value is not dealt out whole"
+        assert np.array_equal(held.sum(axis=1), self.lengths), "a piece is not full"
+        buckets = np.add.reduceat(self.widths, np.cumsum(self._many) - self._many)
+        assert np.array_equal(buckets, parts.buckets), "a part is not cut whole"
+        limits = self.limits[self.part]
+        share = parts.counts[self.part].astype(object) * self.widths[:, None]
+        free = (limits > 1) & self.gathered
+        low = np.where(free, 0, share // parts.buckets[self.part][:, None])
+        high = np.where(
+            free, limits * self.widths[:, None], -(-share // parts.buckets[self.part][:, None])
+        )
+        assert bool((held >= low).all()), "a piece is below its share"
+        assert bool((held <= high).all()), "a piece is above its share"
+        for bucket, value, count in self.listed():
+            owner = np.searchsorted(parts.first, bucket, side="right") - 1
+            assert bool((count <= self.limits[owner, value]).all()), "a bucket is above its limit"
+
+
+def _words(draws: Draws, shape: int | tuple[int, ...]) -> npt.NDArray[np.uint64]:
+    return draws.words("words", Positions(0, int(np.prod(shape)))).reshape(shape)
+
+
+def _rounded(
+    counts: npt.NDArray[Any],
+    order: IntArray,
+    part: npt.NDArray[Any],
+    start: IntArray,
+    whole: IntArray,
+) -> IntArray:
+    """Systematic rounding of counts·part/whole by row, counts in a random `order`, from `start`."""
+    upto = np.cumsum(counts, axis=1) * part + start[:, None]
+    edges = np.concatenate([start[:, None].astype(upto.dtype), upto], axis=1) // whole[:, None]
+    found = np.empty(order.shape, np.int64)
+    np.put_along_axis(found, order, np.diff(edges, axis=1).astype(np.int64), axis=1)
+    return found
+
+
+def _spread(rest: IntArray, many: IntArray, rare: BoolArray, draws: Draws) -> IntArray:
+    """Rows of zeros and ones, `many` for each row of `rest`, that sum to it: halved time and again.
+
+    Rare values come first in the line of every rounding, so that they fall apart.
+    """
+    nodes, widths = rest, many
+    for level in range(int(max(many.max(initial=1) - 1, 0)).bit_length()):
+        left = widths // 2
+        words = _words(draws.child(f"order {level}"), nodes.shape) >> np.uint64(1)
+        words[~rare] |= np.uint64(1 << 63)
+        order = np.argsort(words, axis=1)
+        start = draws.below(f"start {level}", Positions(0, len(widths)), widths)
+        taken = _rounded(
+            np.take_along_axis(nodes, order, axis=1), order, left[:, None], start, widths
+        )
+        nodes = np.stack([taken, nodes - taken], axis=1).reshape(-1, nodes.shape[1])
+        widths = np.stack([left, widths - left], axis=1).reshape(-1)
+        rare = np.repeat(rare, 2, axis=0)[widths > 0]
+        nodes, widths = nodes[widths > 0], widths[widths > 0]
+    return nodes
