@@ -58,25 +58,6 @@ class Holders(Histogram):
 
 
 @dataclass(frozen=True, eq=False)
-class Kinds:
-    """People by the combination of values that they have in all sensitive columns.
-
-    `held[t]` are the codes of combination t by column, `counts[t]` people have it.
-
-    >>> Kinds(("ill", "job"), np.array([[0, 1], [2, 1]]), np.array([3, 2])).people
-    5
-    """
-
-    columns: tuple[str, ...]
-    held: IntArray
-    counts: IntArray
-
-    @property
-    def people(self) -> int:
-        return int(self.counts.sum())
-
-
-@dataclass(frozen=True, eq=False)
 class Holdings:
     """What people have: combinations of sensitive values, how many people have each, and marks.
 
@@ -232,4 +213,4 @@ class Profile:
     cells: Cells | None = None
     binned: BinnedCounts | None = None
     dropped: int = 0
-    kinds: Kinds | None = None
+    holdings: Holdings | None = None  # of several sensitive columns

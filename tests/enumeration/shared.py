@@ -20,33 +20,34 @@ from sfumato.guarantees import CeilingGuarantee, JointCeilings
 from sfumato.mechanisms.buckets.filling import Listed
 from sfumato.mechanisms.buckets.plan import BucketPlan
 from sfumato.mechanisms.buckets.ways import OptimalBuckets
-from sfumato.profile import Histogram, Kinds, Profile
+from sfumato.profile import Histogram, Holdings, Profile
 
 
-def random_kinds(rng: np.random.Generator, columns: int, people: int, values: int = 4) -> Kinds:
+def random_holdings(
+    rng: np.random.Generator, columns: int, people: int, values: int = 4
+) -> Holdings:
     """People whose columns go together a little."""
     own = rng.integers(0, values, (people, 1))
     other = rng.integers(0, values, (people, columns))
     held = np.where(rng.random((people, columns)) < 0.4, own, other)
     listed, counts = np.unique(held, axis=0, return_counts=True)
-    return Kinds(tuple("abc"[:columns]), listed, counts)
+    views = tuple(
+        Histogram(name, tuple(range(values)), np.bincount(held[:, place], minlength=values))
+        for place, name in enumerate("abc"[:columns])
+    )
+    return Holdings(views, listed, counts)
 
 
-def profile_of(kinds: Kinds) -> Profile:
-    values = max(4, int(kinds.held.max()) + 1)
-    histograms = {}
-    for place, column in enumerate(kinds.columns):
-        counts = np.bincount(kinds.held[:, place], kinds.counts, minlength=values)
-        histograms[column] = Histogram(column, tuple(range(values)), counts.astype(np.int64))
-    return Profile(kinds.people, histograms, kinds=kinds)
+def profile_of(held: Holdings) -> Profile:
+    return Profile(held.people, {view.column: view for view in held.views}, holdings=held)
 
 
 def planned(
-    kinds: Kinds, promise: CeilingGuarantee, joint: bool, draws: Draws
+    held: Holdings, promise: CeilingGuarantee, joint: bool, draws: Draws
 ) -> BucketPlan | None:
     try:
         asked = JointCeilings(promise) if joint else promise
-        plan = OptimalBuckets().plan(profile_of(kinds), asked, draws)
+        plan = OptimalBuckets().plan(profile_of(held), asked, draws)
     except InfeasibleGuarantee:
         return None
     assert isinstance(plan, BucketPlan)

@@ -16,7 +16,7 @@ import pytest
 from sfumato.draws import Draws
 from sfumato.guarantees import CeilingGuarantee, parse_guarantee
 from sfumato.mechanisms.buckets.filling import Listed
-from tests.enumeration.shared import planned, posteriors, profile_of, random_kinds, worst_ratio
+from tests.enumeration.shared import planned, posteriors, profile_of, random_holdings, worst_ratio
 
 PROMISES = ("l-diversity(2)", "beta-likeness(2)", "f-privacy(theta=1.5, floor=0.1)")
 
@@ -31,7 +31,7 @@ def promise_of(text: str) -> CeilingGuarantee:
 def test_no_table_exceeds_a_ceiling(columns: int) -> None:
     rng, looked = np.random.default_rng(columns), 0
     for number in range(6):
-        kinds = random_kinds(rng, columns, 40)
+        kinds = random_holdings(rng, columns, 40)
         for text in PROMISES:
             plan = planned(kinds, promise_of(text), number % 2 == 1, Draws.from_seed(number))
             if plan is not None:
@@ -46,20 +46,20 @@ def test_all_worlds() -> None:
     rng, looked = np.random.default_rng(1), 0
     promise = promise_of("f-privacy(theta=1.8)")
     while looked < 3:
-        kinds = random_kinds(rng, 2, 7)
+        kinds = random_holdings(rng, 2, 7)
         plan = planned(kinds, promise, False, Draws.from_seed(looked))
         if plan is None:
             continue
         profile = profile_of(kinds)
         for (_, column, value), chance in posteriors(plan).items():
-            histogram = profile.histograms[kinds.columns[column]]
+            histogram = profile.histograms[kinds.views[column].column]
             assert chance <= promise.ceilings(histogram)[value]
         looked += 1
 
 
 def test_people_are_placed_evenly() -> None:
     """Every person of a kind stands in each of its slots alike: 5 standard errors, 12 cells."""
-    kinds = random_kinds(np.random.default_rng(4), 2, 8, 2)
+    kinds = random_holdings(np.random.default_rng(4), 2, 8, 2)
     plan = planned(kinds, promise_of("f-privacy(theta=1.8)"), False, Draws.from_seed(1))
     assert plan is not None
     kind = int(np.argmax(kinds.counts))
@@ -81,7 +81,7 @@ def test_people_are_placed_evenly() -> None:
 
 def test_one_ceiling_too_low_is_refused_or_kept() -> None:
     """A value at exactly its ceiling leaves one setting: everybody in one bucket."""
-    kinds = random_kinds(np.random.default_rng(3), 2, 30)
+    kinds = random_holdings(np.random.default_rng(3), 2, 30)
     plan = planned(kinds, promise_of("f-privacy(theta=1)"), False, Draws.from_seed(3))
     assert plan is not None
     assert worst_ratio(plan) == Fraction(1)

@@ -234,13 +234,13 @@ class CombinationPacker(Packer):
     """The same with the number of a record's combination of all sensitive values."""
 
     def __init__(self, table: Table, profile: Profile, bins: Sequence[ColumnBins]) -> None:
-        assert profile.kinds is not None
+        assert profile.holdings is not None
         columns = profile.histograms
         first = next(iter(columns))
-        super().__init__(table, first, columns[first].values, bins, len(profile.kinds.counts))
+        super().__init__(table, first, columns[first].values, bins, len(profile.holdings.counts))
         self._coders = {n: SensitiveCoder(table, n, h.values) for n, h in columns.items()}
         self._sizes = tuple(len(histogram.values) for histogram in columns.values())
-        held = tuple(profile.kinds.held.T)
+        held = tuple(profile.holdings.of.T)
         self._known = np.ravel_multi_index(held, self._sizes)  # ascending
 
     def values(self, batch: pa.RecordBatch) -> IntArray:
@@ -253,7 +253,7 @@ def count_binned(table: Table, column: str, values: tuple[Value, ...]) -> Binned
     return _counted(table, lambda bins: Packer(table, column, values, bins))
 
 
-def count_binned_kinds(table: Table, profile: Profile) -> BinnedCounts:
+def count_binned_holdings(table: Table, profile: Profile) -> BinnedCounts:
     """People by the bins of quasi columns and by their combination of sensitive values."""
     return _counted(table, lambda bins: CombinationPacker(table, profile, bins))
 

@@ -10,19 +10,19 @@ from typing import Protocol
 
 from sfumato.columns import Value, list_some, value_text
 from sfumato.draws import Draws
-from sfumato.engines.binning import count_binned, count_binned_kinds
+from sfumato.engines.binning import count_binned, count_binned_holdings
 from sfumato.engines.counting import (
     Progress,
     count_cells,
     no_progress,
     take_profile,
 )
-from sfumato.engines.kinds import with_kinds
+from sfumato.engines.holdings import with_holdings
 from sfumato.errors import InfeasibleGuarantee, UsageError
 from sfumato.guarantees import DEFAULT_PROMISE, Guarantee
 from sfumato.guarantees.value_table import label
 from sfumato.mechanisms import MECHANISMS, Mechanism, Plan, TablePlan, mechanisms_for
-from sfumato.profile import BinnedCounts, Cells, Kinds, Profile
+from sfumato.profile import BinnedCounts, Cells, Holdings, Profile
 from sfumato.table import Table
 from sfumato.textform import decimal_text, rational
 
@@ -36,9 +36,9 @@ class Counts(Protocol):
 
     def binned(self, column: str, values: tuple[Value, ...]) -> BinnedCounts: ...
 
-    def kinds(self, profile: Profile) -> Kinds | None: ...
+    def holdings(self, profile: Profile) -> Holdings | None: ...
 
-    def binned_kinds(self, profile: Profile) -> BinnedCounts | None: ...
+    def binned_holdings(self, profile: Profile) -> BinnedCounts | None: ...
 
 
 class TableCounts:
@@ -56,11 +56,11 @@ class TableCounts:
     def binned(self, column: str, values: tuple[Value, ...]) -> BinnedCounts:
         return count_binned(self.table, column, values)
 
-    def kinds(self, profile: Profile) -> Kinds | None:
-        return with_kinds(self.table, profile)
+    def holdings(self, profile: Profile) -> Holdings | None:
+        return with_holdings(self.table, profile)
 
-    def binned_kinds(self, profile: Profile) -> BinnedCounts | None:
-        return None if profile.kinds is None else count_binned_kinds(self.table, profile)
+    def binned_holdings(self, profile: Profile) -> BinnedCounts | None:
+        return None if profile.holdings is None else count_binned_holdings(self.table, profile)
 
 
 def choose_draws(table: Table, seed: int | None, key_file: str | Path | None) -> Draws:
@@ -98,12 +98,12 @@ def with_counts(profile: Profile, possible: Sequence[Mechanism], counts: Counts)
 
     Of many values bins are counted for a mechanism that was named, not for one among several.
     """
-    if profile.kinds is None and any(each.needs_kinds for each in possible):
-        profile = replace(profile, kinds=counts.kinds(profile))
-    if len(profile.histograms) != 1 or profile.kinds is not None:
+    if profile.holdings is None and any(each.needs_holdings for each in possible):
+        profile = replace(profile, holdings=counts.holdings(profile))
+    if len(profile.histograms) != 1 or profile.holdings is not None:
         named = len(possible) == 1 and possible[0].needs_bins  # by itself it is not chosen
-        if named and profile.binned is None and profile.kinds is not None:
-            profile = replace(profile, binned=counts.binned_kinds(profile))
+        if named and profile.binned is None and profile.holdings is not None:
+            profile = replace(profile, binned=counts.binned_holdings(profile))
         return profile
     (histogram,) = profile.histograms.values()
     if profile.cells is None and any(each.needs_cells for each in possible):

@@ -230,7 +230,7 @@ class Mechanism(TextForm, ABC):
     several_rows: ClassVar[bool] = False  # whether a person may have several rows in its releases
     needs_cells: ClassVar[bool] = False  # whether `plan` looks at the profile's cells
     needs_bins: ClassVar[bool] = False  # whether `plan` looks at its binned counts
-    needs_kinds: ClassVar[bool] = False  # whether `plan` looks at kinds, where people have several
+    needs_holdings: ClassVar[bool] = False  # whether `plan` looks at combinations of columns
 
     @classmethod
     def candidates(cls) -> list[Self]:

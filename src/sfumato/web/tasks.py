@@ -27,7 +27,7 @@ from sfumato.outlook.catalogue import allowed_guarantees, guarantee_list, too_ma
 from sfumato.outlook.preview import looked_at, preview
 from sfumato.outlook.survey import survey
 from sfumato.pace import part_of
-from sfumato.profile import BinnedCounts, Cells, Histogram, Kinds, Profile
+from sfumato.profile import BinnedCounts, Cells, Histogram, Holdings, Profile
 from sfumato.queries import OpenedRelease, open_release
 from sfumato.queries.estimators import estimators_of
 from sfumato.release import Release
@@ -238,14 +238,14 @@ class _KeptCounts:
         counts, own = self._counts()
         return counts.binned(own.column, own.values)
 
-    def kinds(self, profile: Profile) -> Kinds | None:
+    def holdings(self, profile: Profile) -> Holdings | None:
         table = self._table()
-        return TableCounts(table).kinds(take_profile(table))
+        return TableCounts(table).holdings(take_profile(table))
 
-    def binned_kinds(self, profile: Profile) -> BinnedCounts | None:
+    def binned_holdings(self, profile: Profile) -> BinnedCounts | None:
         table = self._table()
-        counted = replace(take_profile(table), kinds=profile.kinds)
-        return TableCounts(table).binned_kinds(counted)
+        counted = replace(take_profile(table), holdings=profile.holdings)
+        return TableCounts(table).binned_holdings(counted)
 
 
 def make_release(

@@ -113,8 +113,8 @@ def limits_of(holdings: Holdings, guarantee: Guarantee, *, distinct: bool = Fals
 
 def holdings_of(name: str, profile: Profile, guarantee: Guarantee) -> Holdings:
     """What people have in all sensitive columns, where the guarantee can be kept for each."""
-    columns, kinds = tuple(profile.histograms.values()), profile.kinds
-    if len(columns) > 1 and kinds is None:
+    columns = tuple(profile.histograms.values())
+    if len(columns) > 1 and profile.holdings is None:
         raise UsageError(
             f"'{name}' looks at what people have in all sensitive columns: count that first."
         )
@@ -124,11 +124,9 @@ def holdings_of(name: str, profile: Profile, guarantee: Guarantee) -> Holdings:
                 f"The sensitive column {histogram.column!r} has the name of a column that the "
                 "release adds. Rename it."
             )
-    holdings = Holdings.one(columns[0])
-    if len(columns) > 1 and kinds is not None:
-        holdings = Holdings(columns, kinds.held, kinds.counts)
-        if isinstance(guarantee, JointCeilings):
-            holdings = holdings.jointly()
+    holdings = profile.holdings or Holdings.one(columns[0])
+    if len(columns) > 1 and isinstance(guarantee, JointCeilings):
+        holdings = holdings.jointly()
     for view in holdings.views:
         guarantee.require_feasible(view)
     return holdings

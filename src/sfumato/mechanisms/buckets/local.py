@@ -73,7 +73,7 @@ class LocalBuckets(Mechanism):
         "and whoever knows how the columns hang together learns less."
     )
     needs_bins: ClassVar[bool] = True
-    needs_kinds: ClassVar[bool] = True
+    needs_holdings: ClassVar[bool] = True
 
     @classmethod
     def advised(cls) -> list[Self]:

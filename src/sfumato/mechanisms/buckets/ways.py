@@ -223,7 +223,7 @@ class OptimalBuckets(BucketMechanism):
     objective: str = "error"
 
     name: ClassVar[str] = "optimal"
-    needs_kinds: ClassVar[bool] = True
+    needs_holdings: ClassVar[bool] = True
     sentence: ClassVar[str] = (
         "Shows records in buckets, of the sizes that answer best, with the values beside."
     )

@@ -1,4 +1,4 @@
-"""People by all that they hold: which kinds there are, and the kind of every row's person."""
+"""What people have in several sensitive columns, counted: combinations of values."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from sfumato.draws import IntArray
 from sfumato.engines.coding import SensitiveCoder
 from sfumato.engines.counting import drop_missing
 from sfumato.errors import DataError
-from sfumato.profile import Histogram, Kinds, Profile
+from sfumato.profile import Histogram, Holdings, Profile
 from sfumato.scratch import scratch_database
 from sfumato.table import Table, reading_errors
 
 
-def count_kinds(table: Table, histograms: Mapping[str, Histogram]) -> Kinds:
+def count_holdings(table: Table, histograms: Mapping[str, Histogram]) -> Holdings:
     """One pass; DuckDB groups, and spills where it must.
 
     >>> from sfumato.engines.counting import take_profile
     >>> from sfumato.table import read
     >>> people = pa.table({"a": ["x", "x", "y"], "b": [1, 2, 2]})
     >>> declared = read(people, quasi="", sensitive="a,b")
-    >>> count_kinds(declared, take_profile(declared).histograms).held.tolist()
+    >>> count_holdings(declared, take_profile(declared).histograms).of.tolist()
     [[0, 0], [0, 1], [1, 1]]
     """
     sizes = combination_sizes(table, histograms)
@@ -43,7 +43,9 @@ def count_kinds(table: Table, histograms: Mapping[str, Histogram]) -> Kinds:
         found = connection.sql("SELECT code, count(*) AS n FROM coded GROUP BY code ORDER BY code")
         counted = found.to_arrow_table()
     held = unravelled(counted.column("code").to_numpy(), sizes)
-    return Kinds(tuple(histograms), held, counted.column("n").to_numpy().astype(np.int64))
+    return Holdings(
+        tuple(histograms.values()), held, counted.column("n").to_numpy().astype(np.int64)
+    )
 
 
 def combination_sizes(table: Table, histograms: Mapping[str, Histogram]) -> list[int]:
@@ -57,9 +59,9 @@ def combination_sizes(table: Table, histograms: Mapping[str, Histogram]) -> list
     return sizes
 
 
-def with_kinds(table: Table, profile: Profile) -> Kinds | None:
+def with_holdings(table: Table, profile: Profile) -> Holdings | None:
     """The combinations of a table's sensitive columns, where there are several."""
-    return count_kinds(table, profile.histograms) if len(table.sensitive) > 1 else None
+    return count_holdings(table, profile.histograms) if len(table.sensitive) > 1 else None
 
 
 def unravelled(flat: IntArray, sizes: list[int]) -> IntArray:
