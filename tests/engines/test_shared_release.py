@@ -208,6 +208,7 @@ def test_local_buckets_limit_combinations_and_refuse_fakes(
 ) -> None:
     sf.publish(people, "l-diversity(2)", to=tmp_path / "r", mechanism="local(min=150)", joint=True,
                **ROLES)  # fmt: skip
-    assert sf.audit(people, tmp_path / "r").holds
+    verdict = sf.audit(people, tmp_path / "r")
+    assert verdict.holds, [f for f in verdict.findings if f.holds is False]
     with pytest.raises(UsageError, match="fakes are listed beside the values of one"):
         sf.publish(people, "l-diversity(2)", to=tmp_path / "f", mechanism="local(fakes=2)", **ROLES)

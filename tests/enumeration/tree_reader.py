@@ -14,12 +14,14 @@ from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
+from unittest import mock
 
 import numpy as np
 
+from sfumato.mechanisms.buckets import tree as growing
 from sfumato.mechanisms.buckets.settings import Limits
 from sfumato.mechanisms.buckets.tree import Room, grow
-from sfumato.profile import BinnedCounts, ColumnBins
+from sfumato.profile import BinnedCounts, ColumnBins, Histogram, Holdings
 
 VALUES = 3
 CEILING = Fraction(1, 2)
@@ -55,8 +57,12 @@ def what_the_tree_tells(people: int, rounded: int, deals: int = 300) -> Told:
         a, b, value, number = (np.array(column) for column in zip(*entries, strict=True))
         codes = (a.astype(np.uint8), b.astype(np.uint8))
         binned = BinnedCounts(COLUMNS, codes, value, number)
-        room = Room(Limits((CEILING,) * VALUES), Fraction(1), 2 * people, rounded)
-        return grow(binned, VALUES, room).tree().cuts
+        whole = Histogram("s", tuple(range(VALUES)), np.bincount(value, number, VALUES).astype(int))
+        limits = Limits((CEILING,) * VALUES)
+        room = Room(Holdings.one(whole), limits, Fraction(1), 2 * people, rounded)
+        # so few people fill few buckets, and cuts are worth little to them
+        with mock.patch.multiple(growing, FEWEST=1, CUT=0.0, CARE=0.0):
+            return grow(binned, room).tree().cuts
 
     rng = np.random.default_rng(people)
     cut = tried = 0

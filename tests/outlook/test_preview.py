@@ -13,7 +13,7 @@ from sfumato.engines.words import Facts
 from sfumato.errors import InfeasibleGuarantee, UsageError
 from sfumato.guarantees import GUARANTEES, CeilingGuarantee, parse_guarantee
 from sfumato.mechanisms import MECHANISMS, parse_mechanism
-from sfumato.mechanisms.buckets.settings import Limits, check_parts
+from sfumato.mechanisms.buckets.settings import Limits, Part, check_parts
 from sfumato.outlook.catalogue import allowed_guarantees, guarantee_list
 from sfumato.outlook.prediction import error_by_count
 from sfumato.outlook.preview import preview
@@ -139,12 +139,13 @@ def test_sketched_sizes_can_be_filled(guarantee: str, values: int) -> None:
     limits = Limits(tuple(promise.ceilings(histogram)))
     plan = sketched(profile, promise, parse_mechanism("optimal"))
     assert isinstance(plan, SketchedBuckets)
-    shares = np.stack([filling.counts for filling in plan.fillings])
-    check_parts(plan.setting, shares, histogram.counts, limits)
-    rows = plan.operator.matrix().sum(axis=1)
+    parts = plan.filling.parts
+    setting = tuple(map(Part, parts.sizes.tolist(), parts.buckets.tolist()))
+    check_parts(setting, parts.counts, histogram.counts, limits)
+    rows = plan.operator().matrix().sum(axis=1)
     assert rows == pytest.approx(np.ones(values))
     with pytest.raises(TypeError):
-        plan.fillings[0].slot_runs()
+        plan.filling.slot_buckets()
 
 
 def test_ceilings_and_errors_by_value() -> None:

@@ -50,6 +50,7 @@ class Room:
     limits: Limits
     slack: Fraction
     least: int
+    to: int = ROUNDED  # what counts are rounded to
 
     @cached_property
     def _tight(self) -> Limits:
@@ -69,10 +70,13 @@ class Room:
         >>> room.left(counts, counts.sum(axis=1)).tolist()
         [True, False, False]
         """
-        fits = (_rounded(marks) <= self._tight.table(_rounded(people))).all(axis=1)
+        fits = (self._rounded(marks) <= self._tight.table(self._rounded(people))).all(axis=1)
         fits &= (marks <= self.limits.table(people)).all(axis=1)
         needed = (marks / self._allowed).sum(axis=1) / len(self.holdings.views)
         return np.asarray(fits & (people >= self.least) & (people**2 >= FEWEST * needed))
+
+    def _rounded(self, counts: IntArray) -> IntArray:
+        return np.asarray((counts + self.to // 2) // self.to * self.to)
 
     def worth(self, marks: IntArray, people: IntArray) -> FloatArray:
         """By row: what a block of such people is worth (see the module)."""
@@ -208,10 +212,6 @@ def _best_cut(
     if bins.values is not None and first[-1]:
         first = ~first
     return float(worth[best]), first
-
-
-def _rounded(counts: IntArray) -> IntArray:
-    return np.asarray((counts + ROUNDED // 2) // ROUNDED * ROUNDED)
 
 
 def _times_log(counts: FloatArray) -> FloatArray:
