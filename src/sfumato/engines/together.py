@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from sfumato.columns import value_text
-from sfumato.engines.kinds import count_kinds
+from sfumato.engines.holdings import count_holdings
 from sfumato.guarantees import Guarantee
 from sfumato.operators import General, Operator
 from sfumato.operators.base import FloatArray
@@ -101,7 +101,7 @@ def count_combinations(table: Table, histograms: Mapping[str, Histogram]) -> Flo
     >>> count_combinations(declared, take_profile(declared).histograms).tolist()
     [[1.0, 1.0], [0.0, 1.0]]
     """
-    found = count_kinds(table, histograms)
+    found = count_holdings(table, histograms)
     counts = np.zeros(tuple(len(histogram.values) for histogram in histograms.values()))
-    counts[tuple(found.held.T)] = found.counts
+    counts[tuple(found.of.T)] = found.counts
     return counts

@@ -6,7 +6,6 @@ block. What a person has in all sensitive columns is a combination, with one col
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
