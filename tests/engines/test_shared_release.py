@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -189,8 +190,9 @@ def test_an_audit_finds_a_local_release_with_exchanged_lists(
                              if "buckets" in each])  # fmt: skip
     sizes = np.bincount(first, np.asarray(listed.column("count"))).astype(int)
     moved = np.arange(len(sizes))
-    for one, other in zip(range(begin[1]), range(begin[1], begin[2]), strict=False):
-        if sizes[one] == sizes[other]:
+    for size in np.unique(sizes[: begin[2]]):
+        here = [low + np.flatnonzero(sizes[low:high] == size) for low, high in pairwise(begin[:3])]
+        for one, other in zip(*here, strict=False):
             moved[[one, other]] = other, one
     listed = listed.set_column(0, "bucket", pa.array(moved[first].astype(np.int32)))
     listed = listed.sort_by([(name, "ascending") for name in listed.column_names[:-1]])
