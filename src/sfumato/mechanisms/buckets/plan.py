@@ -21,7 +21,6 @@ from sfumato.guarantees.base import Guarantee
 from sfumato.mechanisms.buckets.accuracy import (
     Told,
     error_of,
-    least_variances,
     told_apart,
     told_nearly,
 )
@@ -31,7 +30,6 @@ from sfumato.mechanisms.buckets.filling import Entries, Filling, in_pieces
 from sfumato.mechanisms.buckets.settings import (
     Limits,
     Setting,
-    loss,
     mean_squared_error,
     setting_of,
 )
@@ -244,16 +242,6 @@ class BucketPlan(RecordPlan):
             many = np.bincount(parts.blocks, parts.buckets).astype(np.int64)
             described["blocks"] = self.tree.to_json([{"buckets": n} for n in many.tolist()])
         return described
-
-    def _gap(self) -> float | None:
-        """How much smaller the loss, or the error, could be at the most; None where unknown."""
-        if self.bound is not None:
-            found = loss(self.setting)
-            return float((found - self.bound) / found) if found else 0.0
-        if self.tree is None and (error := self.predicted_error()) > 0:
-            counts = self.holdings.counts
-            return max(0.0, 1 - error_of(least_variances(counts, self.limits), counts) / error)
-        return None
 
     def statement(self, guarantee: Guarantee, histogram: Histogram) -> str:
         # the sensitive table shows the histogram, so the manifest may
