@@ -585,5 +585,30 @@ def test_a_receipt_that_calls_a_seed_a_system_key(tmp_path: Path) -> None:
     assert "the seed 471" in str(key)
 
 
+def test_a_clean_copy_of_a_soiled_release(releases: Path, tmp_path: Path, cli: Any) -> None:
+    """`audit --rewrite` keeps the content and nothing else."""
+    pq.write_table(TABLE, tmp_path / "table.parquet")
+    shutil.copytree(releases / "buckets", tmp_path / "copy")
+    for change in (lists_in_the_order_of_records, SPELLING["a caveat"][1]):
+        change(Copy(tmp_path / "copy"))
+    audit = ("audit", tmp_path / "table.parquet")
+    assert cli(*audit, tmp_path / "copy", "--rewrite", tmp_path / "clean").code == 4
+    done = cli(*audit, tmp_path / "clean", "--verbose")
+    assert done.code == 0, done.out
+    assert "parts that are not as the content spells them" in done.out
+    told = [(releases / "buckets" / name).read_bytes() for name in (RECORDS, LISTS)]
+    assert told == [(tmp_path / "clean" / name).read_bytes() for name in (RECORDS, LISTS)]
+
+
+def test_more_than_one_crash_of_old(releases: Path, tmp_path: Path) -> None:
+    """Point 7: another k of merged quasi-identifiers; keys that repeat beside two columns."""
+    sf.publish(TABLE, "l-diversity(2)", to=tmp_path / "k", quasi=["age", "sex"], quasi_k=20,
+               sensitive="disease", drop_rest=True)  # fmt: skip
+    Copy(tmp_path / "k").claim(lambda manifest: manifest["quasi_k"].update(k=50))
+    assert sf.audit(TABLE, tmp_path / "k").holds is False
+    twice = sf.audit(TABLE, releases / "both", key="patient")
+    assert "person-together" in {f.check.name for f in twice.findings if f.holds is False}
+
+
 def test_there_are_enough_mutants() -> None:
     assert len(SPELLING) + len(CONTENT) + len(KEYED) >= 60

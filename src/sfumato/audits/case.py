@@ -16,7 +16,7 @@ from sfumato.errors import DataError, SfumatoError
 from sfumato.guarantees import Guarantee, parse_guarantee
 from sfumato.mechanisms import Mechanism, parse_mechanism
 from sfumato.profile import Profile
-from sfumato.release import Release, scan, typed_values
+from sfumato.release import GeneralizedRelease, Release, scan, typed_values
 from sfumato.release.values import in_utc
 from sfumato.scratch import scratch_database
 from sfumato.table import Bins, Missing, Table, read
@@ -129,8 +129,8 @@ class AuditCase:
         (shown, *others) = self.release.shown_as(column)
         if others:
             return []  # the ends of ranges are numbers
-        name = quoted(shown) if self.release.shows_quasi_exactly else f"unnest({quoted(shown)})"
-        name = quoted(shown) if column.name in self.release.merges else name
+        sets = isinstance(self.release, GeneralizedRelease)
+        name = f"unnest({quoted(shown)})" if sets else quoted(shown)
         with scratch_database() as connection:
             seen = connection.sql(f"SELECT DISTINCT {name} AS v FROM {scan(self.release.records)}")
             shown_values = in_utc(seen.to_arrow_table().column("v")).combine_chunks()

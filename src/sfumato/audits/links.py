@@ -35,7 +35,9 @@ def check_links(case: AuditCase) -> Iterator[Finding]:
     for histogram in case.profile.histograms.values():
         ceilings = np.array([float(each) for each in case.guarantee.ceilings(histogram)])
         reader = LinkedReader(case, histogram.column)
-        beliefs = next(reader.beliefs(np.minimum(2 * ceilings, 1.0)))
+        beliefs = next(reader.beliefs(np.minimum(2 * ceilings, 1.0)), None)
+        if beliefs is None:
+            return
         yield Finding.info(
             catalogue.LINKED,
             float(f"{beliefs.beyond.mean():.4g}"),
@@ -110,6 +112,8 @@ class LinkedReader:
                 len(limits),
             )
             codes = [_codes(rows.column(name), domains[name]) for name in case.table.quasi]
+            if any((each < 0).any() for each in codes):
+                return  # records that are not the table's: another check has said so
             pairs = dealt.given(rule, codes).summed()
             beyond = np.zeros(rows.num_rows, np.bool_)
             beyond[pairs.record[pairs.chance > limits[pairs.value] * (1 + 1e-9)]] = True
@@ -117,4 +121,5 @@ class LinkedReader:
 
 
 def _codes(array: pa.Array | pa.ChunkedArray, domain: pa.Array) -> IntArray:
-    return np.asarray(pc.index_in(array.cast(domain.type), value_set=domain).to_numpy(), np.int64)
+    found = pc.index_in(array.cast(domain.type), value_set=domain)
+    return np.asarray(found.fill_null(-1).to_numpy(), np.int64)

@@ -123,7 +123,8 @@ class Followed:
 
 def _followed(case: AuditCase, connection: Any) -> Followed | None:
     """The share of the true value, multiplied over the buckets of a person's records."""
-    if not isinstance(case.release, BucketedRelease) or not case.table.quasi:
+    several = len(case.profile.histograms) > 1  # each by itself would tell too little
+    if not isinstance(case.release, BucketedRelease) or not case.table.quasi or several:
         return None
     (histogram,) = case.profile.histograms.values()
     names = [quoted(name) for name in case.table.quasi]

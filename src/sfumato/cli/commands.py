@@ -249,6 +249,10 @@ def audit(
         Path | None,
         typer.Option("--with", help="Another bucketed release of these people: audit both."),
     ] = None,
+    rewrite: Annotated[
+        Path | None, typer.Option(help="Write the content again to this folder: a clean copy.")
+    ] = None,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Show every check.")] = False,
     as_json: Json = False,
 ) -> None:
     """Check a release against the table it was made from.
@@ -256,6 +260,8 @@ def audit(
     Exit code 4 where a check fails, 5 where something could not be looked at.
     """
     from sfumato.audits import audit as audit_release
+    from sfumato.audits.spelling import rewrite as write_again
+    from sfumato.release import Release
 
     with ProgressLine("auditing") as line:
         verdict = audit_release(
@@ -268,10 +274,12 @@ def audit(
             other=other,
             progress=line.callback,
         )
+    if rewrite is not None:
+        write_again(Release(release), rewrite)
     if as_json:
         show_json(verdict.to_json())
     else:
-        print(verdict)
+        print(verdict.text(verbose=verbose))
     if verdict.holds is not True:
         raise typer.Exit(4 if verdict.holds is False else 5)
 
