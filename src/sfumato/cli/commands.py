@@ -204,7 +204,6 @@ def query(
 ) -> None:
     """Ask SQL of a release and get answers with error bars."""
     from sfumato.queries import open_release
-    from sfumato.queries.estimators import estimated_by
 
     with ProgressLine("asking"), limited(rows=max_rows):
         answer = open_release(release).sql(
@@ -221,9 +220,12 @@ def query(
         show_json(answer.to_json())
     else:
         print(answer)
-        told = estimated_by(answer.estimator)
-        if told is not None:
-            print(told)
+        if answer.estimator:
+            from sfumato.queries.estimators import estimated_by
+
+            told = estimated_by(answer.estimator)
+            if told is not None:
+                print(told)
 
 
 @app.command()

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from sqlglot import exp
 
 from sfumato.errors import QueryError
@@ -393,7 +394,7 @@ def _answer(
             continue
         aggregates.append(name)
         values = column.cast(pa.float64())
-        zeros = pa.array([0.0] * len(values), pa.float64(), mask=values.is_null().to_numpy())
+        zeros = pc.if_else(values.is_null(), pa.scalar(None, pa.float64()), 0.0)
         columns |= {name: values, f"{name}_stderr": zeros}
         columns |= {f"{name}_{end}": values for end in ERRORS[1:]}
     counted = frozenset(
