@@ -77,7 +77,7 @@ def shell(command: str, example: Example) -> tuple[int, str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
     # what others left in the temporary folder is no part of the example
