@@ -72,7 +72,7 @@ def pairs(given: list[str] | None, flag: str) -> dict[str, str]:
 
 
 TABLE_OPTIONS = (
-    TableOption("quasi", "columns", "Quasi columns, published as they are: a,b,c"),
+    TableOption("quasi", "columns", "Quasi-identifiers, published as they are: a,b,c"),
     TableOption("sensitive", "columns", "Sensitive columns: d,e"),
     TableOption("key", "column", "Column that identifies the person; not published."),
     TableOption(
@@ -109,7 +109,7 @@ TABLE_OPTIONS = (
     TableOption(
         "hierarchies",
         "each",
-        "CSV, leaf to root, for a categorical quasi column: city=cities.csv.",
+        "CSV, leaf to root, for a categorical quasi-identifier: city=cities.csv.",
         flag="hierarchy",
         names_files=True,
         seldom=True,

@@ -70,7 +70,7 @@ def test_what_cannot_be_intersected_is_one_sentence(
         sf.audit(people, twice[0], other=tmp_path / "drawn")
     sf.publish(people, "l-diversity(5)", to=tmp_path / "bare", mechanism="optimal", quasi="",
                sensitive="ill", drop="age")  # fmt: skip
-    with pytest.raises(UsageError, match="share their quasi columns"):
+    with pytest.raises(UsageError, match="share their quasi-identifiers"):
         sf.audit(people, twice[0], other=tmp_path / "bare")
 
 

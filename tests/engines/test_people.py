@@ -88,7 +88,7 @@ def test_the_operator_is_that_of_the_root(stays: pa.Table, rows: int, tmp_path: 
     assert done.manifest.person == Release(tmp_path / "release").manifest.person
     assert "patient" not in release.records[0].read_bytes().decode("latin-1")
     told = " ".join(done.manifest.statement)
-    assert f"{done.manifest.suppressed:,} rows are withheld" in told
+    assert f"{done.manifest.suppressed:,} rows are suppressed" in told
     assert "the promise holds for the person" in told
 
 

@@ -204,7 +204,7 @@ def test_no_value_is_split(tmp_path: Path) -> None:
 
 def test_without_quasi_columns_there_is_nothing_to_show(tmp_path: Path) -> None:
     raw = pa.table({"s": list("abab")})
-    with pytest.raises(UsageError, match="no quasi columns to show"):
+    with pytest.raises(UsageError, match="no quasi-identifiers to show"):
         publish(
             read(raw, quasi="", sensitive="s"), "l-diversity(2)", to=tmp_path / "r",
             mechanism="heterogeneous",

@@ -145,7 +145,7 @@ WRONG: list[tuple[str, Change, str]] = [
     ("sps", plan("sampling", {"scales": [True]}), WORDS),
     ("sps", ONE_SCALE, "A part in .* has no scale"),
     ("sps", plan("merges", []), WORDS),
-    ("sps", plan("merges", {"occupation": []}), "merges .* are not about its quasi columns"),
+    ("sps", plan("merges", {"occupation": []}), "merges .* are not about its quasi-identifiers"),
     ("sps", plan("merges", {"age": {}}), WORDS),
     ("sps", plan("merges", {"age": [{"label": 3, "values": [1]}]}), WORDS),
     ("sps", plan("merges", {"age": [{"label": "x", "values": []}]}), WORDS),

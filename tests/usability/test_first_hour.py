@@ -147,7 +147,7 @@ def test_3_several_records_multiply_exactly(tmp_path: Path) -> None:
     sf.publish(table, "l-diversity(4)", to=tmp_path / "r", mechanism="optimal", **roles)
     # every bucket lists a, b, c, d once: two records of a person still say nothing
     told = sf.audit(table, tmp_path / "r", key="who").to_json()
-    assert "of 4 people whom their quasi columns single out" in finding(told)["witness"]
+    assert "of 4 people whom their quasi-identifiers single out" in finding(told)["witness"]
     assert "0 are believed beyond their ceiling and 0 are certain" in finding(told)["witness"]
 
 

@@ -43,7 +43,7 @@ class NaiveBayes(Attack):
 
     name: ClassVar[str] = "naive-bayes"
     sentence: ClassVar[str] = (
-        "Learns from the release which values go with which quasi columns, and applies that "
+        "Learns from the release which values go with which quasi-identifiers, and applies that "
         "rule without looking for the person's own record."
     )
     knows: ClassVar[Known] = Known.LEARNED

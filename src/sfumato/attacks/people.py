@@ -107,7 +107,7 @@ def common_keys(first: Codes, second: Codes) -> tuple[IntArray, IntArray]:
     (array([0, 1]), array([1, 1, 2]))
     """
     if not first:
-        raise ValueError("there are no quasi columns")
+        raise ValueError("there are no quasi-identifiers")
     split = len(first[0])
     key = np.zeros(split + len(second[0]), np.int64)
     for one, two in zip(first, second, strict=True):

@@ -84,7 +84,8 @@ def attack(
         raise UsageError("Attack a release or a shown table, not both at once.")
     if remake is not None and (shown is None or match != "quasi"):
         raise UsageError(
-            "'remake' is for a shown table whose people are found by their quasi columns: a table "
+            "'remake' is for a shown table whose people are found by their quasi-identifiers: a "
+            "table "
             "without the person has no row of theirs."
         )
     if release is None:

@@ -58,7 +58,7 @@ def see_shown(
         if len(codes) != rows:
             raise DataError(
                 f"{source.label} has {len(codes):,} rows and the raw table {rows:,}: they can not "
-                "be matched by row. Match them by their quasi columns."
+                "be matched by row. Match them by their quasi-identifiers."
             )
         domains = Domains(table.quasi, tuple(column.unique() for column in read.values()))
         all_codes = [domains.codes(k, column) for k, column in enumerate(read.values())]
@@ -85,6 +85,7 @@ def _as(array: pa.Array, kind: pa.DataType, column: str, label: str) -> pa.Array
     except pa.ArrowException:
         raise DataError(
             f"Column {column!r} of {label} is {array.type} and does not read as {wanted}, the raw "
-            "table's type. A sensitive column must show values; quasi columns may show ranges or "
+            "table's type. A sensitive column must show values; quasi-identifiers may show "
+            "ranges or "
             "other text where the tables are matched by row."
         ) from None

@@ -129,7 +129,7 @@ def _members(case: AuditCase, view: Listing) -> Iterator[Finding]:
             f"SELECT p.bucket, r.code FROM (SELECT {names}, any_value({view.raw}) AS code FROM raw "
             f"GROUP BY {names} HAVING count(*) = 1) AS r JOIN published AS p ON {same}"
         )
-        which = "records that their quasi columns single out"
+        which = "records that their quasi-identifiers single out"
     else:
         return
     row = view.connection.execute(

@@ -43,7 +43,7 @@ _PUBLIC, _DIFFERENCES, _CHANCE = Disclosure.PUBLIC, Disclosure.DIFFERENCES, Disc
 # every release
 RANDOMNESS = Check("randomness", "randomness", _PUBLIC)
 ROWS = Check("rows", "rows", _DIFFERENCES)
-QUASI_COLUMNS = Check("quasi-columns", "quasi columns that differ from the table's", _PUBLIC)
+QUASI_COLUMNS = Check("quasi-columns", "quasi-identifiers that differ from the table's", _PUBLIC)
 MECHANISM = Check("mechanism", "mechanism that keeps this promise", _PUBLIC)
 SPELLING = Check("spelling", "parts that are not as the content spells them", _PUBLIC)
 BYTES = Check("bytes", "bytes and words of another version", _PUBLIC)

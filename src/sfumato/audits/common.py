@@ -51,7 +51,7 @@ def check_rows(case: AuditCase) -> Iterator[Finding]:
         manifest.rows + manifest.suppressed,
         Direction.EXACTLY,
         case.profile.rows,
-        witness=f"{manifest.suppressed:,} withheld" if manifest.suppressed else None,
+        witness=f"{manifest.suppressed:,} suppressed" if manifest.suppressed else None,
     )
 
 

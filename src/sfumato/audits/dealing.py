@@ -39,7 +39,7 @@ def check_dealing(case: AuditCase) -> Iterator[Finding]:
         told.chance,
         Direction.AT_LEAST,
         DEAL_ALARM,
-        witness=f"{told.tests:,} tests of people alone with their quasi columns",
+        witness=f"{told.tests:,} tests of people alone with their quasi-identifiers",
         listed=told.patterns,
     )
 

@@ -36,7 +36,7 @@ def check_intersection(case: AuditCase, other: Release) -> Iterator[Finding]:
     columns = [name for name in case.table.sensitive if name in {c.name for c in other.sensitive}]
     if shared != set(case.table.quasi) or not columns:
         raise UsageError(
-            "Two releases are audited together where they share their quasi columns and a "
+            "Two releases are audited together where they share their quasi-identifiers and a "
             f"sensitive column; {other.where} has others than {one.where}."
         )
     names = [quoted(name) for name in case.table.quasi]
@@ -76,7 +76,7 @@ def _column(case: AuditCase, other: Release, column: str, one: IntArray, two: In
         beyond += int((limited > ceilings + 1e-9).any(axis=1).sum())
         if limited.size and limited.max() > largest:
             largest, value = float(limited.max()), int(limited.max(axis=0).argmax())
-    witness = f"{len(one):,} people whom their quasi columns single out in both"
+    witness = f"{len(one):,} people whom their quasi-identifiers single out in both"
     if len(one):
         witness = f"{value_text(histogram.values[value])} up to {largest:.3f}; {witness}"
     return Finding.none(catalogue.INTERSECTION, beyond, column=column, witness=witness)

@@ -65,7 +65,7 @@ def _followed(case: AuditCase, connection: Any, most: int) -> Iterator[Finding]:
         SELECT count(*), count(*) FILTER (n > {most}), max(n) FROM each
         """
     ).fetchall()[0]
-    witness = f"{people:,} people whom their quasi columns single out"
+    witness = f"{people:,} people whom their quasi-identifiers single out"
     if beyond:
         witness = f"{int(worst):,} rows of one person; {witness}"
     yield Finding.none(catalogue.PERSON_MOST, int(beyond), about=str(most), witness=witness)

@@ -115,7 +115,8 @@ class Followed:
 
     def __str__(self) -> str:
         return (
-            f"of {self.people:,} people whom their quasi columns single out and whose records say "
+            f"of {self.people:,} people whom their quasi-identifiers single out and whose "
+            f"records say "
             f"the same, {self.beyond:,} are believed beyond their ceiling and {self.certain:,} are "
             "certain"
         )

@@ -100,7 +100,7 @@ class Check(Result):
     def parts(self) -> Sequence[ResultTable | str]:
         head = (
             f"{self.label}: {self.rows:,} rows, {self.classes:,} classes of equal "
-            f"{', '.join(self.quasi) or '(no quasi columns)'}; {self.alone:,} rows stand alone"
+            f"{', '.join(self.quasi) or '(no quasi-identifiers)'}; {self.alone:,} rows stand alone"
         )
         tables = [table for checked in self.columns for table in checked.tables()]
         return [head, *tables, *map(requirement_text, self.requirements), *self.notes]

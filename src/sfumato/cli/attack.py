@@ -60,7 +60,9 @@ def attack(
     ] = None,
     match: Annotated[
         str,
-        typer.Option(help="Shown: people are found by their quasi columns, or row by row: row."),
+        typer.Option(
+            help="Shown: people are found by their quasi-identifiers, or row by row: row."
+        ),
     ] = "quasi",
     others: Annotated[
         list[Path] | None,
@@ -73,7 +75,7 @@ def attack(
             "Repeatable."
         ),
     ] = None,
-    quasi: Annotated[str, typer.Option(help="Without a release: quasi columns a,b,c")] = "",
+    quasi: Annotated[str, typer.Option(help="Without a release: quasi-identifiers a,b,c")] = "",
     sensitive: Annotated[str, typer.Option(help="Without a release: sensitive columns d,e")] = "",
     drop: Annotated[str, typer.Option(help="Without a release: columns left out.")] = "",
     as_json: Annotated[

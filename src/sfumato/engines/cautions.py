@@ -61,7 +61,7 @@ def table_cautions(table: Table) -> Iterator[str]:
                 yield (
                     f"Column {name!r} all but tells {sensitive!r}: guesses from it are right for "
                     f"{right:.0%} of the rows, and for {alone:.0%} without it. The promise does "
-                    "not limit what quasi columns tell: coarsen the column, or drop it."
+                    "not limit what quasi-identifiers tell: coarsen the column, or drop it."
                 ).replace("%", " %")
 
 

@@ -121,7 +121,7 @@ def _cells(table: Table, values: int, code: Callable[[pa.RecordBatch], IntArray]
     radix = np.array([len(domain) for domain in domains], dtype=object)
     if int(np.prod(radix)) * values >= 1 << 63:
         raise DataError(
-            f"The quasi columns of {table.label} have too many combinations to count "
+            f"The quasi-identifiers of {table.label} have too many combinations to count "
             f"({' × '.join(str(r) for r in radix)}). Coarsen or drop some."
         )
 

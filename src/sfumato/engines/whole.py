@@ -166,7 +166,8 @@ def write_generalized(
     """Write the records of a generalized release."""
     if not table.quasi:
         raise UsageError(
-            "There are no quasi columns to show as ranges and sets. Name some with --quasi, or use "
+            "There are no quasi-identifiers to show as ranges and sets. Name some with --quasi, "
+            "or use "
             "another mechanism."
         )
     _check_names(table)

@@ -136,5 +136,5 @@ def _label(name: str, column: Column | None) -> str:
     if column.role == "sensitive":
         return f"Sensitive column {column.name}, protected as the statement says{made}"
     if name == column.name:
-        return f"Quasi column {column.name}{made}"
-    return f"Quasi column {column.name}, {name.removeprefix(column.name).strip('_')} end{made}"
+        return f"Quasi-identifier {column.name}{made}"
+    return f"Quasi-identifier {column.name}, {name.removeprefix(column.name).strip('_')} end{made}"

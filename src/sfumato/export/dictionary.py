@@ -16,7 +16,7 @@ def dictionary(release: Described) -> str:
         ("mechanism", manifest.mechanism),
         ("kind", manifest.kind),
         ("records", f"{manifest.rows:,}"),
-        ("withheld", f"{manifest.suppressed:,}"),
+        ("suppressed", f"{manifest.suppressed:,}"),
         ("rows without a sensitive value", manifest.missing),
         ("written by", f"sfumato {manifest.sfumato}"),
     ]

@@ -28,8 +28,9 @@ class CeilingGuarantee(Guarantee):
     shows_left_out: ClassVar[bool] = True
     holds_against: ClassVar[Reader] = NO_LINK
     does_not_protect: ClassVar[tuple[str, ...]] = (
-        "an adversary who knows, or learns from the release itself, how quasi columns and "
-        "sensitive values hang together (negative associations, the deFinetti attack): the ceiling "
+        "an adversary who knows, or learns from the release itself, how quasi-identifiers and "
+        "sensitive values are associated (negative associations, the deFinetti attack): the "
+        "ceiling "
         "is the chance for somebody who knows no such link",
         "an adversary who already knows the values of others in the same group: ask for fake "
         "values against that",
@@ -96,7 +97,7 @@ class CeilingGuarantee(Guarantee):
     def about_chances(self, histogram: Histogram, most: str) -> str:
         """The statement of a promise whose ceilings are `most`."""
         return (
-            f"Column {histogram.column!r}: whoever knows the quasi columns of a person, and no "
+            f"Column {histogram.column!r}: whoever knows the quasi-identifiers of a person, and no "
             f"link between them and the sensitive column, gives each sensitive value {most} after "
             "seeing the release"
         )

@@ -236,7 +236,8 @@ def _reason(one: Guarantee, other: Guarantee) -> str:
     if isinstance(one, ReconstructionPrivacy):
         return (
             "'reconstruction-privacy' lets everybody estimate how common a value is among people "
-            "who share their quasi columns, and how strongly a group was sampled follows from its "
+            "who share their quasi-identifiers, and how strongly a group was sampled follows "
+            "from its "
             "values; so it limits no belief about a person of that group. Publish under one of "
             "them; what the other measures, `audit` and `attack` show."
         )

@@ -63,7 +63,8 @@ class FineRhoPrivacy(OddsGuarantee):
         "an adversary whose own knowledge already gives a value more than its rho1",
         "learning that a value became less likely, or groups of values together: the limits speak "
         "of one value becoming likelier",
-        "learning that somebody is in the table, or their quasi columns, which are published as "
+        "learning that somebody is in the table, or their quasi-identifiers, which are published "
+        "as "
         "they are",
         "conclusions that hold for everybody alike (smoking and cancer)",
         "several releases of the same people with fresh draws: they average out",

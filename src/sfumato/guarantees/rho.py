@@ -66,7 +66,8 @@ class RhoPrivacy(OddsGuarantee):
     )
     does_not_protect: ClassVar[tuple[str, ...]] = (
         "values whose share of the table is above rho1: nothing is promised about them",
-        "learning that somebody is in the table, or their quasi columns, which are published as "
+        "learning that somebody is in the table, or their quasi-identifiers, which are published "
+        "as "
         "they are",
         "an adversary whose own knowledge already gives a value more than rho1",
         "conclusions that hold for everybody alike (smoking and cancer)",

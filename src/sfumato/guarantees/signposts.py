@@ -7,7 +7,8 @@ SIGNPOSTS: dict[str, str] = {
         "it hides which of k records is a person's, but where all k have the same sensitive value "
         "it hides nothing. Nearest: 'l-diversity(5)', which also limits how sure anybody can be "
         "of the value; with --mechanism heterogeneous it publishes ranges and sets, as k-anonymous "
-        "tables do. --quasi-k 5 makes the published quasi columns k-anonymous besides any promise. "
+        "tables do. --quasi-k 5 makes the published quasi-identifiers k-anonymous besides any "
+        "promise. "
         "'sfumato check' measures k of any table."
     ),
     "t-closeness": (
@@ -17,7 +18,8 @@ SIGNPOSTS: dict[str, str] = {
         "any table."
     ),
     "differential-privacy": (
-        "it would hide that somebody is in the table at all, and here quasi columns are published "
+        "it would hide that somebody is in the table at all, and here quasi-identifiers are "
+        "published "
         "as they are. Nearest: 'rho-privacy(0.08, 1/3)' by --mechanism uniform, which is locally "
         "differentially private for the sensitive column; the release's caveats state its epsilon "
         "(1.75 for these numbers), and it holds whatever a reader knew before."

@@ -68,13 +68,15 @@ class SmallSum(Guarantee):
     several_columns: ClassVar[bool] = True
     limits_belief: ClassVar[bool] = False
     does_not_protect: ClassVar[tuple[str, ...]] = (
-        "people who share all their quasi columns and also their sensitive value: a condition "
+        "people who share all their quasi-identifiers and also their sensitive value: a condition "
         "that selects only them shows the value more often than chance, and the promise about "
         "small sums does not cover it",
         "sums over many people: they stay accurate on purpose",
-        "learning that somebody is in the table, or their quasi columns, which are published as "
+        "learning that somebody is in the table, or their quasi-identifiers, which are published "
+        "as "
         "they are",
-        "an adversary who already links quasi columns and sensitive values, or knows most of the "
+        "an adversary who already links quasi-identifiers and sensitive values, or knows most of "
+        "the "
         "other people in a group",
         "several releases of the same people with fresh draws: they average out",
     )
@@ -175,7 +177,7 @@ class SmallSum(Guarantee):
             f"it is at most {up_to}, is off by {float(error):.4g} of itself or more with a chance "
             f"of at least {int(wrong * 1000) / 1000:g}; where it is {right} or more, with a chance "
             f"of at most {float(USUAL_PROBABILITY):g}. This is promised for values, not for "
-            "combinations of a value with quasi columns."
+            "combinations of a value with quasi-identifiers."
         )
 
     def formula(self) -> str:

@@ -67,7 +67,9 @@ ANYBODY = Reader(
 )
 SHARES_ONLY = Reader("whoever knows only how common each value is", 3, (Known.NOTHING,))
 NO_LINK = Reader(
-    "whoever knows no link between quasi columns and the sensitive one", 2, (Known.NOTHING,)
+    "readers who know no association between quasi-identifiers and the sensitive value",
+    2,
+    (Known.NOTHING,),
 )
 SUMS = Reader("whoever sums over few people; one person's value has no ceiling", 1)
 GROUPS = Reader(

@@ -200,7 +200,7 @@ def _rows_per_person(ranked: RankedRows, note: str = "") -> ResultTable:
     return ResultTable(
         "People",
         f"{ranked.table.person}: {ranked.people:,} people, {ranked.most:,} rows at most",
-        ("rows", "people", "rows withheld if no more of a person are published"),
+        ("rows", "people", "rows suppressed if no more of a person are published"),
         rows,
         note=note,
     )

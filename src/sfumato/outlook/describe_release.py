@@ -31,7 +31,7 @@ def describe_release(release: Release) -> Description:
         [
             ("guarantee", manifest.guarantee),
             ("mechanism", manifest.mechanism),
-            ("records", f"{manifest.rows:,} published, {manifest.suppressed:,} withheld"),
+            ("records", f"{manifest.rows:,} published, {manifest.suppressed:,} suppressed"),
             ("randomness", manifest.randomness),
         ],
     )

@@ -261,7 +261,7 @@ def _hindrance(source: Source) -> str | None:
     """Why nothing can be fitted to this release, if so."""
     release = source.release
     if not release.quasi:
-        return "the release has no quasi columns to learn from"
+        return "the release has no quasi-identifiers to learn from"
     if release.rows < FEWEST:
         return f"{release.rows:,} records are too few to learn from"
     if release.scales is not None:

@@ -199,7 +199,8 @@ class Quantile(Ordered, node=(exp.PercentileCont, exp.Quantile)):
         (argument,) = self.arguments
         if argument.is_mixed:
             raise QueryError(
-                f"{self.text} takes an expression of quasi columns or of sensitive ones, not of "
+                f"{self.text} takes an expression of quasi-identifiers or of sensitive ones, not "
+                f"of "
                 "both. Use FILTER (WHERE …) for conditions."
             )
         if argument.sensitive:

@@ -212,7 +212,7 @@ class QuestionPlan:
             raise QueryError(
                 f"The question ties {shape[0]:,} combinations of quasi values to "
                 f"{int(np.prod(shape[1:])):,} sensitive ones, more than {MOST_CELLS:,} together. "
-                "Ask about sensitive columns one by one, or round the quasi column."
+                "Ask about sensitive columns one by one, or round the quasi-identifier."
             )
         computed = [*self.mixed, *self._where, *self._cells.names]
         if not computed and all(self.question.keys[place].column for place in self._keys):

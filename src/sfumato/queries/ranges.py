@@ -140,7 +140,8 @@ class GeneralizedSource(ColumnSource):
         self.error_bars = () if filled else ERROR_BARS
         if filled:
             warnings.warn(
-                "Ranges and sets are taken as evenly filled: answers about quasi columns have no "
+                "Ranges and sets are taken as evenly filled: answers about quasi-identifiers "
+                "have no "
                 "error bar.",
                 WeakPromiseWarning,
                 stacklevel=6,

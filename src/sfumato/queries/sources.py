@@ -202,7 +202,7 @@ class PerturbedSource(ColumnSource):
         if operator is None:
             raise QueryError(
                 f"The release holds no operator for column {column!r}, so nothing can be estimated "
-                "from it. Ask about the quasi columns alone."
+                "from it. Ask about the quasi-identifiers alone."
             )
         if not operator.needs_counts:
             return operator

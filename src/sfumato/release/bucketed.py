@@ -139,7 +139,7 @@ class BucketedRelease(Release):
                 or (cut.below is not None and kinds[cut.column] != "numeric")
             ):
                 raise BundleError(
-                    f"The plan of {self.where} cuts blocks by {cut}, which no quasi column has."
+                    f"The plan of {self.where} cuts blocks by {cut}, which no quasi-identifier has."
                 )
         sizes = [each.get("buckets", 0) for each in told]
         if 0 in sizes or sum(sizes) != plan.buckets:

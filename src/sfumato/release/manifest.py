@@ -57,7 +57,7 @@ class PersonRule(Part, frozen=True):
         published rows alone.
         """
         whose = f"A person is whoever has one value of {self.column!r}, and the promise holds for "
-        tail = f"{self.suppressed:,} rows are withheld. Answers count published rows alone."
+        tail = f"{self.suppressed:,} rows are suppressed. Answers count published rows alone."
         if self.rows == 1:
             return [
                 whose + "the person, of whom one row is published: to have a value is to have it "

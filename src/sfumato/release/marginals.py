@@ -121,7 +121,7 @@ def read_marginals(
         if cell is None or set(np.unique(cell).tolist()) != set(range(len(said.people))):
             raise BundleError(
                 f"The plan of {where} has marginals of {name!r} that do not count the values of a "
-                "quasi column by cells. Ask its publisher for a sound copy."
+                "quasi-identifier by cells. Ask its publisher for a sound copy."
             )
         found[name] = Marginal(cell, np.array(said.people, np.int64))
     return found

@@ -148,7 +148,7 @@ class PerturbedRelease(Release):
 
     def _check_merges(self) -> None:
         if not set(self.merges) <= {column.name for column in self.quasi}:
-            raise BundleError(f"The merges of {self.where} are not about its quasi columns.")
+            raise BundleError(f"The merges of {self.where} are not about its quasi-identifiers.")
         for column, listed in self.merges.items():
             domain = self.column(column).domain
             labels = {merged.label for merged in listed}

@@ -26,7 +26,9 @@ def hierarchy_of(
     if isinstance(path, Hierarchy):
         return path
     if column not in quasi or kinds[column] != "categorical":
-        raise UsageError(f"Hierarchies are for categorical quasi columns; {column!r} is not one.")
+        raise UsageError(
+            f"Hierarchies are for categorical quasi-identifiers; {column!r} is not one."
+        )
     return Hierarchy.read(path)
 
 

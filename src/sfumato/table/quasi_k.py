@@ -60,13 +60,14 @@ class Merged:
     def note(self) -> str:
         return (
             f"Merged until {self.k} people share every combination of quasi values: on average a "
-            f"value is widened to {100 * self.loss:.1f} % of its domain; nobody is withheld."
+            f"value is widened to {100 * self.loss:.1f} % of its domain; nobody is suppressed."
         )
 
     @property
     def caveat(self) -> str:
         return (
-            f"The quasi columns {', '.join(self.columns)} were merged into ranges and sets until "
+            f"The quasi-identifiers {', '.join(self.columns)} were merged into ranges and sets "
+            f"until "
             f"every combination was shared by at least {self.k} people. A range tells where a "
             "value lies, not what it is."
         )
@@ -152,7 +153,8 @@ def merge_quasi(
     domains = _domains(source, quasi, needed)
     if np.prod([len(domain) + 1 for domain in domains], dtype=object) >= 1 << 62:
         raise DataError(
-            f"The quasi columns of {source.label} have too many combinations. Recode or drop some."
+            f"The quasi-identifiers of {source.label} have too many combinations. Recode or drop "
+            f"some."
         )
     keys, people = _combinations(source, quasi, domains, needed)
     if person is not None:

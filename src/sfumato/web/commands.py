@@ -36,11 +36,12 @@ def commands(
         ("The same release by the command line", [*publish, *out]),
         ("Advice on every promise", ["advise", file, *flags, "--target-error", "0.1"]),
         (
-            "The table as it stands: how many people share their quasi columns, and what they have",
+            "The table as it stands: how many people share their quasi-identifiers, and what "
+            "they have",
             ["check", file, *known, *reads],
         ),
         (
-            "Your own hierarchy for a quasi column that is merged, leaf to root",
+            "Your own hierarchy for a quasi-identifier that is merged, leaf to root",
             [*publish, "--hierarchy", f"{(quasi or ['city'])[0]}=levels.csv", *out],
         ),
         (

@@ -100,7 +100,7 @@ def coded(column: pa.Array) -> tuple[IntArray, pa.Array]:
 def _read(release: Release, name: str) -> ShownColumn:
     column = release.column(name)
     if column.role != "quasi":
-        raise UsageError(f"The workload asks about {name!r}, which is no quasi column.")
+        raise UsageError(f"The workload asks about {name!r}, which is no quasi-identifier.")
     if isinstance(release, GeneralizedRelease):
         made = _ranges if column.kind == "numeric" else _sets
         return made(release, column)

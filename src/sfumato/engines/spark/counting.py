@@ -259,7 +259,8 @@ def count_cells(table: Table, frame: Any, column: str, values: tuple[Value, ...]
         combinations *= len(domain)
         if combinations >= 1 << 63:
             raise DataError(
-                f"The quasi columns of {table.label} have too many combinations to count. Coarsen "
+                f"The quasi-identifiers of {table.label} have too many combinations to count. "
+                f"Coarsen "
                 "or drop some."
             )
         key = key * len(domain) + quasi_codes(array, domain)

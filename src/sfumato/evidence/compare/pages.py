@@ -273,7 +273,8 @@ def _candidates(found: Comparison) -> Section:
                 penalty_by_column(
                     penalty["ncp"],
                     penalty["gcp"],
-                    f"{row.name}. NCP of every quasi column: 0 % is exact, 100 % the whole domain. "
+                    f"{row.name}. NCP of every quasi-identifier: 0 % is exact, 100 % the whole "
+                    f"domain. "
                     f"{_least(penalty)}",
                     name=f"penalty-{number}",
                 )

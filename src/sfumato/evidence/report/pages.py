@@ -114,7 +114,7 @@ def _published(evidence: Evidence) -> Section:
             ("guarantee", manifest.guarantee),
             ("mechanism", manifest.mechanism),
             ("kind of release", manifest.kind),
-            ("records", f"{manifest.rows:,} published, {manifest.suppressed:,} withheld"),
+            ("records", f"{manifest.rows:,} published, {manifest.suppressed:,} suppressed"),
             *parameters_of(release),
         ]
     )

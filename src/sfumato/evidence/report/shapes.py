@@ -50,7 +50,7 @@ def _bucket_charts(release: BucketedRelease) -> list[Chart]:
 def _range_charts(release: GeneralizedRelease) -> list[Chart]:
     penalty = release_penalty(release)
     caption = (
-        "NCP of every quasi column: 0 % is an exact value, 100 % the whole domain. GCP is "
+        "NCP of every quasi-identifier: 0 % is an exact value, 100 % the whole domain. GCP is "
         "their mean."
     )
     return [penalty_by_column(penalty.columns, penalty.whole, caption)]

@@ -70,7 +70,7 @@ class LocalBuckets(Mechanism):
     guarantees: ClassVar[tuple[type[Guarantee], ...]] = (CeilingGuarantee,)
     sentence: ClassVar[str] = (
         "Shows records in buckets that mix people with people like them only: answers are sharper, "
-        "and whoever knows how the columns hang together learns less."
+        "and whoever knows how the columns are associated learns less."
     )
     needs_bins: ClassVar[bool] = True
     needs_holdings: ClassVar[bool] = True

@@ -269,7 +269,7 @@ class BucketPlan(RecordPlan):
         ]
         if self.association is not None:
             found.append(
-                "Fake values follow the quasi columns of their bucket: they are ruled out by a "
+                "Fake values follow the quasi-identifiers of their bucket: they are ruled out by a "
                 "record as often as real values are, so answers are corrected for fakes only "
                 "approximately. The certainties above are those of a reader who rules nothing out "
                 "by the person's own columns; one who does is surer."

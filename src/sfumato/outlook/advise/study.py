@@ -77,7 +77,7 @@ class Study:
         except DataError:
             least = min(each.least for each in classes)
             raise UsageError(
-                f"No condition on the quasi columns has a count of {least:,} or more. Choose a "
+                f"No condition on the quasi-identifiers has a count of {least:,} or more. Choose a "
                 "smaller --min-count."
             ) from None
         truth = true_counts(workload, people).astype(np.float64)

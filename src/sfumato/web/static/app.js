@@ -76,7 +76,7 @@ async function usualLimits() {
   const always = [
     "conclusions that hold for everybody alike (smoking and cancer): they are what a release is for",
     "several releases of the same people with fresh draws: together they tell more than one",
-    "quasi columns: they are what others may know of a person, and most ways of publishing keep them as they are",
+    "quasi-identifiers: they are what others may know of a person, and most ways of publishing keep them as they are",
   ];
   limits(
     "Whatever you promise. Each promise has limits of its own, which will stand here.",

@@ -229,7 +229,7 @@ function takeAlong(found, place) {
   return h(
     "details",
     { class: "along" },
-    h("summary", null, "Take it along"),
+    h("summary", null, "Download"),
     h("p", null, h("button", { type: "button", onclick: save }, "Save the answer as CSV")),
     h("h3", null, "Command line"),
     h("pre", { tabindex: "0" }, h("code", null, shell)),

@@ -244,7 +244,7 @@ function attackFigures(attacks) {
       "p",
       null,
       ceiling === null
-        ? "This promise sets no ceiling on what may be believed about one person, so there is none to hold these adversaries to."
+        ? "This promise sets no ceiling on the posterior about one person, so there is none to hold these adversaries to."
         : "The ceiling holds for adversaries inside the promise. Those outside know more than the promise speaks of, and may go beyond it: that is what to weigh before you give the release out.",
     ),
     legend(marks),

@@ -140,12 +140,12 @@ export function goalBox(profile, use) {
         h(
           "p",
           null,
-          h("label", { for: `${id}-delicate` }, "Which values are delicate? (optional)"),
+          h("label", { for: `${id}-delicate` }, "Which values need most protection? (optional)"),
           delicate,
           h(
             "small",
             { class: "quiet" },
-            "Nobody may believe one with more than 1 in 10, or three times its share.",
+            "Nobody may give one more than 1 in 10, or three times its share.",
           ),
         ),
         h(

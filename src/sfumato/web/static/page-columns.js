@@ -148,7 +148,7 @@ export async function showColumns(page) {
       kept.length
         ? notice(
             "note",
-            `${kept.map((one) => one.column.name).join(", ")} may name people, and became no quasi column. Give that role at the column itself.`,
+            `${kept.map((one) => one.column.name).join(", ")} may name people, and became no quasi-identifier. Give that role at the column itself.`,
           )
         : null,
     );
@@ -217,7 +217,7 @@ export async function showColumns(page) {
     h(
       "p",
       { class: "quiet" },
-      "Fewer quasi columns protect better: give out those that analysts need, and drop the rest.",
+      "Fewer quasi-identifiers protect better: give out those that analysts need, and drop the rest.",
     ),
     markers(found, page.id),
     readAnew(found, page.id),

@@ -222,7 +222,7 @@ export function predictionPanel(page, profile, useNearest) {
     ceilingPicture.hidden = !limits;
     if (limits) ceilings.update(rows.slice(0, MOST_BARS));
     ceilingNote.textContent = !limits
-      ? "This promise makes what concerns few people inaccurate. It sets no ceiling on what may be believed."
+      ? "This promise makes what concerns few people inaccurate. It sets no ceiling on a posterior."
       : [
           rows.length > MOST_BARS
             ? `Drawn: the ${MOST_BARS} of ${plural(rows.length, "value")} whose chance may rise most.`
