@@ -143,6 +143,10 @@ def test_what_cannot_be_done_is_one_sentence(people: pa.Table, tmp_path: Path) -
         sf.publish(people, "f-privacy(theta=3, limits=j0:0.5)", to=to, joint=True, **ROLES)
     with pytest.raises(InfeasibleGuarantee, match="above its ceiling"):
         sf.publish(people, "l-diversity(6)", to=to, **ROLES)
+    rare = people.set_column(3, "school", pa.array(["x"] * 900 + ["y"] * 600 + ["z"] * 500))
+    with pytest.raises(InfeasibleGuarantee, match=r"column 'job'.*'l-diversity\(2\)'") as refused:
+        sf.publish(rare, "l-diversity(6)", to=to, **ROLES)
+    assert refused.value.nearest == "l-diversity(2)"  # of job alone it would be 4
     with pytest.raises(InfeasibleGuarantee, match="Leave max_size out"):
         sf.publish(people, "beta-likeness(1)", to=to, mechanism="optimal(max_size=3)", **ROLES)
     assert not to.exists()

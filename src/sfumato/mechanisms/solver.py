@@ -11,14 +11,17 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import Lock
 from typing import Any
+
+_one_at_a_time = Lock()  # two that overlap would leave standard output closed
 
 
 def mixed_integer(objective: Any, **program: Any) -> Any:
     """`scipy.optimize.milp`; what it prints is dropped."""
     from scipy.optimize import milp
 
-    with _unheard():
+    with _one_at_a_time, _unheard():
         return milp(objective, **program)
 
 

@@ -51,9 +51,10 @@ def barred_values(
     """Buckets by values: what some record of the bucket rules out. Two passes over the records."""
     values = len(operator.counts)
     shown = _shown(records, contents, values)
+    weights = np.asarray(np.linalg.pinv(operator.matrix()), np.float64)
     ruled_out = {
         column: {
-            value: _ruled_out(number, beside, operator, float(threshold))
+            value: _ruled_out(number, beside, operator, weights, float(threshold))
             for value, (number, beside) in seen.items()
         }
         for column, seen in shown.items()
@@ -98,9 +99,12 @@ def _shown(
 
 
 def _ruled_out(
-    number: int, shown: FloatArray, operator: BucketOperator, threshold: float
+    number: int,
+    shown: FloatArray,
+    operator: BucketOperator,
+    weights: FloatArray,
+    threshold: float,
 ) -> BoolArray:
-    weights = np.linalg.pinv(operator.matrix())
     mean = weights.T @ shown
     inside = np.clip(mean, 0.0, operator.counts)
     spread = inside * (1 - inside / np.maximum(operator.counts, 1.0))

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 import numpy as np
 
 from sfumato.columns import value_text
 from sfumato.errors import DataError, InfeasibleGuarantee, UsageError
+from sfumato.guarantees import parse_guarantee
 from sfumato.guarantees.base import Guarantee
 from sfumato.guarantees.joint_ceilings import JointCeilings
 from sfumato.mechanisms.buckets.settings import Limits
 from sfumato.profile import Histogram, Holdings, Profile
 
 LARGEST_TRIED = 4096
+_WEAKENED = 20  # times, until all columns allow a promise
 
 Exists = Callable[[int], bool]
 
@@ -127,9 +129,38 @@ def holdings_of(name: str, profile: Profile, guarantee: Guarantee) -> Holdings:
     holdings = profile.holdings or Holdings.one(columns[0])
     if len(columns) > 1 and isinstance(guarantee, JointCeilings):
         holdings = holdings.jointly()
-    for view in holdings.views:
-        guarantee.require_feasible(view)
+    require_feasible(guarantee, holdings.views)
     return holdings
+
+
+def require_feasible(guarantee: Guarantee, views: Sequence[Histogram]) -> None:
+    """Raise where a view does not allow it; the nearest that is named is one that all allow."""
+    for view in views:
+        try:
+            guarantee.require_feasible(view)
+        except InfeasibleGuarantee as error:
+            weaker = guarantee.promise if isinstance(guarantee, JointCeilings) else guarantee
+            nearest = _allowed_by_all(weaker, views)
+            if error.nearest is None or nearest is None or nearest == error.nearest:
+                raise
+            told = str(error).replace(f"'{error.nearest}'", f"'{nearest}'")
+            raise InfeasibleGuarantee(told, witness=error.witness, nearest=nearest) from None
+
+
+def _allowed_by_all(guarantee: Guarantee, views: Sequence[Histogram]) -> str | None:
+    """The weakest of the nearest that views name, until all of them allow it."""
+    for _ in range(_WEAKENED):
+        asked = str(guarantee)
+        for view in views:
+            try:
+                guarantee.require_feasible(view)
+            except InfeasibleGuarantee as error:
+                if error.nearest is None:
+                    return None
+                guarantee = parse_guarantee(error.nearest)
+        if str(guarantee) == asked:
+            return asked
+    return None
 
 
 def only_histogram(profile: Profile) -> Histogram:
