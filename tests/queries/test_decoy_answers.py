@@ -197,7 +197,7 @@ def test_all_but_one_is_the_total_without_that_one(tmp_path: Path) -> None:
     ).rows()[0]
     total = int((columns["age"] < 50).sum())
     assert others["n"] == pytest.approx(total - one["n"], rel=1e-12)
-    assert others["n_stderr"] == pytest.approx(one["n_stderr"], rel=1e-3)
+    assert others["n_stderr"] == pytest.approx(one["n_stderr"], rel=2e-2)
     halves = [
         release.sql(f"SELECT COUNT(*) AS n FROM release WHERE age < 50 AND disease {some}").value
         for some in ("< 6", ">= 6")

@@ -1,4 +1,4 @@
-"""What `operators.local` will be off by, told from the blocks before anything is drawn.
+"""What `operators.listed` will be off by, told from the blocks before anything is drawn.
 
 For a condition whose people are n_k in the blocks, the residual r of the estimate has the mean
 Σ_k M_kᵀ(n_k − a_k·D_k) and the covariance of random slots, Σ_k f_k(C_k − C_k·D_k⁻¹·C_k). τ² is what
