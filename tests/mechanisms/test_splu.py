@@ -178,7 +178,10 @@ def test_independent_columns_are_drawn_independently() -> None:
 def test_the_public_plan_says_the_group_size_and_no_more() -> None:
     codes = np.repeat(np.arange(4), 25)
     plan = DecoyValues().plan(profile_of(s=codes), SmallSum(3), Draws.from_seed(1))
-    assert plan.public() == {"operators": {"s": {"form": "decoy", "values": 4, "groups": 3}}}
+    assert plan.public() == {
+        "operators": {"s": {"form": "decoy", "values": 4, "groups": 3}},
+        "common": {},
+    }
 
 
 def test_every_column_must_be_eligible() -> None:

@@ -154,7 +154,7 @@ def test_a_group_that_cannot_keep_a_record_is_left_out_and_counted(tmp_path: Pat
     )
     assert (result.manifest.rows, result.manifest.suppressed) == (100, 40)
     assert result.manifest.plan.sampling.groups_suppressed == 1
-    assert any("1 groups, 40 people, are left out" in text for text in result.manifest.caveats)
+    assert any("1 groups, 40 people, are suppressed" in text for text in result.manifest.caveats)
     assert result.manifest.columns[0].domain == Values(("M",))
     assert audit(raw, tmp_path / "r").holds
 
@@ -177,8 +177,8 @@ def test_what_cannot_be_kept_is_refused_with_the_nearest(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("reconstruction-privacy(1, 0.3)", "'error' parameter of reconstruction-privacy must lie"),
-        ("reconstruction-privacy(0.3, 0)", "'chance' parameter of reconstruction-privacy must lie"),
+        ("reconstruction-privacy(1, 0.3)", "'error' parameter of reconstruction-privacy must be"),
+        ("reconstruction-privacy(0.3, 0)", "'chance' parameter of reconstruction-privacy must be"),
         ("reconstruction-privacy(0.3, 0.3, retention=1)", "'retention' parameter"),
         ("reconstruction-privacy(0.3)", "needs chance"),
     ],

@@ -246,13 +246,16 @@ def _near_the_truth(plan: SampledPlan, published: PublishedCounts) -> Iterator[F
 
     Draws vary by v; were they normal around the truth, Σ (T − N)²/v would be chi-square with m − 1
     degrees of freedom, and around their own mean they come near the truth less often still. One is
-    added to every distance, for counts are whole.
+    added to every distance, for counts are whole. Few draws are not normal: only groups are looked
+    at in which every value is expected to be drawn five times.
     """
     from scipy import stats
 
     groups, m = plan.groups, plan.setting.values
     p, q = float(plan.setting.retention), float(plan.setting.background)
-    some = np.flatnonzero(plan.samples > 0)[: _MOST_CELLS // m]
+    some = np.flatnonzero(plan.samples * q >= 5)[: _MOST_CELLS // m]
+    if not len(some):
+        return
     place = np.full(len(groups), -1)
     place[some] = np.arange(len(some))
     owner = np.repeat(np.arange(len(groups)), np.diff(groups.starts))
@@ -268,7 +271,7 @@ def _near_the_truth(plan: SampledPlan, published: PublishedCounts) -> Iterator[F
     variance = np.maximum(published_variance(size, n, true, p, q), 1e-9)
     near = ((np.abs(shown - true) + 1) ** 2 / variance).sum(axis=1)
     chances = stats.chi2.cdf(near, m - 1)
-    least = int(np.argmin(chances)) if len(some) else 0
+    least = int(np.argmin(chances))
     chance = min(1.0, len(some) * float(chances.min(initial=1.0)))
     yield Finding.limited(
         catalogue.SUBGROUPS,
