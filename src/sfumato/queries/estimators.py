@@ -13,7 +13,7 @@ WORDS = {
         "for sums of many answers, and where every group counts by itself",
     ),
     "shrunk": (
-        "unbiased where the buckets tell, drawn towards independence where they do not",
+        "drawn towards independence where the release tells little",
         "for most questions; its interval holds for every truth",
     ),
     "uniform": (
@@ -41,7 +41,7 @@ def estimators_of(release: Release) -> list[tuple[str, str, str]]:
     ...                to=tempfile.mkdtemp() + "/release")
     >>> from sfumato.release import Release
     >>> [name for name, *_ in estimators_of(Release(made.release))]
-    ['inverse (default)', 'em']
+    ['shrunk (default)', 'inverse', 'em']
     """
     source = source_of(release, session_of(release))
     found = []
