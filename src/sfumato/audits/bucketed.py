@@ -164,12 +164,14 @@ def _room(case: AuditCase, view: Listing) -> Iterator[Finding]:
     view.connection.register("needed", apart.sql(counted).to_arrow_reader())
     row = view.connection.execute(
         f"""
-        WITH held AS (SELECT {listed}, bucket, count(*) AS n FROM published GROUP BY ALL),
-             room AS (SELECT {listed}, l.code, sum(least(h.n, l.n)) AS n
-                      FROM held AS h JOIN {view.listed} AS l ON l.bucket = h.bucket GROUP BY ALL)
-        SELECT count(*), any_value(n.code), any_value(n.n), any_value(coalesce(r.n, 0))
-        FROM needed AS n LEFT JOIN room AS r ON r.code = n.code AND {same}
-        WHERE n.n > coalesce(r.n, 0)
+        WITH asked AS MATERIALIZED (SELECT row_number() OVER () AS id, * FROM needed),
+             held AS (SELECT {listed}, bucket, count(*) AS n FROM published GROUP BY ALL),
+             room AS (SELECT n.id, sum(least(r.n, l.n)) AS n FROM asked AS n
+                      JOIN held AS r ON {same}
+                      JOIN {view.listed} AS l ON l.bucket = r.bucket AND l.code = n.code
+                      GROUP BY n.id)
+        SELECT count(*), any_value(n.code), any_value(n.n), any_value(coalesce(room.n, 0))
+        FROM asked AS n LEFT JOIN room USING (id) WHERE n.n > coalesce(room.n, 0)
         """
     ).fetchall()[0]
     wrong = int(row[0])

@@ -24,7 +24,7 @@ from sfumato.operators.dealt import Dealt, approximated
 from sfumato.operators.links import Links, links_of_counts
 from sfumato.release import scan
 
-RECORDS = 1 << 18  # looked at at once; for a figure that is only told, at all
+PAIRS = 1 << 22  # of records and values looked at at once; for a figure that is only told, at all
 SURE = 0.8
 
 
@@ -91,7 +91,9 @@ class LinkedReader:
     def beliefs(self, limits: FloatArray) -> Iterator[Beliefs]:
         """Some buckets at a time, all of them in the end."""
         rule, domains = self.known
-        case, pieces = self.case, -(-self.case.release.manifest.rows // RECORDS)
+        case, rows = self.case, self.case.release.manifest.rows
+        # a record is weighed with every value of its bucket
+        pieces = -(-rows * rows // (max(case.release.plan.buckets, 1) * PAIRS))
         column = self.column
         names = ", ".join(quoted(name) for name in case.table.quasi)
         lists, connection = scan([case.release.file("sensitive")]), case.connect()
@@ -102,22 +104,22 @@ class LinkedReader:
                 f"SELECT bucket, {quoted(column)}, sum(count)::BIGINT AS count FROM {lists} "
                 f"{some} GROUP BY ALL ORDER BY bucket"
             )
-            rows, cells = records.to_arrow_table(), listed.to_arrow_table()
+            shown, cells = records.to_arrow_table(), listed.to_arrow_table()
             buckets, place = np.unique(cells.column("bucket").to_numpy(), return_inverse=True)
             dealt = Dealt(
-                np.searchsorted(buckets, rows.column("bucket").to_numpy()),
+                np.searchsorted(buckets, shown.column("bucket").to_numpy()),
                 place,
                 case.release.shown_codes(cells, column),
                 np.asarray(cells.column("count").to_numpy(), np.int64),
                 len(limits),
             )
-            codes = [_codes(rows.column(name), domains[name]) for name in case.table.quasi]
+            codes = [_codes(shown.column(name), domains[name]) for name in case.table.quasi]
             if any((each < 0).any() for each in codes):
                 return  # records that are not the table's: another check has said so
             pairs = dealt.given(rule, codes).summed()
-            beyond = np.zeros(rows.num_rows, np.bool_)
+            beyond = np.zeros(shown.num_rows, np.bool_)
             beyond[pairs.record[pairs.chance > limits[pairs.value] * (1 + 1e-9)]] = True
-            yield Beliefs(pairs.likeliest(rows.num_rows), beyond, dealt.exact[dealt.bucket])
+            yield Beliefs(pairs.likeliest(shown.num_rows), beyond, dealt.exact[dealt.bucket])
 
 
 def _codes(array: pa.Array | pa.ChunkedArray, domain: pa.Array) -> IntArray:
