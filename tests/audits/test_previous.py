@@ -222,7 +222,8 @@ def test_the_command_line(cli: Any, publish: Callable[..., Path], tmp_path: Path
     pq.write_table(data, file)
     old, new = publish(data, "old"), publish(data, "new")
     fresh = publish(data, "fresh", keyed=False)
-    good = cli("audit", file, new, "--previous", old, "--previous-table", file, "--key", "id")
+    good = cli("audit", file, new, "--previous", old, "--previous-table", file, "--key", "id",
+               "--verbose")  # fmt: skip
     assert good.code == 0, good
     assert "is not as published before: 0 (at most 0); 4,000 people followed" in good.out
     bad = cli("audit", file, fresh, "--previous", old, "--json")

@@ -278,7 +278,7 @@ def test_9_a_count_of_a_size_is_one_of_a_value_that_so_many_have(tmp_path: Path)
 
 def test_9_limits_have_a_direction_and_json_is_whole(cli: Any, folder: Path) -> None:
     audit = ("audit", folder / "stays.parquet", folder / "release")
-    text, told = cli(*audit).out, cli(*audit, "--json").json
+    text, told = cli(*audit, "--verbose").out, cli(*audit, "--json").json
     assert "(at most 0.2)" in text
     assert "more of the same check (--json)" in text
     judged = [each for each in told["findings"] if each["check"] == "posterior"]
