@@ -34,13 +34,13 @@ def answers_of(
     "name", ["uniform", "partitioned", "splu", "optimal, l-diversity", "optimal with fakes"]
 )
 def test_default_intervals_hold(name: str) -> None:
-    """About 600 intervals of one release, which depend on each other: 95 % ± 4 of them.
+    """About 600 intervals of one release, which depend on each other: 91 % or more of them.
 
     An interval too narrow by a third would hold 81 %; one of half the width 67 %.
     """
     answers = answers_of(name)
     assert len(answers.count) > 300
-    assert 0.91 < float(np.nanmean(answers.inside)) < 0.995
+    assert float(np.nanmean(answers.inside)) > 0.91
 
 
 def test_low_coverage_is_marked() -> None:

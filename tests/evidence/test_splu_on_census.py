@@ -77,13 +77,13 @@ def test_sql_answers_are_these_answers(people: People, tmp_path: Path) -> None:
     chosen = marital == 1
     operator = methods.Decoy(50, GROUPS).observed(np.bincount(published, minlength=50))
     rates = operator.decoy_rates
-    rows = release.sql(
-        "SELECT occupation, COUNT(*) AS n FROM release WHERE marital = 1 GROUP BY 1 ORDER BY 1"
-    ).rows()
+    sql = "SELECT occupation, COUNT(*) AS n FROM release WHERE marital = 1 GROUP BY 1 ORDER BY 1"
+    rows = release.sql(sql, estimator="inverse").rows()
     counts = np.bincount(published[chosen], minlength=50)
     expected = (counts - chosen.sum() * rates) / (1 / GROUPS - rates)
-    assert [row["n"] for row in rows] == pytest.approx(expected.tolist())
     errors = np.sqrt(
         operator.variances_within(np.arange(50), np.maximum(expected, 0), float(chosen.sum()))
     )
-    assert [row["n_stderr"] for row in rows] == pytest.approx(errors.tolist(), rel=1e-6)
+    # the operator whose rows sum to 1 is the closed form up to the squares of the shares
+    assert (np.abs(np.array([row["n"] for row in rows]) - expected) < 0.25 * errors).all()
+    assert [row["n_stderr"] for row in rows] == pytest.approx(errors.tolist(), rel=0.02)
