@@ -134,7 +134,7 @@ def test_the_audit_tells_what_links_allow(cli: Any, tmp_path: Path) -> None:
         assert verdict.holds is True
         shares[name] = float(str(told.value))
     assert shares["free"] < 0.02 < 0.15 < shares["linked"]
-    ran = cli("audit", tmp_path / "linked.parquet", tmp_path / "linked")
+    ran = cli("audit", "--verbose", tmp_path / "linked.parquet", tmp_path / "linked")
     assert ran.code == 0
     assert "a reader who knows the table's links" in ran.out
     assert "an approximation" not in ran.out  # two-size buckets of l = 3 list at most 8 values
