@@ -58,7 +58,7 @@ class Publication(Result):
         lines += [f"  {sentence}" for sentence in self.meanings or manifest.statement]
         uncovered = [re.split(r" \(|: ", text)[0] for text in manifest.does_not_protect]
         lines.append(f"  Not covered: {'; '.join(uncovered)}.")
-        lines.append(f"  Statement and caveats in full: sfumato describe {self.release}")
+        lines.append("  Statement and caveats in full: its manifest.json, or `sfumato describe`.")
         told = [note for note in self.notes if note not in said]
         told += self.exposure.lines(promised=False)
         if told:
