@@ -37,7 +37,7 @@ class BucketedRelease(Release):
     @property
     def histogram(self) -> tuple[int, ...] | None:
         """True counts by code, where they are stated because fakes hide them."""
-        return self.manifest.plan.histogram
+        return self.manifest.plan.histogram if self.fakes else None
 
     @property
     def sizes(self) -> tuple[tuple[int, int], ...]:
