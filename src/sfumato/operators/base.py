@@ -30,6 +30,8 @@ class Operator(ABC):
 
     form: ClassVar[str]
     needs_counts: ClassVar[bool] = False  # whether `weights` needs `observed` first
+    # whether values are shrunk one by one: not where neighbours are told apart worse than sums
+    shrinks: ClassVar[bool] = True
     values: int
 
     @property

@@ -29,6 +29,7 @@ class General(Operator):
     rows: tuple[tuple[int, ...], ...]
 
     form: ClassVar[str] = "general"
+    shrinks: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         width = len(self.rows)

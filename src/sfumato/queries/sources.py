@@ -163,8 +163,13 @@ class PerturbedSource(ColumnSource):
     """A record shows what an operator made of its value."""
 
     title = "A perturbed release"
-    estimators = ("shrunk", "inverse", "em")
     release: PerturbedRelease
+
+    @property
+    def estimators(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Shrunk by default, unless an operator's values are not shrunk one by one."""
+        shrinks = all(operator.shrinks for operator in self.release.operators.values())
+        return ("shrunk", "inverse", "em") if shrinks else ("inverse", "shrunk", "em")
 
     def shown(self, columns: Sequence[str]) -> list[str]:
         parts = [self.release.part_column(name) for name in columns]
@@ -212,7 +217,7 @@ class PerturbedSource(ColumnSource):
         return found
 
     def estimator(self, columns: Sequence[str], name: str) -> Estimator:
-        shrunk = name == self.estimators[0]
+        shrunk = name == "shrunk"
         operators = [self.operator(column) for column in columns]
         if len(operators) == 1 and isinstance(operators[0], Decoy):
             return DecoyEstimator(operators[0], shrunk=shrunk)
