@@ -43,8 +43,10 @@ class BucketedSource(Source):
         return self._listed(columns).estimator(name, columns)
 
     def _listed(self, columns: Sequence[str]) -> BucketTable:
-        """Of all columns together: people were dealt by what they hold in all of them."""
-        return bucket_table_of(self.release, [column.name for column in self.release.sensitive])
+        """Of the columns that are asked for, the others added up: combinations of all columns are
+        more than buckets can tell apart. People with one value count as spread alike over buckets,
+        whatever they have in the other columns."""
+        return bucket_table_of(self.release, columns)
 
     def uncompletable(self) -> str | None:
         return None
