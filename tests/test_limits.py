@@ -128,7 +128,7 @@ def test_databases_are_interrupted_and_limited() -> None:
     large = "SELECT range || repeat('x', 200) AS t FROM range(2_000_000) ORDER BY t"
     with sf.limited(memory="100MB", spill="1MB"), pytest.raises(duckdb.OutOfMemoryException) as out:
         scratch_database().sql(large).fetchall()
-    assert "--spill-limit" in str(limit_behind(out.value))
+    assert "spill_limit=" in str(limit_behind(out.value))
 
 
 def test_memory_follows_the_machine_and_the_table() -> None:

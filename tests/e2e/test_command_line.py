@@ -55,7 +55,7 @@ def test_publish_query_audit(
 
     outcome = cli("audit", path, release, "--json")
     assert outcome.code == 0, outcome.err
-    assert set(outcome.json) == {"holds", "headline", "tested", "findings", "exposure"}
+    assert set(outcome.json) == {"holds", "headline", "tested", "unseen", "findings", "exposure"}
     assert outcome.json["holds"] is True
     for finding in outcome.json["findings"]:
         assert {"check", "title", "column", "result", "holds", "value", "limit"} <= set(finding)

@@ -164,11 +164,11 @@ def test_yes_and_no_stay_what_they_are(tmp_path: Path) -> None:
         ("1, 2\n3, canary, 5\n", {"header": "no"}, "Line 2 of .* has 3 cells where the first"),
         ("21,canaryflu\n22,x\n", {}, "looks like data, not like the names of columns. Give names"),
         ("canary,flu\nx,y\ncanary,z\n", {}, "looks like data"),
-        ("a,b\n1,2\n", {"columns": "a,b"}, "has the names already. Leave --columns out."),
+        ("a,b\n1,2\n", {"columns": "a,b"}, "has the names already. Leave columns= out."),
         ("1,2\n3,4\n", {"columns": "a,b,c"}, "has 2 columns, but 3 names were given"),
-        (b"a,b\nM\xfcller,2\n", {}, r"is not UTF-8 \(line 2\). Say what it is with --encoding"),
+        (b"a,b\nM\xfcller,2\n", {}, r"is not UTF-8 \(line 2\). Say what it is with encoding="),
         (b"a,b\n\x81,2\n", {"encoding": "cp1252"}, "is not cp1252. Say what it is"),
-        ('a,b\n"canary,2\n' + LATE, {"quote": '"'}, "--quote"),
+        ('a,b\n"canary,2\n' + LATE, {"quote": '"'}, "say quote="),
     ],
 )  # fmt: skip
 def test_every_wrong_guess_is_one_sentence_without_cells(
@@ -217,7 +217,7 @@ def test_packed_texts_are_read(tmp_path: Path, ending: str) -> None:
 def test_repeated_numbers_are_no_names(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("0,?,F,0\n" * 3 + "1,x,M,2\n" * 3)
-    with pytest.raises(DataError, match=r"looks like data, not like the names.*--header no"):
+    with pytest.raises(DataError, match=r"looks like data, not like the names.*header= no"):
         sf.describe(path)
     assert sf.read(path, quasi="column1,column3", sensitive="column2", header="no", drop="column4")
 
