@@ -283,15 +283,6 @@ def test_choose_refuses_too_many() -> None:
         Draws.from_seed(1).choose("p", 3, 4)
 
 
-def test_binomial_law() -> None:
-    counts = np.full(20_000, 7)
-    drawn = Draws.from_seed(14).binomial("p", counts, Fraction(2, 7))
-    assert_law(np.bincount(drawn, minlength=8), stats.binom.pmf(np.arange(8), 7, 2 / 7))
-    mixed = Draws.from_seed(14).binomial("p", [0, 5, 0, 100], Fraction(1))
-    assert mixed.tolist() == [0, 5, 0, 100]
-    assert Draws.from_seed(1).binomial("p", [], Fraction(1, 2)).tolist() == []
-
-
 def test_multinomial_law() -> None:
     weights = np.array([5, 0, 1, 2])
     table = Draws.from_seed(15).multinomial("p", np.full(8000, 3), weights)

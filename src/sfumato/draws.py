@@ -260,15 +260,6 @@ class Draws:
 
     # -- counts -----------------------------------------------------------------------------------
 
-    def binomial(self, purpose: str, counts: npt.ArrayLike, probability: Fraction) -> IntArray:
-        """Exact Binomial(counts[i], probability), by its definition: O(sum of counts)."""
-        sizes = np.asarray(counts, np.int64)
-        hits = np.zeros(len(sizes), np.int64)
-        for start, count, owners in _owners(sizes):
-            hit = self.bernoulli(purpose, Positions(start, count), probability)
-            hits += np.bincount(owners[hit], minlength=len(sizes))
-        return hits
-
     def multinomial(self, purpose: str, counts: npt.ArrayLike, weights: npt.ArrayLike) -> IntArray:
         """Exact Multinomial(counts[i], weights / sum) for integer weights; shape (i, weights)."""
         sizes, cumulative = np.asarray(counts, np.int64), np.cumsum(np.asarray(weights, np.int64))

@@ -195,14 +195,6 @@ class BinnedCounts:
     values: IntArray
     counts: IntArray
 
-    def thinned(self, most: int) -> BinnedCounts:
-        """Every so manieth cell, so that there are at most so many, standing for the others."""
-        step = max(1, -(-len(self.counts) // most))
-        if step == 1:
-            return self
-        codes = tuple(each[::step] for each in self.codes)
-        return BinnedCounts(self.columns, codes, self.values[::step], self.counts[::step] * step)
-
 
 @dataclass(frozen=True, eq=False)
 class Profile:

@@ -91,27 +91,6 @@ def _range_values(table: Table, column: str, stated: Range) -> tuple[Value, ...]
     return tuple(range(low, high + 1))
 
 
-class ArrivalCoder:
-    """Codes of one sensitive column in the order of arrival, before its domain is known.
-
-    >>> coder = ArrivalCoder()
-    >>> coder(pa.array(["b", None, "a", "b"])).tolist(), coder(pa.array(["a"])).tolist()
-    ([0, 2, 1, 0], [1])
-    """
-
-    def __init__(self) -> None:
-        self.known: dict[Value, int] = {}
-
-    def __call__(self, array: pa.Array) -> IntArray:
-        coded = without_nan(array)
-        if not pa.types.is_dictionary(coded.type):
-            coded = coded.dictionary_encode()
-        values = [*coded.dictionary.to_pylist(), None]
-        mapping = np.array([self.known.setdefault(v, len(self.known)) for v in values], np.int64)
-        indices = coded.indices.fill_null(len(values) - 1).to_numpy(zero_copy_only=False)
-        return np.asarray(mapping[indices])
-
-
 class SensitiveCoder:
     """Codes of one sensitive column: the index of each value in the domain.
 

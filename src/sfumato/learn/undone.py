@@ -41,18 +41,6 @@ def unbiased_weights(likelihood: FloatArray, prior: FloatArray) -> tuple[FloatAr
     return np.asarray(prior + score @ undo * root), float(eigenvalues[0])
 
 
-def telling_scores(likelihood: FloatArray, prior: FloatArray) -> FloatArray:
-    """By (symbol, value): scores whose sum over some records has a square that is, over their
-    number, twice the gain in likelihood if those records have shares of their own.
-
-    They are the unbiased counts, each direction weighted by how well it is told.
-    """
-    root = np.sqrt(np.maximum(prior, _LEAST))
-    score, eigenvalues, vectors = _spectrum(likelihood, prior, root)
-    seen = eigenvalues > _UNSEEN
-    return np.asarray(score @ (vectors[:, seen] / np.sqrt(eigenvalues[seen])) @ vectors[:, seen].T)
-
-
 def _spectrum(
     likelihood: FloatArray, prior: FloatArray, root: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from sfumato.columns import list_some, value_text, value_to_json
+from sfumato.columns import value_to_json
 from sfumato.draws import Address, Draws, Positions
 from sfumato.guarantees.base import Guarantee
 from sfumato.guarantees.odds import OddsGuarantee
@@ -171,14 +171,6 @@ def ldp_caveat(column: str, operator: Operator) -> str:
         f"Column {column!r} is {math.log(gamma):.4g}-locally differentially private: every "
         f"published value is at most {float(gamma):.4g} times as likely under one true value as "
         f"under another (e^{math.log(gamma):.4g})."
-    )
-
-
-def floor_caveat(histogram: Histogram, codes: Sequence[int]) -> str:
-    named = list_some([value_text(histogram.values[code]) for code in codes])
-    return (
-        f"Column {histogram.column!r}: counts of {named} are estimated with little precision; "
-        "these values are kept only as often as p_min says."
     )
 
 

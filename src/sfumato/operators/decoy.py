@@ -281,14 +281,6 @@ class Decoy(Operator):
             whole = (drawn - moved * (1 - 1 / c) - spread) / (1 / c - rate) ** 2
         return np.asarray(whole)
 
-    def variance_for(
-        self, values: IntArray, squares: FloatArray, total: FloatArray, truth: FloatArray
-    ) -> FloatArray:
-        """`covariance` of a sum that is `truth`, of Σe² = `squares` and Σe = `total` in all."""
-        mean = np.divide(squares, total, out=np.zeros_like(total), where=total > 0)
-        sums = DecoySums(total, truth)
-        return self.covariance(values, DecoySums(squares, truth * mean), sums, sums)
-
     def amplification(self) -> Fraction:
         """No bound: two values that never share a group tell each other apart for certain."""
         raise ZeroDivisionError("decoys do not bound the amplification")

@@ -125,27 +125,3 @@ def ratio_interval(
     high = np.where(a > 0, second, np.where(above | ~below, possible[1], first))
     low, high = (np.fmin(np.fmax(end, possible[0]), possible[1]) for end in (low, high))
     return low, high
-
-
-def within_possible(
-    ends: tuple[FloatArray, FloatArray],
-    value: FloatArray,
-    slope: FloatArray | float,
-    count: FloatArray,
-    most: FloatArray,
-) -> tuple[FloatArray, FloatArray]:
-    """The ends of an interval for value + slope·(n − count), n being between 0 and `most`.
-
-    What was estimated outside of that is not cut off: noise stays visible.
-
-    >>> five, forty = np.array([5.0]), np.array([40.0])
-    >>> within_possible((five - 9, five + 90), five, 1.0, five, forty)
-    (array([0.]), array([40.]))
-    >>> within_possible((-five - 90, -five + 90), -five, -1.0, five, forty)
-    (array([-40.]), array([0.]))
-    """
-    possible = (
-        value + slope * (np.fmin(count, 0.0) - count),
-        value + slope * (np.fmax(count, most) - count),
-    )
-    return np.fmax(ends[0], np.fmin(*possible)), np.fmin(ends[1], np.fmax(*possible))
