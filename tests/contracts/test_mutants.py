@@ -158,7 +158,7 @@ def shuffled(name: str, by: str | None = None) -> Callable[[Copy], None]:
 
 
 def lists_in_the_order_of_records(copy: Copy) -> None:
-    """Point 1 of issue 36: the i-th value of a bucket is the i-th record's."""
+    """The i-th value of a bucket is the i-th record's."""
     records, lists = copy.table(), copy.table(LISTS)
     rank = {(row["bucket"], TRUTH[row["zip"]]): place for place, row in
             enumerate(records.to_pylist())}  # fmt: skip
@@ -562,7 +562,7 @@ def test_the_receipt_finds_what_nothing_else_can(
 def test_a_receipt_does_not_hide_another_spelling(
     releases: Path, mutant: str, tmp_path: Path
 ) -> None:
-    """Point 4 of issue 36."""
+    """Draws that repeat say nothing of how files are written."""
     name, change = SPELLING[mutant]
     shutil.copytree(releases / name, tmp_path / "copy")
     change(Copy(tmp_path / "copy"))

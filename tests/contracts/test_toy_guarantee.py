@@ -65,7 +65,7 @@ def test_publish_query_audit(cli: Any, table: Path, release: Path) -> None:
     assert audited.code == 0, audited.out
     checks = {finding["check"]: finding for finding in audited.json["findings"]}
     assert checks["coin"]["holds"]
-    assert "chance that disease is kept" in cli("audit", table, release).out
+    assert "chance that disease is kept" in cli("audit", table, release, "--verbose").out
 
 
 def test_an_audit_judges_by_the_toys_own_check(

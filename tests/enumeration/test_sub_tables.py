@@ -18,8 +18,8 @@ from sfumato.errors import InfeasibleGuarantee
 from sfumato.guarantees import RhoPrivacy
 from sfumato.mechanisms import partitioned
 from sfumato.mechanisms.partitioned import INSIDE, SubTables, cut_table
+from sfumato.mechanisms.partitioning import coupling
 from sfumato.mechanisms.partitioning.coupling import posterior_odds
-from sfumato.mechanisms.partitioning.merge import coupling
 from sfumato.profile import Histogram
 from tests.enumeration.sub_tables import SubTable, sampled_posteriors
 

@@ -195,7 +195,7 @@ class Verdict(Shown):
     >>> from sfumato.audits.catalogue import ROWS
     >>> print(Verdict((Finding.limited(ROWS, 10, Direction.EXACTLY, 10),), "l-diversity(2) of s"))
     The release keeps its promise: l-diversity(2) of s.
-    1 check: 1 ok.
+    1 check: 1 ok (--verbose shows them).
     """
 
     findings: tuple[Finding, ...]

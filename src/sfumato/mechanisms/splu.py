@@ -145,8 +145,8 @@ class DecoyValues(Mechanism):
 
     >>> counts = Histogram("s", tuple("abc"), np.array([2, 2, 3]))
     >>> plan = DecoyValues().plan(Profile(7, {"s": counts}), SmallSum(2), Draws.from_seed(1))
-    >>> plan.withheld, plan.public()
-    (1, {'operators': {'s': {'form': 'decoy', 'values': 3, 'groups': 2}}})
+    >>> plan.withheld, plan.public()["operators"]
+    (1, {'s': {'form': 'decoy', 'values': 3, 'groups': 2}})
     """
 
     name: ClassVar[str] = "splu"

@@ -53,8 +53,8 @@ class PersonRule(Part, frozen=True):
         """What stands beside the promise.
 
         >>> print(PersonRule("patient", 1, 30).sentences()[1])
-        Of each person one row, chosen at random, is published; 30 rows are withheld. Answers count
-        published rows alone.
+        Of each person one row, chosen at random, is published; 30 rows are suppressed. Answers
+        count published rows alone.
         """
         whose = f"A person is whoever has one value of {self.column!r}, and the promise holds for "
         tail = f"{self.suppressed:,} rows are suppressed. Answers count published rows alone."
