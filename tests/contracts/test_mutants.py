@@ -448,7 +448,7 @@ CONTENT: dict[str, tuple[str, Callable[[Copy], None], str]] = {
                      if r["part"] < 2 and i < 9 else None for i, r in enumerate(rows)] and None),
                      "opening"),
     "a scale is stated": ("sampled", scaled, "plan-part"),
-    "a raw group": ("sampled", raw_group, "subgroups"),
+    "a raw group": ("sampled", raw_group, "copies"),
     "a group of samples loses a row": (
         "sampled", lambda c: c.content(lambda rows: rows[1:]), "group-sizes"),
     "a member is moved": ("buckets", lambda c: c.content(member_moved), "members"),

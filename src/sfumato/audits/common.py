@@ -17,6 +17,7 @@ from sfumato.engines.publication import missing_rule
 from sfumato.engines.together import told_by_release
 from sfumato.errors import SfumatoError
 from sfumato.guarantees import ReconstructionPrivacy
+from sfumato.release import PerturbedRelease
 from sfumato.release.manifest import PerturbedPart
 
 
@@ -82,11 +83,12 @@ def check_domains(case: AuditCase) -> Iterator[Finding]:
 
 def check_facts(case: AuditCase) -> Iterator[Finding]:
     """What sentences depend on is as the table has it, where the plan follows from counts alone."""
-    manifest, plan = case.release.manifest, case.release.plan
+    release, manifest, plan = case.release, case.release.manifest, case.release.plan
     rule = missing_rule(manifest.missing, manifest.columns, case.profile.dropped)
     wrong = [] if rule == manifest.missing else ["missing"]
-    if isinstance(plan, PerturbedPart) and plan.sampling is None and case.mechanism is not None:
-        told = told_by_release(case.table, case.release, case.profile, case.guarantee)
+    drawn = isinstance(release, PerturbedRelease) and plan.sampling is None
+    if drawn and case.mechanism is not None:
+        told = told_by_release(case.table, release, case.profile, case.guarantee)
         beyond = tuple(each.column for each in told if each.exceeds and not manifest.joint)
         wrong += [] if plan.beyond == beyond else ["beyond"]
         try:

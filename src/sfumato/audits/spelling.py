@@ -38,7 +38,7 @@ from sfumato.release import (
     Release,
     typed_values,
 )
-from sfumato.release.manifest import NAME, BucketedPart
+from sfumato.release.manifest import NAME
 from sfumato.scratch import scratch_space
 from sfumato.version import __version__
 
@@ -79,7 +79,7 @@ def rewrite(release: Release, to: Path) -> Manifest:
             writer=WRITER,
             guarantee=str(parse_guarantee(manifest.guarantee)),
             mechanism=_named(manifest.mechanism),
-            plan=_derived(manifest.plan),
+            plan=_derived(release),
         )
         return bundle.finish(with_words(plain, listed_counts(release)))
 
@@ -100,9 +100,10 @@ def listed_counts(release: Release) -> dict[str, Histogram]:
     return found
 
 
-def _derived(plan: Any) -> Any:
+def _derived(release: Release) -> Any:
     """The public part of a plan, with figures that follow from others made again."""
-    if not isinstance(plan, BucketedPart):
+    plan = release.plan
+    if not isinstance(release, BucketedRelease):
         return plan
     setting = tuple(Part(each.size, each.buckets) for each in plan.sizes)
     return msgspec.structs.replace(

@@ -16,8 +16,7 @@ import numpy as np
 from sfumato.blocks import BlockTree
 from sfumato.columns import Value, Values, in_json, list_some, value_text
 from sfumato.errors import SfumatoError
-from sfumato.guarantees import Guarantee, RhoPrivacy, parse_guarantee
-from sfumato.guarantees.rho import SHARES_READER
+from sfumato.guarantees import Guarantee, parse_guarantee
 from sfumato.mechanisms import Mechanism, Plan, parse_mechanism
 from sfumato.mechanisms.buckets.fakes import certainty
 from sfumato.mechanisms.partitioning.coupling import FAILURE
@@ -25,7 +24,7 @@ from sfumato.mechanisms.perturbed import ldp_caveat
 from sfumato.operators import operator_from_json
 from sfumato.operators.parts import Parts
 from sfumato.profile import Histogram
-from sfumato.release import Manifest
+from sfumato.release import KINDS, BucketedRelease, Manifest, PerturbedRelease, Release
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +32,7 @@ class Facts:
     """What sentences may depend on: `plan` is the public part, and counts are zero where the
     release does not show them."""
 
-    kind: str
+    kind: type[Release]
     mechanism: Mechanism | None  # None for one that nobody here knows
     guarantee: Guarantee
     plan: Mapping[str, Any]
@@ -49,8 +48,9 @@ class Facts:
         counted: Mapping[str, Histogram],
     ) -> Facts:
         """What a plan would say of itself."""
-        shown = counted if plan.kind == "bucketed" else {n: bare(h) for n, h in counted.items()}
-        return cls(plan.kind, mechanism, guarantee, plan.public(), shown, plan.withheld)
+        kind = KINDS[plan.kind]
+        shown = counted if kind is BucketedRelease else {n: bare(h) for n, h in counted.items()}
+        return cls(kind, mechanism, guarantee, plan.public(), shown, plan.withheld)
 
     def statement(self) -> list[str]:
         """The promise in plain words, column by column; narrower where the mechanism's is."""
@@ -58,17 +58,17 @@ class Facts:
 
     def caveats(self) -> list[str]:
         """What belongs beside it."""
-        kinds = {"perturbed": self._perturbed, "bucketed": self._bucketed}
+        kinds = {PerturbedRelease: self._perturbed, BucketedRelease: self._bucketed}
         beside = [] if self.mechanism is None else self.mechanism.beside(self.plan)
-        return [*kinds.get(self.kind, lambda: ())(), *beside]
+        return [*kinds.get(self.kind, lambda: iter(()))(), *beside]
 
     def _promise(self, histogram: Histogram) -> str:
         said = self.guarantee.statement(histogram)
-        if self.kind == "bucketed":
+        if self.kind is BucketedRelease:
             # the sensitive table shows the histogram, so the manifest may
             said = f"{self.guarantee.left_out_text(histogram)} {said}".lstrip() + self._blocks()
-        elif self.plan.get("part_columns") and isinstance(self.guarantee, RhoPrivacy):
-            said = _sub_tables(self.guarantee, histogram.column)
+        elif self.plan.get("part_columns"):
+            said = self.guarantee.statement_by_parts(histogram, FAILURE)
         elif self.plan.get("fitted"):
             said += " This does not hold against whoever knows the values of everybody else: the "
             said += "operator may tell them more."
@@ -197,21 +197,6 @@ class Facts:
             )
 
 
-def _sub_tables(guarantee: RhoPrivacy, column: str) -> str:
-    # Definition 1 speaks of any prior; sub-tables keep it for the prior that they have (T11)
-    text = (
-        f"Column {column!r}: whoever knows of a person no more than how common each value is gives "
-        f"a value with a share of at most {float(guarantee.rho1):.4g} a chance of at most "
-        f"{float(guarantee.rho2):.4g} after seeing the release"
-    )
-    if guarantee.reader == SHARES_READER:
-        text += (
-            ", all other records and the exact shares included; at most one release in "
-            f"{round(1 / FAILURE):,} is drawn so oddly that it may be more"
-        )
-    return f"{text}.{guarantee.uncovered_text()}"
-
-
 def bare(histogram: Histogram) -> Histogram:
     """A domain without its counts."""
     return _domain(histogram.column, histogram.values)
@@ -267,21 +252,21 @@ def facts_of(manifest: Manifest, shown: Mapping[str, Histogram]) -> Facts:
         mechanism = parse_mechanism(manifest.mechanism)
     except SfumatoError:  # a release that another program made
         mechanism = None
-    plan, histograms = in_json(manifest.plan), {}
+    kind, plan, histograms = KINDS[manifest.kind], in_json(manifest.plan), {}
     for column in manifest.columns:
         if column.role == "sensitive":
             values = column.domain.values if isinstance(column.domain, Values) else ()
-            known = shown.get(column.name) if manifest.kind == "bucketed" else None
+            known = shown.get(column.name) if kind is BucketedRelease else None
             histograms[column.name] = known or _domain(column.name, values)
     apart = manifest.suppressed - (manifest.person.suppressed if manifest.person else 0)
     guarantee = parse_guarantee(manifest.guarantee)
-    return Facts(manifest.kind, mechanism, guarantee, plan, histograms, apart)
+    return Facts(kind, mechanism, guarantee, plan, histograms, apart)
 
 
 def _columns_apart(manifest: Manifest, names: list[str]) -> Iterator[str]:
     if len(names) < 2 or manifest.joint:
         return
-    if manifest.kind == "bucketed":
+    if KINDS[manifest.kind] is BucketedRelease:
         yield (
             f"The promise about each of the columns {', '.join(names)} holds for whoever sees all "
             "of them. About combinations of their values nothing is promised; a joint promise "

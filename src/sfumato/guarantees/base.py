@@ -65,6 +65,13 @@ class Guarantee(TextForm, ABC):
         changes when one person's value does would tell that value to who knows all others.
         """
 
+    def statement_by_parts(self, histogram: Histogram, failure: float) -> str:
+        """The same where a column says which of several sub-tables each record is in.
+
+        `failure` is the chance that a release is drawn so oddly that it may tell more.
+        """
+        return self.statement(histogram)
+
     @abstractmethod
     def formula(self) -> str:
         """The promise as its page in the documents writes it, with its own numbers."""

@@ -147,9 +147,23 @@ class RhoPrivacy(OddsGuarantee):
             f"{float(self.rho1):.4g} still gives it a chance of at most {float(self.rho2):.4g} "
             "after seeing that record."
         )
-        return text + self.uncovered_text()
+        return text + self._uncovered()
 
-    def uncovered_text(self) -> str:
+    def statement_by_parts(self, histogram: Histogram, failure: float) -> str:
+        # Definition 1 speaks of any prior; sub-tables keep it for the prior that they have (T11)
+        text = (
+            f"Column {histogram.column!r}: whoever knows of a person no more than how common each "
+            f"value is gives a value with a share of at most {float(self.rho1):.4g} a chance of at "
+            f"most {float(self.rho2):.4g} after seeing the release"
+        )
+        if self.reader == SHARES_READER:
+            text += (
+                ", all other records and the exact shares included; at most one release in "
+                f"{round(1 / failure):,} is drawn so oddly that it may be more"
+            )
+        return f"{text}.{self._uncovered()}"
+
+    def _uncovered(self) -> str:
         """The rule by which values are not covered; their names would follow from exact counts."""
         return (
             f" A value that more than {float(self.rho1):.4g} of the people have is not covered: "
