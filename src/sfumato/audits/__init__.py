@@ -118,7 +118,8 @@ def audit(
     before = None if previous is None else Before.of(previous, previous_table, named)
     again = None if receipt is None else Receipt.read(receipt)
     own = raw_table(table, opened) if again is None else declared_again(table, again)
-    case = AuditCase(own, opened, declared=again is not None or own is table)
+    declared, then = again is not None or own is table, before.release if before else None
+    case = AuditCase(own, opened, declared=declared, previous=then)
     with reading_errors(case.table.source):
         if again is not None:
             found += check_replay(case, again)

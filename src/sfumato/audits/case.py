@@ -32,10 +32,18 @@ if TYPE_CHECKING:
 class AuditCase:
     """A table and a release of it. Counts are taken once, on demand."""
 
-    def __init__(self, table: Table, release: Release, *, declared: bool = False) -> None:
+    def __init__(
+        self,
+        table: Table,
+        release: Release,
+        *,
+        declared: bool = False,
+        previous: Release | None = None,
+    ) -> None:
         """`declared` says that the table came with its own roles and domains, not the manifest's;
         `trace` is there once a receipt has repeated the run."""
         self.table, self.release, self.declared = table, release, declared
+        self.previous = previous
         self.trace: Trace | None = None
 
     @cached_property
@@ -118,6 +126,13 @@ class AuditCase:
             return self.profile.histograms[column.name].values
         stated = self.table.domains.get(column.name)
         return stated.values if isinstance(stated, Values) else None
+
+    def listed_before(self, column: Column) -> bool:
+        """Whether the previous release lists the same values of a sensitive column."""
+        return column.role == "sensitive" and any(
+            (then.name, then.role, then.domain) == (column.name, column.role, column.domain)
+            for then in (self.previous.columns if self.previous else ())
+        )
 
     def values_nobody_has(self, column: Column) -> list[Value]:
         """Listed values that neither the table has nor, of a quasi-identifier, a record."""

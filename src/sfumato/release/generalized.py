@@ -74,6 +74,12 @@ class GeneralizedRelease(Release):
             return f"{column.name}_low", f"{column.name}_high"
         return (column.name,)
 
+    def _field_type(self, name: str) -> pa.DataType:
+        """The type of a value, where the records show sets of values or ends of ranges."""
+        kind = super()._field_type(self.shown_as(self.column(name))[0])
+        listed = pa.types.is_list(kind) or pa.types.is_large_list(kind)
+        return kind.value_type if listed else kind
+
     def _check_schemas(self) -> None:
         schema, where = self._schemas["records"], self.where
         expected = [name for column in self.columns for name in self.shown_as(column)]
