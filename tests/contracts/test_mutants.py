@@ -363,7 +363,7 @@ def dealt_by_age(copy: Copy) -> None:
 
 
 def raw_group(copy: Copy) -> None:
-    """Point 7: a group of an sps release with the values that it has."""
+    """A group of an sps release with the values that it has."""
 
     def put(rows: list[dict[str, Any]]) -> None:
         own = [row for row in rows if row["sex"] == "F" and row["height"] == 1.5]
@@ -573,7 +573,7 @@ def test_a_receipt_does_not_hide_another_spelling(
 
 
 def test_a_receipt_that_calls_a_seed_a_system_key(tmp_path: Path) -> None:
-    """Point 7: `randomness` was edited, in the receipt and in the release."""
+    """`randomness` was edited, in the receipt and in the release."""
     sf.publish(TABLE, "rho-privacy(1/4, 1/2)", mechanism="uniform", to=tmp_path / "r", seed=471,
                receipt=tmp_path / "receipt", drop_rest=True, left_out=1, **ROLES)  # fmt: skip
     path = tmp_path / "receipt"
@@ -601,7 +601,7 @@ def test_a_clean_copy_of_a_soiled_release(releases: Path, tmp_path: Path, cli: A
 
 
 def test_more_than_one_crash_of_old(releases: Path, tmp_path: Path) -> None:
-    """Point 7: another k of merged quasi-identifiers; keys that repeat beside two columns."""
+    """Another k of merged quasi-identifiers; keys that repeat beside two columns."""
     sf.publish(TABLE, "l-diversity(2)", to=tmp_path / "k", quasi=["age", "sex"], quasi_k=20,
                sensitive="disease", drop_rest=True)  # fmt: skip
     Copy(tmp_path / "k").claim(lambda manifest: manifest["quasi_k"].update(k=50))
