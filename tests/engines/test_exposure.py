@@ -17,7 +17,7 @@ from sfumato.engines.exposure import exposure_of
 from sfumato.release import Release
 
 PROMISES = {
-    "optimal": "f-privacy(theta=1.2, open='none')",
+    "optimal": "f-privacy(theta=1.05, open='none')",
     "optimal(fakes=1)": "l-diversity(2)",
     "uniform": "rho-privacy(0.2, 0.5)",
     "partitioned": "rho-privacy(0.2, 0.5)",
@@ -103,9 +103,9 @@ def test_shown_everywhere(cli: Any, tmp_path: Path) -> None:
     assert "people are shown with their value of 'ill' as it is." in shown
     assert "2 values of 'ill' are held by fewer than 5 people." in shown
     assert "11 rows without a sensitive value were dropped." in shown
-    audited = cli("audit", tmp_path / "people.parquet", tmp_path / "r").out
+    audited = cli("audit", tmp_path / "people.parquet", tmp_path / "r", "--verbose").out
     assert "11 rows without a sensitive value were dropped." in audited
-    assert "told  largest posterior of 'none' (not promised): 1" in audited
+    assert "info    largest posterior of 'none': 1;" in audited
     described = cli("describe", tmp_path / "r").out
     assert "people are shown with their value of 'ill' as it is." in described
     assert "dropped" not in described.split("Exposure.")[1].split("Column 'ill'")[0]

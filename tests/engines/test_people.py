@@ -219,7 +219,7 @@ def test_on_the_command_line_and_in_a_job_file(tmp_path: Path) -> None:
         "column": "patient", "rows": 2, "suppressed": 2000 - manifest["rows"], "counted": "",
     }  # fmt: skip
     assert pq.read_table(release / "records").num_rows == manifest["rows"]
-    audited = CliRunner().invoke(program, ["audit", str(path), str(release)])
+    audited = CliRunner().invoke(program, ["audit", str(path), str(release), "--verbose"])
     assert audited.exit_code == 0, audited.output
     assert "2 rows of a person together" in audited.output
 

@@ -216,5 +216,5 @@ def test_local_buckets_limit_combinations_and_refuse_fakes(
                **ROLES)  # fmt: skip
     verdict = sf.audit(people, tmp_path / "r")
     assert verdict.holds, [f for f in verdict.findings if f.holds is False]
-    with pytest.raises(UsageError, match="fakes are listed beside the values of one"):
+    with pytest.raises(UsageError, match="local has no parameter 'fakes'"):
         sf.publish(people, "l-diversity(2)", to=tmp_path / "f", mechanism="local(fakes=2)", **ROLES)

@@ -244,7 +244,10 @@ class Verdict(Shown):
                 lines.append(f"  and {len(ranked) - SHOWN:,} more of the same check (--json)")
         exposed = [] if self.exposure is None else list(self.exposure.lines())
         if exposed:
-            lines += ["Remaining exposure:", *(f"  {line}" for line in exposed[:EXPOSED])]
+            some = exposed if verbose else exposed[:EXPOSED]
+            lines += ["Remaining exposure:", *(f"  {line}" for line in some)]
+            if len(some) < len(exposed):
+                lines.append(f"  and {len(exposed) - len(some):,} more (--verbose shows them)")
         counted = Counter(finding.result.value for finding in self.findings)
         each = ", ".join(f"{number:,} {result}" for result, number in sorted(counted.items()))
         more = "" if verbose or len(shown) == len(self.findings) else " (--verbose shows them)"
