@@ -124,7 +124,7 @@ def test_plans_check_themselves(way: str, text: str) -> None:
 
 def digest(folder: Path) -> str:
     content = hashlib.sha256()
-    for path in sorted(folder.iterdir()):
+    for path in sorted(each for each in folder.rglob("*") if each.is_file()):
         content.update(path.name.encode() + b"\0" + path.read_bytes())
     return content.hexdigest()
 
