@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from scipy import stats
+from scipy.optimize import linear_sum_assignment
 
 import sfumato as sf
 from sfumato import audits
@@ -124,16 +125,33 @@ def crowd(rows: int, values: int, seed: int = 0) -> pa.Table:
     return people.sort_by([(name, "ascending") for name in ("age", "sex", "town")])
 
 
+def rows_that_can_be(table: pa.Table, records: pa.Table, release: Release) -> np.ndarray:
+    """Whose each row can be: of people who are alike, one whose value the row's part has."""
+    people = np.arange(table.num_rows)
+    for column, name in release.plan.part_columns.items():
+        true, part = table.column(column).to_numpy(), records.column(name).to_numpy()
+        domain = np.array(release.domain(column).to_pylist())
+        inside = [domain[list(each.codes)] for each in release.operators[column].parts]
+        alike = np.stack([table.column(quasi).to_numpy() for quasi in ("age", "sex", "town")])
+        first = np.flatnonzero((np.diff(alike, axis=1) != 0).any(axis=0)) + 1
+        for own in np.split(people.copy(), first):
+            fits = np.array([np.isin(true[own], inside[each]) for each in part[own]])
+            _, chosen = linear_sum_assignment(~fits)
+            assert fits[np.arange(len(own)), chosen].all()
+            people[own] = own[chosen]
+    return people
+
+
 def shown_truly(
     table: pa.Table, release: Path, mutate: Any, who: np.ndarray, columns: tuple[str, ...] = ("s",)
 ) -> Path:
     """The release, of a table in its order, with the true values of some people."""
 
     def put(records: pa.Table) -> pa.Table:
+        people = rows_that_can_be(table, records, Release(release))
         for column in columns:
-            shown = np.where(
-                who, table.column(column).to_numpy(), records.column(column).to_numpy()
-            )
+            true = table.column(column).to_numpy()[people]
+            shown = np.where(who[people], true, records.column(column).to_numpy())
             place = records.schema.get_field_index(column)
             records = records.set_column(place, records.schema.field(place), pa.array(shown))
         return records
