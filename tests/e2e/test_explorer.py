@@ -84,7 +84,7 @@ def explore(page: Any, release: Path) -> None:
                  abs(row[name + end]) >= 100]  # fmt: skip
         assert all(part in line for part in parts), (parts, line)
 
-    page.get_by_text("Take it along").click()
+    page.locator("summary", has_text="Download").click()
     expect(page.locator(".along")).to_contain_text("sfumato query release")
     with page.expect_download() as coming:
         page.get_by_role("button", name="Save the answer as CSV").click()

@@ -300,7 +300,7 @@ def test_the_whole_journey(visit: Callable[[], Visit], tmp_path: Path) -> None:
         names = {Path(name).name: name for name in held.namelist()}
         manifest = json.loads(held.read(names["manifest.json"]))
     assert manifest["guarantee"] == "beta-likeness(3)"
-    assert {"records/part-00000.parquet", "manifest.json"} <= set(names)
+    assert {"part-00000.parquet", "manifest.json"} <= set(names)
     assert one.refused == 0
 
     page.get_by_role("link", name="Jobs").click()
