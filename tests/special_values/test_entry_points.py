@@ -113,6 +113,7 @@ COLUMNS: dict[str, pa.Array] = {
     "all-null": pa.nulls(ROWS, pa.int64()),
     "nan": pa.array(every([math.nan, 1.5, 2.5])),
     "infinities": pa.array(every([math.inf, -math.inf, 0.5])),
+    "decimals-of-two-lengths": pa.array(every([decimal.Decimal("10.5"), decimal.Decimal("9.5")])),
     "minus-zero": pa.array(every([0.0, -0.0, 1.0])),
     "null-and-nan": pa.array(every([None, math.nan, 2.5])),
     "empty-strings": pa.array(every(["", "a", " ", "a,b", 'say "hi"', "ü\n☃"])),
