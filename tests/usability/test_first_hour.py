@@ -66,7 +66,8 @@ def test_1_exposure_is_told_everywhere(cli: Any, tmp_path: Path) -> None:
     assert "promises nothing about 500 of 999 people" in refused.err
     made = cli(*publish, *promise, "--left-out", "0.6")
     assert "Published 999 of 1,000 rows" in made.out
-    shown = [line for line in made.out.splitlines() if "as it is" in line]
+    assert "nothing is promised about 500 of 999 people, those with 'none'." in made.out
+    shown = [line for line in made.out.splitlines() if "smallest bucket" in line]
     assert shown, made.out
     audited = cli("audit", tmp_path / "t.parquet", tmp_path / "r")
     described = cli("describe", tmp_path / "r")

@@ -20,7 +20,7 @@ def test_hosts_that_are_no_address(host: str) -> None:
 
 
 def test_beyond_this_machine_only_for_those_who_understand() -> None:
-    with pytest.raises(UsageError, match="--i-understand"):
+    with pytest.raises(UsageError, match="add i_understand="):
         check_host("192.0.2.7", understood=False)
     assert check_host("192.0.2.7", understood=True) == "192.0.2.7"
     assert check_host("::1", understood=False) == "::1"

@@ -10,7 +10,7 @@ from enum import Enum
 from fractions import Fraction
 from typing import Any
 
-from sfumato.audits.catalogue import Check, Disclosure
+from sfumato.audits.catalogue import PERSON_TOGETHER, Check, Disclosure
 from sfumato.engines.exposure import Exposure
 from sfumato.results import Result as Shown
 from sfumato.results import html_paragraphs, html_table
@@ -127,6 +127,11 @@ class Finding:
         return self.result is not Result.FAILED
 
     @property
+    def warns_of_several(self) -> bool:
+        """Whether people may have several records, about which together nothing is promised."""
+        return self.check is PERSON_TOGETHER and bool(self.value)
+
+    @property
     def shown_to(self) -> Disclosure:
         return self.check.disclosure if self.disclosure is None else self.disclosure
 
@@ -219,9 +224,12 @@ class Verdict(Shown):
         skipped = sum(finding.holds is None for finding in self.findings)
         if skipped:
             return f"Undecided ({_number(skipped, 'check')} skipped, none failed): {self.tested}."
-        return f"The release keeps its promise: {self.tested}." + (
-            f" {self.unseen}" if self.unseen else ""
+        kept = (
+            "Each record keeps the promise; people may have several, which tell more together"
+            if any(f.warns_of_several for f in self.findings)
+            else "The release keeps its promise"
         )
+        return f"{kept}: {self.tested}." + (f" {self.unseen}" if self.unseen else "")
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -235,7 +243,7 @@ class Verdict(Shown):
 
     def text(self, *, verbose: bool = False) -> str:
         """The verdict, what failed with its witness, what the release shows all the same."""
-        shown = [f for f in self.findings if verbose or not f.holds]
+        shown = [f for f in self.findings if verbose or not f.holds or f.warns_of_several]
         lines = [self.headline]
         for group in _together(shown):
             ranked = sorted(group, key=lambda finding: finding.holds is not False)

@@ -54,8 +54,9 @@ class Publication(Result):
             f"  promise    {manifest.guarantee}",
             f"  mechanism  {manifest.mechanism}",
         ]
-        said = "".join(manifest.statement)
-        lines += [f"  {sentence}" for sentence in self.meanings or manifest.statement]
+        shown = self.meanings or manifest.statement
+        said = "".join(shown)
+        lines += [f"  {sentence}" for sentence in shown]
         uncovered = [re.split(r" \(|: ", text)[0] for text in manifest.does_not_protect]
         lines.append(f"  Not covered: {'; '.join(uncovered)}.")
         lines.append("  Statement and caveats in full: its manifest.json, or `sfumato describe`.")
