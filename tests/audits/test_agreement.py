@@ -193,6 +193,7 @@ def test_tables_all_shown_truly_fail(
     ("guarantee", "mechanism"),
     [
         ("rho-privacy(0.08, 1/3)", "uniform"),
+        ("rho-privacy(0.08, 1/3)", "partitioned"),
         ("fine-rho-privacy(theta=8)", "fine-grain"),
         ("small-sum(groups=5)", "splu"),
     ],
