@@ -409,6 +409,8 @@ class DrawnTotals(Totals):
         if top.scale is None:
             every = ends[:, None] * np.array([h[there].min(), h[there].max()])[None, :, None]
             ends = np.array([every.min(axis=(0, 1)), every.max(axis=(0, 1))])
+        elif (there & (h == 0)).any():  # CASE … ELSE 0: h is the scale or 0
+            ends = np.array([np.fmin(ends[0], 0.0), np.fmax(ends[1], 0.0)])
         found = np.full((2, forms.rows), np.nan)
         kept = forms.row >= 0
         of_row = pool[forms.pair_class[kept]]
