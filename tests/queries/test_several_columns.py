@@ -45,3 +45,14 @@ def test_intervals_about_one_of_two_columns_hold_and_tell_something(tmp_path: Pa
     assert len(held) >= 200
     assert np.mean(held) >= 0.9
     assert np.mean(widths) <= 0.5
+
+
+def test_averages_of_everybody_scatter_and_may_be_near_zero(tmp_path: Path) -> None:
+    """Everybody counts, with one number or another: the number of people is known, the sum not."""
+    roles = {"quasi": "age,sex", "sensitive": "job", "drop": "school"}
+    sf.publish(people(1), "rho-privacy(0.3, 0.7)", to=tmp_path / "r", mechanism="uniform", **roles)
+    for other in (0, 1):
+        case = f"AVG(CASE WHEN job = '1' THEN 3 ELSE {other} END)"
+        (row,) = sf.open(tmp_path / "r").sql(f"SELECT {case} AS x FROM release").rows()
+        assert row["x_low"] < row["x"] < row["x_high"] < 2
+        assert row["x_stderr"] > 0

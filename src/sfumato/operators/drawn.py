@@ -168,7 +168,8 @@ class _Row:
         noise = np.maximum(self.cells.variance, 1e-300)
         believed = self.excess * (self.shrunk.variance + away**2)
         found = np.minimum(believed / noise, 1.0 + away**2 / noise)
-        return np.where(self.cells.variance > 0, found, 0.0)
+        # of everybody the number is known, but a sum of their values is as noisy as it is
+        return np.where(self.cells.variance > 0, found, 1.0)
 
 
 class DrawnTotals(Totals):
