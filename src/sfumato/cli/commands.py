@@ -319,7 +319,7 @@ def generate(
 @app.command()
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for everything the demo makes.")] = Path("demo"),
-    rows: Annotated[int, typer.Option(help="How many people to generate.")] = 40_000,
+    rows: Annotated[int, typer.Option(help="How many people to generate.")] = 12_000,
     as_json: Json = False,
 ) -> None:
     """Generate a census-like table, publish it, ask it, audit it."""
