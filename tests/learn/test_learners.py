@@ -118,6 +118,8 @@ def test_features_that_leave_out_what_blocks_are_cut_by_are_warned_of(
     releases: dict[str, OpenedRelease],
 ) -> None:
     """Inside a block that another column cut, a value goes otherwise with the features."""
+    if releases["local"].tree is None:  # type: ignore[attr-defined]
+        pytest.skip("local cuts no blocks of this table")
     cut_by = releases["local"].tree.columns  # type: ignore[attr-defined]
     asked = {"target": "ill", "features": [name for name in QUASI if name != cut_by[0]]}
     with pytest.warns(WeakPromiseWarning, match=f"cut by {cut_by[0]} too"):
