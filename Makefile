@@ -9,7 +9,7 @@ TESTS := $(BIN)/pytest --dist loadgroup --no-loadscope-reorder --durations 15
 # where bytecode is not kept, every program that a test starts compiles what it loads once more
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-all test-oldest test-newest tools lint docs dist bench papers clean
+.PHONY: demo test test-all test-slow test-oldest test-newest tools lint docs dist bench papers clean
 
 # The demonstration needs the package alone, not what developers need
 demo: $(BASE)
@@ -28,6 +28,9 @@ test: $(STAMP) tools
 # job: three processes keep two cores busy
 test-all: $(STAMP) tools
 	$(call tested,-n 3)
+
+test-slow: $(STAMP) tools
+	$(TESTS) -n 3 -m slow --durations 15
 
 # What some tests need beyond Python; a test whose program is missing is skipped by name
 tools:
