@@ -24,7 +24,7 @@ endef
 test: $(STAMP) tools
 	$(call tested,-n 2 -m "not slow")
 
-# What CI runs: everything, the slow tests too, in one go. Many of these wait, for a browser or for a
+# Everything, the slow tests too, in one go. Many of these wait, for a browser or for a
 # job: three processes keep two cores busy
 test-all: $(STAMP) tools
 	$(call tested,-n 3)

@@ -250,4 +250,4 @@ def test_identity_operator_answers_like_duckdb(
 
 
 def repr_key(row: tuple[Any, ...]) -> str:
-    return repr([float(v) if isinstance(v, (int, float)) else v for v in row])
+    return repr([round(float(v), 9) if isinstance(v, (int, float)) else v for v in row])
