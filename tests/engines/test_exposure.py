@@ -99,7 +99,7 @@ def test_shown_everywhere(cli: Any, tmp_path: Path) -> None:
     )  # fmt: skip
     assert outcome.code == 0, outcome.err
     assert "Published 889 of 900 rows" in outcome.out
-    shown = outcome.out.split("For the steward only, from the counts of the table:\n")[1]
+    shown = outcome.out.split("Not for publication, from the counts of the table:\n")[1]
     assert "people are shown with their value of 'ill' as it is." in shown
     assert "2 values of 'ill' are held by fewer than 5 people." in shown
     assert "11 rows without a sensitive value were dropped." in shown

@@ -107,7 +107,7 @@ def test_the_files(found: Comparison) -> None:
     assert json.loads(found.data.read_text("utf-8")) == json.loads(json.dumps(found.to_json()))
     assert len(load_workload(found.workload).questions) == 60
     page = found.page.read_text("utf-8")
-    assert "For the steward only" in page
+    assert "Not for publication" in page
     assert page.count("data-chart=") >= 12
     assert found.page.stat().st_size < 3 << 20
     assert found.page.stat().st_mode & 0o077 == 0  # it shows true counts

@@ -184,7 +184,8 @@ def test_the_same_release_as_from_a_file(clinic: Any, tmp_path: Path, people_of:
     records = [pq.read_table(tmp_path / name / "records") for name in ("file", "table", "query")]
     assert records[0].equals(records[1])
     assert records[0].equals(records[2])
-    assert sf.audit(f"{clinic.address()}?table=people", tmp_path / "table").findings[1].holds
+    findings = sf.audit(f"{clinic.address()}?table=people", tmp_path / "table").findings
+    assert next(each for each in findings if each.check.name == "rows").holds
 
 
 def test_all_passes_see_one_snapshot(postgres: Any, tmp_path: Path, people_of: Any) -> None:

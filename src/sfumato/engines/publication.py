@@ -63,7 +63,7 @@ class Publication(Result):
         told = [note for note in self.notes if note not in said]
         told += self.exposure.lines(promised=False)
         if told:
-            lines.append("For the steward only, from the counts of the table:")
+            lines.append("Not for publication, from the counts of the table:")
             lines += [f"  {sentence}" for sentence in told]
         return "\n".join(lines)
 

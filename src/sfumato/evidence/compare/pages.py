@@ -50,7 +50,7 @@ def comparison_page(found: Comparison) -> Page:
         ],
         [
             Notice(
-                "For the steward only: this page shows true counts. Give out a release and its "
+                "Not for publication: this page shows true counts. Give out a release and its "
                 "own report ('sfumato report'), never this page.",
                 "private",
             )

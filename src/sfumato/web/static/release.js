@@ -53,7 +53,7 @@ export async function releaseView(page, job, back) {
         ? h(
             "div",
             { class: "caveats" },
-            h("h3", null, "For the steward only: from the counts of the table"),
+            h("h3", null, "Not for publication: from the counts of the table"),
             h(
               "ul",
               null,
