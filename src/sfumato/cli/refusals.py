@@ -22,7 +22,7 @@ def all_problems(
     except SfumatoError as error:
         if not error.repair and not isinstance(error, InfeasibleGuarantee):
             raise
-        from sfumato.outlook.diagnosis import diagnose
+        from sfumato.outlook.refusals import diagnose
 
         found = diagnose(table, guarantee, roles, left_out)
         if not found.problems:

@@ -23,7 +23,7 @@ _MOST = 20  # refusals that are followed
 
 
 @dataclass(frozen=True)
-class Diagnosis:
+class Refusals:
     """What is wrong, in the order in which it would have been refused, and what to say instead.
 
     `repaired` says whether nothing is refused under `repairs`.
@@ -39,7 +39,7 @@ def diagnose(
     guarantee: str | None,
     roles: Mapping[str, Any],
     left_out: str | float = "1/4",
-) -> Diagnosis:
+) -> Refusals:
     """Every refusal of this table under these roles and this promise.
 
     >>> import pyarrow as pa
@@ -57,18 +57,18 @@ def diagnose(
             _try(origin, repairs.get("guarantee", guarantee), said, left_out)
         except SfumatoError as error:
             if str(error) in map(str, problems):
-                return Diagnosis(tuple(problems), repairs, False)
+                return Refusals(tuple(problems), repairs, False)
             problems.append(error)
             repair = dict(error.repair)
             if isinstance(error, InfeasibleGuarantee) and "guarantee" in repairs:
                 repair = {"guarantee": DEFAULT_PROMISE}
             if not repair:
-                return Diagnosis(tuple(problems), repairs, False)
+                return Refusals(tuple(problems), repairs, False)
             repairs |= repair
             said |= {option: value for option, value in repair.items() if option != "guarantee"}
         else:
             break
-    return Diagnosis(tuple(problems), repairs, True)
+    return Refusals(tuple(problems), repairs, True)
 
 
 def _try(
