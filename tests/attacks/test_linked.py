@@ -50,7 +50,7 @@ def test_the_release_adds_to_links_what_its_buckets_tell(tmp_path: Path) -> None
     assert found.success.value >= without.value - 0.02
     assert alone.value >= neither.value - 0.02
     assert found.singled_out == found.success  # everybody is alone with their code
-    assert found.figures["share believed above 80 %"] > 0.1
+    assert found.figures["share with a posterior above 80 %"] > 0.1
     assert "without the person among the links" in str(found)
     assert found.to_json()["besides"]
 
@@ -136,7 +136,7 @@ def test_the_audit_tells_what_links_allow(cli: Any, tmp_path: Path) -> None:
     assert shares["free"] < 0.02 < 0.15 < shares["linked"]
     ran = cli("audit", "--verbose", tmp_path / "linked.parquet", tmp_path / "linked")
     assert ran.code == 0
-    assert "a reader who knows the table's links" in ran.out
+    assert "for who knows the associations" in ran.out
     assert "an approximation" not in ran.out  # two-size buckets of l = 3 list at most 8 values
 
 

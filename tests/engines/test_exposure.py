@@ -117,5 +117,5 @@ def test_the_report_shows_what_the_release_tells(tmp_path: Path) -> None:
     made = sf.publish(TABLE, PROMISES["optimal"], to=tmp_path / "r", **ROLES)
     report(made.release, out=tmp_path / "report")
     page = (tmp_path / "report" / "report.html").read_text("utf-8")
-    assert "What it shows of people all the same" in page
+    assert "Remaining exposure" in page
     assert "are shown with their value of" in page

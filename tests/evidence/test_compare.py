@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,10 +17,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import sfumato as sf
+from sfumato.audits.catalogue import ROWS
+from sfumato.audits.findings import Direction, Finding
 from sfumato.errors import DataError, UsageError
 from sfumato.evidence.compare import Candidate, Comparison, compare, pair_up
 from sfumato.evidence.compare.accuracy import measure_accuracy, median_figure
 from sfumato.evidence.compare.candidates import listed, short_names
+from sfumato.evidence.compare.pages import _audits
 from sfumato.workloads import load_workload
 
 CANDIDATES = [
@@ -240,6 +244,17 @@ def test_accuracy_leaves_out_what_has_no_answer() -> None:
     assert [(each.least, each.questions) for each in found.by_class] == [(1, 1), (301, 1)]
     assert found.by_value == (("a", 1, pytest.approx(0.2)), ("b", 1, pytest.approx(0.1)))
     assert found.covered == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("limit", "said"), [(10, "Every release passed"), (9, "1 checks of the audits failed")]
+)
+def test_the_page_says_which_checks_failed(limit: int, said: str) -> None:
+    """It looked for words that results had before, and so called every release sound."""
+    finding = Finding.limited(ROWS, 10, Direction.AT_MOST, limit)
+    row = SimpleNamespace(name="uniform", result={"audit": {"findings": [finding.to_json()]}})
+    shown = _audits(SimpleNamespace(measured=[row]))  # type: ignore[arg-type]
+    assert said in str(shown[0])
 
 
 def test_an_empty_table_is_refused(tmp_path: Path) -> None:

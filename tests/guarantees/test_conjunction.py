@@ -103,9 +103,9 @@ def test_small_sums_are_promised_first_whatever_the_order() -> None:
 @pytest.mark.parametrize(
     ("one", "other", "reason"),
     [
-        ("l-diversity(5)", "reconstruction-privacy(0.3, 0.3)", "limits no belief"),
-        ("rho-privacy(0.1, 0.3)", "reconstruction-privacy(0.3, 0.3)", "limits no belief"),
-        ("small-sum(groups=3)", "reconstruction-privacy(0.3, 0.3)", "limits no belief"),
+        ("l-diversity(5)", "reconstruction-privacy(0.3, 0.3)", "limits no posterior"),
+        ("rho-privacy(0.1, 0.3)", "reconstruction-privacy(0.3, 0.3)", "limits no posterior"),
+        ("small-sum(groups=3)", "reconstruction-privacy(0.3, 0.3)", "limits no posterior"),
         ("rho-privacy(0.1, 0.3)", "small-sum(groups=3)", "reader=shares"),
         ("beta-likeness(2)", "small-sum(groups=3)", "how rare a value is"),
         ("l-diversity(5)", "rho-privacy(0.1, 0.3)", "drawn anew"),

@@ -141,7 +141,7 @@ def test_the_recommended_promise_leaves_the_least_belief(advice: Advice, table: 
     assert chosen.ceiling == average_ceiling(chosen.guarantee, histogram_of(table))
     text = str(advice)
     assert f"--guarantee '{chosen.guarantee}' --mechanism '{chosen.mechanism}'" in text
-    assert "leaves the least belief" in text
+    assert "leaves the smallest posterior" in text
     assert advice.to_json()["recommended"]["guarantee"] == str(chosen.guarantee)
 
 

@@ -52,17 +52,17 @@ def test_nobody_is_left_out_in_silence(found: tuple[Card, ...]) -> None:
 
 
 @pytest.mark.slow
-def test_delicate_values_keep_their_ceiling(table: sf.Table) -> None:
+def test_protected_values_keep_their_ceiling(table: sf.Table) -> None:
     from sfumato.engines.counting import take_profile
 
     histogram = take_profile(table).histograms["ill"]
     code = histogram.values.index("HIV")
-    for card in cards(table, error=0.3, delicate=["HIV"]):
+    for card in cards(table, error=0.3, protected=["HIV"]):
         if card.guarantee is not None:
             ceiling = sf.parse_guarantee(card.guarantee).ceilings(histogram)[code]
             assert float(ceiling) <= max(0.1, 3 * float(histogram.shares[code])) + 1e-12
     with pytest.raises(UsageError, match="which column 'ill' does not have"):
-        cards(table, delicate=["plague"])
+        cards(table, protected=["plague"])
 
 
 def test_what_holds_against_anybody_is_asked_for(table: sf.Table) -> None:

@@ -113,7 +113,7 @@ def test_3_an_audit_says_what_several_records_tell_together(cli: Any, folder: Pa
     several = sum(each["counts"].as_py() > 1 for each in people)
     found = finding(told.json)
     assert found["value"] == several
-    assert "be believed with 0.2 at most, two alike allow" in found["witness"]
+    assert "have a posterior of 0.2 at most, two alike allow" in found["witness"]
     assert "are certain" in found["witness"]
     assert "keeps its promise" not in told.json["headline"]
 
@@ -149,7 +149,7 @@ def test_3_several_records_multiply_exactly(tmp_path: Path) -> None:
     # every bucket lists a, b, c, d once: two records of a person still say nothing
     told = sf.audit(table, tmp_path / "r", key="who").to_json()
     assert "of 4 people whom their quasi-identifiers single out" in finding(told)["witness"]
-    assert "0 are believed beyond their ceiling and 0 are certain" in finding(told)["witness"]
+    assert "0 have a posterior beyond their ceiling and 0 are certain" in finding(told)["witness"]
 
 
 def test_4_a_default_does_not_change_the_adversary(tmp_path: Path) -> None:

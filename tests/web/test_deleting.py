@@ -80,7 +80,7 @@ def test_cards_keep_no_raw_copy_and_go_with_it(site: Any) -> None:
     site.client.delete(f"/api/jobs/{first['id']}")
     assert holding(site.state, b"raw-value-3") == raw, "somebody still chooses a promise for it"
     # one that failed has counted too, and goes as one that found something does
-    second = site.wait(site.start(kind="cards", profile=profile, delicate=["plague"]))
+    second = site.wait(site.start(kind="cards", profile=profile, protected=["plague"]))
     assert site.client.delete(f"/api/tables/{table['table']}").status_code == 200
     assert not (site.state / "jobs" / second["id"]).exists()
     assert holding(site.state, b"raw-value-3") == []

@@ -173,14 +173,14 @@ class Linked(LearnedReader):
         return table_links(knowledge, np.arange(len(knowledge.people)), draws)
 
     def figures(self, knowledge: Knowledge, chances: FloatArray) -> dict[str, float]:
-        """Of how many people a value is believed far beyond what the promise allows."""
+        """Of how many people a posterior is far beyond what the promise allows."""
         if not len(chances):
             return {}
-        found = {"share believed above 80 %": float((chances.max(axis=1) > SURE).mean())}
+        found = {"share with a posterior above 80 %": float((chances.max(axis=1) > SURE).mean())}
         if knowledge.ceilings is not None:
             far = np.minimum(2 * knowledge.ceilings, 1.0)
             share = float((chances > far * (1 + 1e-9)).any(axis=1).mean())
-            found = {"share believed above twice the ceiling": share, **found}
+            found = {"share with a posterior above twice the ceiling": share, **found}
         if isinstance(knowledge.view, BucketsView):
             dealt = knowledge.view.dealt
             if not (exact := dealt.exact[dealt.bucket]).all():

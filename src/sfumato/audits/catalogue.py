@@ -126,9 +126,9 @@ ROOM = Check(
 CEILINGS = Check("ceilings", "values of {column} above their ceiling", _DIFFERENCES, judges=True)
 LINKED = Check(
     "linked",
-    "people whose {column} a reader who knows the table's links believes beyond twice its ceiling",
+    "people whose {column} has a posterior beyond twice its ceiling for who knows the associations",
 )
-DEALING = Check("dealing", "people dealt to buckets by anything but their value", _CHANCE)
+DEALING = Check("dealing", "bucket assignment by anything but a person's value", _CHANCE)
 POSTERIOR = Check("posterior", "largest posterior of {about}", judges=True)
 
 INTERSECTION = Check(

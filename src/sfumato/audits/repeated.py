@@ -88,14 +88,14 @@ def _ceiling_then(case: AuditCase, histogram: Histogram, most: int) -> Iterator[
 
     worst = max(limited, key=lambda code: (chance(code, 2), -code))
     yield (
-        f"where one record lets {histogram.column} = {value_text(histogram.values[worst])} be "
-        f"believed with {chance(worst, 1):.3g} at most, two alike allow {chance(worst, 2):.3g}"
+        f"where one record lets {histogram.column} = {value_text(histogram.values[worst])} have "
+        f"a posterior of {chance(worst, 1):.3g} at most, two alike allow {chance(worst, 2):.3g}"
         + (f" and {most:,} {chance(worst, most):.3g}" if most > 2 else "")
     )
 
 
 def together(share: Fraction, gain: Fraction, records: int) -> Fraction:
-    """What a reader may believe of a value with this share after so many records that say it.
+    """A reader's posterior for a value with this share after so many records that say it.
 
     >>> together(Fraction(1, 10), Fraction(9, 4), 1), together(Fraction(1, 10), Fraction(9, 4), 2)
     (Fraction(1, 5), Fraction(9, 25))
@@ -106,8 +106,8 @@ def together(share: Fraction, gain: Fraction, records: int) -> Fraction:
 
 @dataclass(frozen=True)
 class Followed:
-    """People with several records in buckets whom their quasi columns single out, and whose
-    records say the same: how many are believed beyond the ceiling of their value, or certain."""
+    """People with several records in buckets whom their quasi-identifiers single out, and whose
+    records say the same: how many have a posterior beyond the ceiling of their value, or 1."""
 
     people: int
     beyond: int
@@ -116,9 +116,8 @@ class Followed:
     def __str__(self) -> str:
         return (
             f"of {self.people:,} people whom their quasi-identifiers single out and whose "
-            f"records say "
-            f"the same, {self.beyond:,} are believed beyond their ceiling and {self.certain:,} are "
-            "certain"
+            f"records say the same, {self.beyond:,} have a posterior beyond their ceiling and "
+            f"{self.certain:,} are certain"
         )
 
 

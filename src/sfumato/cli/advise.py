@@ -30,7 +30,7 @@ def advise(
     min_count: Annotated[int, typer.Option(help="Counts from this size on.")] = 500,
     ceiling: Annotated[
         list[str] | None,
-        typer.Option(help="How much anybody may believe of a value: HIV=0.05. Repeatable."),
+        typer.Option(help="Largest posterior of a value: HIV=0.05. Repeatable."),
     ] = None,
     among: Annotated[
         str, typer.Option(help="Guarantees to choose from: l-diversity,f-privacy. All by default.")

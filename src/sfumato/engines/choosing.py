@@ -148,8 +148,8 @@ def choose_plan(
     if not plans:
         raise UsageError(
             f"{named} must see all records at once, so it runs on one machine only. Publish with "
-            "--engine local, or let optimal buckets keep the promise: they publish the quasi "
-            "columns as they are, on any engine."
+            "--engine local, or let optimal buckets keep the promise: they publish the "
+            "quasi-identifiers as they are, on any engine."
         )
     if draws.origin == "key-file":
         plans = [(each, plan) for each, plan in plans if plan.draws_for_people]

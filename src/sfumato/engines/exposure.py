@@ -49,7 +49,7 @@ class Exposure(Result):
     Nothing is promised about the value of 'ill' of 4 people.
     1 value of 'ill' is held by fewer than 5 people.
     The smallest bucket has 1 record.
-    6 rows are alone with their quasi values.
+    6 rows are alone with their quasi-identifiers.
     2 rows without a sensitive value were dropped.
     """
 
@@ -89,9 +89,9 @@ class Exposure(Result):
         if self.alone:
             about = "" if self.alone_exact else "About "
             are = "is" if self.alone == 1 else "are"
-            yield f"{about}{_rows(self.alone)} {are} alone with their quasi values."
+            yield f"{about}{_rows(self.alone)} {are} alone with their quasi-identifiers."
         if self.withheld:
-            yield f"{_rows(self.withheld)} {'was' if self.withheld == 1 else 'were'} withheld."
+            yield f"{_rows(self.withheld)} {'was' if self.withheld == 1 else 'were'} suppressed."
         if self.dropped:
             were = "was" if self.dropped == 1 else "were"
             yield f"{_rows(self.dropped)} without a sensitive value {were} dropped."

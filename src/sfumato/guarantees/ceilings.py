@@ -97,9 +97,9 @@ class CeilingGuarantee(Guarantee):
     def about_chances(self, histogram: Histogram, most: str) -> str:
         """The statement of a promise whose ceilings are `most`."""
         return (
-            f"Column {histogram.column!r}: whoever knows the quasi-identifiers of a person, and no "
-            f"link between them and the sensitive column, gives each sensitive value {most} after "
-            "seeing the release"
+            f"Column {histogram.column!r}: whoever knows the quasi-identifiers of a person, but "
+            "not how they are associated with the sensitive column, gives each sensitive value "
+            f"{most} after seeing the release"
         )
 
 

@@ -238,7 +238,7 @@ def _reason(one: Guarantee, other: Guarantee) -> str:
             "'reconstruction-privacy' lets everybody estimate how common a value is among people "
             "who share their quasi-identifiers, and how strongly a group was sampled follows "
             "from its "
-            "values; so it limits no belief about a person of that group. Publish under one of "
+            "values; so it limits no posterior of a person of that group. Publish under one of "
             "them; what the other measures, `audit` and `attack` show."
         )
     if isinstance(one, SmallSum) and isinstance(other, SmallSum):

@@ -41,6 +41,6 @@ def meaning_for_a_person(
         known += f", and of {histogram.column} the shares of the whole table,"
     most, before = (f"{100 * float(share):.1f} %" for share in (ceilings[code], shares[code]))
     return (
-        f"Someone who knows a person's {known} believes in {histogram.column} "
-        f"{value_text(histogram.values[code])} with at most {most}, instead of {before}."
+        f"Someone who knows a person's {known} gives {histogram.column} "
+        f"{value_text(histogram.values[code])} a chance of at most {most}, instead of {before}."
     )

@@ -385,7 +385,7 @@ class Mixed:
         held, parts = self.held.astype(np.int64), self.parts
         dealt = np.zeros_like(parts.counts)
         np.add.at(dealt, self.part, held)
-        assert np.array_equal(dealt, parts.counts), "a value is not dealt out whole"
+        assert np.array_equal(dealt, parts.counts), "a value is not assigned whole"
         assert np.array_equal(held.sum(axis=1), self.lengths), "a piece is not full"
         buckets = np.add.reduceat(self.widths, np.cumsum(self._many) - self._many)
         assert np.array_equal(buckets, parts.buckets), "a part is not cut whole"

@@ -201,7 +201,7 @@ class DealtCompletion(Completion):
         if len(lists.values) != len(records):
             raise QueryError(
                 "A bucket of the release lists more or fewer values than it has records, so that "
-                "they cannot be dealt. Fetch the release again."
+                "they cannot be assigned. Fetch the release again."
             )
 
         def values(copy: int) -> IntArray:

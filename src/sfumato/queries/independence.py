@@ -109,7 +109,7 @@ def _hindrance(source: Source, question: Question) -> str | None:
     if one.sensitive & other.sensitive:
         return "both sides are made of the same sensitive column"
     if one.sensitive and other.sensitive and source.deals_together:
-        return "people were dealt by both sensitive columns at once, so neither is dealt anew"
+        return "both sensitive columns assign buckets together, so neither can be assigned anew"
     return source.untestable() if one.sensitive or other.sensitive else None
 
 

@@ -128,14 +128,14 @@ def _evidence(services: Services, given: dict[str, Any]) -> Job:
 
 
 def _cards(services: Services, given: dict[str, Any]) -> Job:
-    """Three promises for an error of counts, delicate values and who might look."""
+    """Three promises for an error of counts, protected values and who might look."""
     kept = services.kept("profiles", given.get("profile"))
-    error, delicate = given.get("error", 0.1), given.get("delicate", [])
+    error, guarded = given.get("error", 0.1), given.get("guarded", [])
     if not is_share(error):
         raise Refusal(400, "The error of a count is a number between 0 and 1: 0.1 is 10 %.")
-    if not isinstance(delicate, list) or not all(isinstance(each, str) for each in delicate):
-        raise Refusal(400, "Delicate values are a list of texts.")
-    readers = {"delicate": delicate, "anybody": given.get("anybody") is True}
+    if not isinstance(guarded, list) or not all(isinstance(each, str) for each in guarded):
+        raise Refusal(400, "Values that need most protection are a list of texts.")
+    readers = {"guarded": guarded, "anybody": given.get("anybody") is True}
     return services.jobs.new(
         CARDS,
         f"Three promises for {kept['declared']['label']}",

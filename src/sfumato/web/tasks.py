@@ -183,7 +183,7 @@ def cards(
     *,
     table: dict[str, Any],
     error: float,
-    delicate: list[str],
+    guarded: list[str],
     anybody: bool,
     progress: Progress,
 ) -> Any:
@@ -192,7 +192,7 @@ def cards(
 
     with named(table["path"], table["label"]):
         found = find_cards(
-            declared(table), error=error, delicate=delicate, anybody=anybody, progress=progress
+            declared(table), error=error, protected=guarded, anybody=anybody, progress=progress
         )
     return as_json({"cards": [card.to_json() for card in found]})
 

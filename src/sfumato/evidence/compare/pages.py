@@ -200,22 +200,23 @@ def _risk(found: Comparison) -> Section:
 def _audits(found: Comparison) -> list[Block]:
     """The checks that failed in sight, all of them folded away."""
     columns = ("candidate", "", "check", "measured", "limit", "where")
+    findings = [(row.name, f) for row in found.measured for f in row.result["audit"]["findings"]]
     rows: list[tuple[Cell, ...]] = [
         (
-            row.name,
-            each["result"],
-            each["title"],
-            each["value_text"] or None,
-            each["limit_text"] or None,
-            ", ".join((each["witness"] or "", *each["listed"])).strip(", ") or None,
+            name,
+            finding["result"],
+            finding["title"],
+            finding["value_text"] or None,
+            finding["limit_text"] or None,
+            ", ".join((finding["witness"] or "", *finding["listed"])).strip(", ") or None,
         )
-        for row in found.measured
-        for each in row.result["audit"]["findings"]
+        for name, finding in findings
     ]
-    broken = [cells for cells in rows if cells[1] == "fails"]
+    verdicts = [finding["holds"] for _, finding in findings]
+    broken = [cells for cells, holds in zip(rows, verdicts, strict=True) if holds is False]
     every = f"All {len(rows):,} checks of the audits"
     if not broken:
-        unseen = sum(cells[1] == "not looked at" for cells in rows)
+        unseen = verdicts.count(None)
         passed = Notice("Every release passed its audit.", "good")
         return [
             Notice(f"No check failed; {unseen:,} could not be made.") if unseen else passed,

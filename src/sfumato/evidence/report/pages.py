@@ -90,7 +90,7 @@ def _promise(evidence: Evidence) -> Section:
 
 def _exposure(evidence: Evidence) -> Section:
     return Section(
-        "What it shows of people all the same",
+        "Remaining exposure",
         [
             Paragraph("Told from the release alone, as anybody can who has it."),
             Bullets(tuple(str(evidence.exposure).splitlines())),
@@ -138,8 +138,8 @@ def _audit(evidence: Evidence) -> Section:
         for each in evidence.findings
     ]
     note = (
-        "Where a release is tested for odd draws, the figure says how many honest releases look no "
-        "better, and only a very small one is an alarm. Checks without figures were made too; "
+        "Where the draws are tested, the figure is a p-value, and only a very small one is an "
+        "alarm. Checks without figures were made too; "
         "their figures tell about single values of the raw table, and 'sfumato audit' shows them "
         "to the steward."
     )

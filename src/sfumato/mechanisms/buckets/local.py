@@ -124,8 +124,8 @@ class LocalBuckets(Mechanism):
         known = [bins.column for bins in binned.columns]
         if strangers := [name for name in named if name not in known]:
             raise UsageError(
-                f"The 'columns' parameter of {self.name} names {list_some(strangers)}. Quasi "
-                f"columns that can be cut: {list_some(known) or 'none'}."
+                f"The 'columns' parameter of {self.name} names {list_some(strangers)}. Quasi-"
+                f"identifiers that can be cut: {list_some(known) or 'none'}."
             )
         return named
 

@@ -332,7 +332,7 @@ class AnatomyBuckets(Mechanism):
 
     name: ClassVar[str] = "anatomy"
     guarantees: ClassVar[tuple[type[Guarantee], ...]] = (CeilingGuarantee,)
-    sentence: ClassVar[str] = "Buckets of about equal size, dealt round robin."
+    sentence: ClassVar[str] = "Buckets of about equal size, values assigned round robin."
     standing: ClassVar[Standing] = "baseline"
 
     def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> BucketPlan:

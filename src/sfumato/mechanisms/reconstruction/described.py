@@ -77,7 +77,7 @@ def rejected_table(merges: tuple[Merge, ...]) -> PlanTable:
     total = sum(len(m.rejected) for m in merges)
     return PlanTable(
         "Overridden",
-        "pairs that differ by the test and are merged all the same",
+        "pairs that differ by the test and are merged nevertheless",
         ("column", "value", "and"),
         rows,
         note=f"({total:,} pairs in all; merge=complete merges none of them)" if rows else "",

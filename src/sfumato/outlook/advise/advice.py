@@ -85,12 +85,12 @@ class Advice(Result):
         )
         if chosen.ceiling >= 1:
             return (
-                f"{text} It limits no belief about one person ({chosen.against}); no promise that "
+                f"{text} It limits no posterior ({chosen.against}); no promise that "
                 "does reaches the error."
             )
         return (
-            f"{text} Of the promises that reach {self.target_error:.3g} it leaves the least "
-            f"belief: on average over the people, at most {chosen.ceiling:.3g} about a person's "
+            f"{text} Of the promises that reach {self.target_error:.3g} it leaves the smallest "
+            f"posterior: on average over the people, at most {chosen.ceiling:.3g} for a person's "
             f"own value, for {chosen.against}."
         )
 
@@ -117,7 +117,7 @@ class Advice(Result):
                     str(option.mechanism),
                     option.error,
                     option.ceiling if option.ceiling < 1 else None,
-                    "yes" if option.reached else "no, not even so",
+                    "yes" if option.reached else "no",
                 )
             )
         return ResultTable(
@@ -127,8 +127,8 @@ class Advice(Result):
             ("guarantee", "mechanism", "error", "average ceiling", "reached"),
             rows,
             note="Error: expected |estimate − truth| / truth, the mean of "
-            f"{self.questions} random conjunctions. Average ceiling: what anybody may at most "
-            "believe about a person's own value, averaged over the people; – where nothing limits "
+            f"{self.questions} random conjunctions. Average ceiling: the largest posterior of "
+            "a person's own value, averaged over the people; – where nothing limits "
             "it.",
         )
 
@@ -208,9 +208,9 @@ class Cost(Result):
 
     @property
     def belief(self) -> str:
-        """What the promise lets anybody believe, in a sentence."""
+        """The posterior that the promise allows, in a sentence."""
         if self.ceiling >= 1:
-            return "It limits no belief about one person's value."
+            return "It limits no posterior of one person's value."
         weaker = [
             f" '{line.mechanism}' keeps it against fewer: {promised.against()}."
             for line in self.lines
@@ -218,7 +218,7 @@ class Cost(Result):
             < self.guarantee.against().strength
         ]
         return (
-            f"Anybody may believe at most {self.ceiling:.3g} about a person's own value, on "
+            f"The posterior of a person's own value is at most {self.ceiling:.3g}, on "
             "average over the people."
         ) + "".join(weaker)
 

@@ -31,7 +31,7 @@ WAYS = {"safer": 2.0, "balanced": 1.0, "sharper": 0.5}
 AMONG = ("l-diversity", "beta-likeness", "f-privacy", "rho-privacy")  # each limits what is believed
 COUNTS = (500, 200, 100, 50, 20, 10)  # the largest that the table's conditions have
 QUESTIONS = 80
-_DELICATE = (Fraction(1, 10), 3)  # a delicate value: 1 in 10, or so many times its share
+_PROTECTED = (Fraction(1, 10), 3)  # a protected value: 1 in 10, or so many times its share
 
 
 @dataclass(frozen=True)
@@ -60,13 +60,13 @@ def cards(
     table: Table,
     *,
     error: float = 0.1,
-    delicate: Sequence[str] = (),
+    protected: Sequence[str] = (),
     anybody: bool = False,
     progress: Progress = no_progress,
 ) -> tuple[Card, ...]:
     """Three promises about a count of 500, or of the largest size that conditions here have.
 
-    `error` is how wrong such a count may be; `delicate` values are held to 1 in 10, or to three
+    `error` is how wrong such a count may be; `protected` values are held to 1 in 10, or to three
     times their share; `anybody` asks for promises that hold whatever a reader knows.
 
     >>> import pyarrow as pa
@@ -80,7 +80,7 @@ def cards(
         raise UsageError(f"The error lies between 0 and 1: 0.1 is 10 %. Got {error:g} instead.")
     study, count = _study(one_row_each(table, Draws.system()), progress)
     histogram = study.histogram
-    stated = stated_ceilings(histogram, {name: _limit(histogram, name) for name in delicate})
+    stated = stated_ceilings(histogram, {name: _limit(histogram, name) for name in protected})
     listed = families(histogram, stated, cells=bool(table.quasi), among=AMONG)
     listed = [each for each in listed if not anybody or each.against == listed[0].against]
     found = []
@@ -107,7 +107,7 @@ def _study(table: Table, progress: Progress) -> tuple[Study, int]:
 
 
 def _limit(histogram: Histogram, name: str) -> Fraction:
-    least, times = _DELICATE
+    least, times = _PROTECTED
     shares = {
         label(value): share for value, share in zip(histogram.values, histogram.shares, strict=True)
     }

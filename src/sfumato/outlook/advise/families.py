@@ -115,8 +115,8 @@ def stated_ceilings(histogram: Histogram, given: Mapping[object, object]) -> dic
         if share >= found[value]:
             raise InfeasibleGuarantee(
                 f"The ceiling of {value_text(value)} is {float(found[value]):.4g}, but its share "
-                f"in column {histogram.column!r} is {float(share):.4g}: everybody may believe that "
-                "much without any release. Choose a ceiling above the share.",
+                f"in column {histogram.column!r} is {float(share):.4g}: everybody gives it that "
+                "chance without any release. Choose a ceiling above the share.",
                 witness=value_text(value),
             )
     return found

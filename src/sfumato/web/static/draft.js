@@ -22,7 +22,7 @@ export function draftOf(id, found) {
     try {
       await post(`/api/tables/${segment(id)}/draft`, { draft });
     } catch {
-      // this tab has it all the same; the next change tries again
+      // this tab has it still; the next change tries again
     }
   }
 

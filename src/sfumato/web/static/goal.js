@@ -19,9 +19,9 @@ export function goalBox(profile, use) {
   const error = choice("error", "How wrong may a count of 500 people be?", ERRORS, "0.1");
   const anybody = h("input", { type: "checkbox", id: `${id}-anybody` });
   const values = (profile.histogram[0]?.bars ?? []).map((bar) => bar.label);
-  const delicate = h(
+  const guarded = h(
     "select",
-    { id: `${id}-delicate`, multiple: true, size: String(Math.min(5, Math.max(2, values.length))) },
+    { id: `${id}-guarded`, multiple: true, size: String(Math.min(5, Math.max(2, values.length))) },
     values.map((value) => h("option", { value }, valueText(value))),
   );
   const button = h("button", { type: "submit", class: "main" }, "Show three promises");
@@ -53,7 +53,7 @@ export function goalBox(profile, use) {
     if (!last || last.state === "cancelled" || !search.fresh()) return;
     for (const radio of error.querySelectorAll("input"))
       radio.checked = Number(radio.value) === last.wished;
-    for (const option of delicate.options) option.selected = last.delicate.includes(option.value);
+    for (const option of guarded.options) option.selected = last.guarded.includes(option.value);
     anybody.checked = last.anybody;
     search.follow(last);
   }
@@ -65,7 +65,7 @@ export function goalBox(profile, use) {
       kind: "cards",
       profile: profile.profile,
       error: Number(error.querySelector("input:checked").value),
-      delicate: [...delicate.selectedOptions].map((option) => option.value),
+      guarded: [...guarded.selectedOptions].map((option) => option.value),
       anybody: anybody.checked,
     };
     try {
@@ -140,8 +140,8 @@ export function goalBox(profile, use) {
         h(
           "p",
           null,
-          h("label", { for: `${id}-delicate` }, "Which values need most protection? (optional)"),
-          delicate,
+          h("label", { for: `${id}-guarded` }, "Which values need most protection? (optional)"),
+          guarded,
           h(
             "small",
             { class: "quiet" },
