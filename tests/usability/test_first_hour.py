@@ -2,7 +2,7 @@
 
 1 exposure, 2 misspelt values, 3 roles and repeated keys, 4 the adversary of a default, 5 wide
 tables and job files, 6 bins keep their order, 7 hierarchies, 8 no silence, 9 advice and verdicts,
-10 signposts. `test_signposts.py`, `test_bad_tables.py` and `tests/queries/test_spelling.py` go
+10 signposts. `test_signposts.py`, `test_refusals.py` and `tests/queries/test_spelling.py` go
 deeper.
 """
 
