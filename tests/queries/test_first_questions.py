@@ -5,6 +5,8 @@ from __future__ import annotations
 import datetime
 import pickle
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -172,3 +174,18 @@ def test_a_wide_cross_table_is_cut_to_the_terminal(
     table = text.rpartition("\n")[0]
     assert max(map(len, table.splitlines()[:-2])) <= 80
     assert "-0 %" not in text
+
+
+def test_a_question_on_the_command_line_loads_no_library_that_it_does_not_use(place: Path) -> None:
+    program = (
+        "import sys; from sfumato.cli import main\n"
+        "try: main()\n"
+        "finally: print(sorted({'pandas', 'numpy.f2py', 'altair', 'polars'} & set(sys.modules)))"
+    )
+    sql = "SELECT disease, COUNT(*) FROM release GROUP BY disease"
+    asked = subprocess.run(
+        [sys.executable, "-c", program, "query", str(place), sql],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert asked.stdout.splitlines()[-1] == "[]"
+    assert "d5" in asked.stdout
