@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import resource
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any, ClassVar
@@ -22,8 +22,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
-from papers.outside import Outside
-from papers.perturbation.generalized import groups_of
+from benchmarks.outside import Outside
 from sfumato.draws import Draws, IntArray
 from sfumato.guarantees import Guarantee, LDiversity
 from sfumato.mechanisms import Mechanism
@@ -40,6 +39,33 @@ from sfumato.profile import Histogram, Profile
 
 WIDTHS = (1, 2, 5, 10, 20, 40)  # of the ranges that a numeric column is rounded to, before "any"
 SUPPRESSED = 0.05  # at most so many records show nothing of their quasi columns
+
+
+def groups_of(codes: IntArray, fits: Callable[[IntArray], bool]) -> list[IntArray]:
+    """Mondrian: cut at the median of the widest column, as long as both sides fit."""
+    spans = np.maximum(np.ptp(codes, axis=0), 1)
+    waiting, done = [np.arange(len(codes))], []
+    while waiting:
+        rows = waiting.pop()
+        halves = _halves(rows, codes[rows], spans, fits)
+        if halves is None:
+            done.append(rows)
+        else:
+            waiting += halves
+    return done
+
+
+def _halves(
+    rows: IntArray, codes: IntArray, spans: IntArray, fits: Callable[[IntArray], bool]
+) -> list[IntArray] | None:
+    """Those below the median and the others, in the widest column where both sides fit."""
+    for column in np.argsort(-np.ptp(codes, axis=0) / spans, kind="stable"):
+        middle = np.median(codes[:, column])
+        for below in (codes[:, column] < middle, codes[:, column] <= middle):
+            sides = [rows[below], rows[~below]]
+            if all(len(side) and fits(side) for side in sides):
+                return sides
+    return None
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,7 @@ A module `papers.<module>` offers
 
 - `TITLE`, and `NOTES` that hold for every run;
 - `STEPS`, what is printed and how;
-- `CLAIMS`, what the paper says of it, and `BEYOND`, what the paper does not have;
+- `CLAIMS`, what the paper says of it;
 - `prepare(*, quick: bool, data_dir: Path | None)`, the data that the steps share, with `notes`.
 """
 

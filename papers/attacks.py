@@ -1,14 +1,15 @@
 """Rerun Figure 11 of "One-off Disclosure Control by Heterogeneous Generalization".
 
 Naive Bayes against beta, with and without Laplace's correction, on the first 10,000 records of
-CENSUS: generalized, bucketed and perturbed releases under the same ceilings, and PrivBayes and
+CENSUS: generalized, bucketed and perturbed releases under the same ceilings, and
 Laplace-answered counts at epsilon = ln(1 + beta) (a comparison, not an equivalence: errata H20).
 """
 
 from __future__ import annotations
 
+import math
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,7 +18,6 @@ import pyarrow as pa
 
 from papers import public_files
 from papers.noisy_counts import answered_counts
-from papers.privbayes import PYTHON, available, epsilon_for, privbayes
 from papers.steps import Claim, Found, Step, Verdict, reproduced
 from papers.tables import Series
 from sfumato import datasets
@@ -25,7 +25,6 @@ from sfumato.attacks.naive_bayes import NaiveBayes
 from sfumato.attacks.people import People, read_people
 from sfumato.attacks.protocol import Knowledge, Outcome, judge
 from sfumato.attacks.running import attack, knowledge_of
-from sfumato.attacks.views import View, records_view
 from sfumato.draws import Draws
 from sfumato.engines.publishing import publish
 from sfumato.errors import SfumatoError
@@ -46,18 +45,14 @@ METHODS = {
 }
 FORMS = (NaiveBayes(alpha=0), NaiveBayes(alpha=1))
 SHOWN_FORMS = (NaiveBayes(alpha=0, counts="published"), NaiveBayes(alpha=1, counts="published"))
-PRIVBAYES_FORMS = (NaiveBayes(alpha=0, delta=0.1), NaiveBayes(alpha=1, delta=0.0495))
 
 TITLE = "Naive Bayes against beta (Figure 11), rerun"
-DELTAS = (0.0, 0.0495, 0.1, 0.25, 0.5, 1.0)
 
 NOTES = (
     "Right guesses of all people, in percent, with Wilson's 95 % interval. 'uniform' keeps "
     "theta = 1 + beta, the same ceilings; its adversary uses unbiased estimates of the counts or, "
-    "in a second line, the counts as they are shown. PrivBayes: networks of degree 1, the paper's "
-    "deltas.",
-    "'without the person': the same attack on releases of fresh tables that do not have the "
-    "person. An attack that is as good without the person has learned a rule about everybody.",
+    "in a second line, the counts as they are shown. The paper's PrivBayes is among the peers of "
+    "`python -m benchmarks.peers`, not here.",
     "epsilon = ln(1 + beta) puts differential privacy, a promise about inclusion, beside a promise "
     "about posteriors; they are not the same (errata H20).",
 )
@@ -82,7 +77,7 @@ class Made:
 
     @cached_property
     def points(self) -> list[Point]:
-        return list(measure(self.table, self.betas, fresh_at=3, skipped=self.notes))
+        return list(measure(self.table, self.betas, skipped=self.notes))
 
     def panel(self, form: int) -> tuple[list[ResultTable], list[Series]]:
         return [_panel(self.points, self.betas, form)], [_lines(self.points, form)]
@@ -98,29 +93,21 @@ def measure(
     table: pa.Table,
     betas: tuple[int, ...],
     *,
-    fresh_at: int | None,
     skipped: list[str],
 ) -> Iterator[Point]:
     """Publish and attack every method at every beta; what cannot be done goes to `skipped`."""
     declared, people = _declared(table)
     yield Point("raw table", None, tuple(attack(declared, None, attacks=FORMS, fresh=False)))
-    peers = ["Laplace counts"]
-    if available():
-        peers.append("PrivBayes")
-    else:
-        skipped.append(
-            f"Skipped: PrivBayes, because {PYTHON} names no Python with DataSynthesizer."
-        )
-    steps = [(method, beta) for method in (*METHODS, *peers) for beta in betas]
+    steps = [(method, beta) for method in (*METHODS, "Laplace counts") for beta in betas]
     for method, beta in steps:
-        if method in peers:
-            yield Point(method, beta, _peer(method, beta, table, declared, people))
+        if method == "Laplace counts":
+            yield Point(method, beta, _noisy_counts(beta, declared, people))
         elif method not in MECHANISMS:
             if beta == betas[0]:
                 skipped.append(f"Skipped: {method}, which this version does not have.")
         else:
             try:
-                outcomes = _attacked(method, beta, table, declared, fresh=beta == fresh_at)
+                outcomes = _attacked(method, beta, table, declared)
             except SfumatoError as error:
                 skipped.append(f"Skipped: {method} at beta = {beta}: {error}")
                 continue
@@ -129,15 +116,13 @@ def measure(
                 yield Point(f"{method}, as shown", beta, outcomes[len(FORMS) :])
 
 
-def _attacked(
-    method: str, beta: int, table: pa.Table, declared: Table, fresh: bool
-) -> tuple[Outcome, ...]:
+def _attacked(method: str, beta: int, table: pa.Table, declared: Table) -> tuple[Outcome, ...]:
     with tempfile.TemporaryDirectory() as folder:
         to = Path(folder) / "release"
         promise = METHODS[method].format(beta=beta, theta=1 + beta)
         publish(declared, promise, to=to, mechanism=method, seed=beta)
         forms = FORMS if method != "uniform" else (*FORMS, *SHOWN_FORMS)
-        return tuple(attack(table, to, attacks=forms, fresh=fresh))
+        return tuple(attack(table, to, attacks=forms, fresh=False))
 
 
 def _declared(table: pa.Table) -> tuple[Table, People]:
@@ -151,28 +136,15 @@ def _declared(table: pa.Table) -> tuple[Table, People]:
     return declared, read_people(declared, SENSITIVE)
 
 
-def _peer(
-    method: str, beta: int, table: pa.Table, declared: Table, people: People
-) -> tuple[Outcome, ...]:
-    """Attack Laplace-answered counts or PrivBayes's records."""
+def _noisy_counts(beta: int, declared: Table, people: People) -> tuple[Outcome, ...]:
+    """Attack Laplace-answered counts at epsilon = ln(1 + beta)."""
     draws = Draws.from_seed(beta)
-    if method == "Laplace counts":
-        view: View = answered_counts(people, epsilon_for(beta), draws)
-        forms = FORMS
-    else:
-        view, forms = _synthetic(beta, table, people), PRIVBAYES_FORMS
+    view = answered_counts(people, math.log1p(beta), draws)
     knowledge = Knowledge(view, people, knowledge_of(people, None, declared).numeric)
     return tuple(
         judge(form, people, people.prior, form.guess(knowledge, people, draws), None)
-        for form in forms
+        for form in FORMS
     )
-
-
-def _synthetic(beta: int, table: pa.Table, people: People) -> View:
-    """PrivBayes's records at epsilon = ln(1 + beta), as the adversary sees them."""
-    values = pa.array(sorted(table.column(SENSITIVE).unique().to_pylist()))
-    made = privbayes(table, epsilon_for(beta), degree=1, seed=beta)
-    return records_view(made, people, values.cast(table.schema.field(SENSITIVE).type))
 
 
 def _panel(points: list[Point], betas: tuple[int, ...], form: int) -> ResultTable:
@@ -189,26 +161,6 @@ def _panel(points: list[Point], betas: tuple[int, ...], form: int) -> ResultTabl
     return ResultTable(
         names[form], titles[form], ("method", *[f"beta = {beta}" for beta in betas]), rows
     )
-
-
-def _without(points: list[Point]) -> ResultTable:
-    rows: list[tuple[Cell, ...]] = []
-    for point in points:
-        for outcome in point.outcomes:
-            if outcome.fresh is not None and outcome.over_fresh is not None:
-                difference = outcome.over_fresh
-                rows.append(
-                    (
-                        point.method,
-                        outcome.attack,
-                        _text(outcome),
-                        f"{100 * outcome.fresh.value:.1f}",
-                        f"{100 * difference.value:.1f} ({100 * difference.low:.1f} … "
-                        f"{100 * difference.high:.1f})",
-                    )
-                )
-    columns = ("method", "attack", "right", "without the person", "difference")
-    return ResultTable("Own records", "The same attack without the person, beta = 3", columns, rows)
 
 
 def _lines(points: list[Point], form: int) -> Series:
@@ -239,31 +191,6 @@ def _census(data_dir: Path | None, rows: int) -> tuple[pa.Table, list[str]]:
     return generated, [f"{rows:,} generated CENSUS-like records stand in for CENSUS."]
 
 
-def _distances(made: Made) -> tuple[list[ResultTable], list[Series]]:
-    """Figure 11(c): what PrivBayes's records tell, by how near a value has to be."""
-    columns = ("delta", "classic", "with Laplace's correction")
-    title = f"PrivBayes at epsilon = {epsilon_for(3):.3f}, by the distance delta"
-    if not available():
-        note = f"Skipped: {PYTHON} names no Python with DataSynthesizer."
-        return [ResultTable("Figure 11(c)", title, columns, [], note=note)], []
-    declared, people = _declared(made.table)
-    view = _synthetic(3, made.table, people)
-    knowledge = Knowledge(view, people, knowledge_of(people, None, declared).numeric)
-    draws, rows = Draws.from_seed(3), []
-    for delta in DELTAS:
-        shares: list[float] = []
-        for alpha in (0, 1):
-            form = NaiveBayes(alpha=alpha, delta=delta)
-            found = judge(form, people, people.prior, form.guess(knowledge, people, draws), None)
-            shares.append(100 * found.success.value)
-        rows.append((delta, *shares))
-    lines = {name: [(row[0], row[k + 1]) for row in rows] for k, name in enumerate(columns[1:])}
-    return (
-        [ResultTable("Figure 11(c)", title, columns, rows)],
-        [Series("Figure 11(c)", title, "delta", "right guesses, %", lines)],
-    )
-
-
 def _unaffected(found: Found) -> tuple[str, Verdict]:
     """Classic naive Bayes on heterogeneous releases, by beta."""
     shares = [y for _, y in found.lines("Figure 11(a)").get("heterogeneous", [])]
@@ -280,51 +207,23 @@ def _correction(found: Found) -> tuple[str, Verdict]:
     return f"{min(more):+.1f} to {max(more):+.1f} points", reproduced(max(more) < 3)
 
 
-def _resistant(other: str) -> Callable[[Found], tuple[str, Verdict]]:
-    def test(found: Found) -> tuple[str, Verdict]:
-        lines = found.lines("Figure 11(b)")
-        if other not in lines:
-            return f"{other} was not run: {PYTHON} is not set", "not reproduced"
-        ours, theirs = (lines[name][-1][1] for name in ("heterogeneous", other))
-        return f"{ours:.1f} % against {theirs:.1f} % ({other})", reproduced(ours <= theirs)
-
-    return test
-
-
-def _distance(found: Found) -> tuple[str, Verdict]:
-    rows = [tuple(float(cell or 0) for cell in row) for row in found.table("Figure 11(c)").rows]
-    if not rows:
-        return f"not run: {PYTHON} is not set", "not reproduced"
-    best = [max(rows, key=lambda row, k=k: row[k])[0] for k in (1, 2)]  # type: ignore[misc]
-    return f"best at {best[0]:g} and {best[1]:g}", reproduced(best == [0.1, 0.0495])
+def _resistant(found: Found) -> tuple[str, Verdict]:
+    lines = found.lines("Figure 11(b)")
+    ours, theirs = (lines[name][-1][1] for name in ("heterogeneous", "burel"))
+    return f"{ours:.1f} % against {theirs:.1f} % (burel)", reproduced(ours <= theirs)
 
 
 STEPS = (
     Step(("Figure 11(a)",), lambda made: made.panel(0)),
     Step(("Figure 11(b)",), lambda made: made.panel(1)),
-    Step(("Own records",), lambda made: ([_without(made.points)], [])),
-    Step(("Figure 11(c)",), _distances),
 )
-BEYOND = ("Own records",)
 CLAIMS = (
     Claim("Figure 11(a)", "beta does not matter to heterogeneous releases", _unaffected),
     Claim("Figure 11(b)", "the correction adds not much for heterogeneous ones", _correction),
     Claim(
         "Figure 11(b)",
         "heterogeneous resists more than BuReL",
-        _resistant("burel"),
+        _resistant,
         "see docs/audit-and-attack.md",
-    ),
-    Claim(
-        "Figure 11(b)",
-        "heterogeneous resists more than PrivBayes",
-        _resistant("PrivBayes"),
-        "networks of degree 1 tell little of a few thousand records",
-    ),
-    Claim(
-        "Figure 11(c)",
-        "delta = 0.1 and 0.0495 serve best",
-        _distance,
-        "wide deltas end at the commonest value, which such records do not beat",
     ),
 )

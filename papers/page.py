@@ -99,7 +99,7 @@ def write_index(out: Path) -> Path:
             if rerun is not None:
                 found = [r for r in known.get(rerun[0], []) if chosen(r[0], rerun[1])]
                 told = "; ".join(f"{about}: {verdict}" for about, _, _, verdict in found)
-                status = told or ("beyond the paper" if rerun[0] in known else "not run")
+                status = told or "not run"
             lines.append((part, what, status, command.strip("`")))
         sections.append(Section(title, [untitled(_COLUMNS, lines)]))
     lead = "Every section, table and figure of the five papers, with the verdicts of this run."

@@ -48,28 +48,6 @@ def median_errors(
     )[0]
 
 
-def synthetic_errors(
-    table: Table,
-    both: Table,
-    shapes: Sequence[tuple[int, float]],
-    *,
-    count: int = 200,
-    seed: int = 1,
-    kind: str = "ranges",
-) -> list[float]:
-    """The same of synthetic records, which answer with their own counts.
-
-    `both` has the records of the table and the synthetic ones, so that no value is missing.
-    """
-    people, together = people_of(table), people_of(both)
-    found = []
-    for asked in _questions(table, shapes, count, seed, kind):
-        truth = true_counts(asked, people)
-        answers = true_counts(asked, together) - truth
-        found.append(float(np.median(np.abs(answers - truth) / truth)))
-    return found
-
-
 def _questions(
     table: Table, shapes: Sequence[tuple[int, float]], count: int, seed: int, kind: str
 ) -> list[Workload]:

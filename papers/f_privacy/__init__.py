@@ -14,7 +14,7 @@ from papers.steps import Step
 from sfumato import datasets
 from sfumato.draws import IntArray
 
-__all__ = ["BEYOND", "CLAIMS", "NOTES", "STEPS", "TITLE", "prepare"]
+__all__ = ["CLAIMS", "NOTES", "STEPS", "TITLE", "prepare"]
 
 TITLE = "Inferential or Differential: Privacy Laws Dictate, rerun"
 
@@ -55,7 +55,6 @@ STEPS = (
     Step(("Figure 6",), lambda made: figures.cardinality_figure(made.counts, made.effort)),
     Step(("Figure 7",), lambda made: figures.values_figure(made.counts, made.effort)),
 )
-BEYOND: tuple[str, ...] = ()
 
 
 def prepare(*, quick: bool, data_dir: Path | None) -> Made:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from papers.heterogeneous import dummies, examples, figures, thresholds
+from papers.heterogeneous import examples, figures, thresholds
 from papers.heterogeneous.claims import CLAIMS
 from papers.heterogeneous.data import People, Setting, census, coil
 from papers.steps import Step
 
-__all__ = ["BEYOND", "CLAIMS", "NOTES", "STEPS", "TITLE", "prepare"]
+__all__ = ["CLAIMS", "NOTES", "STEPS", "TITLE", "prepare"]
 
 TITLE = "One-off disclosure control by heterogeneous generalization, rerun"
 NOTES = (
@@ -81,12 +81,7 @@ STEPS = (
         lambda made: ([], figures.wide_likeness(made.people, made.insured, made.setting)),
     ),
     Step(("Figure 10(c)",), lambda made: ([], figures.prefixes(made.people, made.setting))),
-    Step(
-        ("Dummies",),
-        lambda made: dummies.dummies({"CENSUS": made.people, "COIL": made.insured}, made.setting),
-    ),
 )
-BEYOND = ("Dummies",)
 
 
 def prepare(*, quick: bool, data_dir: Path | None) -> Made:

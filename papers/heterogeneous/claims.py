@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from papers.heterogeneous.examples import PRINTED_BETA
-from papers.privbayes import PYTHON
 from papers.steps import Claim, Found, Verdict, reproduced
 
 OURS = ("HG", "SG", "GR")
@@ -125,22 +124,6 @@ def _stable(figure: str) -> Callable[[Found], tuple[str, Verdict]]:
     return test
 
 
-def _synthetic(figure: str) -> Claim:
-    def test(found: Found) -> tuple[str, Verdict]:
-        lines = found.lines(figure)
-        if "PrivBayes" not in lines:
-            return f"not run: {PYTHON} is not set", "not reproduced"
-        ratio = [
-            theirs / ours
-            for (_, ours), (_, theirs) in zip(lines["HG"], lines["PrivBayes"], strict=True)
-        ]
-        text = f"PrivBayes over HG: {min(ratio):.2f} to {max(ratio):.2f} times"
-        return text, reproduced(min(ratio) > 1)
-
-    why = "few records; and epsilon is not beta (H20)"
-    return Claim(figure, "HG errs less than PrivBayes", test, why)
-
-
 CLAIMS = (
     _cells("Table 1", "age", "age (paper)"),
     _cells("Table 4", "values", "paper"),
@@ -180,5 +163,4 @@ CLAIMS = (
     _trend("Figure 10(a)", "HG", True, "falls up to the largest beta"),
     _trend("Figure 10(b)", "HG", True, "falls up to the largest beta"),
     _trend("Figure 10(c)", "HG", True, "prefix ranges: as before"),
-    *(_synthetic(f"Figure {panel}") for panel in ("8(a)", "9(a)", "10(a)", "10(b)", "10(c)")),
 )

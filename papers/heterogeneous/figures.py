@@ -9,7 +9,6 @@ from papers.heterogeneous.algorithms import PlainRing
 from papers.heterogeneous.curve import CurveBurel
 from papers.heterogeneous.data import People, Setting
 from papers.heterogeneous.matchers import Matched
-from papers.heterogeneous.synthetic import privbayes_errors
 from papers.range_counts import median_errors, median_errors_by_shape
 from papers.tables import Series
 from sfumato.draws import Draws
@@ -218,7 +217,6 @@ def queries(name: str, data: str, people: People, setting: Setting) -> list[Seri
             count=setting.questions,
         )
         errors = {way: [each[text] for each in found] for way, text in ways.items()}
-        errors |= privbayes_errors(people, beta, shapes, setting.questions)
         for way, own in errors.items():
             by_beta.setdefault(way, []).append((beta, own[0]))
             if beta == USUAL_BETA:
@@ -249,7 +247,6 @@ def wide_likeness(people: People, insured: People, setting: Setting) -> list[Ser
                 selectivity=0.1,
             )
             shown = {way: [errors[text]] for way, text in ways.items()}
-            shown |= privbayes_errors(records, beta, [(3, 0.1)], setting.questions)
             for way, (error,) in shown.items():
                 lines.setdefault(way, []).append((beta, error))
         title = f"Median relative error by a wide range of beta, {name}"
@@ -279,7 +276,6 @@ def prefixes(people: People, setting: Setting) -> list[Series]:
             kind="prefixes",
         )
         shown = {way: [errors[text]] for way, text in ways.items()}
-        shown |= privbayes_errors(some, beta, [(3, 0.1)], setting.questions, kind="prefixes")
         for way, (error,) in shown.items():
             lines.setdefault(way, []).append((beta, error))
     title = "Median relative error of prefix ranges, CENSUS, by beta"

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from papers.perturbation import alternatives, chapter4, chapter5, distributions, runtimes
+from papers.perturbation import chapter4, chapter5, distributions, runtimes
 from papers.perturbation.claims import CLAIMS
 from papers.perturbation.data import Microdata, Setting, load
 from papers.steps import Step
 
-__all__ = ["BEYOND", "CLAIMS", "NOTES", "STEPS", "TITLE", "prepare"]
+__all__ = ["CLAIMS", "NOTES", "STEPS", "TITLE", "prepare"]
 
 TITLE = "On the Utility of Randomization Approaches for Privacy Preserving Data Publishing, rerun"
 
@@ -21,7 +21,6 @@ NOTES = (
     "The thesis prints Figures 15 to 30 as pictures; verdicts are on what its text says of them.",
     "Fine-grain errors depend on how close the linear program drives the rarest values to 0 (T12): "
     "'thesis' is its optimum with p_min = 0, 'p_min' ours with a quarter of the uniform retention.",
-    "Perturbed Generalization and OptRR are described in the thesis and not run there.",
 )
 
 
@@ -33,7 +32,6 @@ class Made:
     educations: Microdata
     sizes: tuple[int, ...]
     setting: Setting
-    generations: int  # of the evolutionary search
     notes: list[str]
 
     @property
@@ -47,10 +45,6 @@ STEPS = (
         lambda made: chapter4.retention_tables(made.occupations, made.sizes),
     ),
     Step(("Table 5", "Table 6"), lambda made: chapter4.zipf_tables(made.setting)),
-    Step(
-        ("Beyond the thesis",),
-        lambda made: chapter4.inside_table(made.occupations, made.educations),
-    ),
     Step(("Figure 15",), lambda made: distributions.census(made.tables)),
     Step(("Figure 16",), lambda made: distributions.zipfian()),
     Step(
@@ -72,13 +66,7 @@ STEPS = (
     ),
     Step(("Table 10", "Figure 27", "Figure 28"), lambda made: chapter5.zipf_utility(made.setting)),
     Step(("Figure 29", "Figure 30"), lambda made: runtimes.planning(made.tables, made.sizes)),
-    Step(
-        ("Perturbed Generalization",),
-        lambda made: alternatives.perturbed_generalization(made.occupations, made.setting),
-    ),
-    Step(("OptRR",), lambda made: alternatives.optrr(made.educations, made.generations)),
 )
-BEYOND = ("Beyond the thesis",)
 
 
 def prepare(*, quick: bool, data_dir: Path | None) -> Made:
@@ -86,4 +74,4 @@ def prepare(*, quick: bool, data_dir: Path | None) -> Made:
     sizes = (100_000, 300_000) if quick else (100_000, 200_000, 300_000, 400_000, 500_000)
     occupations, educations, notes = load(data_dir, max(sizes))
     setting = Setting(runs=3 if quick else 10, conditions=100 if quick else 200)
-    return Made(occupations, educations, sizes, setting, 100 if quick else 1000, notes)
+    return Made(occupations, educations, sizes, setting, notes)

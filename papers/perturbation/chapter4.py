@@ -125,32 +125,6 @@ def _statistics(data: Microdata, sizes: Sequence[int]) -> ResultTable:
     )
 
 
-def inside_table(occupations: Microdata, educations: Microdata) -> Outcome:
-    """Beyond the thesis: fine-grain operators inside the sub-tables, by predicted total error."""
-    rows: list[tuple[Cell, ...]] = []
-    cases = (
-        ("occupation, 100k", occupations.first(100_000), Fraction(3, 40), Fraction(1, 6)),
-        ("education, 500k", educations.first(500_000), Fraction(1, 30), Fraction(1, 10)),
-    )
-    for name, data, rho1, rho2 in cases:
-        table = profile(data.histogram)
-        asked = RhoPrivacy(rho1, rho2)
-        plain, fine = (
-            PartitionedPerturbation(way).plan(table, asked, DRAWS).predicted_error()
-            for way in ("uniform", "fine-grain")
-        )
-        whole = UniformPerturbation().plan(table, asked, DRAWS).predicted_error()
-        rows.append((name, str(asked), whole, plain, fine, 100 * (1 - fine / plain)))
-    return [
-        ResultTable(
-            "Beyond the thesis",
-            "Predicted error of a count over the mean count: fine-grain inside sub-tables",
-            ("data", "promise", "uniform", "partitioned", "fine-grain inside", "less error, %"),
-            rows,
-        )
-    ], []
-
-
 def _zipf_errors(counts: Sequence[int], runs: int, purpose: str) -> tuple[float, float]:
     """Reconstruction error in %: partitioned, uniform over the values that occur."""
     there = np.array([count for count in counts if count], np.int64)

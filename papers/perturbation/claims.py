@@ -130,17 +130,6 @@ def _linear(found: Found) -> tuple[str, Verdict]:
     return f"R² of a line {fit:.3f}; {seconds[-1]:.2g} s at m = {m[-1]:,.0f}", reproduced(fit > 0.9)
 
 
-def _distortion(found: Found) -> tuple[str, Verdict]:
-    errors = found.column("Perturbed Generalization", "s = 0.1 %")
-    text = ", ".join(f"{error:.0f} %" for error in errors)
-    return f"{text} for k = 1, 2, 5, 10", reproduced(errors[0] < min(errors[1:]))
-
-
-def _no_guarantee(found: Found) -> tuple[str, Verdict]:
-    gammas = found.column("OptRR", "gamma", operator="OptRR")
-    return f"gamma from {min(gammas):.3g}", reproduced(min(gammas) > 100)
-
-
 EDUCATION = "how close the program drives rare values to 0 decides (T12)"
 TIES = "the printed 36.5 at m = 50 is an accident of one order (Table 5's note)"
 SPLIT = "the printed tables come from other samples; ties and orders decide (T8)"
@@ -181,6 +170,4 @@ CLAIMS = (
     Claim("Figure 28", "uniform falls", _falls),
     Claim("Figure 29", "less than 1 s", _seconds("Figure 29", "fine-grain", 1.0)),
     Claim("Figure 30", "linear in m, at most 1 s", _linear),
-    Claim("Perturbed Generalization", "every step adds distortion; k = 1 is UP", _distortion),
-    Claim("OptRR", "no built-in privacy guarantee", _no_guarantee),
 )

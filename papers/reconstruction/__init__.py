@@ -10,7 +10,7 @@ from papers.reconstruction.claims import CLAIMS
 from papers.reconstruction.data import Study, adult, census, census_sizes
 from papers.steps import Outcome, Step
 
-__all__ = ["BEYOND", "CLAIMS", "NOTES", "STEPS", "TITLE", "prepare"]
+__all__ = ["CLAIMS", "NOTES", "STEPS", "TITLE", "prepare"]
 
 TITLE = "Reconstruction Privacy: Enabling Statistical Learning, rerun"
 
@@ -75,7 +75,6 @@ STEPS = (
         lambda made: ([], figures.by_size(census_sizes(made.sizes), made.effort)),
     ),
 )
-BEYOND: tuple[str, ...] = ()
 
 
 def prepare(*, quick: bool, data_dir: Path | None) -> Made:

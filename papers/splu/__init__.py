@@ -21,7 +21,7 @@ from papers.steps import Outcome, Step
 from sfumato import datasets
 from sfumato.draws import Draws
 
-__all__ = ["BEYOND", "CLAIMS", "NOTES", "STEPS", "TITLE", "prepare"]
+__all__ = ["CLAIMS", "NOTES", "STEPS", "TITLE", "prepare"]
 
 TITLE = "Small sum privacy and large sum utility in data publishing, rerun"
 MEDICAL_ROWS = 42_264  # records of CADRMP
@@ -121,12 +121,7 @@ STEPS = (
     Step(("Figure 12", "Section 6.5, queries"), Made.two_columns),
     Step(("Section 6.5",), lambda made: figures.overhead(made.grown, made.setting)),
     Step(("Section 8",), lambda made: ([section_8(made.census)], [])),
-    Step(
-        ("Counts",),
-        lambda made: figures.ranges(made.census, made.pool, GROUPS, made.setting),
-    ),
 )
-BEYOND = ("Counts",)
 
 
 def prepare(*, quick: bool, data_dir: Path | None) -> Made:

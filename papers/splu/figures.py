@@ -25,7 +25,6 @@ Pairs = tuple[IntArray, IntArray]
 
 SELECTIVITIES = (0.005, 0.01, 0.02, 0.03, 0.04, 0.05)
 WIDE_SELECTIVITIES = tuple(share / 100 for share in range(1, 10))
-RANGES = ((1, 10), (11, 100), (100, 500), (500, 2000), (2000, 10**9))
 METHODS = ("SPLU, ours", "SPLU, paper", "Anatomy", "DBR", *LAPLACE)
 
 
@@ -157,43 +156,6 @@ def sizes(people: People, groups: int, numbers: Sequence[int], setting: Setting)
         title = f"{name}: mean relative error of large counts, c = {groups}"
         tables.append(ResultTable(f"Figure 9{part}", title, columns, rows[part]))
     return tables, []
-
-
-def ranges(people: People, pool: Pool, groups: int, setting: Setting) -> Outcome:
-    """Beyond the paper: error by true count, and how often the 95 % interval covers it."""
-    condition, value = np.nonzero(pool.truth > 0)
-    taken = Draws.from_seed(4).order("ranges", len(condition))[: 2 * setting.queries]
-    every = condition[taken], value[taken]
-    truth = pool.truth[every]
-    ours, covered, papers = np.zeros(len(truth)), np.zeros(len(truth)), np.zeros(len(truth))
-    medians: list[FloatArray] = []
-    for run in range(setting.runs):
-        draws = Draws.from_seed(run).child("ranges")
-        estimates, errors = methods.exact(pool, people, groups, draws)
-        found = relative_errors(estimates[every], truth)
-        medians.append(found)
-        ours += found / setting.runs
-        covered += (np.abs(estimates[every] - truth) <= 1.96 * errors[every]) / setting.runs
-        papers += (
-            relative_errors(methods.paper(pool, people, groups, every, draws), truth) / setting.runs
-        )
-    rows: list[tuple[Cell, ...]] = []
-    for low, high in RANGES:
-        inside = (truth >= low) & (truth <= high)
-        if inside.any():
-            rows.append(
-                (
-                    f"{low:,} … {high:,}" if high < 10**9 else f"{low:,} and more",
-                    int(inside.sum()),
-                    float(ours[inside].mean()),
-                    float(np.median(np.concatenate([found[inside] for found in medians]))),
-                    float(covered[inside].mean()),
-                    float(papers[inside].mean()),
-                )
-            )
-    title = f"relative error by true count, c = {groups}, {setting.runs} publications"
-    columns = ("count", "queries", "ours mean", "ours median", "95 % cover", "paper mean")
-    return [ResultTable("Counts", title, columns, rows)], []
 
 
 def overhead(people: People, setting: Setting) -> Outcome:

@@ -1,4 +1,4 @@
-"""What sfumato is compared with: noisy counts and PrivBayes; and the rerun of Figure 11."""
+"""What sfumato is compared with: noisy counts; and the rerun of Figure 11."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ import pytest
 from papers import attacks as figure_11
 from papers.laplace import laplace_noise
 from papers.noisy_counts import answered_counts
-from papers.privbayes import PYTHON, available, privbayes
 from sfumato import datasets
 from sfumato.attacks import parse_attack
 from sfumato.attacks.people import Domains, People
 from sfumato.attacks.protocol import Knowledge
 from sfumato.attacks.views import raw_view
 from sfumato.draws import Draws
-from sfumato.errors import DataError, UsageError
+from sfumato.errors import UsageError
 
 
 def linked(rows: int) -> People:
@@ -51,35 +50,18 @@ def test_noise_decides_what_noisy_counts_tell() -> None:
         answered_counts(people, 0.0, draws)
 
 
-def test_privbayes_says_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(PYTHON, raising=False)
-    with pytest.raises(DataError, match=PYTHON):
-        privbayes(pa.table({"a": [1]}), 1.0)
-
-
-def test_privbayes_makes_records() -> None:
-    if not available():
-        pytest.skip(f"PrivBayes: {PYTHON} names no Python with DataSynthesizer")
-    table = pa.table({"a": [1, 2] * 100, "s": ["x", "y"] * 100})
-    made = privbayes(table, 100.0, degree=1)
-    assert made.schema.equals(table.schema)
-    assert made.num_rows == 200
-
-
 def test_figure_11_in_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(PYTHON, raising=False)
     methods = {"uniform": figure_11.METHODS["uniform"], "unheard-of": "beta-likeness({beta})"}
     monkeypatch.setattr(figure_11, "METHODS", methods)
     table = datasets.census(400, seed=2).select([*figure_11.QUASI, figure_11.SENSITIVE])
     skipped: list[str] = []
-    points = list(figure_11.measure(table, (3,), fresh_at=3, skipped=skipped))
+    points = list(figure_11.measure(table, (3,), skipped=skipped))
     assert [point.method for point in points] == [
         "raw table",
         "uniform",
         "uniform, as shown",
         "Laplace counts",
     ]
-    assert any("PrivBayes" in note for note in skipped)
     assert any("unheard-of" in note for note in skipped)
     for point in points:
         assert len(point.outcomes) == 2

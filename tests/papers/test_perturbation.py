@@ -89,14 +89,6 @@ def test_partitioned_beats_uniform_and_anatomy(report: Reproduction) -> None:
             assert ours[1] < uniform[1]
 
 
-def test_fine_grain_inside_is_reported(report: Reproduction) -> None:
-    plain, fine = (
-        column(report, "Beyond the thesis", name) for name in ("partitioned", "fine-grain inside")
-    )
-    assert len(plain) == 2
-    assert all(ours < theirs for ours, theirs in zip(fine, plain, strict=True))
-
-
 def test_every_table_and_figure_is_there(report: Reproduction) -> None:
     tables = {table.name for table in report.tables}
     assert {f"Table {k}" for k in (1, 3, 4, 5, 6, 8, 9, 10)} <= tables
