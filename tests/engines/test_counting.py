@@ -1,4 +1,4 @@
-"""Counts and codes against slow twins; tables that change between the passes."""
+"""Counts and codes against slow twins; tables that change while they are published."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sfumato as sf
+from sfumato.columns import Values
+from sfumato.engines import staging
 from sfumato.engines.coding import SensitiveCoder, person_keys
 from sfumato.engines.counting import check_keys, count_cells, take_profile
 from sfumato.engines.stream import ranks_in_value
@@ -183,41 +185,19 @@ def changed(values: list[Any], kind: Any = None) -> pa.Table:
 
 
 BEFORE = ["a", "b", "c", "d"] * 6
-NUMBERS = [1, 2, 3, 4] * 6
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "missing"),
-    [
-        (BEFORE, BEFORE[:-1], "refuse"),
-        (BEFORE, [*BEFORE, "a"], "refuse"),
-        (BEFORE, [*BEFORE[:-1], "new"], "refuse"),
-        (BEFORE, [*BEFORE[:-1], "a"], "refuse"),
-        (BEFORE, [*BEFORE[:-1], None], "refuse"),
-        ([*BEFORE, None], [*BEFORE, "new"], "value"),
-        ([*BEFORE, None], [None, *BEFORE[1:], None], "value"),
-        (NUMBERS, [*NUMBERS[:-1], 0], "refuse"),
-        (NUMBERS, [*NUMBERS[:-1], 999], "refuse"),
-        (NUMBERS, [*NUMBERS[:-1], -(2**63)], "refuse"),
-        ([float(n) for n in NUMBERS], [*map(float, NUMBERS[:-1]), 0.5], "refuse"),
-        (BEFORE, [], "refuse"),
-    ],
-)
-@pytest.mark.parametrize("mechanism", ["uniform", None])
-def test_a_table_that_changes_between_the_passes(
-    tmp_path: Path,
-    leftovers: Any,
-    before: list[Any],
-    after: list[Any],
-    missing: Any,
-    mechanism: str | None,
-) -> None:
-    first = changed(before)
-    source = Changing([first, changed(after, first.schema.field("s").type)])
-    table = sf.read(source, quasi="x", sensitive="s", missing=missing)
-    with pytest.raises(DataError, match="changed while it was being published"):
-        sf.publish(table, "rho-privacy(0.3, 0.6)", to=tmp_path / "release", mechanism=mechanism)
-    assert leftovers(tmp_path) == []
+@pytest.mark.parametrize("mechanism", ["uniform", "optimal", "ring", "sps"])
+def test_a_table_in_use_is_looked_at_once(tmp_path: Path, mechanism: str) -> None:
+    """What is counted and what is published are the same rows, whatever comes after them."""
+    promises = {"uniform": "rho-privacy(0.3, 0.6)", "sps": "reconstruction-privacy(0.3, 0.3)"}
+    source = Changing([changed(BEFORE), changed(["new"] * 9)])
+    table = sf.read(source, quasi="x", sensitive="s")
+    promise = promises.get(mechanism, "l-diversity(2)")
+    done = sf.publish(table, promise, to=tmp_path / "release", mechanism=mechanism)
+    assert done.rows == len(BEFORE)
+    (column,) = [column for column in done.manifest.columns if column.name == "s"]
+    assert column.domain == Values(("a", "b", "c", "d"))
 
 
 def test_a_source_that_fails_midway(tmp_path: Path, leftovers: Any) -> None:
@@ -225,7 +205,7 @@ def test_a_source_that_fails_midway(tmp_path: Path, leftovers: Any) -> None:
         def batches(self, columns: Sequence[str], rows: int, threads: bool = True) -> Any:
             for batch in super().batches(columns, rows, threads):
                 yield batch
-                if self.reads > 1:
+                if self.reads:
                     raise DataError("the wire was cut")
 
     table = sf.read(Failing([changed(BEFORE)]), quasi="x", sensitive="s")
@@ -235,9 +215,7 @@ def test_a_source_that_fails_midway(tmp_path: Path, leftovers: Any) -> None:
 
 
 def test_too_many_sensitive_values() -> None:
-    from sfumato.engines import coding
-
-    data = pa.table({"s": range(coding.MOST_VALUES + 1)})
+    data = pa.table({"s": range(staging.MOST_VALUES + 1)})
     with pytest.raises(DataError, match="more than 100,000 different values"):
         take_profile(sf.read(data, quasi=[], sensitive="s"))
 

@@ -16,6 +16,7 @@ from sfumato.blocks import BlockTree, Cut
 from sfumato.draws import Draws
 from sfumato.engines import binning
 from sfumato.engines.choosing import profile_for
+from sfumato.engines.counting import take_profile
 from sfumato.engines.stream import ranks_in_value
 from sfumato.errors import InfeasibleGuarantee, UsageError
 from sfumato.guarantees import parse_guarantee
@@ -150,10 +151,9 @@ def test_bins_do_not_depend_on_the_order_of_records(monkeypatch: pytest.MonkeyPa
     found = set()
     for _ in range(4):
         rng.shuffle(numbers)
-        one, other = binning.NumberTally(), binning.NumberTally()
+        one = binning.NumberTally()
         for low in range(0, len(numbers), 500):
-            (one if low % 1000 else other).add(numbers[low : low + 500])
-        one.learn(other)
+            one.add(numbers[low : low + 500], np.ones(500, np.int64)[: len(numbers) - low])
         found.add(one.edges())
         assert len(one.keys) <= 64
         assert int(one.counts.sum()) == len(numbers)
@@ -166,7 +166,7 @@ def test_bins_do_not_depend_on_the_order_of_records(monkeypatch: pytest.MonkeyPa
 @given(st.lists(st.floats(allow_nan=False), min_size=2, max_size=30))
 def test_few_numbers_are_told_apart_exactly(numbers: list[float]) -> None:
     tally = binning.NumberTally()
-    tally.add(np.array(numbers))
+    tally.add(np.array(numbers), np.ones(len(numbers), np.int64))
     finite = sorted({n + 0.0 for n in numbers})[1:]
     assert tally.edges() == tuple(n for n in finite if abs(n) < float("inf"))
 
@@ -182,7 +182,9 @@ def test_too_many_cells_leave_out_the_columns_that_tell_least(
     table["s"] = told
     declared = sf.read(pa.table(table), quasi=[n for n in table if n != "s"], sensitive="s")
     monkeypatch.setattr(binning, "MOST_CELLS", 400)
-    binned = binning.count_binned(declared, "s", tuple(range(6)))
+    binned = binning.count_binned(
+        declared, Holdings.one(*take_profile(declared).histograms.values())
+    )
     assert "q07" in [bins.column for bins in binned.columns]
     assert len(binned.columns) < 12
     assert len(binned.counts) <= 400

@@ -12,6 +12,8 @@ import sfumato as sf
 from sfumato import blocks
 from sfumato.blocks import BlockTree, Cut, near_integers, reached
 from sfumato.engines import binning
+from sfumato.engines.counting import take_profile
+from sfumato.profile import Holdings
 
 TREE = BlockTree(
     (Cut("age", below=38), Cut("sex", values=("F",)), None, None, Cut("age", below=61), None, None)
@@ -73,23 +75,15 @@ def test_integers_that_are_far_apart_or_missing_are_looked_at_one_by_one() -> No
     assert reached(np.array([0.0]), pa.array(low)).tolist() == [0, 1]
 
 
-def test_numbers_are_tallied_as_if_one_by_one() -> None:
-    records = people(3000)
-    quick, slow = binning.NumberTally(), binning.NumberTally()
-    for batch in records.to_batches(max_chunksize=700):
-        quick.add_column(batch.column("age"))
-        slow.add(np.asarray(batch.column("age"), np.float64))
-    assert quick.keys.tolist() == slow.keys.tolist()
-    assert quick.counts.tolist() == slow.counts.tolist()
-
-
 def test_cells_are_counted_in_the_order_of_their_bins() -> None:
     rng = np.random.default_rng(4)
     rows = 5000
     wide = {f"q{n:02}": rng.integers(0, 40, rows) % (n + 2) for n in range(13)}  # several integers
     table = pa.table({**wide, "s": rng.integers(0, 9, rows)})
     declared = sf.read(table, quasi=list(wide), sensitive="s")
-    binned = binning.count_binned(declared, "s", tuple(range(9)))
+    binned = binning.count_binned(
+        declared, Holdings.one(*take_profile(declared).histograms.values())
+    )
     cells = np.stack([*binned.codes, binned.values])
     expected, counts = np.unique(
         np.stack([np.asarray(table.column(n)) for n in table.column_names]), axis=1, return_counts=1

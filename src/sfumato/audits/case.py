@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 
 from sfumato.columns import Column, Value, Values, in_json
 from sfumato.engines.coding import SensitiveCoder
-from sfumato.engines.counting import drop_missing, take_profile
+from sfumato.engines.counting import take_profile
+from sfumato.engines.staging import drop_missing
 from sfumato.errors import DataError, SfumatoError
 from sfumato.guarantees import Guarantee, parse_guarantee
 from sfumato.mechanisms import Mechanism, parse_mechanism

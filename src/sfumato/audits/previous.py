@@ -21,7 +21,7 @@ from sfumato.audits.case import AuditCase, quoted, raw_table
 from sfumato.audits.findings import Direction, Finding
 from sfumato.columns import Value, value_text
 from sfumato.engines.coding import SensitiveCoder
-from sfumato.engines.counting import drop_missing
+from sfumato.engines.staging import drop_missing
 from sfumato.errors import DataError, UsageError
 from sfumato.release import PerturbedRelease, Release
 from sfumato.scratch import scratch_database

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.draws import IntArray
-from sfumato.engines.counting import drop_missing
+from sfumato.engines.staging import drop_missing
 from sfumato.guarantees import Guarantee
 from sfumato.private import MODE, keep_private, read_private
 from sfumato.table import Table

@@ -10,14 +10,9 @@ from typing import Protocol
 
 from sfumato.columns import Value, list_some, value_text
 from sfumato.draws import Draws
-from sfumato.engines.binning import count_binned, count_binned_holdings
-from sfumato.engines.counting import (
-    Progress,
-    count_cells,
-    no_progress,
-    take_profile,
-)
-from sfumato.engines.holdings import with_holdings
+from sfumato.engines.binning import count_binned
+from sfumato.engines.counting import Progress, count_cells, count_holdings, take_profile
+from sfumato.engines.staging import no_progress, stage
 from sfumato.errors import InfeasibleGuarantee, UsageError
 from sfumato.guarantees import DEFAULT_PROMISE, Guarantee
 from sfumato.guarantees.value_table import label
@@ -30,22 +25,22 @@ MOST_IN_BLOCKS = 1000  # values: answers from blocks take seconds with more, so 
 
 
 class Counts(Protocol):
-    """Who counts groups of people by one sensitive column with this domain: an engine."""
+    """Who counts groups of people by what they have in sensitive columns."""
 
     def cells(self, column: str, values: tuple[Value, ...]) -> Cells: ...
 
-    def binned(self, column: str, values: tuple[Value, ...]) -> BinnedCounts: ...
+    def holdings(self, profile: Profile) -> Holdings: ...
 
-    def holdings(self, profile: Profile) -> Holdings | None: ...
-
-    def binned_holdings(self, profile: Profile) -> BinnedCounts | None: ...
+    def binned(self, holdings: Holdings) -> BinnedCounts: ...
 
 
 class TableCounts:
-    """Counts taken on this machine."""
+    """Counts of a table, which is looked at once."""
 
-    def __init__(self, table: Table) -> None:
-        self.table = table
+    def __init__(
+        self, table: Table, *, threads: bool = True, progress: Progress = no_progress
+    ) -> None:
+        self.table = stage(table, threads=threads, progress=progress)
 
     def profile(self) -> Profile:
         return take_profile(self.table)
@@ -53,14 +48,11 @@ class TableCounts:
     def cells(self, column: str, values: tuple[Value, ...]) -> Cells:
         return count_cells(self.table, column, values)
 
-    def binned(self, column: str, values: tuple[Value, ...]) -> BinnedCounts:
-        return count_binned(self.table, column, values)
+    def holdings(self, profile: Profile) -> Holdings:
+        return count_holdings(self.table, profile.histograms)
 
-    def holdings(self, profile: Profile) -> Holdings | None:
-        return with_holdings(self.table, profile)
-
-    def binned_holdings(self, profile: Profile) -> BinnedCounts | None:
-        return None if profile.holdings is None else count_binned_holdings(self.table, profile)
+    def binned(self, holdings: Holdings) -> BinnedCounts:
+        return count_binned(self.table, holdings)
 
 
 def choose_draws(table: Table, seed: int | None, key_file: str | Path | None) -> Draws:
@@ -98,26 +90,27 @@ def with_counts(profile: Profile, possible: Sequence[Mechanism], counts: Counts)
 
     Of many values bins are counted for a mechanism that was named, not for one among several.
     """
-    if profile.holdings is None and any(each.needs_holdings for each in possible):
+    several = len(profile.histograms) > 1
+    if several and profile.holdings is None and any(each.needs_holdings for each in possible):
         profile = replace(profile, holdings=counts.holdings(profile))
-    if len(profile.histograms) != 1 or profile.holdings is not None:
+    if several:
         named = len(possible) == 1 and possible[0].needs_bins  # by itself it is not chosen
         if named and profile.binned is None and profile.holdings is not None:
-            profile = replace(profile, binned=counts.binned_holdings(profile))
+            profile = replace(profile, binned=counts.binned(profile.holdings))
         return profile
     (histogram,) = profile.histograms.values()
     if profile.cells is None and any(each.needs_cells for each in possible):
         profile = replace(profile, cells=counts.cells(histogram.column, histogram.values))
     answerable = len(possible) == 1 or len(histogram.values) <= MOST_IN_BLOCKS
     if profile.binned is None and answerable and any(each.needs_bins for each in possible):
-        profile = replace(profile, binned=counts.binned(histogram.column, histogram.values))
+        profile = replace(profile, binned=counts.binned(Holdings.one(histogram)))
     return profile
 
 
 def profile_for(table: Table, guarantee: Guarantee, mechanism: Mechanism | None = None) -> Profile:
     """The counts of a table that planning needs, taken on this machine."""
-    possible = possible_mechanisms(guarantee, mechanism)
-    return with_counts(take_profile(table), possible, TableCounts(table))
+    counts = TableCounts(table)
+    return with_counts(counts.profile(), possible_mechanisms(guarantee, mechanism), counts)
 
 
 def choose_plan(

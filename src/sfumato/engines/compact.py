@@ -8,8 +8,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sfumato.columns import Column, Values
-from sfumato.engines.quasi import QuasiColumn, code_type
+from sfumato.engines.quasi import QuasiColumn
 from sfumato.engines.spelling import Spelled
+from sfumato.engines.staging import code_type
 from sfumato.mechanisms import Published
 from sfumato.profile import Histogram, Profile
 from sfumato.table import Table

@@ -1,33 +1,27 @@
-"""The first pass: from a table to its profile, in bounded memory."""
+"""Counts of a staged table: each is one SQL text, wherever the rows are."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Mapping
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from sfumato.columns import Value
-from sfumato.draws import BoolArray, IntArray
-from sfumato.engines.coding import SensitiveCoder, ValueCounter, sensitive_domain
+from sfumato.columns import Range, Value, Values
+from sfumato.draws import IntArray
+from sfumato.engines.staging import MOST_VALUES, Staged, no_progress, stage, staged
 from sfumato.errors import DataError
+from sfumato.operators.base import FloatArray
 from sfumato.pace import Progress as Progress  # told to everybody above
-from sfumato.profile import Cells, Histogram, Profile
-from sfumato.scratch import scratch_database
-from sfumato.table import Table, reading_errors
+from sfumato.profile import Cells, Histogram, Holders, Holdings, Profile
+from sfumato.table import Table
 
-
-def no_progress(stage: str, done: int, total: int) -> None:
-    """Progress for nobody."""
+__all__ = ["Progress", "no_progress"]
 
 
 def take_profile(
-    table: Table,
-    *,
-    threads: bool = True,
-    progress: Progress = no_progress,
+    table: Table, *, threads: bool = True, progress: Progress = no_progress
 ) -> Profile:
     """The histogram of every sensitive column.
 
@@ -36,58 +30,65 @@ def take_profile(
     >>> take_profile(read(people, quasi="age", sensitive="disease")).histograms["disease"].counts
     array([1, 2])
     """
-    counters = {column: ValueCounter(table, column) for column in table.sensitive}
-    rows = whole = 0
-    for batch in table.batches(table.sensitive, 1 << 20, threads):
-        rows += batch.num_rows
-        batch = drop_missing(table, batch)
-        whole += batch.num_rows
-        for column, counter in counters.items():
-            counter.add(batch.column(column))
-        progress("counting", rows, 0)
-    if rows == 0:
-        raise DataError(f"{table.label} has no rows.")
-    if whole == 0:
-        raise DataError(f"No row of {table.label} has every sensitive value.")
+    rows = staged(stage(table, quasi=False, threads=threads, progress=progress))
     histograms = {}
-    for column, counter in counters.items():
-        values = sensitive_domain(table, column, counter.counts)
-        counts = np.array([counter.counts.get(value, 0) for value in values], np.int64)
-        histograms[column] = Histogram(column, values, counts)
-    return Profile(whole, histograms, dropped=rows - whole)
+    for column in table.sensitive:
+        counted = rows.people.count(rows.columns[column])
+        shown = rows.restored(column, counted.column(0).combine_chunks()).to_pylist()
+        counts = dict(zip(shown, counted.column("n").to_pylist(), strict=True))
+        values = sensitive_domain(table, column, counts)
+        held = np.array([counts.get(value, 0) for value in values], np.int64)
+        histograms[column] = Histogram(column, values, held)
+    return Profile(rows.number, histograms, dropped=rows.dropped)
 
 
-def drop_missing(table: Table, batch: pa.RecordBatch) -> pa.RecordBatch:
-    """With `missing="drop"`, the records that have every sensitive value."""
-    keep = whole_rows(table, batch)
-    return batch if keep.all() else batch.filter(pa.array(keep))
+def sensitive_domain(table: Table, column: str, counts: Mapping[Value, int]) -> tuple[Value, ...]:
+    """The ordered domain of a sensitive column: what is stated, else what occurs; missing last."""
+    occurring = [value for value in counts if value is not None]
+    stated = table.domains.get(column)
+    if isinstance(stated, Range):
+        values = _range_values(column, stated)
+    elif isinstance(stated, Values):
+        values = stated.values
+    else:
+        values = tuple(sorted(occurring))
+    strangers = set(occurring) - set(values)
+    if strangers:
+        rows = sum(counts[value] for value in strangers)
+        raise DataError(
+            f"Column {column!r} of {table.label} has {rows:,} rows with values outside the stated "
+            "domain. State them too, or drop the rows."
+        )
+    missing = counts.get(None, 0)
+    if missing and table.missing == "refuse":
+        raise DataError(
+            f"Column {column!r} of {table.label} has {missing:,} rows without a sensitive value. "
+            "Choose --missing value (missing counts as a value of its own) or --missing drop."
+        ).repaired_by(missing="value")
+    own = missing and table.missing == "value" and None not in values
+    return (*values, None) if own else values
 
 
-def whole_rows(table: Table, batch: pa.RecordBatch) -> BoolArray:
-    """Which records count: with `missing="drop"`, those that have every sensitive value."""
-    keep = np.ones(batch.num_rows, np.bool_)
-    for column in table.sensitive if table.missing == "drop" else ():
-        array = batch.column(column)
-        absent = array.is_null(nan_is_null=pa.types.is_floating(array.type))
-        keep &= ~absent.to_numpy(zero_copy_only=False)
-    return keep
+def _range_values(column: str, stated: Range) -> tuple[Value, ...]:
+    low, high = stated.low, stated.high
+    if not isinstance(low, int) or not isinstance(high, int) or high - low >= MOST_VALUES:
+        raise DataError(
+            f"The domain stated for the sensitive column {column!r} must be a list of values or a "
+            f"range of at most {MOST_VALUES:,} integers. For other numbers give bins."
+        )
+    return tuple(range(low, high + 1))
 
 
 def check_keys(table: Table) -> int:
     """How many rows repeat the key of another row; a missing key is refused."""
     if table.key is None:
         return 0
-    reader = pa.RecordBatchReader.from_batches(
-        pa.schema([pa.field(table.key, table.type_of(table.key))]),
-        (plain_batch(batch) for batch in table.batches([table.key])),
+    rows = staged(stage(table))
+    name = rows.columns[table.key]
+    query = f"SELECT count(*) AS n, count({name}) AS m, count(DISTINCT {name}) AS d FROM people"
+    ((total, present, different),) = (
+        batch.to_pylist()[0].values() for batch in rows.people.sql(query, name)
     )
-    connection = scratch_database()
-    connection.register("people", reader)
-    name = '"' + table.key.replace('"', '""') + '"'
-    with reading_errors(table.source):
-        total, present, different = connection.execute(
-            f"SELECT count(*), count({name}), count(DISTINCT {name}) FROM people"
-        ).fetchall()[0]
     if present < total:
         raise DataError(
             f"The key column {table.key!r} of {table.label} is missing in {total - present:,} rows."
@@ -95,95 +96,99 @@ def check_keys(table: Table) -> int:
     return int(total - different)
 
 
-def plain_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """A batch without dictionaries, of which every batch may have another."""
-    arrays = [
-        array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
-        for array in batch.columns
-    ]
-    return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
-
-
 def count_cells(table: Table, column: str, values: tuple[Value, ...]) -> Cells:
     """Counts by all quasi columns and one sensitive column."""
-    coder = SensitiveCoder(table, column, values)
-    return _cells(table, len(values), lambda batch: coder(batch.column(column)))
+    rows = staged(stage(table))
+    counted = rows.people.count(*(rows.columns[name] for name in (*table.quasi, column)))
+    domains, key, combinations = [], np.zeros(counted.num_rows, np.int64), len(values)
+    for place, name in enumerate(table.quasi):
+        found = counted.column(place).combine_chunks()
+        unique = found.unique()
+        domain = unique.take(pc.sort_indices(unique))  # a null comes last
+        combinations *= len(domain)
+        if combinations >= 1 << 63:
+            raise DataError(
+                f"The quasi-identifiers of {table.label} have too many combinations to count. "
+                "Coarsen or drop some."
+            )
+        key *= len(domain)
+        key += pc.index_in(found, value_set=domain).to_numpy()
+        domains.append(tuple(rows.restored(name, domain).to_pylist()))
+    sensitive = codes_of(rows, column, values, counted.column(len(table.quasi)))
+    order = np.argsort(key * len(values) + sensitive)
+    counts = counted.column("n").to_numpy()[order]
+    return Cells(table.quasi, tuple(domains), key[order], sensitive[order], counts)
 
 
-def _cells(table: Table, values: int, code: Callable[[pa.RecordBatch], IntArray]) -> Cells:
-    """Counts by all quasi columns and a code below `values`.
+def codes_of(
+    rows: Staged, column: str, values: tuple[Value, ...], found: pa.ChunkedArray
+) -> IntArray:
+    """The places among `values` of what SQL tells of a sensitive column."""
+    code = rows.codes_in(column, values)
+    return np.asarray(code[found.cast(pa.int64()).fill_null(len(code) - 1).to_numpy()])
 
-    Every combination becomes one mixed-radix int64 key before DuckDB groups (it spills under its
-    memory limit): three times faster than grouping by the columns themselves. Two passes: the
-    domains, then the keys.
+
+def count_holdings(table: Table, histograms: Mapping[str, Histogram]) -> Holdings:
+    """The combinations of sensitive values that people have.
+
+    >>> from sfumato.table import read
+    >>> people = pa.table({"a": ["x", "x", "y"], "b": [1, 2, 2]})
+    >>> declared = read(people, quasi="", sensitive="a,b")
+    >>> count_holdings(declared, take_profile(declared).histograms).of.tolist()
+    [[0, 0], [0, 1], [1, 1]]
     """
-    domains = quasi_domains(table)
-    radix = np.array([len(domain) for domain in domains], dtype=object)
-    if int(np.prod(radix)) * values >= 1 << 63:
+    sizes = [len(histogram.values) for histogram in histograms.values()]
+    if int(np.prod(sizes, dtype=object)) >= 1 << 62:
         raise DataError(
-            f"The quasi-identifiers of {table.label} have too many combinations to count "
-            f"({' × '.join(str(r) for r in radix)}). Coarsen or drop some."
+            f"The sensitive columns {', '.join(histograms)} of {table.label} have too many "
+            f"combinations ({' × '.join(map(str, sizes))}). Coarsen or drop some."
         )
-
-    def keyed() -> Iterator[pa.RecordBatch]:
-        for batch in table.batches((*table.quasi, *table.sensitive)):
-            batch = drop_missing(table, batch)
-            key = np.zeros(batch.num_rows, np.int64)
-            for name, domain in zip(table.quasi, domains, strict=True):
-                key *= len(domain)
-                key += quasi_codes(batch.column(name), domain)
-            key *= values
-            key += code(batch)
-            yield pa.RecordBatch.from_arrays([pa.array(key)], names=["code"])
-
-    keys, counts = _counted(table, pa.schema([("code", pa.int64())]), keyed())
-    sensitive = keys % values
-    keys //= values
-    named = tuple(tuple(domain.to_pylist()) for domain in domains)
-    return Cells(table.quasi, named, keys, sensitive, counts)
+    rows = staged(stage(table, quasi=False))
+    counted = rows.people.count(*(rows.columns[name] for name in histograms))
+    codes = [
+        codes_of(rows, name, histogram.values, counted.column(place))
+        for place, (name, histogram) in enumerate(histograms.items())
+    ]
+    order = np.lexsort(codes[::-1])
+    held = np.stack(codes, axis=1)[order]
+    return Holdings(tuple(histograms.values()), held, counted.column("n").to_numpy()[order])
 
 
-def _counted(
-    table: Table, schema: pa.Schema, batches: Iterator[pa.RecordBatch]
-) -> tuple[IntArray, IntArray]:
-    """The different codes in ascending order, and how often each occurs."""
-    connection = scratch_database(counting=True)
-    connection.register("coded", pa.RecordBatchReader.from_batches(schema, batches))
-    with reading_errors(table.source):
-        found = connection.sql("SELECT code, count(*) AS n FROM coded GROUP BY code")
-        counted = found.to_arrow_table()
-    code, number = counted.column("code").to_numpy(), counted.column("n").to_numpy()
-    order = np.argsort(code)  # here, and not in the database, which would hold them once more
-    return code[order], number[order]
+def count_combinations(table: Table, histograms: Mapping[str, Histogram]) -> FloatArray:
+    """People by the values of all sensitive columns: one axis for each.
+
+    >>> from sfumato.table import read
+    >>> people = pa.table({"a": ["x", "x", "y"], "b": [1, 2, 2]})
+    >>> declared = read(people, quasi="", sensitive="a,b")
+    >>> count_combinations(declared, take_profile(declared).histograms).tolist()
+    [[1.0, 1.0], [0.0, 1.0]]
+    """
+    found = count_holdings(table, histograms)
+    counts = np.zeros(tuple(len(histogram.values) for histogram in histograms.values()))
+    counts[tuple(found.of.T)] = found.counts
+    return counts
 
 
-def quasi_domains(table: Table) -> list[pa.Array]:
-    """The sorted values of every quasi column, a null last where one occurs."""
-    found: list[pa.Array | None] = [None] * len(table.quasi)
-    for batch in table.batches((*table.quasi, *table.sensitive)):
-        batch = drop_missing(table, batch)  # people who are left out leave no trace
-        for index, name in enumerate(table.quasi):
-            array = batch.column(name)
-            if pa.types.is_dictionary(array.type):  # which codes occur, before any text is read
-                unique = array.dictionary.take(array.indices.unique()).unique()
-            else:
-                unique = array.unique()
-            known = found[index]
-            found[index] = unique if known is None else pa.concat_arrays([known, unique]).unique()
-    domains = []
-    for name, values in zip(table.quasi, found, strict=True):
-        if values is None:
-            values = pa.array([], table.type_of(name))
-        domains.append(values.take(pa.compute.sort_indices(values)))  # a null comes last
-    return domains
+def count_holders(table: Table) -> dict[str, Holders]:
+    """How many people have each value in some row, for every sensitive column.
 
-
-def quasi_codes(array: pa.Array, domain: pa.Array) -> npt.NDArray[Any]:
-    """The index of each value in its domain, as whole numbers; null finds null."""
-    if pa.types.is_dictionary(array.type):
-        mapping = pa.compute.index_in(array.dictionary, value_set=domain)
-        codes = pa.compute.take(mapping, array.indices, boundscheck=False)
-        if codes.null_count:  # a null comes last, and where there is none, none is looked for
-            codes = codes.fill_null(len(domain) - 1)
-        return np.asarray(codes.to_numpy())
-    return np.asarray(pa.compute.index_in(array, value_set=domain).to_numpy())
+    >>> from sfumato.table import read
+    >>> stays = pa.table({"who": ["a", "a", "b"], "ill": ["flu", "flu", "HIV"]})
+    >>> count_holders(read(stays, quasi="", sensitive="ill", person="who"))["ill"].counts.tolist()
+    [1, 1]
+    """
+    table = stage(table)
+    rows, found = staged(table), {}
+    person = rows.columns[str(table.person)]
+    for column, histogram in take_profile(table).histograms.items():
+        name = rows.columns[column]
+        query = f"SELECT {name}, count(DISTINCT {person}) AS n FROM people GROUP BY ALL"
+        counted = pa.Table.from_batches(rows.people.sql(query, name, person))
+        counts = np.zeros(len(histogram.values), np.int64)
+        codes = codes_of(rows, column, histogram.values, counted.column(0))
+        counts[codes] = counted.column("n").to_numpy()
+        query = f"SELECT count(DISTINCT {person}) AS n FROM people"
+        (everybody,) = rows.people.sql(query, person)
+        people = everybody.column("n")[0].as_py()
+        found[column] = Holders(column, histogram.values, counts, people)
+    return found

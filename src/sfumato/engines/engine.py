@@ -16,12 +16,12 @@ import pyarrow as pa
 from sfumato.columns import Column
 from sfumato.draws import Draws
 from sfumato.engines.choosing import TableCounts
-from sfumato.engines.counting import Progress, check_keys, no_progress
+from sfumato.engines.counting import Progress, check_keys, count_combinations, no_progress
 from sfumato.engines.from_cells import CellStream
 from sfumato.engines.spelling import restored, spell
 from sfumato.engines.spool import Spool
+from sfumato.engines.staging import stage
 from sfumato.engines.stream import Follower, RowStream
-from sfumato.engines.together import count_combinations
 from sfumato.mechanisms import CellPlan, Plan, RecordPlan
 from sfumato.operators.base import FloatArray
 from sfumato.profile import Histogram, Profile
@@ -67,8 +67,7 @@ class Engine(TableCounts, ABC):
     plans: ClassVar[tuple[type[Plan], ...]] = (RecordPlan, CellPlan)  # those that it can run
 
     def __init__(self, table: Table, options: RunOptions) -> None:
-        super().__init__(table)
-        self.options = options
+        self.table, self.options = table, options
         self.held = ExitStack()  # what the run holds until it ends
 
     @classmethod
@@ -77,6 +76,8 @@ class Engine(TableCounts, ABC):
         return origin
 
     def __enter__(self) -> Self:
+        threads, progress = self.options.threads, self.options.progress
+        self.table = stage(self.table, threads=threads, progress=progress)
         return self
 
     def __exit__(
@@ -112,22 +113,22 @@ class Engine(TableCounts, ABC):
             assert isinstance(plan, RecordPlan), type(plan)
             stream = self.stream(plan, profile, draws)
         rows = stream.rows
-        with Spool() as records, Spool() as listed:
-            for batch in stream:
-                records.add(batch)
-            columns = rows.spelled()
+        records, listed = Spool(), Spool()
+        for batch in stream:
+            records.add(batch)
+        columns = rows.spelled()
 
-            def ordered() -> Iterator[pa.RecordBatch]:
-                return map(rows.ordered, records)
+        def ordered() -> Iterator[pa.RecordBatch]:
+            return map(rows.ordered, records)
 
-            def shown() -> Iterator[pa.RecordBatch]:
-                return (restored(columns, batch) for batch in ordered())
+        def shown() -> Iterator[pa.RecordBatch]:
+            return (restored(columns, batch) for batch in ordered())
 
-            sides = plan.side_tables(shown) if isinstance(plan, RecordPlan) else {}
-            for piece in sides.get("sensitive", ()):
-                listed.add(rows.side(piece))
-            if isinstance(plan, RecordPlan) and sides:
-                spell(folder, columns, ordered, listed.__iter__, plan.first_buckets)
-            else:
-                spell(folder, columns, ordered)
+        sides = plan.side_tables(shown) if isinstance(plan, RecordPlan) else {}
+        for piece in sides.get("sensitive", ()):
+            listed.add(rows.side(piece))
+        if isinstance(plan, RecordPlan) and sides:
+            spell(folder, columns, ordered, listed.__iter__, plan.first_buckets)
+        else:
+            spell(folder, columns, ordered)
         return Written(rows.columns(), stream.published)

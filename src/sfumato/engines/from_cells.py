@@ -10,7 +10,8 @@ import pyarrow.compute as pc
 
 from sfumato.draws import Draws
 from sfumato.engines.counting import Progress
-from sfumato.engines.quasi import DictionaryColumn, quasi_column
+from sfumato.engines.quasi import CodedColumn, quasi_column
+from sfumato.engines.staging import is_coded
 from sfumato.engines.stream import RowStream
 from sfumato.mechanisms import CellPlan, Published
 from sfumato.profile import Profile
@@ -19,13 +20,12 @@ from sfumato.table import Table
 _BATCH_ROWS = 1 << 17
 
 
-class LabelColumn(DictionaryColumn):
+class LabelColumn(CodedColumn):
     """A quasi column whose values were merged: texts that name the classes."""
 
     def __init__(self, table: Table, name: str) -> None:
         super().__init__(table, name)
         self.kind, self.type, self.stated = "categorical", pa.string(), None
-        self._values = pa.array([], pa.string())
 
 
 class CellStream(RowStream):
@@ -79,8 +79,8 @@ def _outcomes(
 
 
 def _column(values: pa.Array, codes: np.ndarray) -> pa.Array:
-    """Values for codes: texts as a dictionary, as a source would give them."""
-    if not pa.types.is_string(values.type):
+    """Values for codes, as a staged table gives them."""
+    if not is_coded(values.type):
         return values.take(pa.array(codes))
     indices = pa.array(codes.astype(np.int32))
     if values.null_count:  # null, where it is a value, is the last one

@@ -1,4 +1,4 @@
-"""The local engine: two passes over the table, in bounded memory, on one machine."""
+"""The local engine: the table is staged and published in bounded memory, on one machine."""
 
 from __future__ import annotations
 
@@ -6,9 +6,6 @@ from pathlib import Path
 from typing import ClassVar
 
 from sfumato.draws import Draws
-from sfumato.engines.counting import (
-    take_profile,
-)
 from sfumato.engines.engine import Engine, Written
 from sfumato.engines.stream import RecordStream
 from sfumato.engines.whole import write_generalized
@@ -17,15 +14,10 @@ from sfumato.profile import Profile
 
 
 class LocalEngine(Engine):
-    """Reads the table in batches, twice; a plan that looks at all records has them in memory."""
+    """Reads the table once, in batches; a plan that looks at all records has them in memory."""
 
     name: ClassVar[str] = "local"
     plans: ClassVar[tuple[type[Plan], ...]] = (RecordPlan, CellPlan, TablePlan)
-
-    def profile(self) -> Profile:
-        return take_profile(
-            self.table, threads=self.options.threads, progress=self.options.progress
-        )
 
     def write(self, folder: Path, plan: Plan, profile: Profile, draws: Draws) -> Written:
         if isinstance(plan, TablePlan):

@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from sfumato.columns import value_text
 from sfumato.draws import Draws
 from sfumato.engines.choosing import TableCounts, choose_plan, possible_mechanisms, with_counts
-from sfumato.engines.ranking import RankedRows, count_holders, rank_rows
+from sfumato.engines.counting import count_holders
+from sfumato.engines.ranking import RankedRows, rank_rows
 from sfumato.errors import InfeasibleGuarantee, UsageError
 from sfumato.guarantees import (
     Guarantee,

@@ -1,8 +1,7 @@
-"""Quasi columns on their way out: unchanged, in compact form, their domains noted on the way.
+"""Quasi columns of a staged table on their way out, their domains noted on the way.
 
-Texts travel as codes into one growing dictionary, in as few bytes as it needs so far. A value
-enters it when a published record first shows it, so a withheld record leaves no trace in it; in the
-end codes are those of the domain.
+A value is in the domain once a published record shows it, so a withheld record leaves no trace in
+it; in the end codes are those of the domain.
 """
 
 from __future__ import annotations
@@ -12,12 +11,15 @@ from abc import ABC, abstractmethod
 from decimal import Decimal
 from functools import cached_property
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import structs
 
 from sfumato.columns import Column, Kind, Range, Values
+from sfumato.draws import BoolArray
 from sfumato.engines.spelling import Spelled
+from sfumato.engines.staging import code_type, is_coded
 from sfumato.errors import DataError
 from sfumato.table import Table
 
@@ -120,40 +122,27 @@ class PlainColumn(QuasiColumn):
             self._unique = None
 
 
-class DictionaryColumn(QuasiColumn):
-    """Texts and the like: passed on as codes into one dictionary."""
+class CodedColumn(QuasiColumn):
+    """Texts and the like, which are codes already: what is noted is which of them are published."""
 
     def __init__(self, table: Table, name: str) -> None:
         super().__init__(table, name)
-        self._values = pa.array([], self.type)
-        self._seen: pa.Array | None = None  # the source's dictionary that `_mapping` is for
-        self._mapping: pa.Array | None = None
+        self._all: pa.Array | None = None
+        self._used: BoolArray = np.zeros(0, np.bool_)
 
     def add(self, array: pa.Array) -> pa.Array:
-        if not pa.types.is_dictionary(array.type):
-            array = array.dictionary_encode()
-        self.missing |= array.null_count > 0
-        if self._seen is None or not self._seen.equals(array.dictionary):
-            self._seen = array.dictionary
-            self._mapping = self._codes_of(self._seen)
-        assert self._mapping is not None
-        if self._mapping.null_count and self._admit(array.indices):
-            self._mapping = self._codes_of(self._seen)
-        return pc.take(self._mapping, array.indices, boundscheck=False)
+        if self._all is None:
+            self._all, self._used = array.dictionary, np.zeros(len(array.dictionary), np.bool_)
+        codes = array.indices
+        self.missing |= codes.null_count > 0
+        self._used[codes.unique().drop_null().to_numpy()] = True
+        return codes.cast(code_type(len(self._all)))
 
-    def _codes_of(self, texts: pa.Array) -> pa.Array:
-        found = pc.index_in(texts, value_set=self._values, skip_nulls=True)
-        return found.cast(code_type(len(self._values)))
-
-    def _admit(self, indices: pa.Array) -> bool:
-        """Add the values that these records use and the dictionary lacks, in order of first use."""
-        assert self._seen is not None
-        assert self._mapping is not None
-        used = pc.unique(indices.drop_null())  # unique keeps the order of first occurrence
-        fresh = used.filter(pc.take(self._mapping, used).is_null())
-        values = self._seen.take(fresh).drop_null().unique()  # foreign dictionaries may repeat
-        self._values = pa.concat_arrays([self._values, values])
-        return len(values) > 0
+    @property
+    def _values(self) -> pa.Array:
+        """Those that were published: a withheld record leaves no trace."""
+        none = pa.array([], self.type)
+        return none if self._all is None else self._all.filter(pa.array(self._used))
 
     def ordered(self, compact: pa.Array) -> pa.Array:
         return pc.take(self._places, compact, boundscheck=False)
@@ -171,36 +160,19 @@ class DictionaryColumn(QuasiColumn):
 
     @cached_property
     def _places(self) -> pa.Array:
-        places = pc.index_in(self._values, value_set=self._domain)
+        places = pc.index_in(self._all, value_set=self._domain)
         return places.cast(code_type(len(self._domain)))
 
     def observed(self) -> Values | Range | None:
-        if len(self._values) > MOST_LISTED:
+        if int(self._used.sum()) > MOST_LISTED:
             return None
-        return _sorted_values(self._with_null())
-
-    def _with_null(self) -> pa.Array:
         nulls = pa.nulls(1 if self.missing else 0, self.type)
-        return pa.concat_arrays([self._values, nulls])
-
-
-def code_type(values: int) -> pa.DataType:
-    """The smallest type for codes of so many values.
-
-    >>> code_type(3), code_type(70_000)
-    (DataType(uint8), DataType(int32))
-    """
-    if values <= 1 << 8:
-        return pa.uint8()
-    return pa.uint16() if values <= 1 << 16 else pa.int32()
+        return _sorted_values(pa.concat_arrays([self._values, nulls]))
 
 
 def quasi_column(table: Table, name: str) -> QuasiColumn:
     """The way out for a column: numbers and times as they are, everything else coded."""
-    kind, types = table.type_of(name), pa.types
-    number = types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
-    plain = number or types.is_temporal(kind)
-    return PlainColumn(table, name) if plain else DictionaryColumn(table, name)
+    return (CodedColumn if is_coded(table.type_of(name)) else PlainColumn)(table, name)
 
 
 def _sorted_values(values: pa.Array) -> Values:

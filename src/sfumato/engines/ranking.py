@@ -8,7 +8,7 @@ belongs to the row's key, so that the same rows of a person are published again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,43 +17,18 @@ import pyarrow as pa
 
 from sfumato.columns import Range, Values
 from sfumato.draws import Address, Draws, IntArray, Positions
-from sfumato.engines.coding import SensitiveCoder
-from sfumato.engines.counting import plain_batch, take_profile, whole_rows
+from sfumato.engines.counting import take_profile
+from sfumato.engines.staging import LocalStaged, Staged, stage, staged
 from sfumato.errors import DataError
-from sfumato.profile import Histogram, Holders, Profile
-from sfumato.scratch import scratch_database
-from sfumato.table import MOST_ROWS_PER_PERSON, Source, Table, reading_errors
+from sfumato.profile import Histogram
+from sfumato.table import MOST_ROWS_PER_PERSON, Table
 
 BEYOND = MOST_ROWS_PER_PERSON + 1
-_SCHEMA = pa.schema([("position", pa.int64()), ("word", pa.uint64())])
-
-
-class ChosenRows(Source):
-    """Those rows of a source whose place among their person's rows is at most `most`."""
-
-    def __init__(self, source: Source, places: npt.NDArray[np.uint8], most: int) -> None:
-        self.source, self.places, self.most = source, places, most
-        self.label, self.schema, self.foreign = source.label, source.schema, source.foreign
-
-    def batches(
-        self, columns: Sequence[str], rows: int, threads: bool = True
-    ) -> Iterator[pa.RecordBatch]:
-        start = 0
-        for batch in self.source.batches(columns, rows, threads):
-            here = slice(start, start + batch.num_rows)
-            places = self.places[here]
-            start += batch.num_rows
-            if len(places) < batch.num_rows:
-                break
-            yield batch.filter(pa.array(places <= self.most))  # 0: left out elsewhere
-        if start != len(self.places):
-            raise DataError(f"{self.label} has other rows than a moment ago. Use a fixed copy.")
 
 
 @dataclass(frozen=True, eq=False)
 class RankedRows:
-    """A table of which every row has a random place among its person's rows, from 1; 0 is for rows
-    that do not count.
+    """A table of which every row has a random place among its person's rows, from 1.
 
     `sizes[n]` people have n rows.
     """
@@ -82,64 +57,56 @@ class RankedRows:
 
     def chosen(self, rows: int) -> Table:
         """The table with at most so many rows of each person."""
-        source = ChosenRows(self.table.source, self.places, rows)
+        rows_here = staged(self.table)
+        assert isinstance(rows_here, LocalStaged)
+        source = rows_here.chosen(self.places <= rows)
         return replace(self.table, source=source, rows_per_person=rows)
 
 
 def rank_rows(table: Table, draws: Draws) -> RankedRows:
     """Put every person's rows in a random order. DuckDB sorts, and spills where it must."""
+    table = stage(table)
     histograms = take_profile(table).histograms
-    table = with_domains(table, histograms)
-    assert table.person is not None
-    kind = table.type_of(table.person)
-    schema = _SCHEMA.append(pa.field("person", kind))
+    table, rows = with_domains(table, histograms), staged(table)
+    person = rows.columns[str(table.person)]
     keyed = [str(table.key)] if draws.origin == "key-file" else []
-    read = absent = 0
+    kind = rows.type(str(table.person))
+    schema = pa.schema([("place", pa.int64()), ("word", pa.uint64()), (person, kind)])
+    read = 0
 
-    def rows() -> Iterator[pa.RecordBatch]:
-        nonlocal read, absent
-        for batch in table.batches([str(table.person), *table.sensitive, *keyed]):
-            address: Address = Positions(read, batch.num_rows)
-            if keyed:
-                keys = batch.column(table.key).to_pylist()
-                address = draws.persons("rows", [str(key).encode() for key in keys])
-            word = draws.words("rows", address)
-            position = np.arange(read, read + batch.num_rows)
-            read += batch.num_rows
-            counted = whole_rows(table, batch)
-            person = plain_batch(batch.select([table.person])).column(0)
-            taken = pa.RecordBatch.from_arrays(
-                [pa.array(position), pa.array(word), person], schema=schema
-            )
-            taken = taken if counted.all() else taken.filter(pa.array(counted))
-            absent += taken.column("person").null_count
-            yield taken
+    def drawn(batch: pa.RecordBatch) -> pa.RecordBatch:
+        nonlocal read
+        place = np.arange(read, read + batch.num_rows)
+        read += batch.num_rows
+        address: Address = Positions(read - batch.num_rows, batch.num_rows)
+        if keyed:
+            keys = batch.column(table.key).to_pylist()
+            address = draws.persons("rows", [str(key).encode() for key in keys])
+        word = draws.words("rows", address)
+        arrays = [pa.array(place), pa.array(word), batch.column(table.person)]
+        return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
-    connection = scratch_database()
-    connection.register("rows", pa.RecordBatchReader.from_batches(schema, rows()))
-    with reading_errors(table.source):
-        placed = connection.sql(
-            f"""
-            SELECT position, least(row_number() OVER mine, {BEYOND})::UTINYINT AS place,
-                   count(*) OVER (PARTITION BY person) AS size
-            FROM rows WINDOW mine AS (PARTITION BY person ORDER BY word, position)
-            """
-        ).to_arrow_reader(1 << 17)
-        places, sizes = np.empty(0, np.uint8), np.zeros(1, np.int64)
-        for batch in placed:
-            if not len(places):  # all rows have been read before the first comes back in order
-                places = np.zeros(read, np.uint8)
-            place, size = batch.column("place").to_numpy(), batch.column("size").to_numpy()
-            places[batch.column("position").to_numpy()] = place
-            found = np.bincount(size[place == 1], minlength=len(sizes))
-            found[: len(sizes)] += sizes
-            sizes = found
-    refuse_absent(table, absent)
+    refuse_absent(table, rows)
+    people = rows.map([str(table.person), *keyed], drawn, schema)
+    query = (
+        f"SELECT place, least(row_number() OVER (PARTITION BY {person} ORDER BY word, place), "
+        f"{BEYOND}) AS rank, count(*) OVER (PARTITION BY {person}) AS size FROM people"
+    )
+    places, sizes = np.zeros(rows.number, np.uint8), np.zeros(1, np.int64)
+    for batch in people.sql(query, "place", "word", person):
+        rank, size = batch.column("rank").to_numpy(), batch.column("size").to_numpy()
+        places[batch.column("place").to_numpy()] = rank
+        found = np.bincount(size[rank == 1], minlength=len(sizes))
+        found[: len(sizes)] += sizes
+        sizes = found
     return RankedRows(table, places, sizes, histograms)
 
 
-def refuse_absent(table: Table, absent: int) -> None:
+def refuse_absent(table: Table, rows: Staged) -> None:
     """A row of nobody cannot be protected as anybody's."""
+    name = rows.columns[str(table.person)]
+    query = f"SELECT count(*) - count({name}) AS n FROM people"
+    (absent,) = (batch.column("n")[0].as_py() for batch in rows.people.sql(query, name))
     if absent:
         raise DataError(
             f"The person column {table.person!r} of {table.label} is missing in {absent:,} rows. "
@@ -156,41 +123,3 @@ def with_domains(table: Table, histograms: Mapping[str, Histogram]) -> Table:
         column: Values(histogram.values) for column, histogram in histograms.items()
     }
     return replace(table, domains={**table.domains, **found})
-
-
-def count_holders(table: Table, profile: Profile | None = None) -> dict[str, Holders]:
-    """How many people have each value in some row, for every sensitive column.
-
-    >>> from sfumato.table import read
-    >>> stays = pa.table({"who": ["a", "a", "b"], "ill": ["flu", "flu", "HIV"]})
-    >>> count_holders(read(stays, quasi="", sensitive="ill", person="who"))["ill"].counts.tolist()
-    [1, 1]
-    """
-    assert table.person is not None
-    histograms = (profile or take_profile(table)).histograms
-    coders = {name: SensitiveCoder(table, name, h.values) for name, h in histograms.items()}
-    names = [f"code_{index}" for index in range(len(coders))]
-    schema = pa.schema(
-        [("person", table.type_of(table.person)), *((name, pa.int64()) for name in names)]
-    )
-
-    def coded() -> Iterator[pa.RecordBatch]:
-        for batch in table.batches([str(table.person), *coders]):
-            batch = batch.filter(pa.array(whole_rows(table, batch)))
-            person = plain_batch(batch.select([table.person])).column(0)
-            codes = [pa.array(coder(batch.column(name))) for name, coder in coders.items()]
-            yield pa.RecordBatch.from_arrays([person, *codes], schema=schema)
-
-    connection = scratch_database()
-    connection.register("coded", pa.RecordBatchReader.from_batches(schema, coded()))
-    with reading_errors(table.source):
-        connection.execute("CREATE TABLE rows AS SELECT DISTINCT * FROM coded")
-    (people,) = connection.execute("SELECT count(DISTINCT person) FROM rows").fetchall()[0]
-    found = {}
-    for name, (column, histogram) in zip(names, histograms.items(), strict=True):
-        counts = np.zeros(len(histogram.values), np.int64)
-        listed = f"SELECT {name}, count(DISTINCT person) FROM rows GROUP BY ALL"
-        for code, count in connection.execute(listed).fetchall():
-            counts[code] = count
-        found[column] = Holders(column, histogram.values, counts, people)
-    return found

@@ -13,7 +13,7 @@ import pyarrow as pa
 from sfumato.draws import Address, Draws, IntArray, Positions
 from sfumato.engines.coding import SensitiveCoder, person_keys
 from sfumato.engines.compact import CompactRows
-from sfumato.engines.counting import Progress, drop_missing
+from sfumato.engines.counting import Progress
 from sfumato.engines.quasi import quasi_column
 from sfumato.errors import DataError
 from sfumato.mechanisms import Batch, Plan, Published, RecordPlan
@@ -100,7 +100,6 @@ class RecordStream(RowStream):
         columns = [*table.quasi, *table.sensitive, *([table.key] if by_person else [])]
         first = start = self._section.start
         for batch in table.batches([str(c) for c in columns], self.batch_rows, self.threads):
-            batch = drop_missing(table, batch)
             codes = {c: coder(batch.column(c)) for c, coder in self._coders.items()}
             keys = plan.keys(codes, None if plan.tree is None else plan.tree.numbers(batch))
             self._check_counts(keys)

@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from sfumato.columns import value_text
-from sfumato.engines.holdings import count_holdings
+from sfumato.engines.counting import count_combinations
 from sfumato.guarantees import Guarantee
 from sfumato.operators import General, Operator
 from sfumato.operators.base import FloatArray
@@ -88,20 +88,3 @@ def told_by_release(
     histograms = profile.histograms
     combined = partial(count_combinations, table, histograms)
     return told_by_columns(combined, histograms, release.operators, guarantee)
-
-
-def count_combinations(table: Table, histograms: Mapping[str, Histogram]) -> FloatArray:
-    """People by the values of all sensitive columns: one axis for each.
-
-    >>> import pyarrow as pa
-    >>> from sfumato.engines.counting import take_profile
-    >>> from sfumato.table import read
-    >>> people = pa.table({"a": ["x", "x", "y"], "b": [1, 2, 2]})
-    >>> declared = read(people, quasi="", sensitive="a,b")
-    >>> count_combinations(declared, take_profile(declared).histograms).tolist()
-    [[1.0, 1.0], [0.0, 1.0]]
-    """
-    found = count_holdings(table, histograms)
-    counts = np.zeros(tuple(len(histogram.values) for histogram in histograms.values()))
-    counts[tuple(found.of.T)] = found.counts
-    return counts

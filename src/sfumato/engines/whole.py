@@ -14,9 +14,9 @@ from sfumato.columns import Column, Range, Values
 from sfumato.draws import Draws, IntArray
 from sfumato.engines.coding import SensitiveCoder
 from sfumato.engines.compact import missing_apart, sensitive_columns, sensitive_spelled
-from sfumato.engines.counting import drop_missing
 from sfumato.engines.engine import RunOptions, Written
 from sfumato.engines.spelling import Spelled, spell
+from sfumato.engines.staging import stage
 from sfumato.errors import DataError, UsageError
 from sfumato.mechanisms.generalized import Generalized, RangeCover, TablePlan
 from sfumato.mechanisms.heterogeneous.ncp import Axis, NumericAxis, SetAxis, TreeAxis
@@ -32,13 +32,12 @@ class WholeTable:
     """The records in memory: one axis per quasi column, the sensitive codes, the domains."""
 
     def __init__(self, table: Table, profile: Profile, threads: bool) -> None:
-        self.table, self.profile = table, profile
+        self.table, self.profile = stage(table, threads=threads), profile
         (histogram,) = profile.histograms.values()
         coder = SensitiveCoder(table, histogram.column, histogram.values)
         codes: list[IntArray] = []
         chunks: dict[str, list[pa.Array]] = {name: [] for name in table.quasi}
-        for batch in table.batches((*table.quasi, *table.sensitive), 1 << 17, threads):
-            batch = drop_missing(table, batch)
+        for batch in self.table.batches((*table.quasi, *table.sensitive)):
             codes.append(coder(batch.column(histogram.column)))
             for name in table.quasi:
                 array = batch.column(name)
@@ -46,10 +45,6 @@ class WholeTable:
                     array = array.dictionary_decode()
                 chunks[name].append(array)
         self.codes = np.concatenate(codes) if codes else np.empty(0, np.int64)
-        if not _as_counted(self.codes, histogram.counts):
-            raise DataError(
-                f"{table.label} changed while it was being published. Publish from a fixed copy."
-            )
         self.domains: dict[str, pa.Array] = {}
         self.axes: list[Axis] = []
         for name in table.quasi:
@@ -147,12 +142,6 @@ class WholeTable:
             arrays.append(missing_apart(codes, self.profile.histograms[column.name]))
         names = [column.name for column in columns]
         return columns, pa.RecordBatch.from_arrays(arrays, names=names)
-
-
-def _as_counted(codes: IntArray, counts: IntArray) -> bool:
-    """Whether the codes are those that were counted."""
-    known = not len(codes) or int(codes.min()) >= 0
-    return known and np.array_equal(np.bincount(codes, minlength=len(counts)), counts)
 
 
 def write_generalized(

@@ -19,7 +19,6 @@ from sfumato.engines.choosing import (
 )
 from sfumato.engines.counting import (
     Progress,
-    drop_missing,
     no_progress,
     take_profile,
 )
@@ -27,6 +26,7 @@ from sfumato.engines.people import for_people, one_row_each
 from sfumato.engines.publication import steward_notes
 from sfumato.engines.quasi import QuasiColumn, quasi_column
 from sfumato.engines.ranking import RankedRows, rank_rows
+from sfumato.engines.staging import stage
 from sfumato.engines.words import Facts
 from sfumato.errors import UsageError
 from sfumato.guarantees import Guarantee, parse_guarantee
@@ -84,8 +84,8 @@ def describe(
                 "is made. Describe it without any."
             )
         return describe_release(release)
-    table = as_table(origin, roles)
-    profile = take_profile(table, progress=progress)
+    table = stage(as_table(origin, roles), progress=progress)
+    profile = take_profile(table)
     quasi = _quasi(table)
     tables, marks = [_columns(table, profile, *quasi)], _markers(quasi[0], profile)
     tables += [_histogram(histogram) for histogram in profile.histograms.values()]
@@ -144,7 +144,6 @@ def _quasi(table: Table) -> tuple[list[QuasiColumn], dict[str, int]]:
     found = [quasi_column(table, name) for name in table.quasi]
     missing = dict.fromkeys(table.quasi, 0)
     for batch in table.batches((*table.quasi, *table.sensitive)):
-        batch = drop_missing(table, batch)
         for column in found:
             column.add(batch.column(column.name))
             missing[column.name] += batch.column(column.name).null_count

@@ -210,7 +210,7 @@ def is_spark_frame(origin: Any) -> bool:
 
 
 @contextmanager
-def reading_errors(source: Source) -> Iterator[None]:
+def reading_errors(source: Any) -> Iterator[None]:
     """Where DuckDB scans a stream of this source: why reading broke off, in the source's words.
 
     DuckDB wraps what the stream raises into an error of its own, with the whole traceback, and an

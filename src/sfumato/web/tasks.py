@@ -7,7 +7,8 @@ JSON: no infinities, no paths, no raw records.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -225,27 +226,23 @@ class _KeptCounts:
         kept = read_json(Path(self.file))
         return one_row_each(declared(kept["declared"]), Draws(bytes.fromhex(kept["key"])))
 
-    def _counts(self) -> tuple[TableCounts, Histogram]:
-        table = self._table()
-        (histogram,) = take_profile(table).histograms.values()
-        return TableCounts(table), histogram
+    @cached_property
+    def _counts(self) -> TableCounts:
+        return TableCounts(self._table())
+
+    @cached_property
+    def _own(self) -> Profile:
+        return self._counts.profile()
 
     def cells(self, column: str, values: tuple[Value, ...]) -> Cells:
-        counts, own = self._counts()
-        return counts.cells(own.column, own.values)
+        return self._counts.cells(column, self._own.histograms[column].values)
 
-    def binned(self, column: str, values: tuple[Value, ...]) -> BinnedCounts:
-        counts, own = self._counts()
-        return counts.binned(own.column, own.values)
+    def holdings(self, profile: Profile) -> Holdings:
+        return self._counts.holdings(self._own)
 
-    def holdings(self, profile: Profile) -> Holdings | None:
-        table = self._table()
-        return TableCounts(table).holdings(take_profile(table))
-
-    def binned_holdings(self, profile: Profile) -> BinnedCounts | None:
-        table = self._table()
-        counted = replace(take_profile(table), holdings=profile.holdings)
-        return TableCounts(table).binned_holdings(counted)
+    def binned(self, holdings: Holdings) -> BinnedCounts:
+        (first, *others) = self._own.histograms.values()
+        return self._counts.binned(holdings if others else Holdings.one(first))
 
 
 def make_release(

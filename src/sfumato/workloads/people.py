@@ -8,11 +8,13 @@ from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from sfumato.columns import Kind, Value
 from sfumato.draws import BoolArray, IntArray
 from sfumato.engines.coding import SensitiveCoder
-from sfumato.engines.counting import drop_missing, quasi_codes, quasi_domains, take_profile
+from sfumato.engines.counting import take_profile
+from sfumato.engines.staging import stage
 from sfumato.errors import UsageError
 from sfumato.table import Table
 from sfumato.workloads.bitmaps import Bitmaps, Bits
@@ -102,35 +104,27 @@ def people_of(table: Table) -> People:
     >>> people_of(read(table, quasi="age", sensitive="disease")).sensitive["disease"].codes
     array([1, 0, 1], dtype=uint8)
     """
+    table = stage(table)
     profile = take_profile(table)
-    domains = dict(zip(table.quasi, quasi_domains(table), strict=True))
-    coders = {
-        name: SensitiveCoder(table, name, histogram.values)
-        for name, histogram in profile.histograms.items()
-    }
-    pieces: dict[str, list[IntArray]] = {name: [] for name in (*table.quasi, *table.sensitive)}
-    for batch in table.batches((*table.quasi, *table.sensitive)):
-        batch = drop_missing(table, batch)
-        for name, domain in domains.items():
-            pieces[name].append(_small(quasi_codes(batch.column(name), domain), len(domain)))
-        for name, coder in coders.items():
-            size = len(profile.histograms[name].values)
-            pieces[name].append(_small(coder(batch.column(name)), size))
-    quasi = {
-        name: CodedColumn(name, table.kinds[name], domain, np.concatenate(pieces[name]))
-        for name, domain in domains.items()
-    }
+    quasi = {name: _quasi(table, name) for name in table.quasi}
     sensitive = {}
     for name, histogram in profile.histograms.items():
-        kind = _plain(table.type_of(name))
-        domain = pa.array(histogram.values, kind)
-        codes = np.concatenate(pieces[name])
-        sensitive[name] = CodedColumn(name, table.kinds[name], domain, codes)
+        domain = pa.array(histogram.values, table.type_of(name))
+        coder = SensitiveCoder(table, name, histogram.values)
+        codes = [_small(coder(batch.column(0)), len(domain)) for batch in table.batches([name])]
+        sensitive[name] = CodedColumn(name, table.kinds[name], domain, np.concatenate(codes))
     return People(quasi, sensitive, profile.rows)
 
 
-def _plain(kind: pa.DataType) -> pa.DataType:
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
+def _quasi(table: Table, name: str) -> CodedColumn:
+    batches = [batch.column(0) for batch in table.batches([name])]
+    texts = batches[0].dictionary if pa.types.is_dictionary(batches[0].type) else None
+    shown = pa.chunked_array([b if texts is None else b.indices for b in batches])
+    domain = shown.unique()
+    domain = domain.take(pc.sort_indices(domain))  # a null comes last
+    codes = _small(pc.index_in(shown, value_set=domain).to_numpy(), len(domain))
+    kept = domain if texts is None else texts.take(domain)
+    return CodedColumn(name, table.kinds[name], kept, codes)
 
 
 def _small(codes: IntArray, size: int) -> IntArray:

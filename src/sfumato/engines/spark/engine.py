@@ -1,8 +1,8 @@
-"""The Spark engine: two passes over a DataFrame, where it lies; the release on the driver's disk.
+"""The Spark engine: a DataFrame, where it lies; the release on the driver's disk.
 
-The first pass counts, the driver plans, the second pass publishes partition by partition
-(`worker`). Published rows come to the driver one partition after the other, in compact form, and
-are sorted and written there, as on one machine.
+Executors code the rows (`staging`) and count them, the driver plans, and they publish partition by
+partition (`worker`). Published rows come to the driver one partition after the other, in compact
+form, and are sorted and written there, as on one machine.
 """
 
 from __future__ import annotations
@@ -16,19 +16,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import pyarrow as pa
 
-from sfumato.columns import Value
 from sfumato.draws import Draws
 from sfumato.engines.engine import Engine, RunOptions
 from sfumato.engines.spark import worker
-from sfumato.engines.spark.counting import (
-    Sections,
-    check_keys,
-    count_binned,
-    count_cells,
-    count_keys,
-    take_profile,
-    whole_records,
-)
+from sfumato.engines.spark.counting import count_sections
 from sfumato.engines.spark.sealing import Sealed
 from sfumato.engines.spark.session import (
     job_settings,
@@ -37,10 +28,11 @@ from sfumato.engines.spark.session import (
     spark_errors,
     steady,
 )
+from sfumato.engines.spark.staging import FrameStaged, restored_batch, stage_frame
 from sfumato.engines.stream import RowStream, changed
 from sfumato.errors import UsageError
 from sfumato.mechanisms import Published, RecordPlan
-from sfumato.profile import BinnedCounts, Cells, Profile
+from sfumato.profile import Profile
 from sfumato.table import Table
 from sfumato.table.sources import ParquetSource, Source
 from sfumato.table.spark import SchemaSource, SparkSource, numbered
@@ -58,8 +50,6 @@ class SparkEngine(Engine):
                 "with --engine local."
             )
         super().__init__(replace(table, source=_on_spark(table.source)), options)
-        self._frame: Any = None
-        self._sections: Sections | None = None  # known once the table was counted
 
     @classmethod
     def source(cls, origin: Any) -> Any:
@@ -73,36 +63,19 @@ class SparkEngine(Engine):
         with ExitStack() as held:
             held.enter_context(spark_errors(self.table.label))
             held.enter_context(job_settings(given.sparkSession))
-            self._frame = held.enter_context(steady(given))
+            frame = held.enter_context(steady(given))
+            self.options.progress("counting", 0, 0)
+            self.table = stage_frame(self.table, frame, held)
             self.held = held.pop_all()
         return self
 
-    def repeated_keys(self) -> int:
-        return check_keys(self.table, self._frame)
-
-    def profile(self) -> Profile:
-        self.options.progress("counting", 0, 0)
-        profile, self._sections = take_profile(self.table, self._frame)
-        return profile
-
-    def cells(self, column: str, values: tuple[Value, ...]) -> Cells:
-        return count_cells(self.table, self._frame, column, values)
-
-    def binned(self, column: str, values: tuple[Value, ...]) -> BinnedCounts:
-        return count_binned(self.table, self._frame, column, values)
-
-    def kinds(self, profile: Profile) -> None:
-        """People are not placed by combinations here."""
-
     def stream(self, plan: RecordPlan, profile: Profile, draws: Draws) -> RowStream:
-        assert self._sections is not None
-        sections = self._sections
-        sizes = {name: len(counts) for name, counts in plan.ranked(profile).items()}
-        if sizes != sections.sizes:  # combinations and blocks, which planning has made
-            sections = Sections(sizes, count_keys(self.table, self._frame, plan, profile))
-        described = SchemaSource(self.table.label, self.table.source.schema)
-        work = worker.Work(replace(self.table, source=described), profile, plan, sections, draws)
-        return FrameStream(self._frame, work, self.options)
+        rows = self.table.source
+        assert isinstance(rows, FrameStaged)
+        described = replace(self.table, source=SchemaSource(rows.label, rows.schema))
+        sections = count_sections(self.table, plan, profile)
+        work = worker.Work(described, rows.columns, rows.domains, profile, plan, sections, draws)
+        return FrameStream(rows.frame, work, self.options)
 
 
 def _on_spark(source: Source) -> SparkSource:
@@ -129,7 +102,7 @@ class FrameStream(RowStream):
         columns = [*table.quasi, *table.sensitive]
         if work.draws.origin == "key-file" and table.key is not None:
             columns.append(table.key)
-        chosen = numbered(whole_records(table, self.frame, columns), columns)
+        chosen = numbered(self.frame, [work.columns[name] for name in columns])
         with closing(Sealed(work, self.frame.sparkSession)) as sealed:
             made = chosen.mapInArrow(worker.publisher(sealed), worker.PUBLISHED)
             # all are made at once, each of them once: fetched one by one they would also be made so
@@ -137,7 +110,7 @@ class FrameStream(RowStream):
                 kept.count()
                 for row in kept.toLocalIterator():
                     batch = pa.ipc.open_stream(row.rows).read_next_batch()
-                    compact = self.rows.add(batch, self._published(batch))
+                    compact = self.rows.add(self._shown(batch), self._published(batch))
                     self.published += compact.num_rows
                     self.progress("publishing", self.published, self.expected)
                     yield compact
@@ -145,6 +118,11 @@ class FrameStream(RowStream):
             arrived = f"{self.published:,} of {self.expected:,} records arrived"
             raise changed(table, arrived)
         self.rows.check_stated()
+
+    def _shown(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The quasi columns, whose codes come without what they mean."""
+        own = {name: name for name in self.table.quasi}
+        return restored_batch(batch, own, self.work.domains)
 
     def _published(self, batch: pa.RecordBatch) -> Published:
         made = {

@@ -7,7 +7,7 @@ batch, each as a single value that Spark need not look into.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -17,16 +17,15 @@ from sfumato.engines.compact import CompactRows
 from sfumato.engines.counting import no_progress
 from sfumato.engines.spark.counting import Sections
 from sfumato.engines.spark.sealing import Sealed
+from sfumato.engines.spark.staging import restored_batch
 from sfumato.engines.stream import RecordStream
 from sfumato.mechanisms import RecordPlan
 from sfumato.profile import Profile
 from sfumato.table import Table
-from sfumato.table.plain import normalize
 from sfumato.table.sources import Source
 from sfumato.table.spark import named, to_bytes
 
 PUBLISHED = "rows binary"
-_WORTH = 4  # texts that repeat this often travel as codes
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -36,6 +35,8 @@ class Work:
     """All that a task needs."""
 
     table: Table  # its roles; its source has a schema and no rows
+    columns: Mapping[str, str]  # how its columns are called where they are coded
+    domains: Mapping[str, pa.Array]
     profile: Profile
     plan: RecordPlan
     sections: Sections
@@ -43,8 +44,7 @@ class Work:
 
     def stream(self, number: int, batches: Batches) -> RecordStream:
         """The records of one partition through the plan."""
-        source = PartitionSource(self.table.source, batches, self.table.quasi)
-        table = replace(self.table, source=source)
+        table = replace(self.table, source=PartitionSource(self, batches))
         section = self.sections.section(number)
         stream = RecordStream(
             table, self.profile, self.plan, self.draws, 1 << 16, False, no_progress, section=section
@@ -54,32 +54,29 @@ class Work:
 
 
 class PassedRows(CompactRows):
-    """Published rows whose quasi columns are as they came: the driver codes them."""
+    """Published rows whose quasi columns are as they came: the driver knows what codes mean."""
 
     def _quasi(self, batch: pa.RecordBatch) -> list[pa.Array]:
-        return [batch.column(name) for name in self.table.quasi]
+        arrays = [batch.column(name) for name in self.table.quasi]
+        return [a.indices if pa.types.is_dictionary(a.type) else a for a in arrays]
 
     def check_stated(self) -> None:
         """The driver sees what all partitions show."""
 
 
 class PartitionSource(Source):
-    """The batches of one partition as Spark hands them over: once. Texts become codes."""
+    """The coded batches of one partition as Spark hands them over: once."""
 
-    def __init__(self, described: Source, batches: Batches, coded: Sequence[str]) -> None:
-        self.label, self.schema = described.label, described.schema
-        self._batches, self._coded = batches, frozenset(coded)
+    def __init__(self, work: Work, batches: Batches) -> None:
+        self.label, self.schema = work.table.label, work.table.source.schema
+        self._work, self._batches = work, batches
 
     def batches(
         self, columns: Sequence[str], rows: int, threads: bool = True
     ) -> Iterator[pa.RecordBatch]:
+        own = {name: self._work.columns[name] for name in columns}
         for batch in self._batches:
-            plain = normalize(named(batch, columns), columns)
-            arrays = [
-                _coded(array) if name in self._coded else array
-                for name, array in zip(columns, plain.columns, strict=True)
-            ]
-            yield pa.RecordBatch.from_arrays(arrays, names=list(columns))
+            yield restored_batch(named(batch, list(own.values())), own, self._work.domains)
 
 
 def publisher(work: Sealed[Work]) -> Callable[[Batches], Batches]:
@@ -94,10 +91,3 @@ def publisher(work: Sealed[Work]) -> Callable[[Batches], Batches]:
             yield pa.RecordBatch.from_arrays([pa.array([to_bytes(batch)])], names=["rows"])
 
     return publish_partition
-
-
-def _coded(array: pa.Array) -> pa.Array:
-    if not pa.types.is_string(array.type):
-        return array
-    codes = array.dictionary_encode()
-    return codes if _WORTH * len(codes.dictionary) <= len(array) else array

@@ -26,7 +26,7 @@ from sfumato.operators.base import FloatArray
 from sfumato.operators.buckets import MOST_MOMENTS
 from sfumato.outlook.prediction import workload_errors
 from sfumato.outlook.sketch import sketched
-from sfumato.profile import Histogram, Profile
+from sfumato.profile import Histogram, Holdings, Profile
 from sfumato.table import Table
 from sfumato.workloads import (
     People,
@@ -96,7 +96,7 @@ class Study:
     @cached_property
     def _with_bins(self) -> Profile:
         own = self.histogram
-        return replace(self.profile, binned=count_binned(self.table, own.column, own.values))
+        return replace(self.profile, binned=count_binned(self.table, Holdings.one(own)))
 
     def profile_for(self, mechanism: Mechanism) -> Profile:
         found = self._with_bins if mechanism.needs_bins else self.profile

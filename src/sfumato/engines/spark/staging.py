@@ -1,0 +1,164 @@
+"""A DataFrame as it is published: coded where it lies, and counted there by the same SQL.
+
+Two passes: every partition tells which values it has, then they become codes. The coded rows stay
+on the executors' disks until the run ends, each with the number of its partition.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import sqlglot
+
+from sfumato.engines.spark.sealing import Sealed
+from sfumato.engines.spark.session import kept_on_disk
+from sfumato.engines.staging import (
+    Batches,
+    People,
+    Staged,
+    Step,
+    coded_arrays,
+    drop_missing,
+    new_dictionaries,
+    refuse_nobody,
+    sql_columns,
+    without_nan,
+)
+from sfumato.table import Table
+from sfumato.table.plain import normalize
+from sfumato.table.spark import SchemaSource, named, numbered
+
+PART = "part"  # the partition of a row
+
+
+class FramePeople(People):
+    """Records that Spark counts."""
+
+    def __init__(self, frame: Any) -> None:
+        self._frame = frame
+
+    def sql(self, query: str, *columns: str) -> Batches:
+        (text,) = sqlglot.transpile(query, read="duckdb", write="spark")
+        text = text.replace("FROM people", "FROM {people}")
+        found = self._frame.sparkSession.sql(text, people=self._frame).toArrow()
+        for batch in found.to_batches():
+            yield normalize(batch, batch.schema.names)
+
+
+class FrameStaged(Staged):
+    """Rows on the executors' disks, as `stage_frame` has coded them."""
+
+    engine = "spark"
+
+    def __init__(
+        self,
+        table: Table,
+        frame: Any,
+        domains: Sealed[Mapping[str, pa.Array]],
+        number: int,
+        dropped: int,
+    ) -> None:
+        self.label, self.schema = table.label, table.source.schema
+        self.columns, self.domains = sql_columns(table), domains.open()
+        self.frame, self.number, self.dropped, self._sealed = frame, number, dropped, domains
+
+    @property
+    def people(self) -> People:
+        return FramePeople(self.frame)
+
+    def batches(self, columns: Sequence[str], rows: int, threads: bool = True) -> Batches:
+        raise TypeError(f"{self.label} is not read here")
+
+    def map(self, columns: Sequence[str], step: Step, schema: pa.Schema) -> People:
+        """What becomes of the rows has the number of their partition, too."""
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        own = {name: self.columns[name] for name in columns}
+        sealed, schema = self._sealed, schema.append(pa.field(PART, pa.int32()))
+
+        def changed(batches: Batches) -> Batches:
+            domains = sealed.open()
+            for batch in batches:
+                coded = named(batch, [*own.values(), PART])
+                made = step(restored_batch(coded, own, domains))
+                yield pa.RecordBatch.from_arrays([*made.columns, coded.column(PART)], schema=schema)
+
+        chosen = numbered(self.frame, [*own.values(), PART])
+        return FramePeople(chosen.mapInArrow(changed, from_arrow_schema(schema)))
+
+
+def restored_batch(
+    coded: pa.RecordBatch, columns: Mapping[str, str], domains: Mapping[str, pa.Array]
+) -> pa.RecordBatch:
+    """The values of coded rows."""
+    arrays = [
+        pa.DictionaryArray.from_arrays(coded.column(column), domains[name], safe=False)
+        if name in domains
+        else coded.column(column)
+        for name, column in columns.items()
+    ]
+    return normalize(pa.RecordBatch.from_arrays(arrays, names=list(columns)), list(columns))
+
+
+def stage_frame(table: Table, frame: Any, held: ExitStack) -> Table:
+    """The table with its rows coded on the executors, until `held` ends."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    columns = sql_columns(table)
+    names = list(columns)
+    described = replace(table, source=SchemaSource(table.label, table.source.schema))
+
+    def tell(batches: Batches) -> Batches:
+        found, read, number = new_dictionaries(described), 0, 0
+        for batch in batches:
+            plain = normalize(named(batch, names), names)
+            whole = drop_missing(described, plain)
+            read, number = read + plain.num_rows, number + whole.num_rows
+            coded_arrays(described, whole, found)
+        values = pickle.dumps({name: each.values for name, each in found.items()})
+        arrays = [pa.array([values]), pa.array([read]), pa.array([number])]
+        yield pa.RecordBatch.from_arrays(arrays, names=["found", "read", "number"])
+
+    whole, read, number = new_dictionaries(table), 0, 0
+    chosen = numbered(frame, names)
+    for row in chosen.mapInArrow(tell, "found binary, read long, number long").toLocalIterator():
+        read, number = read + row.read, number + row.number
+        told = pickle.loads(row.found)
+        for name, values in told.items():
+            coded_arrays(table, pa.RecordBatch.from_arrays([values], names=[name]), whole)
+    refuse_nobody(table, read, number)
+    domains = {name: each.values.take(pc.sort_indices(each.values)) for name, each in whole.items()}
+    sealed = Sealed[Mapping[str, pa.Array]](domains, frame.sparkSession)
+    held.enter_context(closing(sealed))
+    kinds = [
+        (column, pa.int32() if name in domains else table.type_of(name))
+        for name, column in columns.items()
+    ]
+    schema = pa.schema([*kinds, (PART, pa.int32())])
+
+    def code(batches: Batches) -> Batches:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        assert context is not None
+        values = sealed.open()
+        for batch in batches:
+            plain = drop_missing(described, normalize(named(batch, names), names))
+            arrays = [
+                pc.index_in(without_nan(array), value_set=values[name], skip_nulls=True)
+                if name in values
+                else array
+                for name, array in zip(names, plain.columns, strict=True)
+            ]
+            part = pa.repeat(pa.scalar(context.partitionId(), pa.int32()), plain.num_rows)
+            yield pa.RecordBatch.from_arrays([*arrays, part], schema=schema)
+
+    coded = chosen.mapInArrow(code, from_arrow_schema(schema))
+    kept = held.enter_context(kept_on_disk(coded))
+    return replace(table, source=FrameStaged(table, kept, sealed, number, read - number))

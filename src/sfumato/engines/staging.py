@@ -1,0 +1,339 @@
+"""The table as it is published: the rows that count, looked at once, in columns of small numbers.
+
+Whatever a source is, one pass over it leaves texts as codes into a dictionary, sensitive values
+too, and drops rows without a sensitive value where that is the rule. After that every count is one
+SQL text over `people`, whose columns are q0, q1 … for the quasi-identifiers, s0 … for the sensitive
+columns, and the names of the key and the person. Numbers and times stay what they are.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sfumato.draws import BoolArray, IntArray
+from sfumato.engines.spool import Spool
+from sfumato.errors import DataError
+from sfumato.pace import Progress
+from sfumato.scratch import scratch_database
+from sfumato.table import Source, Table, reading_errors
+
+MOST_VALUES = 100_000  # a sensitive column with more different values needs bins
+_LARGE = 1 << 20  # rows from which on a database is not kept for its next user
+_BATCH = 1 << 17
+
+Batches = Iterator[pa.RecordBatch]
+Step = Callable[[pa.RecordBatch], pa.RecordBatch]
+
+
+def no_progress(stage: str, done: int, total: int) -> None:
+    """Progress for nobody."""
+
+
+class People(ABC):
+    """Records in columns of numbers, and what can be asked of them."""
+
+    @abstractmethod
+    def sql(self, query: str, *columns: str) -> Batches:
+        """What a query over these columns of `people` finds.
+
+        The SQL is small, so that every engine runs it: count, sum, min and max, GROUP BY, and
+        row_number over a total order.
+        """
+
+    def count(self, *columns: str) -> pa.Table:
+        """The different rows of these columns, and as `n` how often each occurs."""
+        return pa.Table.from_batches(self.counted(*columns))
+
+    def counted(self, *columns: str) -> Batches:
+        named = ", ".join(columns)
+        return self.sql(f"SELECT {named}, count(*) AS n FROM people GROUP BY ALL", *columns)
+
+
+class LocalPeople(People):
+    """Records that DuckDB counts; it spills where it must."""
+
+    def __init__(
+        self, schema: pa.Schema, batches: Callable[[Sequence[str]], Batches], rows: int
+    ) -> None:
+        self._schema, self._batches, self._rows = schema, batches, rows
+        self.failure: BaseException | None = None  # for `reading_errors`
+
+    def sql(self, query: str, *columns: str) -> Batches:
+        schema = pa.schema([self._schema.field(name) for name in columns])
+        reader = pa.RecordBatchReader.from_batches(schema, iter(self._batches(columns)))
+        connection = scratch_database(counting=self._rows > _LARGE)
+        connection.register("people", reader)
+        with reading_errors(self):
+            yield from connection.sql(query).to_arrow_reader(_BATCH)
+
+
+class Staged(Source):
+    """A source whose rows have been looked at: `dropped` of them have no sensitive value.
+
+    `domains` are the values that codes stand for, in order. `columns` are the names in SQL.
+    """
+
+    columns: Mapping[str, str]
+    domains: Mapping[str, pa.Array]
+    number: int
+    dropped: int
+
+    def type(self, column: str) -> pa.DataType:
+        return self.schema.field(column).type
+
+    @property
+    @abstractmethod
+    def people(self) -> People:
+        """The rows as numbers."""
+
+    @abstractmethod
+    def map(self, columns: Sequence[str], step: Step, schema: pa.Schema) -> People:
+        """What a function makes of the values of these columns, batch by batch."""
+
+    def restored(self, column: str, found: pa.Array) -> pa.Array:
+        """The values behind what SQL tells of a column."""
+        domain = self.domains.get(column)
+        return found if domain is None else domain.take(found)
+
+    def codes_in(self, column: str, values: Sequence[object]) -> IntArray:
+        """The place of every value of a column, and last of a missing one, among these values."""
+        listed = pa.array(
+            [value for value in values if value is not None], self.domains[column].type
+        )
+        places = pc.index_in(self.domains[column], value_set=listed).fill_null(-1)
+        missing = len(values) - 1 if values and values[-1] is None else -1
+        return np.append(places.to_numpy().astype(np.int64), missing)
+
+
+class Dictionary:
+    """The values of a column in the order in which they come first, and codes into them."""
+
+    def __init__(self, kind: pa.DataType) -> None:
+        self.values = pa.array([], kind)
+        self._seen: pa.Array | None = None  # the dictionary that `_codes` is for
+        self._codes: pa.Array | None = None
+
+    def add(self, array: pa.Array) -> pa.Array:
+        """The codes of the next records; a missing value has none."""
+        if not pa.types.is_dictionary(array.type):
+            array = array.dictionary_encode()
+        if self._seen is None or not self._seen.equals(array.dictionary):
+            self._seen = array.dictionary
+            self._codes = self._known()
+        assert self._codes is not None
+        if self._codes.null_count and self._admit(array.indices):
+            self._codes = self._known()
+        return pc.take(self._codes, array.indices, boundscheck=False)
+
+    def _known(self) -> pa.Array:
+        found = pc.index_in(self._seen, value_set=self.values, skip_nulls=True)
+        return found.cast(code_type(len(self.values)))
+
+    def _admit(self, indices: pa.Array) -> bool:
+        """Add the values that these records use and nobody before, in order of first use."""
+        assert self._seen is not None
+        assert self._codes is not None
+        used = pc.unique(indices.drop_null())  # unique keeps the order of first occurrence
+        fresh = used.filter(pc.take(self._codes, used).is_null())
+        values = self._seen.take(fresh).drop_null().unique()  # foreign dictionaries may repeat
+        self.values = pa.concat_arrays([self.values, values])
+        return len(values) > 0
+
+
+class LocalStaged(Staged):
+    """Rows in a spool, which goes away with it; `kept` says which of them are published."""
+
+    def __init__(
+        self,
+        source: Source,
+        columns: Mapping[str, str],
+        spool: Spool,
+        values: Mapping[str, pa.Array],
+        number: int,
+        dropped: int,
+        kept: BoolArray | None = None,
+    ) -> None:
+        self.label, self.schema, self.foreign = source.label, source.schema, source.foreign
+        self.columns, self.number, self.dropped = columns, number, dropped
+        self._spool, self._values, self._kept = spool, values, kept
+        self.domains = {name: found.take(pc.sort_indices(found)) for name, found in values.items()}
+        self._order = {
+            name: pc.index_in(found, value_set=self.domains[name]) for name, found in values.items()
+        }
+
+    @property
+    def people(self) -> People:
+        kinds = {
+            column: code_type(len(self._order[name])) if name in self._order else self.type(name)
+            for name, column in self.columns.items()
+        }
+        return LocalPeople(pa.schema(list(kinds.items())), self._numbers, self.number)
+
+    def chosen(self, kept: BoolArray) -> LocalStaged:
+        """These rows alone."""
+        number = int(kept.sum())
+        return LocalStaged(
+            self, self.columns, self._spool, self._values, number, self.dropped, kept
+        )
+
+    def _stored(self) -> Batches:
+        start = 0
+        for batch in self._spool:
+            if self._kept is not None:
+                rows = batch.num_rows
+                batch = batch.filter(pa.array(self._kept[start : start + rows]))
+                start += rows
+            yield batch
+
+    def _numbers(self, columns: Sequence[str]) -> Batches:
+        orders = {
+            self.columns[name]: order.cast(code_type(len(order)))
+            for name, order in self._order.items()
+        }
+        for batch in self._stored():
+            arrays = [
+                pc.take(orders[name], batch.column(name), boundscheck=False)
+                if name in orders
+                else batch.column(name)
+                for name in columns
+            ]
+            yield pa.RecordBatch.from_arrays(arrays, names=list(columns))
+
+    def batches(self, columns: Sequence[str], rows: int, threads: bool = True) -> Batches:
+        for batch in self._stored():
+            arrays = []
+            for name in columns:
+                array = batch.column(self.columns[name])
+                if name in self._order:
+                    codes = pc.take(self._order[name], array, boundscheck=False)
+                    array = pa.DictionaryArray.from_arrays(codes, self.domains[name], safe=False)
+                arrays.append(array)
+            whole = pa.RecordBatch.from_arrays(arrays, names=list(columns))
+            for start in range(0, batch.num_rows, rows):
+                yield whole.slice(start, rows)
+
+    def map(self, columns: Sequence[str], step: Step, schema: pa.Schema) -> People:
+        def made(asked: Sequence[str]) -> Batches:
+            return (step(batch).select(list(asked)) for batch in self.batches(columns, _BATCH))
+
+        return LocalPeople(schema, made, self.number)
+
+
+def stage(
+    table: Table, *, quasi: bool = True, threads: bool = True, progress: Progress = no_progress
+) -> Table:
+    """The table with its rows looked at; one that is staged stays as it is.
+
+    Without its quasi columns it can tell of sensitive values only.
+
+    >>> from sfumato.table import read
+    >>> people = stage(read(pa.table({"age": [30, 41], "ill": ["no", "yes"]}), quasi="age",
+    ...                     sensitive="ill"))
+    >>> staged(people).people.count("s0").to_pydict() == {"s0": [0, 1], "n": [1, 1]}
+    True
+    """
+    if isinstance(table.source, Staged):
+        return table
+    columns, found = sql_columns(table, quasi=quasi), new_dictionaries(table, quasi=quasi)
+    spool, read, number = Spool(), 0, 0
+    for batch in table.batches(list(columns), _BATCH, threads):
+        read += batch.num_rows
+        batch = drop_missing(table, batch)
+        number += batch.num_rows
+        arrays = coded_arrays(table, batch, found)
+        spool.add(pa.RecordBatch.from_arrays(arrays, names=list(columns.values())))
+        progress("counting", read, 0)
+    refuse_nobody(table, read, number)
+    values = {name: dictionary.values for name, dictionary in found.items()}
+    source = LocalStaged(table.source, columns, spool, values, number, read - number)
+    return replace(table, source=source)
+
+
+def sql_columns(table: Table, *, quasi: bool = True) -> dict[str, str]:
+    """The columns of a table that are looked at, and how SQL names them."""
+    columns = {name: f"s{place}" for place, name in enumerate(table.sensitive)}
+    if quasi:
+        columns |= {name: f"q{place}" for place, name in enumerate(table.quasi)}
+        columns |= {name: role for role in ("key", "person") if (name := getattr(table, role))}
+    return columns
+
+
+def new_dictionaries(table: Table, *, quasi: bool = True) -> dict[str, Dictionary]:
+    """An empty dictionary for every column that becomes codes."""
+    texts = [name for name in table.quasi if quasi and is_coded(table.type_of(name))]
+    return {name: Dictionary(table.type_of(name)) for name in (*table.sensitive, *texts)}
+
+
+def coded_arrays(
+    table: Table, batch: pa.RecordBatch, dictionaries: Mapping[str, Dictionary]
+) -> list[pa.Array]:
+    """The columns of a batch, with codes into dictionaries, which learn what is new."""
+    arrays = []
+    for name, array in zip(batch.schema.names, batch.columns, strict=True):
+        if name in dictionaries:
+            array = dictionaries[name].add(without_nan(array))
+            if name in table.sensitive and len(dictionaries[name].values) > MOST_VALUES:
+                raise DataError(
+                    f"Column {name!r} of {table.label} has more than {MOST_VALUES:,} different "
+                    "values. Give it bins (--bins COLUMN=0,100,1000), or coarsen it first."
+                )
+        elif pa.types.is_dictionary(array.type):
+            array = array.dictionary_decode()
+        arrays.append(array)
+    return arrays
+
+
+def refuse_nobody(table: Table, read: int, number: int) -> None:
+    """Refuse a table without rows that count."""
+    if read == 0:
+        raise DataError(f"{table.label} has no rows.")
+    if number == 0:
+        raise DataError(f"No row of {table.label} has every sensitive value.")
+
+
+def staged(table: Table) -> Staged:
+    """The rows of a table that was staged."""
+    assert isinstance(table.source, Staged), table.source
+    return table.source
+
+
+def drop_missing(table: Table, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """With `missing="drop"`, the records that have every sensitive value."""
+    keep = np.ones(batch.num_rows, np.bool_)
+    for column in table.sensitive if table.missing == "drop" else ():
+        array = batch.column(column)
+        absent = array.is_null(nan_is_null=pa.types.is_floating(array.type))
+        keep &= ~absent.to_numpy(zero_copy_only=False)
+    return batch if keep.all() else batch.filter(pa.array(keep))
+
+
+def without_nan(array: pa.Array) -> pa.Array:
+    """A sensitive NaN counts as missing, and minus zero as zero."""
+    if pa.types.is_floating(array.type):
+        array = pc.add(array, pa.scalar(0.0, array.type))
+        return pc.if_else(pc.is_nan(array), pa.scalar(None, array.type), array)
+    return array
+
+
+def is_coded(kind: pa.DataType) -> bool:
+    """Whether values of this type become codes: numbers and times stay what they are."""
+    types = pa.types
+    number = types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
+    return not number and not types.is_temporal(kind)
+
+
+def code_type(values: int) -> pa.DataType:
+    """The smallest type for codes of so many values.
+
+    >>> code_type(3), code_type(70_000)
+    (DataType(uint8), DataType(int32))
+    """
+    if values <= 1 << 8:
+        return pa.uint8()
+    return pa.uint16() if values <= 1 << 16 else pa.int32()
