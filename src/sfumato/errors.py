@@ -56,6 +56,11 @@ class InfeasibleGuarantee(SfumatoError):
         self.witness = witness
         self.nearest = nearest
 
+    def with_nearest(self, nearest: str) -> InfeasibleGuarantee:
+        """The same where something else is the nearest that can be kept."""
+        told = self.with_flags.replace(f"'{self.nearest}'", f"'{nearest}'")
+        return InfeasibleGuarantee(told, witness=self.witness, nearest=nearest)
+
 
 class BundleError(SfumatoError):
     """A release folder that is damaged, foreign, or from the future."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Self
@@ -18,7 +18,14 @@ from sfumato.errors import UsageError
 _CALL = re.compile(r"^\s*([a-z][a-z0-9-]*)\s*(?:\((.*)\))?\s*$", re.DOTALL)
 # an argument ends at a comma; one in quotation marks may hold commas
 _ARGUMENT = re.compile(r"""((?:\s*[a-z_][a-z0-9_]*\s*=)?\s*(?:'[^']*'|"[^"]*")\s*|[^,]*)(?:,|$)""")
+AND = " and "  # between promises
 _KEYWORD = re.compile(r"^\s*([a-z_][a-z0-9_]*)\s*=(?!=)(.*)$", re.DOTALL)
+
+# where a promise begins after another; what stands in quotation marks is passed over
+_QUOTED = r"""'(?:[^']|'')*'|"[^"]*\""""
+_ABOUT = rf"(?:({_QUOTED}|[^:'\"()]+?)\s*:\s*)?(?=[a-z][a-z0-9-]*\s*\()"
+_AND = re.compile(rf"{_QUOTED}|(?<=\))(\s+and\s+)(?={_ABOUT})")
+_PROMISE = re.compile(rf"\s*{_ABOUT}")
 
 
 def rational(value: object, parameter: str, owner: str = "") -> Fraction:
@@ -192,6 +199,44 @@ def _arguments(inside: str) -> list[str]:
     """
     found = [match.group(1) for match in _ARGUMENT.finditer(f"{inside},")]
     return found[:-1]  # the empty rest after the last comma
+
+
+def about(column: str, text: str) -> str:
+    """A promise as it is written of one column; one of all is written without.
+
+    >>> about("ill", "l-diversity(3)"), about("main diagnosis", "l-diversity(3)")
+    ('ill: l-diversity(3)', "'main diagnosis': l-diversity(3)")
+    """
+    if not column:
+        return text
+    plain = re.fullmatch(r"[^\W\d][\w.-]*", column)
+    return f"{column}: {text}" if plain else "'" + column.replace("'", "''") + f"': {text}"
+
+
+def promise_text(stated: str | Mapping[str, str]) -> str:
+    """A promise of a manifest as one text."""
+    if isinstance(stated, str):
+        return stated
+    pairs = ((column, one) for column, own in stated.items() for _, one in members(own))
+    return AND.join(about(column, one) for column, one in pairs)
+
+
+def members(text: str) -> list[tuple[str, str]]:
+    """The promises of a text, each with its column, '' for all.
+
+    >>> members("a: l-diversity(3) and 'my job': l-diversity(2, open=x) and beta-likeness(3)")
+    [('a', 'l-diversity(3)'), ('my job', 'l-diversity(2, open=x)'), ('', 'beta-likeness(3)')]
+    """
+    ends = [found.span(1) for found in _AND.finditer(text) if found.group(1)]
+    starts = [0, *(end for _, end in ends)]
+    stops = [*(start for start, _ in ends), len(text)]
+    members = []
+    for one in (text[start:stop] for start, stop in zip(starts, stops, strict=True)):
+        found = _PROMISE.match(one)
+        column = (found and found.group(1)) or ""
+        name = unquoted(column).replace("''", "'") if column else ""
+        members.append((name, one[found.end() :] if found else one))
+    return members
 
 
 class TextForm:

@@ -125,7 +125,7 @@ def test_no_reader_learns_more_about_a_person(way: str, rows: int) -> None:
         matrix = exact(plan.operators["ill"])
         limits = promise.odds_limits(profile.histograms["ill"])
         if rows > 1:  # one limit for every value, also for those that are not covered
-            limits = [promise.common_limit("abc")] * 3
+            limits = [promise.common_limit("s", "abc")] * 3
         worlds = worlds_of(rows)
         for prior, shown in itertools.product(priors(rng, worlds), worlds):
             pairs = list(zip(prior, worlds, strict=True))

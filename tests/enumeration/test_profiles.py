@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from sfumato.draws import Draws
-from sfumato.engines.together import for_columns
 from sfumato.guarantees import RhoPrivacy
 from sfumato.mechanisms import parse_mechanism
 from sfumato.profile import Histogram, Profile
@@ -27,7 +26,7 @@ def test_no_profile_gains_more_than_the_limit(mechanism: str, columns: int) -> N
     }
     profile = Profile(100, histograms)
     plan = parse_mechanism(mechanism).plan(
-        profile, for_columns(promise, profile), Draws.from_seed(1)
+        profile, promise.together(profile.histograms), Draws.from_seed(1)
     )
     exact = [_exact(operator) for operator in plan.operators.values()]  # type: ignore[attr-defined]
     profiles = list(product((0, 1), repeat=columns))

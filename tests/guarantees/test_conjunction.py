@@ -47,7 +47,7 @@ def test_each_value_has_its_smallest_limit_on_odds(counts: list[int]) -> None:
     apart = [parse_guarantee(text).odds_gains(histogram) for text in ODDS]
     for limit, pair in zip(both.odds_limits(histogram), zip(*apart, strict=True), strict=True):
         assert limit == min((one for one in pair if one is not None), default=None)
-    assert both.common_limit(histogram.values) <= min(
+    assert both.common_limit(histogram.column, histogram.values) <= min(
         (one for one in both.odds_limits(histogram) if one is not None), default=Fraction(10**9)
     )
 

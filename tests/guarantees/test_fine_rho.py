@@ -86,7 +86,7 @@ def test_limits_file(tmp_path: Path) -> None:
     counts = histogram(5, 80, 10, values=(1, 2, None))
     assert promise.odds_limits(counts)[1] is None
     assert promise.odds_limits(counts)[2] == Fraction(12, 5)
-    assert promise.planning_weights(counts.values) == [2, Fraction(1, 2), None]
+    assert promise.planning_weights(counts.column, counts.values) == [2, Fraction(1, 2), None]
     assert str(tmp_path) not in str(promise)
 
 

@@ -76,7 +76,7 @@ def _of_person(
         together: Fraction | float = math.prod(each.amplification() for each in drawn) ** rows
     except ZeroDivisionError:
         together = math.inf
-    limit = guarantee.common_limit(case.profile.histograms[column].values)
+    limit = guarantee.common_limit(column, case.profile.histograms[column].values)
     parts = [f"{rows} rows"] if rows > 1 else []
     what = " and ".join([*parts, "all columns"] if joint else parts)
     told = f"{what} of a person together tell more than the promise allows"

@@ -73,11 +73,12 @@ def rewrite(release: Release, to: Path) -> Manifest:
         first = list(release.first_buckets) if release.tree is not None else [0]
     with BundleWriter(to) as bundle:
         spell(bundle.folder, list(columns.values()), records, lists, first)
+        promise = parse_guarantee(manifest.stated).for_columns([c.name for c in release.sensitive])
         plain = msgspec.structs.replace(
             manifest,
             sfumato=__version__,
             writer=WRITER,
-            guarantee=str(parse_guarantee(manifest.guarantee)),
+            stated=promise.stated(),
             mechanism=_named(manifest.mechanism),
             plan=_derived(release),
         )

@@ -16,6 +16,7 @@ from sfumato.cli import stopping
 from sfumato.errors import SfumatoError, UsageError
 from sfumato.limits import limit_behind
 from sfumato.table_options import TABLE_OPTIONS
+from sfumato.textform import promise_text
 from sfumato.version import __version__
 
 JOB = "sfumato.toml"  # the job file that is taken where it lies in the folder
@@ -112,6 +113,8 @@ def read_job(path: Path, context: typer.Context) -> dict[str, Any]:
                     f"The job file {str(path)!r} sets {key!r} under [{command}], which that "
                     f"command does not have. It has: {', '.join(sorted(flags))}."
                 )
+            if parameter.name == "guarantee" and isinstance(value, dict):
+                value = promise_text(value)  # by column
             found[parameter.name] = _flag_value(value, bool(parameter.multiple))
         if found:
             settings[command] = found

@@ -67,7 +67,7 @@ def publish(
     guarantee: Annotated[
         list[str],
         typer.Option(
-            help="The promise, e.g. 'rho-privacy(1/13, 1/6)'. Repeatable: all of them are kept.",
+            help="The promise, e.g. 'l-diversity(3)'; 'COLUMN: …' for one. Repeatable: all kept.",
             rich_help_panel=PROMISE,
         ),
     ],

@@ -176,7 +176,7 @@ class Ledger:
         if told == before:
             return
         histogram = profile.histograms.get(column) or next(iter(profile.histograms.values()))
-        limit = self.promise.common_limit(histogram.values)
+        limit = self.promise.common_limit(column, histogram.values)
         if told > limit:
             raise InfeasibleGuarantee(
                 f"The ledger has no room for this release: those before may have raised the "
@@ -208,10 +208,10 @@ class Ledger:
 
     def note(self, columns: Mapping[str, Histogram]) -> str:
         """What the steward is told."""
+        limits = {name: self.promise.common_limit(name, h.values) for name, h in columns.items()}
         used = ", ".join(
-            f"{float(self.told(column)):.4g} of {float(self.promise.common_limit(h.values)):.4g} "
-            f"times for {column!r}"
-            for column, h in columns.items()
+            f"{float(self.told(column)):.4g} of {float(limit):.4g} times for {column!r}"
+            for column, limit in limits.items()
         )
         releases = len({look.release for look in self.looks})
         who = "one release" if releases == 1 else f"{releases} releases together"

@@ -123,7 +123,7 @@ def make_manifest(
         sfumato=__version__,
         writer=WRITER,
         mechanism=str(mechanism),
-        guarantee=str(guarantee),
+        guarantee=guarantee.stated(),
         rows=written.rows,
         suppressed=plan.withheld + (0 if person is None else person.suppressed),
         missing=missing_rule(table.missing, written.columns, profile.dropped),

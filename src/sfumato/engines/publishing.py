@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -38,7 +38,7 @@ from sfumato.engines.receipts import Receipt, describe_table, receipt_file
 from sfumato.engines.republishing import as_before
 from sfumato.engines.spark.engine import SparkEngine
 from sfumato.engines.stream import Follower
-from sfumato.engines.together import ColumnTold, for_columns, told_by_columns
+from sfumato.engines.together import ColumnTold, told_by_columns
 from sfumato.errors import UsageError
 from sfumato.guarantees import Guarantee, parse_guarantee
 from sfumato.guarantees.meaning import meaning_for_a_person
@@ -55,7 +55,7 @@ ENGINES: dict[str, type[Engine]] = {cls.name: cls for cls in (LocalEngine, Spark
 
 def publish(
     table: Any,
-    guarantee: Guarantee | str,
+    guarantee: Guarantee | str | Mapping[str, str],
     *,
     to: str | Path,
     mechanism: Mechanism | str | None = None,
@@ -76,7 +76,8 @@ def publish(
     """Publish `table` under `guarantee` into the folder `to`.
 
     `table` comes from `read`, or is anything that `read` takes, with its roles: `quasi`,
-    `sensitive` and so on. `mechanism` None picks the one with the smallest predicted error.
+    `sensitive` and so on. A mapping as guarantee has a promise for each sensitive column.
+    `mechanism` None picks the one with the smallest predicted error.
     `engine` is "local" or "spark"; None is Spark for a Spark DataFrame, this machine otherwise.
     `seed` makes the release repeatable and therefore worthless as protection: for experiments.
     `key_file` with a key column ties every draw to the person.
@@ -105,6 +106,7 @@ def publish(
     if engine is not None and not isinstance(table, Table):
         table = ENGINES[engine].source(table)
     table = as_table(table, roles)
+    promised = promised.for_columns(table.sensitive)
     if previous is not None:
         table, named = as_before(table, promised, named, key_file, previous)
     draws = choose_draws(table, seed, key_file)
@@ -201,8 +203,8 @@ def run(
             running.take(table)
         refuse_repeated(table, running.repeated_keys())
         counted = running.profile()
-        if options.joint:
-            promise = for_columns(promise, counted)
+        if options.joint and len(table.sensitive) > 1:
+            promise = promise.together(counted.histograms)
         refuse_left_out(people.counted(counted), promise, options.left_out)
         profile = with_counts(counted, possible_mechanisms(promise, mechanism), running)
         chosen, plan = choose_plan(

@@ -20,13 +20,6 @@ from sfumato.release import Release
 from sfumato.table import Table
 
 
-def for_columns(guarantee: Guarantee, profile: Profile) -> Guarantee:
-    """The promise for what all sensitive columns tell together: the odds' limit is shared out."""
-    if len(profile.histograms) == 1:
-        return guarantee
-    return guarantee.together(profile.histograms)
-
-
 @dataclass(frozen=True, eq=False)
 class ColumnTold:
     """What all columns together tell about one: the value that comes furthest, and how often."""

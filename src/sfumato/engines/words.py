@@ -259,7 +259,7 @@ def facts_of(manifest: Manifest, shown: Mapping[str, Histogram]) -> Facts:
             known = shown.get(column.name) if kind is BucketedRelease else None
             histograms[column.name] = known or _domain(column.name, values)
     apart = manifest.suppressed - (manifest.person.suppressed if manifest.person else 0)
-    guarantee = parse_guarantee(manifest.guarantee)
+    guarantee = parse_guarantee(manifest.stated)
     return Facts(kind, mechanism, guarantee, plan, histograms, apart)
 
 

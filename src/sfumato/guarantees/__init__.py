@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Mapping
 
 from sfumato.errors import UsageError
 from sfumato.guarantees.base import Ceilings, Guarantee
@@ -21,7 +21,7 @@ from sfumato.guarantees.rho import RhoPrivacy
 from sfumato.guarantees.signposts import signpost
 from sfumato.guarantees.small_sum import SmallSum
 from sfumato.guarantees.words import Reach, Reader
-from sfumato.textform import Parameter, split_call
+from sfumato.textform import Parameter, members, split_call
 
 # in the order in which they are shown
 DEFAULT_PROMISE = "enhanced-beta-likeness(2)"  # keeps any shares, and leaves no value open
@@ -40,23 +40,23 @@ GUARANTEES: dict[str, type[Guarantee]] = {
 }
 
 
-# where one promise ends and the next begins; what stands in quotation marks is passed over
-_AND = re.compile(r"""'[^']*'|"[^"]*"|(?<=\))(\s+and\s+)(?=[a-z])""")
-
-
-def parse_guarantee(text: str | Guarantee) -> Guarantee:
+def parse_guarantee(text: str | Mapping[str, str | Guarantee] | Guarantee) -> Guarantee:
     """Read a guarantee, or several with "and" between them, from their text form; one that is read
-    already stays as it is.
+    already stays as it is. One that begins with a column and a colon is about that column alone; a
+    mapping has the promises by column.
 
     >>> parse_guarantee("rho-privacy(1/13, 1/6)")
     RhoPrivacy(rho1=Fraction(1, 13), rho2=Fraction(1, 6), reader='anybody')
+    >>> str(parse_guarantee({"ill": "l-diversity(3)", "job": "beta-likeness(2)"}))
+    'ill: l-diversity(3) and job: beta-likeness(2)'
     """
     if isinstance(text, Guarantee):
         return text
-    ends = [found.span(1) for found in _AND.finditer(text) if found.group(1)]
-    starts = [0, *(end for _, end in ends)]
-    stops = [*(start for start, _ in ends), len(text)]
-    return conjunction([_read(text[a:b]) for a, b in zip(starts, stops, strict=True)])
+    if isinstance(text, str):
+        stated = members(text)
+    else:
+        stated = [(column, one) for column, own in text.items() for _, one in members(str(own))]
+    return conjunction([_read(one) for _, one in stated], [column for column, _ in stated])
 
 
 def _read(text: str) -> Guarantee:

@@ -110,6 +110,19 @@ class Guarantee(TextForm, ABC):
         """What it does not protect against, in words."""
         return self.does_not_protect
 
+    def stated(self) -> str | dict[str, str]:
+        """As a manifest holds it: one text, or one for each column."""
+        return str(self)
+
+    def for_columns(self, columns: Sequence[str]) -> Guarantee:
+        """The same for a table with these sensitive columns, promised column by column where these
+        have promises of their own; `UsageError` where one has none."""
+        return self
+
+    def as_ceilings(self) -> str:
+        """The promise about ceilings that comes nearest and that any shares allow."""
+        return "enhanced-beta-likeness(2)"
+
     def together(self, histograms: Mapping[str, Histogram]) -> Guarantee:
         """The promise for what these sensitive columns tell together."""
         raise UsageError(

@@ -49,6 +49,9 @@ class CeilingGuarantee(Guarantee):
             found[code] = Fraction(1)
         return found
 
+    def as_ceilings(self) -> str:
+        return str(self)
+
     def open_codes(self, histogram: Histogram) -> list[int]:
         return [] if self.open is None else self.open.codes(histogram)
 

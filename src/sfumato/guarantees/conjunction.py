@@ -4,6 +4,7 @@ Which promises one release can keep together follows from what each of them spea
 
 - ceilings for groups of people: the smallest ceiling of each value keeps them all;
 - limits on odds: the smallest limit of each value keeps them all;
+- ceilings, or limits on odds, of one column each: every column has its own;
 - small sums beside a ceiling that no count lowers: groups of c different values keep both, where
   1/c is at most that ceiling. Who shares a group follows from a secret permutation, and everybody
   there shows one of its c values, each with the same chance whatever their own is. So to a reader
@@ -19,10 +20,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
-from sfumato.columns import Value
-from sfumato.errors import UsageError
+from sfumato.columns import Value, list_some
+from sfumato.errors import InfeasibleGuarantee, UsageError
 from sfumato.guarantees.base import Guarantee
 from sfumato.guarantees.ceilings import CeilingGuarantee
 from sfumato.guarantees.odds import OddsGuarantee
@@ -30,14 +31,17 @@ from sfumato.guarantees.reconstruction import ReconstructionPrivacy
 from sfumato.guarantees.small_sum import SmallSum
 from sfumato.guarantees.words import Reader
 from sfumato.profile import Histogram
-
-AND = " and "
+from sfumato.textform import AND, about
 
 
 class All(Guarantee):
-    """What is said of several promises at once. A mixin: `promises` is a field beside it."""
+    """What is said of several promises at once. A mixin: `promises` is a field beside it.
+
+    `columns` says of each the sensitive column that it is about, '' for all; () is all for all.
+    """
 
     promises: tuple[Guarantee, ...]
+    columns: tuple[str, ...] = ()
 
     @property
     def named(self) -> tuple[Guarantee, ...]:
@@ -45,20 +49,67 @@ class All(Guarantee):
         return self.promises
 
     def __str__(self) -> str:
-        return AND.join(map(str, self.named))
+        return self._text(self.named)
+
+    def _text(self, promises: Sequence[object]) -> str:
+        columns = self.columns or [""] * len(promises)
+        return AND.join(about(c, str(one)) for c, one in zip(columns, promises, strict=True))
+
+    def said_of(self, column: str) -> list[Any]:
+        """The promises about a column."""
+        if not self.columns:
+            return list(self.promises)
+        pairs = zip(self.columns, self.promises, strict=True)
+        if promises := [one for named, one in pairs if named in ("", column)]:
+            return promises
+        raise UsageError(
+            f"'{self}' promises nothing about the sensitive column {column!r}. Promise something "
+            f"about it ('{about(column, str(self.promises[0]))}'), or about all: without a column."
+        )
+
+    def stated(self) -> str | dict[str, str]:
+        if not self.columns:
+            return str(self)
+        return {
+            column: AND.join(map(str, self.said_of(column)))
+            for column in dict.fromkeys(self.columns)
+        }
+
+    def for_columns(self, columns: Sequence[str]) -> Guarantee:
+        if not self.columns:
+            return self
+        if strangers := [name for name in self.columns if name and name not in columns]:
+            raise UsageError(
+                f"'{self}' promises something about {list_some(strangers)}. Sensitive columns: "
+                f"{list_some(columns)}."
+            )
+        by_column = {column: self.said_of(column) for column in columns}
+        first, *others = by_column.values()
+        if all(promises == first for promises in others):
+            return conjunction(first)
+        pairs = [(column, one) for column, promises in by_column.items() for one in promises]
+        return conjunction([one for _, one in pairs], [column for column, _ in pairs])
 
     def ceilings(self, histogram: Histogram) -> list[Fraction]:
-        return _smallest([promise.ceilings(histogram) for promise in self.promises])
+        return _smallest([one.ceilings(histogram) for one in self.said_of(histogram.column)])
 
     def require_feasible(self, histogram: Histogram) -> None:
-        for promise in self.promises:
-            promise.require_feasible(histogram)
+        for one in self.said_of(histogram.column):
+            try:
+                one.require_feasible(histogram)
+            except InfeasibleGuarantee as error:
+                if error.nearest is None:
+                    raise
+                kept = [error.nearest if each is one else each for each in self.named]
+                raise error.with_nearest(self._text(kept)) from None
 
     def statement(self, histogram: Histogram) -> str:
-        return " ".join(promise.statement(histogram) for promise in self.promises)
+        return " ".join(one.statement(histogram) for one in self.said_of(histogram.column))
 
     def formula(self) -> str:
-        return "\nand\n".join(promise.formula() for promise in self.promises)
+        columns = self.columns or [""] * len(self.promises)
+        told = zip(columns, self.promises, strict=True)
+        return "\nand\n".join(about(column, one.formula()) for column, one in told)
 
     def against(self) -> Reader:
         found = (promise.against() for promise in self.promises)
@@ -82,18 +133,20 @@ class AllCeilings(All, CeilingGuarantee):
     """
 
     promises: tuple[CeilingGuarantee, ...]
+    columns: tuple[str, ...] = ()
 
     name: ClassVar[str] = "all-ceilings"
 
     @property
     def names_values(self) -> bool:
-        return any(promise.names_values for promise in self.promises)
+        return bool(self.columns) or any(promise.names_values for promise in self.promises)
 
     def own_ceilings(self, histogram: Histogram) -> list[Fraction]:
-        return _smallest([promise.own_ceilings(histogram) for promise in self.promises])
+        return _smallest([one.own_ceilings(histogram) for one in self.said_of(histogram.column)])
 
     def open_codes(self, histogram: Histogram) -> list[int]:
-        return sorted(set.intersection(*(set(p.open_codes(histogram)) for p in self.promises)))
+        promises = self.said_of(histogram.column)
+        return sorted(set.intersection(*(set(one.open_codes(histogram)) for one in promises)))
 
 
 @dataclass(frozen=True)
@@ -102,34 +155,40 @@ class AllOdds(All, OddsGuarantee):
 
     >>> from sfumato.guarantees import RhoPrivacy
     >>> both = AllOdds((RhoPrivacy("1/13", "1/6"), RhoPrivacy("1/4", "2/5")))
-    >>> str(both), both.common_limit("abc")
+    >>> str(both), both.common_limit("s", "abc")
     ('rho-privacy(1/13, 1/6) and rho-privacy(0.25, 0.4)', Fraction(2, 1))
     """
 
     promises: tuple[OddsGuarantee, ...]
+    columns: tuple[str, ...] = ()
 
     name: ClassVar[str] = "all-odds"
 
     def odds_limits(self, histogram: Histogram) -> list[Fraction | None]:
-        return _smallest_stated([promise.odds_limits(histogram) for promise in self.promises])
+        return _smallest_stated([p.odds_limits(histogram) for p in self.said_of(histogram.column)])
 
     def planning_limits(self, histogram: Histogram) -> list[Fraction | None]:
-        return _smallest_stated([promise.planning_limits(histogram) for promise in self.promises])
+        return _smallest_stated(
+            [p.planning_limits(histogram) for p in self.said_of(histogram.column)]
+        )
 
-    def common_limit(self, values: Sequence[Value]) -> Fraction:
-        return min(promise.common_limit(values) for promise in self.promises)
+    def common_limit(self, column: str, values: Sequence[Value]) -> Fraction:
+        promises: list[OddsGuarantee] = self.said_of(column)
+        return min(promise.common_limit(column, values) for promise in promises)
 
     @property
     def limits_follow_shares(self) -> bool:
         return any(promise.limits_follow_shares for promise in self.promises)
 
-    def planning_shares(self, values: Sequence[Value]) -> list[Fraction] | None:
+    def planning_shares(self, column: str, values: Sequence[Value]) -> list[Fraction] | None:
         # where one member looks at counts, even if only to see whom it covers, so does the plan
-        first, *others = (promise.planning_shares(values) for promise in self.promises)
+        first, *others = (
+            promise.planning_shares(column, values) for promise in self.said_of(column)
+        )
         return None if any(shares is None for shares in others) else first
 
-    def planning_weights(self, values: Sequence[Value]) -> list[Fraction | None]:
-        stated = [promise.planning_weights(values) for promise in self.promises]
+    def planning_weights(self, column: str, values: Sequence[Value]) -> list[Fraction | None]:
+        stated = [promise.planning_weights(column, values) for promise in self.said_of(column)]
         return [
             next((w for w in each if w is not None), None) for each in zip(*stated, strict=True)
         ]
@@ -182,9 +241,9 @@ class SumsUnderCeilings(All, SmallSum):
         return f"{SmallSum.formula(self)}\nand\n{All.formula(self)}"
 
 
-def conjunction(promises: Sequence[Guarantee]) -> Guarantee:
-    """One promise that holds where all of these do; `UsageError` with the reason where no
-    mechanism keeps them together.
+def conjunction(promises: Sequence[Guarantee], columns: Sequence[str] = ()) -> Guarantee:
+    """One promise that holds where all of these do, each about one of `columns` or about all;
+    `UsageError` with the reason where no mechanism keeps them together.
 
     >>> from sfumato.guarantees import LDiversity, RhoPrivacy
     >>> conjunction([LDiversity(5)])
@@ -194,20 +253,39 @@ def conjunction(promises: Sequence[Guarantee]) -> Guarantee:
         ...
     sfumato.errors.UsageError: 'l-diversity(5)' and 'rho-privacy(0.1, 0.3)' cannot be kept ...
     """
+    of = tuple(columns) if any(columns) else ()
     one, *others = promises
-    if not others:
+    if not others and not of:
         return one
     ceilings = [promise for promise in promises if isinstance(promise, CeilingGuarantee)]
     if len(ceilings) == len(promises):
-        return AllCeilings(tuple(ceilings))
+        return AllCeilings(tuple(ceilings), of)
     odds = [promise for promise in promises if isinstance(promise, OddsGuarantee)]
     if len(odds) == len(promises):
-        return AllOdds(tuple(odds))
+        return AllOdds(tuple(odds), of)
+    if of:
+        raise _by_column(promises, of)
     sums = [promise for promise in promises if isinstance(promise, SmallSum)]
     beside = tuple(promise for promise in promises if promise not in sums)
     if len(sums) == 1 and all(promise.least_ceiling is not None for promise in beside):
         return SumsUnderCeilings.of(sums[0], beside)
     raise _apart(promises)
+
+
+def _by_column(promises: Sequence[Guarantee], columns: Sequence[str]) -> UsageError:
+    """That these columns cannot be published in one way, and by ceilings what comes nearest."""
+    told = AND.join(map(about, columns, map(str, promises)))
+    if len({type(promise) for promise in promises}) == 1:
+        largest = max(promises, key=lambda one: one.size if isinstance(one, SmallSum) else 0)
+        return UsageError(
+            f"'{told}': '{largest.name}' is kept for all sensitive columns alike. Write it once, "
+            f"without a column: '{largest}'."
+        )
+    nearest = AND.join(map(about, columns, (promise.as_ceilings() for promise in promises)))
+    return UsageError(
+        f"'{told}' cannot be kept by one release: all sensitive columns are published in one way, "
+        f"in groups (ceilings) or drawn anew (limits on odds). Nearest that works: '{nearest}'."
+    )
 
 
 def _apart(promises: Sequence[Guarantee]) -> UsageError:

@@ -94,7 +94,7 @@ class FineRhoPrivacy(OddsGuarantee):
             gammas.append(Fraction(above * (rows - count), room) if room > 0 else None)
         return gammas
 
-    def common_limit(self, values: Sequence[Value]) -> Fraction:
+    def common_limit(self, column: str, values: Sequence[Value]) -> Fraction:
         if self.limits is None:
             assert self.theta is not None
             return self.theta  # θ(1−f)/(1−θf) grows with f, from θ at f = 0
@@ -105,7 +105,7 @@ class FineRhoPrivacy(OddsGuarantee):
     def limits_follow_shares(self) -> bool:
         return self.theta is not None
 
-    def planning_shares(self, values: Sequence[Value]) -> list[Fraction] | None:
+    def planning_shares(self, column: str, values: Sequence[Value]) -> list[Fraction] | None:
         """With limits, every value is taken to be as common as its rho1 says, in proportion.
 
         Values without limits share what the others leave, or are as common as those on average.
@@ -119,9 +119,9 @@ class FineRhoPrivacy(OddsGuarantee):
         shares = [other if share is None else share for share in stated]
         return [share / sum(shares, Fraction(0)) for share in shares]
 
-    def planning_weights(self, values: Sequence[Value]) -> list[Fraction | None]:
+    def planning_weights(self, column: str, values: Sequence[Value]) -> list[Fraction | None]:
         if self.limits is None:
-            return super().planning_weights(values)
+            return super().planning_weights(column, values)
         return [row.weight for row in self.limits.for_values(values)]
 
     def ceilings(self, histogram: Histogram) -> list[Fraction]:

@@ -31,7 +31,7 @@ class JointCeilings(CeilingGuarantee):
     def __post_init__(self) -> None:
         if self.promise.names_values:
             raise UsageError(
-                f"'{self.promise}' names values of one column, so it says nothing of combinations. "
+                f"'{self.promise}' names values or columns, so it says nothing of combinations. "
                 "Leave --joint out, or promise it without names."
             )
 

@@ -39,7 +39,7 @@ class OddsGuarantee(Guarantee):
         return self.odds_limits(histogram)
 
     @abstractmethod
-    def common_limit(self, values: Sequence[Value]) -> Fraction:
+    def common_limit(self, column: str, values: Sequence[Value]) -> Fraction:
         """A limit that is below none of `odds_limits`, whatever the counts are."""
 
     @property
@@ -58,11 +58,11 @@ class OddsGuarantee(Guarantee):
             return exact
         return [None if gamma is None else 1 + round_down(gamma - 1, LIMIT_BITS) for gamma in exact]
 
-    def planning_shares(self, values: Sequence[Value]) -> list[Fraction] | None:
+    def planning_shares(self, column: str, values: Sequence[Value]) -> list[Fraction] | None:
         """Shares to plan for that follow from the promise; None where plans must look at counts."""
         return None
 
-    def planning_weights(self, values: Sequence[Value]) -> list[Fraction | None]:
+    def planning_weights(self, column: str, values: Sequence[Value]) -> list[Fraction | None]:
         """What keeping a record of each value is worth, where the promise says so."""
         return [None] * len(values)
 

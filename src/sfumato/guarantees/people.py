@@ -35,7 +35,7 @@ class OddsOfPeople(OddsGuarantee):
 
     >>> from sfumato.guarantees.rho import RhoPrivacy
     >>> promise = OddsOfPeople(RhoPrivacy("1/13", "1/6"), {}, 2)
-    >>> str(promise), round(float(promise.common_limit("abc")), 6)  # the root of 12/5
+    >>> str(promise), round(float(promise.common_limit("s", "abc")), 6)  # the root of 12/5
     ('rho-privacy(1/13, 1/6)', 1.549193)
     """
 
@@ -57,21 +57,23 @@ class OddsOfPeople(OddsGuarantee):
     def looks(self) -> int:
         return self.rows_per_person * self.columns
 
-    def common_limit(self, values: Sequence[Value]) -> Fraction:
-        domains = [values]
+    def common_limit(self, column: str, values: Sequence[Value]) -> Fraction:
+        limit = self.promise.common_limit(column, values)
         if self.columns > 1:  # the smallest limit of any of them
-            domains = [histogram.values for histogram in self.holders.values()]
-        limit = min(self.promise.common_limit(each) for each in domains)
+            limit = min(
+                self.promise.common_limit(histogram.column, histogram.values)
+                for histogram in self.holders.values()
+            )
         return root_below(limit, self.looks)
 
     def odds_limits(self, histogram: Histogram) -> list[Fraction | None]:
-        return [self.common_limit(histogram.values)] * len(histogram.values)
+        return [self.common_limit(histogram.column, histogram.values)] * len(histogram.values)
 
-    def planning_shares(self, values: Sequence[Value]) -> list[Fraction] | None:
-        return self.promise.planning_shares(values)
+    def planning_shares(self, column: str, values: Sequence[Value]) -> list[Fraction] | None:
+        return self.promise.planning_shares(column, values)
 
-    def planning_weights(self, values: Sequence[Value]) -> list[Fraction | None]:
-        return self.promise.planning_weights(values)
+    def planning_weights(self, column: str, values: Sequence[Value]) -> list[Fraction | None]:
+        return self.promise.planning_weights(column, values)
 
     def ceilings(self, histogram: Histogram) -> list[Fraction]:
         return self.promise.ceilings(self.holders[histogram.column])

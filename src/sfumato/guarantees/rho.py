@@ -104,7 +104,7 @@ class RhoPrivacy(OddsGuarantee):
     def odds_limits(self, histogram: Histogram) -> list[Fraction | None]:
         return [None if share > self.rho1 else self.gamma for share in histogram.shares]
 
-    def common_limit(self, values: Sequence[Value]) -> Fraction:
+    def common_limit(self, column: str, values: Sequence[Value]) -> Fraction:
         return self.gamma
 
     def ceilings(self, histogram: Histogram) -> list[Fraction]:

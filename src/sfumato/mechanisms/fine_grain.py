@@ -88,7 +88,7 @@ class FineGrainPerturbation(Mechanism):
         for column, histogram in profile.histograms.items():
             guarantee.require_feasible(histogram)
             gammas = guarantee.planning_limits(histogram)
-            stated = guarantee.planning_shares(histogram.values) is not None
+            stated = guarantee.planning_shares(column, histogram.values) is not None
             fitted = fitted or not stated
             uniform = uniform_retention(gammas)
             floors[column] = list[int]()

@@ -83,7 +83,7 @@ class GeneralPerturbation(Mechanism):
             operators[column] = self._solve(histogram, gammas, weights, counts)
             limits[column] = guarantee.odds_limits(histogram)
         fitted = any(
-            guarantee.planning_shares(histogram.values) is None
+            guarantee.planning_shares(histogram.column, histogram.values) is None
             for histogram in profile.histograms.values()
         )
         return PerturbedPlan(operators, limits, profile.rows, profile.histograms, fitted=fitted)

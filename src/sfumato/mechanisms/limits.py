@@ -26,7 +26,7 @@ def planning_counts(guarantee: OddsGuarantee, histogram: Histogram) -> FloatArra
     >>> planning_counts(FineRhoPrivacy(limits="a:0.2:0.5;*:0.1:0.3"), counts).tolist()
     [503.0, 251.5, 251.5]
     """
-    stated = guarantee.planning_shares(histogram.values)
+    stated = guarantee.planning_shares(histogram.column, histogram.values)
     if stated is not None:
         return np.array([float(share * histogram.rows) for share in stated])
     counts = histogram.counts.astype(np.float64)
@@ -37,7 +37,7 @@ def planning_counts(guarantee: OddsGuarantee, histogram: Histogram) -> FloatArra
 def objective_weights(guarantee: OddsGuarantee, histogram: Histogram) -> FloatArray:
     """What keeping a record of each value is worth: the stated weights, else the shares."""
     rough = planning_counts(guarantee, histogram) / max(histogram.rows, 1)
-    stated = guarantee.planning_weights(histogram.values)
+    stated = guarantee.planning_weights(histogram.column, histogram.values)
     return np.array(
         [
             share if weight is None else float(weight)

@@ -99,7 +99,7 @@ class CalibratedNoise(Mechanism):
         for column, histogram in profile.histograms.items():
             numbers = _numbers(column, histogram.values)
             guarantee.require_feasible(histogram)
-            limit = guarantee.common_limit(histogram.values)
+            limit = guarantee.common_limit(column, histogram.values)
             matrix = self._matrix(numbers, limit)
             operators[column] = exact_operator(matrix, [limit] * len(matrix), both=True)
             limits[column] = limit

@@ -104,7 +104,7 @@ class PerturbedPlan(RecordPlan):
             known = self.histograms.get(column)
             if known is None or not isinstance(guarantee, OddsGuarantee):
                 return self.predicted_error()
-            shares = guarantee.planning_shares(known.values)
+            shares = guarantee.planning_shares(column, known.values)
             if shares is None:
                 return self.predicted_error()
             counts = np.array([float(share * self.rows) for share in shares])

@@ -44,7 +44,7 @@ class UniformPerturbation(Mechanism):
         operators, limits = {}, {}
         for column, histogram in profile.histograms.items():
             guarantee.require_feasible(histogram)
-            limits[column] = guarantee.common_limit(histogram.values)
+            limits[column] = guarantee.common_limit(column, histogram.values)
             operators[column] = Uniform.for_amplification(len(histogram.values), limits[column])
             if operators[column].retention == 0:  # less than one in 2³²: nothing could be counted
                 raise InfeasibleGuarantee(

@@ -52,7 +52,7 @@ Describer = Callable[[Profile, Guarantee, Plan], tuple[list[ResultTable], list[s
 
 def describe(
     origin: Any,
-    guarantee: Guarantee | str | None = None,
+    guarantee: Guarantee | str | Mapping[str, str] | None = None,
     mechanism: Mechanism | str | None = None,
     *,
     progress: Progress = no_progress,
@@ -100,7 +100,8 @@ def describe(
         if table.person is not None:
             first = take_profile(one_row_each(replace(table, rows_per_person=1), Draws.system()))
         return Description(profile.rows, [*tables, _allowed(first)], marks)
-    guarantee, mechanism = parse_guarantee(guarantee), given_mechanism(mechanism)
+    guarantee = parse_guarantee(guarantee).for_columns(table.sensitive)
+    mechanism = given_mechanism(mechanism)
     people = for_people(table, guarantee, mechanism, Draws.system())
     profile = profile if people.rule is None else take_profile(people.table)
     profile = with_counts(

@@ -95,7 +95,8 @@ def preview(
     >>> seen.mechanism, seen.values[0].ceiling
     ('optimal', 0.5)
     """
-    guarantee, mechanism = parse_guarantee(guarantee), given_mechanism(mechanism)
+    guarantee = parse_guarantee(guarantee).for_columns(list(profile.histograms))
+    mechanism = given_mechanism(mechanism)
     chosen, *others = looked_at(guarantee, mechanism, exact=exact)
     possible = (chosen, *others)
     lacking = profile.cells is None and any(each.needs_cells for each in possible)

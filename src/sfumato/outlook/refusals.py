@@ -80,7 +80,7 @@ def _try(
     profile = take_profile(table)
     if guarantee is None:
         return
-    promise = parse_guarantee(guarantee)
+    promise = parse_guarantee(guarantee).for_columns(table.sensitive)
     _require_feasible(profile, promise)
     refuse_left_out(profile, promise, left_out_share(left_out))
 

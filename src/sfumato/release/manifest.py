@@ -16,6 +16,7 @@ from msgspec import Meta, field
 
 from sfumato.columns import Column, LongText, Part, Stated, Values, in_json
 from sfumato.errors import BundleError
+from sfumato.textform import promise_text
 
 FORMAT = 2
 READERS = {1: "0.2"}  # the last version that reads an older format
@@ -213,7 +214,7 @@ class Manifest(Part, frozen=True, kw_only=True, tag_field="kind"):
     sfumato: Annotated[str, Meta(max_length=64)]
     writer: Annotated[str, Meta(max_length=64)] = ""  # of the Parquet files: decides their bytes
     mechanism: Annotated[str, Meta(max_length=1000)]
-    guarantee: LongText
+    stated: LongText | dict[str, LongText] = field(name="guarantee")  # for all, or by column
     rows: Count
     suppressed: Count
     missing: Literal["refuse", "value", "drop"]
@@ -226,6 +227,11 @@ class Manifest(Part, frozen=True, kw_only=True, tag_field="kind"):
     quasi_k: QuasiK | None = None
     columns: tuple[Column, ...]
     files: dict[FileName, FileEntry] = field(default_factory=dict)
+
+    @property
+    def guarantee(self) -> str:
+        """The promise as one text."""
+        return promise_text(self.stated)
 
     @staticmethod
     def of(kind: str, plan: dict[str, Any], **fields: Any) -> Manifest:
@@ -240,6 +246,7 @@ class Manifest(Part, frozen=True, kw_only=True, tag_field="kind"):
         """
         chosen = {cls.kind: cls for cls in get_args(AnyManifest)}[kind]
         (typed,) = (f.type for f in msgspec.structs.fields(chosen) if f.name == "plan")
+        fields["stated"] = fields.pop("guarantee")
         made: Manifest = chosen(plan=msgspec.convert(plan, typed), **fields)
         return made
 

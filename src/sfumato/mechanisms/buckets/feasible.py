@@ -143,8 +143,7 @@ def require_feasible(guarantee: Guarantee, views: Sequence[Histogram]) -> None:
             nearest = _allowed_by_all(weaker, views)
             if error.nearest is None or nearest is None or nearest == error.nearest:
                 raise
-            told = str(error).replace(f"'{error.nearest}'", f"'{nearest}'")
-            raise InfeasibleGuarantee(told, witness=error.witness, nearest=nearest) from None
+            raise error.with_nearest(nearest) from None
 
 
 def _allowed_by_all(guarantee: Guarantee, views: Sequence[Histogram]) -> str | None:

@@ -91,7 +91,8 @@ def advise(
     if guarantee is not None:
         if ceilings or among:
             raise UsageError("Give ceilings or among to choose a guarantee, or name one, not both.")
-        guarantee, mechanism = parse_guarantee(guarantee), given_mechanism(mechanism)
+        guarantee = parse_guarantee(guarantee).for_columns(declared.sensitive)
+        mechanism = given_mechanism(mechanism)
         sizes = _sizes(min_count)
         possible_mechanisms(guarantee, mechanism)  # refuses what does not keep it
         study = Study.of(declared, sizes, questions=questions, seed=seed, progress=progress)
