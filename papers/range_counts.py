@@ -13,8 +13,10 @@ from pathlib import Path
 
 import numpy as np
 
+from papers.even_filling import even_answers
 from sfumato.engines.publishing import publish
 from sfumato.mechanisms import Mechanism
+from sfumato.release import GeneralizedRelease, Release
 from sfumato.table import Table
 from sfumato.workloads import (
     SizeClass,
@@ -88,6 +90,10 @@ def median_errors_by_shape(
             # a wide β promises nothing about common values: what that costs is the question
             publish(table, promise, to=place, mechanism=way, seed=seed, left_out=1.0)
             for found, workload, truth in zip(errors, asked, truths, strict=True):
-                answers = release_answers(workload, place, even=True).estimates
+                release = Release(place)
+                if isinstance(release, GeneralizedRelease):
+                    answers = even_answers(workload, release)
+                else:
+                    answers = release_answers(workload, release).estimates
                 found[way] = float(np.median(np.abs(answers - truth) / truth))
     return errors

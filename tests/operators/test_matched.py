@@ -64,10 +64,10 @@ def test_records_add_up_to_the_people_that_are_told() -> None:
         satisfied = cell == each
         true = int(told.people[each])
         assert knowing.share(satisfied).sum() == pytest.approx(true, abs=2.5)
-        assert knowing.cut(satisfied) == pytest.approx(0.0, abs=1e-6)
-        assert blind.cut(satisfied) is None
+        apart = abs(600 - int(told.people.sum()))
+        assert knowing.reading(satisfied).told == (true - apart, true + apart)
+        assert blind.reading(satisfied).told == (0.0, 600.0)
         off.append(abs(float(blind.share(satisfied).sum()) - true))
     assert max(off) > 10
-    half = np.arange(20) == 0  # one of two values of a cell
-    share = knowing.share(half).sum() / told.people[0]
-    assert knowing.cut(half) == pytest.approx(told.people[0] ** 2 * share * (1 - share), rel=0.05)
+    half = np.arange(20) == 0  # one of two values of a cell: nobody or all of it
+    assert knowing.reading(half).told == (-apart, told.people[0] + apart)

@@ -18,7 +18,7 @@ import numpy as np
 
 from sfumato.draws import BoolArray, IntArray
 from sfumato.operators.base import FloatArray
-from sfumato.operators.overlap import share_of_intervals
+from sfumato.operators.ranges import Reading
 
 _ROUNDS = 30
 _SETTLED = 1e-4
@@ -109,21 +109,21 @@ class Matched(ABC):
         mass = np.maximum(self.inside(marginal), _NOTHING)
         return self.added(self._free / mass, marginal, 1 / self._people)
 
-    @cached_property
-    def _added_up(self) -> FloatArray:
-        return self._add_up(self.marginal)
-
-    def cut(self, satisfied: BoolArray) -> float | None:
-        """The variance of what a condition takes of the cells that it cuts, in people.
-
-        At the worst all people of a cell stand on one side. None where nothing is told.
-        """
-        if self.told is None:
-            return None
-        added = self._added_up
-        whole = np.maximum(self.told.by_cell(added), _NOTHING)
-        share = self.told.by_cell(added * satisfied) / whole
-        return float((self.told.people**2 * share * (1 - share)).sum())
+    def reading(self, satisfied: BoolArray) -> Reading:
+        """Of every record, how many of its people satisfy a condition, whether all do or any may;
+        and how many people there are, as far as cells that it cuts leave it open."""
+        inside = self.inside(satisfied.astype(np.float64))
+        everybody, anybody = inside >= self.inside(np.ones(self.values)), inside > 0
+        least, most = 0.0, float(len(everybody))
+        if self.told is not None:
+            # of people whose rows are not published nothing is told
+            apart = abs(float(self.told.people.sum()) - len(everybody))
+            met, every = (
+                self.told.by_cell(e.astype(np.float64)) for e in (satisfied, satisfied | True)
+            )
+            least = float(self.told.people[met >= every].sum()) - apart
+            most = float(self.told.people[met > 0].sum()) + apart
+        return Reading(self.share(satisfied), everybody, anybody, (least, most))
 
     def share(self, satisfied: BoolArray) -> FloatArray:
         """Of each record's people, how many have a value that satisfies the condition."""
@@ -210,15 +210,21 @@ class MatchedSets(Matched):
         return np.asarray(np.bincount(self._members, weights, self.values))
 
 
-def share_of_people(
+def read_people(
     low: FloatArray, high: FloatArray, first: float, last: float, matches: int
-) -> FloatArray:
+) -> Reading:
     """Of ranges of numbers that are not whole: both ends are named, the others spread evenly.
 
-    >>> share_of_people(np.array([0.0]), np.array([4.0]), 3.0, 9.0, 4).tolist()
+    >>> read_people(np.array([0.0]), np.array([4.0]), 3.0, 9.0, 4).people.tolist()
     [0.375]
     """
-    even, people = share_of_intervals(low, high, first, last), max(matches, 2)
+    width, people = np.where(high > low, high - low, 1.0), max(matches, 2)
+    even = np.maximum(np.minimum(high, last) - np.maximum(low, first), 0.0) / width
     ends = [((first <= each) & (each <= last)).astype(np.float64) for each in (low, high)]
     spanned = (ends[0] + ends[1]) / people + (1 - 2 / people) * even
-    return np.where(high > low, spanned, even)
+    return Reading(
+        np.where(high > low, spanned, ends[0]),
+        (first <= low) & (high <= last),
+        (low <= last) & (high >= first),
+        (0.0, float(len(low))),
+    )

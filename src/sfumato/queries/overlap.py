@@ -1,8 +1,7 @@
 """How much of what a generalized release shows satisfies a condition on one quasi column.
 
 The condition is asked of every value of the column's domain once; a record then weighs the share of
-its range or set that satisfies it (`operators.overlap`), or of the people that it spans
-(`operators.matched`).
+the people that it spans (`operators.matched`).
 """
 
 from __future__ import annotations
@@ -18,8 +17,7 @@ from sfumato.columns import Column, Values
 from sfumato.draws import BoolArray
 from sfumato.errors import QueryError
 from sfumato.operators.base import FloatArray
-from sfumato.operators.matched import MatchedRanges, MatchedSets, share_of_people
-from sfumato.operators.overlap import share_of_intervals, share_of_sets, share_of_whole_numbers
+from sfumato.operators.matched import MatchedRanges, MatchedSets, read_people
 from sfumato.operators.ranges import Reading
 from sfumato.queries.dialect import Node
 from sfumato.queries.question import Term
@@ -61,11 +59,8 @@ def overlap(term: Term, release: GeneralizedRelease, session: Session) -> Readin
                 release.marginals.get(name),
             ),
         )
-        even = share_of_whole_numbers(low, high, satisfied, first)
-        return Reading(even, matched.share(satisfied), matched.cut(satisfied))
-    ends = _ends(term.tree, term)
-    even = share_of_intervals(low, high, *ends)
-    return Reading(even, share_of_people(low, high, *ends, matches))
+        return matched.reading(satisfied)
+    return read_people(low, high, *_ends(term.tree, term), matches)
 
 
 def _of_sets(term: Term, asked: Column, release: GeneralizedRelease, session: Session) -> Reading:
@@ -89,8 +84,7 @@ def _of_sets(term: Term, asked: Column, release: GeneralizedRelease, session: Se
             release.marginal_of(asked, unique),
         ),
     )
-    even = share_of_sets(codes, starts - starts[0], satisfied)
-    return Reading(even, matched.share(satisfied), matched.cut(satisfied))
+    return matched.reading(satisfied)
 
 
 def _asked(term: Term, values: pa.Array, session: Session) -> BoolArray:

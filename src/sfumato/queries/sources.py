@@ -75,6 +75,7 @@ class Source(ABC):
     title: ClassVar[str]
     estimators: ClassVar[tuple[str, ...]]  # the default first
     deals_together: ClassVar[bool] = False  # whether several sensitive columns show one number
+    counts_exactly: ClassVar[bool] = True  # whether sums without a sensitive column are counted
     error_bars: tuple[str, ...] = ERROR_BARS  # what can be said of an answer beside its value
 
     def __init__(self, release: Release, session: Session) -> None:
@@ -289,12 +290,6 @@ class PerturbedSource(ColumnSource):
                         "question, or ask for a release with smaller groups."
                     )
         return answer
-
-
-def counting_estimator(values: Sequence[int]) -> Estimator:
-    """Where records show the values that count, of one column or several."""
-    inverses = [Inverse.nothing_done(many) for many in values]
-    return DrawnEstimator(inverses[0]) if len(inverses) == 1 else JointEstimator(inverses)
 
 
 def codes_of(values: pa.ChunkedArray, domain: pa.Array) -> IntArray:

@@ -61,7 +61,8 @@ def totals_of(
     estimated: Estimated | None,
 ) -> Totals:
     """The statistics of an aggregate; `estimated` are the moments of all its classes."""
-    exact = [each for each in planned if each.is_exact]
+    apart = source.counts_exactly or cells is None
+    exact = [each for each in planned if each.is_exact and apart]
     counted = None
     if exact:
         counted = source.counted([each.weight for each in exact], moments, forms)
@@ -70,14 +71,14 @@ def totals_of(
     assert cells is not None
     assert estimator is not None
     assert estimated is not None
-    asked = [each for each in planned if not each.is_exact]
+    asked = [each for each in planned if each not in exact]
     adding = _adding(moments, forms, [cells.adding(each) for each in asked])
     if adding is not None:
         estimated = estimator.estimate(moments.only(adding))
     found = estimated.read(forms, [cells.statistic(each) for each in asked])
     if counted is None:
         return found
-    return PartlyExact(counted, found, [each.is_exact for each in planned])
+    return PartlyExact(counted, found, [each in exact for each in planned])
 
 
 def _adding(moments: Moments, forms: Forms, asked: Sequence[BoolArray]) -> BoolArray | None:

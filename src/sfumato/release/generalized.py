@@ -38,16 +38,6 @@ class GeneralizedRelease(Release):
         return self.manifest.plan.spans
 
     @property
-    def takes_of_every_bucket(self) -> bool:
-        """Whether a record spans one of the people of every bucket of values."""
-        return self.manifest.mechanism.partition("(")[0] == "heterogeneous"
-
-    @property
-    def shows_groups(self) -> bool:
-        """Whether groups of people share what they show."""
-        return self.manifest.plan.groups is not None
-
-    @property
     def marginals(self) -> Mapping[str, Marginal]:
         """How many people have which values, by quasi column, where it is told."""
         return self._marginals

@@ -45,17 +45,16 @@ def release_answers(
     workload: Workload,
     release: str | Path | Release,
     *,
-    even: bool = False,
     progress: Progress = no_progress,
 ) -> WorkloadAnswers:
     """Answer every question from the release alone, with the kind's default estimator.
 
-    Quasi values that a release merged are taken as evenly filled, and so are ranges and sets if
-    `even` says so: such answers have no error bar where a condition cuts through them.
+    Quasi values that a release merged are taken as evenly filled: such answers have no error bar
+    where a condition cuts through them.
     """
     opened = release if isinstance(release, Release) else Release(release)
     answers = WorkloadAnswers(np.zeros(len(workload)), np.zeros(len(workload)))
-    source, quasi = source_of(opened, session_of(opened)), ShownQuasi(opened, even=even)
+    source, quasi = source_of(opened, session_of(opened)), ShownQuasi(opened)
     for column in sorted({question.column for question in workload.questions}):
         if opened.column(column).role != "sensitive":
             raise UsageError(f"The workload counts values of {column!r}, which is not sensitive.")
@@ -86,14 +85,11 @@ class _ColumnAnswers:
         self._symbol = different[0].astype(np.int64)
         self._copies = None if shown.copies is None else different[1]
         self._sampled = None if shown.sampled is None else shown.sampled[first]
-        release = source.release
         self._ranges: RangeShares | None = None
-        if isinstance(release, GeneralizedRelease) and not quasi.is_even:
-            codes = self._symbol[self._line]
-            self._ranges = RangeShares(release, codes, self._values, quasi)
-        ranges = isinstance(release, GeneralizedRelease)  # their shares are known already
-        name = (source.estimators or ("",))[-1 if ranges else 0]
-        self._estimator = source.estimator([column], name)
+        if isinstance(source.release, GeneralizedRelease):
+            self._ranges = RangeShares(self._symbol[self._line], self._values, quasi)
+        else:
+            self._estimator = source.estimator([column], source.estimators[0])
 
     def fill(self, answers: WorkloadAnswers, progress: Progress) -> None:
         """Estimates and standard errors of the column's questions."""
@@ -116,7 +112,6 @@ class _ColumnAnswers:
             matched = [self._quasi.matching(question) for question in asked]
             estimated = self._estimator.estimate(self._moments(matched))
             unsure = np.array([weights is not None for _, weights in matched])
-            unsure |= [self._is_unsure(bool(question.key)) for question in asked]
         for batch in self._batches(groups):
             values, errors = _read(estimated, batch, self._values)
             places = [place for own in batch for place, _ in own]
@@ -124,11 +119,6 @@ class _ColumnAnswers:
         for own, nothing_known in zip(groups, unsure.tolist(), strict=True):
             if nothing_known:
                 answers.stderrs[own] = np.nan
-
-    def _is_unsure(self, has_conditions: bool) -> bool:
-        """Whether nothing tells how far an answer is off."""
-        release = self._source.release
-        return isinstance(release, GeneralizedRelease) and has_conditions
 
     def _moments(self, matched: Sequence[Matched]) -> Moments:
         """A class for every condition."""
