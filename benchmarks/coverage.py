@@ -344,8 +344,8 @@ def main() -> None:
                 print(*line, sep=" | ", flush=True)
     note = (
         f"95 % intervals against the raw rows: {options.rows:,} rows, {options.publications} "
-        f"publications, {options.conditions} conditions. `below 93 %`: cells of size and association "
-        "with 100 answers or more that are below by more than ±."
+        f"publications, {options.conditions} conditions. `below 93 %`: cells of size and "
+        "association with 100 answers or more that are below by more than ±."
     )
     heads = ("table", "mechanism", "of", "answers", "held", "below 93 %", "which",
              "largest row", "always outside", "mean width")  # fmt: skip
