@@ -16,10 +16,10 @@ from sfumato.audits.findings import SHOWN, Direction
 def test_a_figure_beyond_its_limit_is_never_called_fine() -> None:
     for direction, value in ((Direction.AT_MOST, 3), (Direction.AT_LEAST, 1)):
         with pytest.raises(ValueError, match="cannot be called fine"):
-            Finding(catalogue.FIT, Result.OK, "s", value, 2, direction)
-        assert Finding.limited(catalogue.FIT, value, direction, 2).holds is False
+            Finding(catalogue.DRAWS, Result.OK, "s", value, 2, direction)
+        assert Finding.limited(catalogue.DRAWS, value, direction, 2).holds is False
     with pytest.raises(ValueError, match="needs a direction"):
-        Finding(catalogue.FIT, Result.OK, "s", 1, 2)
+        Finding(catalogue.DRAWS, Result.OK, "s", 1, 2)
 
 
 def test_names_and_titles_of_checks_are_told_apart() -> None:
@@ -48,7 +48,7 @@ def test_text_is_cut_with_a_note_and_json_is_whole() -> None:
     assert text.splitlines()[1].startswith("  failed ")  # before what holds
     assert f"and {80 - SHOWN} more of the same check (--json)" in text
     assert len(verdict.to_json()["findings"]) == 80
-    listed = Finding.info(catalogue.PART_MEMBERSHIP, 9, listed=tuple("abcdefghi"))
+    listed = Finding.info(catalogue.PART_APART, 9, listed=tuple("abcdefghi"))
     assert "and 4 more (--json)" in str(listed)
     assert len(listed.to_json()["listed"]) == 9
 

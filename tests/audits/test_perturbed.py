@@ -12,11 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from scipy import stats
 
 import sfumato as sf
-from sfumato.audits.perturbed import FALSE_ALARM, _total_distance, fit_distance
-from sfumato.operators import Uniform
 
 PROMISE = "rho-privacy(0.3, 0.6)"
 QUASI = ["age", "sex", "region"]
@@ -35,7 +32,7 @@ def failed(data: Any, release: Path) -> set[str]:
 def test_honest_releases_hold(tmp_path: Path, people: Any, chunk: int) -> None:
     """60 seeds in all; everything holds but the randomness, which was seeded.
 
-    The goodness of fit has a false alarm of 1e-6 each, 6e-5 over all seeds.
+    The draws have a false alarm of at most 1e-3 each, 6e-2 over all seeds.
     """
     data = people(1200, seed=chunk)
     table = table_of(data)
@@ -52,56 +49,8 @@ def test_a_release_from_secure_draws_passes_whole(tmp_path: Path, people: Any) -
     assert verdict.holds
     checks = {finding.check.name for finding in verdict.findings}
     assert {"randomness", "rows", "quasi-columns", "amplification",
-            "fit"} <= checks  # fmt: skip
+            "draws"} <= checks  # fmt: skip
     assert "keeps its promise" in str(verdict)
-
-
-@pytest.mark.parametrize(
-    ("values", "rows", "retention"),
-    [(8, 170, 0.3), (8, 60, 0.3), (3, 60, 0.9), (20, 400, 0.95), (30, 2000, 0.99)],
-)
-def test_the_false_alarm_of_the_fit(values: int, rows: int, retention: float) -> None:
-    """Honest counts, 600 times: a chance below 1 % comes up in about 1 % of them.
-
-    At most 4 % of them: were the law right, that happens with a chance below 1e-6. Pools by
-    expected counts, which fail here at high retention, had 8 %.
-    """
-    rng = np.random.default_rng(values)
-    matrix = Uniform(values, Fraction(retention)).matrix()
-    weights = np.arange(values, 0, -1.0)
-    raw = rng.multinomial(rows, weights / weights.sum())
-    small = 0
-    for _ in range(600):
-        published = sum(rng.multinomial(raw[x], matrix[x]) for x in range(values))
-        distance, freedom = fit_distance(raw, published, matrix)
-        assert freedom < values
-        small += freedom > 0 and stats.chi2.sf(distance, freedom) < 0.01
-    assert small <= 24
-
-
-def test_groups_in_which_little_varies_are_joined() -> None:
-    """With a retention near 1 single groups show nothing, all together they do."""
-    rng = np.random.default_rng(1)
-    matrix = Uniform(10, Fraction(99, 100)).matrix()
-    raw = rng.multinomial(200, np.full(10, 0.1), size=32)
-    published = np.array([sum(rng.multinomial(r[x], matrix[x]) for x in range(10)) for r in raw])
-    statistic, freedom = _total_distance(raw, published, matrix)
-    assert freedom > 0
-    assert stats.chi2.sf(statistic, freedom) > FALSE_ALARM
-    # the same records with four times as many changed values
-    worse = Uniform(10, Fraction(96, 100)).matrix()
-    cheated = np.array([sum(rng.multinomial(r[x], worse[x]) for x in range(10)) for r in raw])
-    cheated[:, 0] += 3
-    cheated[:, 1] -= 3
-    statistic, freedom = _total_distance(raw, cheated, matrix)
-    assert stats.chi2.sf(statistic, freedom) < FALSE_ALARM
-
-
-def test_the_identity_may_change_nothing() -> None:
-    matrix = np.eye(3)
-    raw = np.array([5, 6, 7])
-    assert fit_distance(raw, raw, matrix) == (0.0, 0)
-    assert fit_distance(raw, np.array([6, 5, 7]), matrix)[0] == float("inf")
 
 
 # -- mutants: the hashes are made right again, so that only the audit can see them -----------------
@@ -145,7 +94,7 @@ def test_swapped_sensitive_values(
     """Totals stay right, so only the groups by quasi columns can tell."""
     data, place = honest
     bad = mutate(place, tmp_path / "bad", records=swapped_between_people)
-    assert "fit" in failed(data, bad)
+    assert "draws" in failed(data, bad)
 
 
 def test_true_values_in_one_group(
@@ -161,7 +110,7 @@ def test_true_values_in_one_group(
         return replaced(table, "disease", shown)
 
     bad = mutate(place, tmp_path / "bad", records=leak)
-    assert failed(data, bad) >= {"fit", "subgroups"}
+    assert failed(data, bad) >= {"draws"}
 
 
 def test_all_true_values(tmp_path: Path, honest: tuple[pa.Table, Path], mutate: Any) -> None:
@@ -170,7 +119,7 @@ def test_all_true_values(tmp_path: Path, honest: tuple[pa.Table, Path], mutate: 
         place, tmp_path / "bad",
         records=lambda table: replaced(table, "disease", data.column("disease").to_numpy()),
     )  # fmt: skip
-    assert "fit" in failed(data, bad)
+    assert "draws" in failed(data, bad)
 
 
 def test_a_constant_value(tmp_path: Path, honest: tuple[pa.Table, Path], mutate: Any) -> None:
@@ -180,9 +129,9 @@ def test_a_constant_value(tmp_path: Path, honest: tuple[pa.Table, Path], mutate:
         records=lambda table: replaced(table, "disease", ["d0"] * table.num_rows),
     )  # fmt: skip
     verdict = sf.audit(data, bad)
-    finding = next(f for f in verdict.findings if f.check.name.startswith("fit"))
+    finding = next(f for f in verdict.findings if f.check.name == "draws")
     assert not finding.holds
-    assert "'d0'" in str(finding.witness)
+    assert "true value 'd0' (1355 shown truly of 1355" in str(finding)
 
 
 @pytest.mark.parametrize("retention", ["999/1000", "1"])
@@ -195,7 +144,7 @@ def test_raised_retention(
         described["plan"]["operators"]["disease"]["retention"] = retention
 
     bad = mutate(place, tmp_path / "bad", manifest=raise_it)
-    assert failed(data, bad) >= {"amplification", "fit"}
+    assert failed(data, bad) >= {"amplification", "draws"}
 
 
 def test_retention_raised_by_a_hair(
@@ -222,7 +171,7 @@ def test_lowered_retention(tmp_path: Path, honest: tuple[pa.Table, Path], mutate
         described["plan"]["operators"]["disease"]["retention"] = "1/10"
 
     bad = mutate(place, tmp_path / "bad", manifest=lower)
-    assert "fit" in failed(data, bad)
+    assert "draws" in failed(data, bad)
 
 
 def test_a_stricter_promise_in_the_manifest(
@@ -298,7 +247,7 @@ def test_another_table(tmp_path: Path, honest: tuple[pa.Table, Path]) -> None:
     """The raw table itself was changed after publishing."""
     data, place = honest
     other = replaced(data, "disease", np.roll(data.column("disease").to_numpy(), 1))
-    assert failed(other, place) >= {"fit", "agreement"}
+    assert failed(other, place) >= {"draws"}
 
 
 def test_a_claim_of_secure_draws_is_not_proof(

@@ -15,8 +15,8 @@ import pytest
 
 import sfumato as sf
 from sfumato.audits import AuditCase, Verdict
-from sfumato.audits.case import raw_table
-from sfumato.audits.previous import Before, check_previous
+from sfumato.audits.case import Before, raw_table
+from sfumato.audits.republication import check_previous
 from sfumato.errors import DataError, UsageError
 from sfumato.release import Release
 
@@ -69,9 +69,9 @@ def publish(tmp_path: Path, key_file: Path) -> Callable[..., Path]:
 def compared(data: pa.Table, new: Path, old: Path, before: pa.Table | None = None) -> Verdict:
     """What `audit` says about the two releases together, without its other checks."""
     release = Release(new)
-    case = AuditCase(raw_table(data, release), release)
-    key = None if before is None else "id"
-    return Verdict(tuple(check_previous(case, Before.of(old, before, key))), "the two releases")
+    known = Before.of(old, before, None if before is None else "id")
+    case = AuditCase(raw_table(data, release), release, before=known)
+    return Verdict(tuple(check_previous(case)), "the two releases")
 
 
 def history(verdict: Verdict) -> Any:

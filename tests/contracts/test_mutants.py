@@ -418,19 +418,19 @@ CONTENT: dict[str, tuple[str, Callable[[Copy], None], str]] = {
     "another quasi-identifier": (
         "uniform", lambda c: c.content(lambda rows: rows[5].update(age=89 - rows[5]["age"] // 2)),
         "quasi-columns"),
-    "everybody is shown truly": ("uniform", shown_truly(lambda row: True), "agreement"),
-    "everybody is shown truly, fine": ("fine", shown_truly(lambda row: True), "agreement"),
-    "everybody is shown truly, decoys": ("decoys", shown_truly(lambda row: True), "agreement"),
-    "the old are shown truly": ("uniform", shown_truly(lambda row: row["age"] > 75), "subgroups"),
+    "everybody is shown truly": ("uniform", shown_truly(lambda row: True), "draws"),
+    "everybody is shown truly, fine": ("fine", shown_truly(lambda row: True), "draws"),
+    "everybody is shown truly, decoys": ("decoys", shown_truly(lambda row: True), "draws"),
+    "the old are shown truly": ("uniform", shown_truly(lambda row: row["age"] > 75), "draws"),
     "who has gout is shown truly": (
-        "uniform", shown_truly(lambda row: TRUTH[row["zip"]] == "gout"), "subgroups"),
+        "uniform", shown_truly(lambda row: TRUTH[row["zip"]] == "gout"), "draws"),
     "men with flu are shown truly": (
-        "columns", shown_truly(lambda r: (r["sex"], TRUTH[r["zip"]]) == ("M", "flu")), "subgroups"),
+        "columns", shown_truly(lambda r: (r["sex"], TRUTH[r["zip"]]) == ("M", "flu")), "draws"),
     "nobody is shown truly": ("uniform", each(lambda _, row: row.update(
-        disease=VALUES[(list(VALUES).index(TRUTH[row["zip"]]) + 1) % 6])), "fit"),
-    "all values one": ("uniform", each(lambda _, row: row.update(disease="flu")), "fit"),
+        disease=VALUES[(list(VALUES).index(TRUTH[row["zip"]]) + 1) % 6])), "draws"),
+    "all values one": ("uniform", each(lambda _, row: row.update(disease="flu")), "draws"),
     "a larger retention is stated": ("uniform", operator(retention="9/10"), "amplification"),
-    "a smaller retention is stated": ("uniform", operator(retention="1/100"), "agreement"),
+    "a smaller retention is stated": ("uniform", operator(retention="1/100"), "draws"),
     "a stricter promise": (
         "uniform", claims(guarantee="rho-privacy(1/4, 1/3)"), "amplification"),
     "a stricter promise of buckets": ("buckets", claims(guarantee="l-diversity(4)"), "ceilings"),
@@ -457,7 +457,7 @@ CONTENT: dict[str, tuple[str, Callable[[Copy], None], str]] = {
         lambda rows: rows[0].update(disease=rows[-1]["disease"]), LISTS), "bucket-histogram"),
     "a list that is longer": ("buckets", lambda c: c.content(
         lambda rows: rows[0].update(count=rows[0]["count"] + 1), LISTS), "bucket-sizes"),
-    "people dealt by age": ("buckets", dealt_by_age, "dealing"),
+    "people dealt by age": ("buckets", dealt_by_age, "draws"),
     "people of blocks dealt by age": ("blocks", lambda c: c.content(member_moved), "members"),
     "fewer fakes": ("fakes", plan(fakes=0), "bucket-sizes"),
     "a histogram behind fakes": ("fakes", lambda c: c.claim(lambda m: m["plan"].update(
@@ -549,7 +549,7 @@ def test_the_receipt_finds_what_nothing_else_can(
         alone = audited(tmp_path / "copy")
         assert alone is not None
         assert alone.holds, alone
-        assert "A keyed choice by the publisher would not be noticed" in str(alone)
+        assert "a keyed choice by the publisher would not: ask for the receipt" in str(alone)
     verdict = audited(tmp_path / "copy", releases / f"{name}.receipt")
     assert verdict is not None
     failed = {f.check.name for f in verdict.findings if f.holds is False}

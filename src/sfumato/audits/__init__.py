@@ -2,79 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from sfumato.audits import catalogue
-from sfumato.audits.agreement import check_agreement
-from sfumato.audits.bucketed import check_buckets
-from sfumato.audits.case import AuditCase, raw_table
+from sfumato.audits import (  # noqa: F401  # noqa: F401
+    bucketed,
+    catalogue,
+    draws,
+    facts,
+    generalized,
+    people,
+    perturbed,
+    republication,
+    sampled,
+)
+from sfumato.audits.case import CHECKS, AuditCase, Before, Look, concerns, raw_table
 from sfumato.audits.catalogue import Check, Disclosure
-from sfumato.audits.common import (
-    check_domains,
-    check_facts,
-    check_mechanism,
-    check_quasi_columns,
-    check_randomness,
-    check_rows,
-)
-from sfumato.audits.dealing import check_dealing
 from sfumato.audits.findings import Finding, Result, Verdict
-from sfumato.audits.generalized import check_generalized
-from sfumato.audits.intersection import check_intersection
-from sfumato.audits.links import check_links
-from sfumato.audits.parts import check_parts
-from sfumato.audits.people import check_people, follows_chosen_rows
-from sfumato.audits.perturbed import check_amplification, check_fit
-from sfumato.audits.previous import Before, check_previous
-from sfumato.audits.reconstruction import check_reconstruction, check_sampled_draws
-from sfumato.audits.repeated import check_repeated
+from sfumato.audits.perturbed import check_decoys
 from sfumato.audits.replay import check_replay, declared_again
-from sfumato.audits.small_sum import (
-    check_group_size,
-    check_own_share,
-    check_personal_sums,
-    check_published_counts,
-    check_traced_groups,
-)
 from sfumato.audits.spelling import check_spelling
-from sfumato.audits.together import check_together
 from sfumato.engines.counting import Progress, no_progress
 from sfumato.engines.exposure import exposure_of
 from sfumato.engines.receipts import Receipt
 from sfumato.errors import UsageError
-from sfumato.guarantees import Guarantee, ReconstructionPrivacy, SmallSum
-from sfumato.release import (
-    BucketedRelease,
-    GeneralizedRelease,
-    PerturbedRelease,
-    Release,
-)
+from sfumato.release import Release
 from sfumato.table import Table, reading_errors
 
-Look = Callable[[AuditCase], Iterator[Finding]]
-
-# by the class of the release, those of every kind first, and of the guarantee, which may bring its
-# own; a check that does not concern a release finds nothing
-CHECKS: dict[type[Release] | type[Guarantee], list[Look]] = {
-    Release: [
-        *(check_randomness, check_mechanism, check_rows, check_people, check_domains, check_facts)
-    ],
-    PerturbedRelease: [check_quasi_columns, check_amplification, check_together, check_parts],
-    GeneralizedRelease: [check_generalized],
-    BucketedRelease: [check_quasi_columns, check_buckets, check_links],
-    SmallSum: [check_group_size, check_traced_groups, check_personal_sums],
-    ReconstructionPrivacy: [check_reconstruction],
-}
-# what only draws can show: where the receipt repeats them, nothing is left to guess
-DRAWS: dict[type[Release] | type[Guarantee], list[Look]] = {
-    PerturbedRelease: [check_fit, check_agreement],
-    BucketedRelease: [check_dealing],
-    SmallSum: [check_published_counts, check_own_share],
-    ReconstructionPrivacy: [check_sampled_draws],
-}
-KEYED = "A keyed choice by the publisher would not be noticed: ask for the receipt"
+KEYED = "A keyed choice by the publisher would not be noticed: ask for the receipt."
 
 
 def audit(
@@ -110,76 +66,82 @@ def audit(
     if previous is None and previous_table is not None:
         raise UsageError("A table behind the previous release was given, but not that release.")
     progress("auditing", 0, 1)
-    found = list(check_spelling(opened))
+    findings = list(check_spelling(opened))
     if table is None:
-        found += _unjudged(opened, found, "no table was given")
-        return Verdict(tuple(found), _tested(opened), exposure_of(opened))
-    named = table.key if key is None and isinstance(table, Table) else key
-    before = None if previous is None else Before.of(previous, previous_table, named)
+        findings += _unjudged(opened, findings, "no table was given")
+        return Verdict(tuple(findings), _tested(opened, "spelling alone"), exposure_of(opened))
+    key = table.key if key is None and isinstance(table, Table) else key
     again = None if receipt is None else Receipt.read(receipt)
     own = raw_table(table, opened) if again is None else declared_again(table, again)
-    declared, then = again is not None or own is table, before.release if before else None
-    case = AuditCase(own, opened, declared=declared, previous=then)
+    case = AuditCase(
+        own,
+        opened,
+        declared=again is not None or own is table,
+        key=key,
+        before=None if previous is None else Before.of(previous, previous_table, key),
+        other=other if other is None or isinstance(other, Release) else Release(other),
+    )
     with reading_errors(case.table.source):
         if again is not None:
-            found += check_replay(case, again)
-        looks = _looks(case, made_again=again is not None)
+            findings += check_replay(case, again)
+        looks = _looks(case)
         for done, look in enumerate(looks):
             progress("auditing", done, len(looks))
-            found += look(case)
-        found += check_repeated(case, named)
-        if other is not None:
-            further = other if isinstance(other, Release) else Release(other)
-            found += check_intersection(case, further)
-    found += _unjudged(opened, found, _why_not(case))
-    if before is not None:
-        found += check_previous(case, before)
-    return Verdict(
-        tuple(found),
-        _tested(opened, case, again is not None) + (", after the release before" if before else ""),
-        exposure_of(opened, case.profile),
-        "" if again is not None else f"{KEYED}.",
-    )
+            findings += look(case)
+    findings += _unjudged(opened, findings, _why_not(case))
+    whom = f"{case.profile.rows:,} people"
+    if opened.manifest.person is not None:
+        whom = f"the people of {case.profile.rows:,} rows"
+    whom += ", every record drawn again from the receipt" if again else ""
+    tested = _tested(opened, whom + (", after the release before" if case.before else ""))
+    unseen = "" if again else _unseen(findings)
+    return Verdict(tuple(findings), tested, exposure_of(opened, case.profile), unseen)
 
 
-def _looks(case: AuditCase, *, made_again: bool) -> list[Look]:
+def _looks(case: AuditCase) -> list[Look]:
     """The checks that concern a release."""
-    if not follows_chosen_rows(case):
+    if not people.follows_chosen_rows(case):
         # only the records that were made again tell which rows of people were taken
-        return CHECKS[Release] + ([check_traced_groups] if made_again else [])
+        return CHECKS[Release] + ([check_decoys] if case.trace else [])
     return [
         look
-        for checks in ((CHECKS,) if made_again else (CHECKS, DRAWS))
-        for concerned, listed in checks.items()
+        for concerned, looks in CHECKS.items()
         if isinstance(case.release, concerned) or isinstance(case.guarantee, concerned)
-        for look in listed
+        for look in looks
     ]
 
 
-def _tested(release: Release, case: AuditCase | None = None, made_again: bool = False) -> str:
+def _tested(release: Release, whom: str) -> str:
     """What the audit looked at, for its headline."""
-    manifest = release.manifest
     names = " and ".join(column.name for column in release.sensitive)
-    if case is None:
-        return f"{manifest.guarantee} of {names}, {manifest.rows:,} records, spelling alone"
-    whom = f"{case.profile.rows:,} people"
-    if manifest.person is not None:
-        whom = f"the people of {case.profile.rows:,} rows"
-    drawn = ", every record drawn again from the receipt" if made_again else ""
-    return f"{manifest.guarantee} of {names} for {whom}{drawn}"
+    about = "for " if whom[0].isdigit() or whom.startswith("the") else ""
+    return f"{release.manifest.guarantee} of {names} {about}{whom}"
+
+
+def _unseen(findings: list[Finding]) -> str:
+    """How much could have been tampered with that no statistics find."""
+    (power,) = [f.value for f in findings if f.check is catalogue.POWER] or [None]
+    if power is None:
+        return KEYED
+    if isinstance(power, str):
+        return "Not even everybody shown truly would be noticed: ask for the receipt."
+    return (
+        f"A group of more than {power:,} people shown truly would be noticed; a keyed choice by "
+        "the publisher would not: ask for the receipt."
+    )
 
 
 def _why_not(case: AuditCase) -> str:
-    if not follows_chosen_rows(case):
+    if not people.follows_chosen_rows(case):
         return "rows of people were drawn, and only the receipt tells which: audit with --receipt"
     forms = sorted({operator.form for operator in case.release.operators.values()})
     what = f" with the operator {' and '.join(forms)}" if forms else ""
     return f"no audit knows how to hold a {case.release.kind} release{what} to this promise"
 
 
-def _unjudged(release: Release, found: list[Finding], why: str) -> Iterator[Finding]:
+def _unjudged(release: Release, findings: list[Finding], why: str) -> Iterator[Finding]:
     """An audit never passes in silence: it says of which columns nothing judged the promise."""
-    judged = {finding.column for finding in found if finding.check.judges}
+    judged = {finding.column for finding in findings if finding.check.judges}
     for column in release.sensitive:
         if not {column.name, None} & judged:
             yield Finding.skipped(
@@ -190,4 +152,7 @@ def _unjudged(release: Release, found: list[Finding], why: str) -> Iterator[Find
             )
 
 
-__all__ = ["CHECKS", "AuditCase", "Check", "Disclosure", "Finding", "Result", "Verdict", "audit"]
+__all__ = [
+    "CHECKS", "AuditCase", "Check", "Disclosure", "Finding", "Result", "Verdict", "audit",
+    "concerns",
+]  # fmt: skip

@@ -7,229 +7,257 @@ made it. Ceilings are compared as fractions of integers.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from sfumato.audits import catalogue
-from sfumato.audits.case import AuditCase, quoted
+from sfumato.audits.case import AuditCase, concerns, quoted, same
 from sfumato.audits.catalogue import Disclosure
 from sfumato.audits.findings import Direction, Finding
-from sfumato.audits.listing import Listing, listings
-from sfumato.guarantees import CeilingGuarantee, Guarantee, JointCeilings, LDiversity
+from sfumato.columns import value_text
+from sfumato.guarantees import CeilingGuarantee, JointCeilings, LDiversity
 from sfumato.profile import Histogram
-from sfumato.release import BucketedRelease
+from sfumato.release import BucketedRelease, scan
 
 
+@dataclass(frozen=True, eq=False)
+class Listing:
+    """What the buckets list of these columns; of several, their combinations are the values.
+
+    `code` is SQL for the code of a value, over the codes `__code_0` … of the columns.
+    """
+
+    case: AuditCase
+    connection: Any  # with `entries` and `sizes` of what is listed, and `members` of the records
+    columns: tuple[str, ...]
+
+    @property
+    def release(self) -> BucketedRelease:
+        assert isinstance(self.case.release, BucketedRelease)
+        return self.case.release
+
+    @property
+    def domains(self) -> list[Histogram]:
+        return [self.case.profile.histograms[column] for column in self.columns]
+
+    @property
+    def code(self) -> str:
+        code = "0"
+        for column, histogram in zip(self.columns, self.domains, strict=True):
+            place = self.case.table.sensitive.index(column)
+            code = f"({code}) * {len(histogram.values)} + __code_{place}"
+        return code
+
+    @property
+    def listed(self) -> str:
+        """SQL for a table of bucket, code and n."""
+        return (
+            f"(SELECT bucket, {self.code} AS code, sum(n)::BIGINT AS n FROM entries GROUP BY ALL)"
+        )
+
+    def name(self, code: int) -> str:
+        """A value in words."""
+        words: list[str] = []
+        for histogram in reversed(self.domains):
+            code, own = divmod(code, len(histogram.values))
+            words.append(value_text(histogram.values[own]))
+        return " and ".join(reversed(words))
+
+    def counts(self, source: str) -> dict[int, int]:
+        """People by code; those that nobody has are 0 for one column, absent for several."""
+        rows = self.connection.execute(
+            f"SELECT code, sum(n) FROM {source} WHERE code IS NOT NULL GROUP BY code ORDER BY code"
+        ).fetchall()
+        several = len(self.columns) > 1
+        empty = {} if several else dict.fromkeys(range(len(self.domains[0].values)), 0)
+        return empty | {int(code): int(n) for code, n in rows}
+
+
+@concerns(BucketedRelease)
 def check_buckets(case: AuditCase) -> Iterator[Finding]:
-    """Every check of a bucketed release, one after the other, on one connection."""
-    views = list(listings(case))
-    whole = views[0]  # of several columns all together: the others follow from it
-    yield _sizes(case, whole)
-    yield _histogram(case, whole)
-    yield from _members(case, whole)
-    yield from _room(case, whole)
-    for view in views:
-        if view is not whole or len(views) == 1 or case.release.manifest.joint:
-            yield from _posteriors(case, view)
+    """Every check of a bucketed release, on one connection."""
+    columns, connection, joins = tuple(case.table.sensitive), case.connect(), []
+    connection.execute("CREATE TABLE people AS SELECT * FROM raw")
+    for place, column in enumerate(columns):
+        domain = case.release.domain(column)
+        codes = pa.table({"value": domain, "code": pa.array(range(len(domain)), pa.int64())})
+        connection.register(f"domain_{place}", codes)
+        joins.append(
+            f"LEFT JOIN domain_{place} AS d{place} ON d{place}.value IS NOT DISTINCT FROM "
+            f"s.{quoted(column)}"
+        )
+    chosen = ", ".join(f"d{place}.code AS __code_{place}" for place in range(len(columns)))
+    connection.execute(
+        f"CREATE TABLE entries AS SELECT s.bucket, {chosen}, s.count AS n "
+        f"FROM {scan([case.release.file('sensitive')])} AS s {' '.join(joins)}"
+    )
+    for table, source in (("sizes", "sum(n)::BIGINT AS n FROM entries"),
+                          ("members", "count(*) AS n FROM published")):  # fmt: skip
+        connection.execute(f"CREATE TABLE {table} AS SELECT bucket, {source} GROUP BY bucket")
+    whole = Listing(case, connection, columns)  # all columns together: the others follow from it
+    yield _sizes(whole)
+    yield _histogram(whole)
+    if case.table.quasi:
+        yield _members(whole)
+        yield _room(whole)
+    apart = [Listing(case, connection, (column,)) for column in columns]
+    for view in [whole, *apart] if case.release.manifest.joint and len(columns) > 1 else apart:
+        yield from _posteriors(view)
 
 
-def _release(case: AuditCase) -> BucketedRelease:
-    assert isinstance(case.release, BucketedRelease)
-    return case.release
-
-
-def _sizes(case: AuditCase, view: Listing) -> Finding:
+def _sizes(view: Listing) -> Finding:
     """A bucket lists as many values as it has records, and the stated fakes."""
-    row = view.connection.execute(
+    wrong, bucket, listed, held = view.connection.execute(
         f"""
         SELECT count(*), any_value(bucket), any_value(listed), any_value(held) FROM (
             SELECT coalesce(l.bucket, m.bucket) AS bucket, coalesce(l.n, 0) AS listed,
                    coalesce(m.n, 0) AS held
             FROM sizes AS l FULL JOIN members AS m ON m.bucket = l.bucket)
-        WHERE listed <> held + {_release(case).fakes} OR held = 0
+        WHERE listed <> held + {view.release.fakes} OR held = 0
         """
     ).fetchall()[0]
-    wrong = int(row[0])
-    return Finding.none(
-        catalogue.BUCKET_SIZES,
-        wrong,
-        witness=f"bucket {row[1]} lists {row[2]} values for {row[3]} records" if wrong else None,
-    )
+    told = f"bucket {bucket} lists {listed} values for {held} records" if wrong else None
+    return Finding.none(catalogue.BUCKET_SIZES, int(wrong), witness=told)
 
 
-def _histogram(case: AuditCase, view: Listing) -> Finding:
-    """The buckets list every value as often as the table has it; with fakes, at least so often."""
-    found = dict(
-        view.connection.execute(f"SELECT code, sum(n) FROM {view.listed} GROUP BY code").fetchall()
-    )
-    if case.rows_of_people_withheld:
-        return _chosen_histogram(case, view, found)
-    fakes, stated = _release(case).fakes, _release(case).histogram
-    wrong = []
-    for code, count in view.raw_counts().items():
-        shown = int(found.pop(code, 0))
-        known = count if stated is None else stated[code]
-        if (shown < count if fakes else shown != count) or known != count:
-            wrong.append((code, shown, count))
-    strangers = sum(int(n) for n in found.values())
-    witness = None
-    if wrong:
-        code, shown, count = wrong[0]
-        witness = f"{view.name(code)} is listed {shown:,} times, the table has {count:,}"
-    elif strangers:
-        witness = f"{strangers:,} listed values are outside the domain"
-    return Finding.none(catalogue.BUCKET_HISTOGRAM, len(wrong) + strangers, witness=witness)
+def _histogram(view: Listing) -> Finding:
+    """The buckets list every value as often as the table has it; with fakes, at least so often.
 
-
-def _chosen_histogram(case: AuditCase, view: Listing, found: dict[Any, Any]) -> Finding:
-    """Of a person with n rows r are listed: of c rows with a value, c − (n − r) at least and r at
-    most."""
-    rule, connection = case.release.manifest.person, view.connection
-    assert rule is not None
-    stated = _release(case).histogram
-    if stated is not None:
-        found = dict(enumerate(stated))
-    connection.register("people", case.person_reader(rule.column))
-    connection.execute(
-        "CREATE TABLE holders AS SELECT *, sum(c) OVER (PARTITION BY __person)::BIGINT AS n FROM "
-        f"(SELECT __person, {view.raw} AS code, count(*) AS c FROM people GROUP BY ALL)"
-    )
-    counted = connection.execute(
-        f"SELECT code, sum(greatest(c - n + {rule.rows}, 0)), sum(least(c, {rule.rows})) "
-        "FROM holders GROUP BY code"
-    ).fetchall()
-    wrong = []
-    for code, least, most in counted:
-        count = int(found.pop(int(code), 0))
-        if not int(least) <= count <= int(most):
-            wrong.append((int(code), count, int(least), int(most)))
-    strangers = sum(int(n) for n in found.values())
-    witness = None
-    if wrong:
-        code, count, least, most = wrong[0]
-        witness = f"{view.name(code)} is listed {count:,} times, {least:,} to {most:,} can be"
-    elif strangers:
-        witness = f"{strangers:,} listed values that nobody has"
-    return Finding.none(catalogue.BUCKET_HISTOGRAM, len(wrong) + strangers, witness=witness)
-
-
-def _members(case: AuditCase, view: Listing) -> Iterator[Finding]:
-    """The records of a bucket have the values that it lists.
-
-    Records are known again by their quasi columns, where nobody shares them.
+    Of a person with n rows r are published: of c rows with a value, c − (n − r) at least and r at
+    most.
     """
-    names = ", ".join(quoted(name) for name in case.table.quasi)
-    if names:
-        same = " AND ".join(
-            f"r.{quoted(name)} IS NOT DISTINCT FROM p.{quoted(name)}" for name in case.table.quasi
+    case, connection = view.case, view.connection
+    rule, stated = case.release.manifest.person, view.release.histogram
+    listed = view.counts(view.listed)
+    if case.rows_of_people_withheld:
+        assert rule is not None
+        connection.register("persons", case.raw_reader(rule.column))
+        connection.execute(
+            "CREATE TABLE holders AS SELECT *, sum(c) OVER (PARTITION BY __person) AS n FROM "
+            f"(SELECT __person, {view.code} AS code, count(*) AS c FROM persons GROUP BY ALL)"
         )
-        matched = (
-            f"SELECT p.bucket, r.code FROM (SELECT {names}, any_value({view.raw}) AS code FROM raw "
-            f"GROUP BY {names} HAVING count(*) = 1) AS r JOIN published AS p ON {same}"
-        )
-        which = "records that their quasi-identifiers single out"
+        least = view.counts(f"(SELECT code, greatest(c - n + {rule.rows}, 0) AS n FROM holders)")
+        most = view.counts(f"(SELECT code, least(c, {rule.rows}) AS n FROM holders)")
+        listed = listed if stated is None else dict(enumerate(stated))
     else:
-        return
-    row = view.connection.execute(
+        least = most = view.counts(f"(SELECT {view.code} AS code, 1 AS n FROM people)")
+        if view.release.fakes:
+            most = dict.fromkeys(listed, 1 << 62)
+    wrong = [code for code in {**listed, **least}
+             if not least.get(code, 0) <= listed.get(code, 0) <= most.get(code, 0)]  # fmt: skip
+    if stated is not None and not case.rows_of_people_withheld:
+        wrong += [code for code, count in enumerate(stated) if count != least[code]]
+    strangers = sum(int(n) for (n,) in connection.execute(
+        f"SELECT n FROM {view.listed} WHERE code IS NULL").fetchall())  # fmt: skip
+    told = f"{strangers:,} listed values are outside the domain" if strangers else None
+    if wrong:
+        code, can = wrong[0], least.get(wrong[0], 0)
+        span = "" if can == most.get(code, 0) else f" to {most.get(code, 0):,}"
+        told = f"{view.name(code)} is listed {listed.get(code, 0):,} times, the table has {can:,}"
+        told += span
+    return Finding.none(catalogue.BUCKET_HISTOGRAM, len(wrong) + strangers, witness=told)
+
+
+def _members(view: Listing) -> Finding:
+    """The records of a bucket whom their quasi-identifiers single out have what it lists."""
+    names = [quoted(name) for name in view.case.table.quasi]
+    columns = ", ".join(names)
+    people, wrong, bucket, code = view.connection.execute(
         f"""
-        WITH matched AS MATERIALIZED ({matched}),
+        WITH alone AS (SELECT {columns}, any_value({view.code}) AS code FROM people
+                       GROUP BY {columns} HAVING count(*) = 1),
+             matched AS MATERIALIZED (SELECT p.bucket, r.code FROM alone AS r
+                                      JOIN published AS p ON {same("r", "p", names)}),
              held AS (SELECT bucket, code, count(*) AS n FROM matched GROUP BY bucket, code)
         SELECT (SELECT count(*) FROM matched), count(*), any_value(h.bucket), any_value(h.code)
         FROM held AS h LEFT JOIN {view.listed} AS l ON l.bucket = h.bucket AND l.code = h.code
         WHERE h.n > coalesce(l.n, 0)
         """
     ).fetchall()[0]
-    wrong = int(row[1])
-    witness = f"{int(row[0]):,} {which}"
+    told = f"{int(people):,} records that their quasi-identifiers single out"
     if wrong:
-        value = view.name(int(row[3]))
-        witness = f"bucket {row[2]} holds {value} more often than it lists it; {witness}"
-    yield Finding.none(catalogue.MEMBERS, wrong, witness=witness)
+        told = f"bucket {bucket} holds {view.name(int(code))} more often than it lists it; {told}"
+    return Finding.none(catalogue.MEMBERS, int(wrong), witness=told)
 
 
-def _room(case: AuditCase, view: Listing) -> Iterator[Finding]:
-    """People who share their quasi columns fit into their buckets, value by value.
+def _room(view: Listing) -> Finding:
+    """People who share their quasi-identifiers fit into their buckets, value by value.
 
     n of them have x in the table; their buckets must list x for n of them at least.
     """
-    if not case.table.quasi:
-        return
-    names = [quoted(name) for name in case.table.quasi]
-    listed = ", ".join(names)
-    same = " AND ".join(f"r.{name} IS NOT DISTINCT FROM n.{name}" for name in names)
-    apart = case.connect(complete=True)
-    counted = f"SELECT {listed}, {view.raw} AS code, count(*) AS n FROM raw GROUP BY ALL"
-    view.connection.register("needed", apart.sql(counted).to_arrow_reader())
-    row = view.connection.execute(
+    names = [quoted(name) for name in view.case.table.quasi]
+    columns, complete = ", ".join(names), view.case.connect(complete=True)
+    needed = f"SELECT {columns}, {view.code} AS code, count(*) AS n FROM raw GROUP BY ALL"
+    view.connection.register("needed", complete.sql(needed).to_arrow_reader())
+    wrong, code, people, room = view.connection.execute(
         f"""
         WITH asked AS MATERIALIZED (SELECT row_number() OVER () AS id, * FROM needed),
-             held AS (SELECT {listed}, bucket, count(*) AS n FROM published GROUP BY ALL),
+             held AS (SELECT {columns}, bucket, count(*) AS n FROM published GROUP BY ALL),
              room AS (SELECT n.id, sum(least(r.n, l.n)) AS n FROM asked AS n
-                      JOIN held AS r ON {same}
+                      JOIN held AS r ON {same("r", "n", names)}
                       JOIN {view.listed} AS l ON l.bucket = r.bucket AND l.code = n.code
                       GROUP BY n.id)
         SELECT count(*), any_value(n.code), any_value(n.n), any_value(coalesce(room.n, 0))
         FROM asked AS n LEFT JOIN room USING (id) WHERE n.n > coalesce(room.n, 0)
         """
     ).fetchall()[0]
-    wrong = int(row[0])
-    witness = None
+    told = None
     if wrong:
-        value = view.name(int(row[1]))
-        witness = f"{row[2]} people alike have {value}, their buckets list it for {row[3]} of them"
-    yield Finding.none(catalogue.ROOM, wrong, witness=witness)
+        told = f"{people} people alike have {view.name(int(code))}, their buckets list it for "
+        told += f"{room} of them"
+    return Finding.none(catalogue.ROOM, int(wrong), witness=told)
 
 
-def _posteriors(case: AuditCase, view: Listing) -> Iterator[Finding]:
+def _posteriors(view: Listing) -> Iterator[Finding]:
     """The largest share of every value in a bucket, against its ceiling, exactly."""
+    case, release = view.case, view.release
     if not isinstance(case.guarantee, CeilingGuarantee):
         return  # groups of people cannot be held to a promise that states no ceilings
-    histogram = _counted(case, view)
-    ceilings = _promised(case.guarantee, view).ceilings(histogram)
-    codes = view.codes().tolist()
-    places = {code: place for place, code in enumerate(codes)}
+    counts, title = view.counts(view.listed), " and ".join(view.columns)
+    values = tuple(view.name(code) for code in counts)
+    guarantee: CeilingGuarantee | JointCeilings = JointCeilings(case.guarantee)
+    if len(view.columns) == 1:
+        # the shares that ceilings follow from: the table's, or of chosen rows what is listed
+        (own,) = view.domains
+        guarantee, values = case.guarantee, own.values
+        if not case.rows_of_people_withheld:
+            counts = dict(enumerate(own.counts.tolist()))
+        elif release.histogram is not None:
+            counts = dict(enumerate(release.histogram))
+    histogram = Histogram(title, values, np.array(list(counts.values()), np.int64))
+    ceilings = dict(zip(counts, guarantee.ceilings(histogram), strict=True))
     rows = view.connection.execute(
-        f"""
-        SELECT l.code, s.n, max(l.n), arg_max(l.bucket, l.n)
-        FROM {view.listed} AS l JOIN sizes AS s USING (bucket)
-        WHERE l.code IS NOT NULL GROUP BY l.code, s.n
-        """
+        f"SELECT l.code, s.n, max(l.n), arg_max(l.bucket, l.n) FROM {view.listed} AS l "
+        "JOIN sizes AS s USING (bucket) WHERE l.code IS NOT NULL GROUP BY l.code, s.n ORDER BY ALL"
     ).fetchall()
-    largest: dict[int, tuple[Fraction, Any, int, int]] = {}
+    largest: dict[int, tuple[Fraction, str]] = {}
     for code, size, count, bucket in rows:
-        share, place = Fraction(int(count), int(size)), places[int(code)]
-        if place not in largest or share > largest[place][0]:
-            largest[place] = (share, bucket, int(count), int(size))
-    broken = [code for code, (share, *_) in largest.items() if share > ceilings[code]]
+        share = Fraction(int(count), int(size))
+        if int(code) not in largest or share > largest[int(code)][0]:
+            largest[int(code)] = share, f"bucket {bucket}: {count} of {size}"
 
     def pressure(code: int) -> Fraction:
-        ceiling = ceilings[code]
-        return largest[code][0] / ceiling if ceiling else Fraction(10**9)
+        return largest[code][0] / ceilings[code] if ceilings[code] else Fraction(10**9)
 
-    order = sorted(sorted(largest), key=pressure, reverse=True)  # ties in the domain's order
-    worst = order[0] if order else None
+    order = sorted(largest, key=lambda code: (-pressure(code), code))
     yield Finding.none(
         catalogue.CEILINGS,
-        len(broken),
-        column=histogram.column,
-        witness=None if worst is None else _witness(view.name(codes[worst]), largest[worst]),
+        sum(largest[code][0] > ceilings[code] for code in order),
+        column=title,
+        witness=f"{view.name(order[0])} in {largest[order[0]][1]}" if order else None,
     )
     # the ceilings of l-diversity are the same for every value; others follow from the counts
-    told = case.release.discloses_histogram or isinstance(case.guarantee, LDiversity)
+    told = release.discloses_histogram or isinstance(case.guarantee, LDiversity)
     for code in order:
-        share, bucket, count, size = largest[code]
-        about = view.name(codes[code])
-        if len(case.table.sensitive) > 1:
-            about = f"{about} in {view.title}"
+        (share, witness), several = largest[code], len(case.table.sensitive) > 1
+        about = f"{view.name(code)} in {title}" if several else view.name(code)
         if ceilings[code] >= 1:
             yield Finding.info(
-                catalogue.POSTERIOR,
-                share,
-                column=histogram.column,
-                about=about,
-                witness=f"bucket {bucket}: {count} of {size}",
+                catalogue.POSTERIOR, share, column=title, about=about, witness=witness
             )
             continue
         yield Finding.limited(
@@ -237,33 +265,8 @@ def _posteriors(case: AuditCase, view: Listing) -> Iterator[Finding]:
             share,
             Direction.AT_MOST,
             ceilings[code],
-            column=histogram.column,
+            column=title,
             about=about,
-            witness=f"bucket {bucket}: {count} of {size}",
+            witness=witness,
             disclosure=Disclosure.PUBLIC if told else None,
         )
-
-
-def _witness(name: str, found: tuple[Fraction, Any, int, int]) -> str:
-    _, bucket, count, size = found
-    return f"{name} is {count} of {size} in bucket {bucket}"
-
-
-def _counted(case: AuditCase, view: Listing) -> Histogram:
-    """The shares that ceilings follow from: the table's, or of chosen rows what is listed."""
-    stated = _release(case).histogram
-    if len(view.columns) > 1:
-        return view.histogram()
-    own = case.profile.histograms[view.columns[0]]
-    if not case.rows_of_people_withheld:
-        return own
-    if stated is not None:
-        return Histogram(own.column, own.values, np.array(stated, np.int64))
-    return view.histogram()
-
-
-def _promised(guarantee: CeilingGuarantee, view: Listing) -> Guarantee:
-    """The promise about a column, or about combinations of several."""
-    if len(view.columns) == 1:
-        return guarantee
-    return JointCeilings(guarantee)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sfumato.audits.findings import Finding
 from sfumato.columns import Column, Value, Values, in_json
 from sfumato.engines.coding import SensitiveCoder
 from sfumato.engines.counting import take_profile
 from sfumato.engines.staging import drop_missing
-from sfumato.errors import DataError, SfumatoError
+from sfumato.errors import DataError, SfumatoError, UsageError
 from sfumato.guarantees import Guarantee, parse_guarantee
 from sfumato.mechanisms import Mechanism, parse_mechanism
 from sfumato.profile import Profile
@@ -25,27 +28,46 @@ from sfumato.table.quasi_k import Merged
 from sfumato.table.sources import find_source
 
 if TYPE_CHECKING:
-    from sfumato.audits.classes import Classes
-    from sfumato.audits.followed import FollowedRows
     from sfumato.audits.replay import Trace
 
 
-class AuditCase:
-    """A table and a release of it. Counts are taken once, on demand."""
+@dataclass(frozen=True, eq=False)
+class Before:
+    """What is known of the time before: the earlier release, and its table where it is kept."""
 
-    def __init__(
-        self,
-        table: Table,
-        release: Release,
-        *,
-        declared: bool = False,
-        previous: Release | None = None,
-    ) -> None:
-        """`declared` says that the table came with its own roles and domains, not the manifest's;
-        `trace` is there once a receipt has repeated the run."""
-        self.table, self.release, self.declared = table, release, declared
-        self.previous = previous
-        self.trace: Trace | None = None
+    release: Release
+    table: Table | None = None
+    key: str | None = None
+
+    @classmethod
+    def of(cls, release: Release | str | Path, table: Any, key: str | None) -> Before:
+        opened = release if isinstance(release, Release) else Release(release)
+        if table is None:
+            return cls(opened)
+        if key is None:
+            raise UsageError(
+                "The table behind the previous release is matched with this one by the people's "
+                "keys: name their column with --key."
+            )
+        return cls(opened, raw_table(table, opened), key)
+
+
+@dataclass(eq=False)
+class AuditCase:
+    """A table and a release of it. Counts are taken once, on demand.
+
+    `declared` says that the table came with its own roles and domains, not the manifest's; `trace`
+    is there once a receipt has repeated the run. `key` says whose rows they are, `before` is an
+    earlier release of the people, `other` a further one.
+    """
+
+    table: Table
+    release: Release
+    declared: bool = False
+    key: str | None = None
+    before: Before | None = None
+    other: Release | None = None
+    trace: Trace | None = None
 
     @cached_property
     def guarantee(self) -> Guarantee:
@@ -67,59 +89,29 @@ class AuditCase:
         """The raw table's histograms, over the release's domains."""
         return take_profile(self.table)
 
-    @cached_property
-    def classes(self) -> Classes:
-        """The people by their quasi columns."""
-        from sfumato.audits.classes import find_classes
-
-        return find_classes(self)
-
-    @cached_property
-    def followed(self) -> FollowedRows:
-        """The records in their order, with what is known of who can be followed."""
-        from sfumato.audits.followed import FollowedRows
-
-        return FollowedRows.of(self)
-
-    def raw_batches(self, code: str = "__code_") -> Iterator[pa.RecordBatch]:
-        """The raw quasi columns and, as `__code_0` …, the codes of the sensitive columns."""
-        coders = [
-            SensitiveCoder(self.table, name, self.profile.histograms[name].values)
-            for name in self.table.sensitive
-        ]
-        for batch in self.table.batches((*self.table.quasi, *self.table.sensitive)):
-            batch = drop_missing(self.table, batch)
-            arrays = [_decoded(batch.column(name)) for name in self.table.quasi]
-            codes = [
-                pa.array(coder(batch.column(name)))
-                for coder, name in zip(coders, self.table.sensitive, strict=True)
-            ]
-            names = [*self.table.quasi, *(f"{code}{i}" for i in range(len(codes)))]
-            yield pa.RecordBatch.from_arrays([*arrays, *codes], names=names)
-
-    def raw_reader(self) -> pa.RecordBatchReader:
-        """`raw_batches` as a stream that DuckDB scans once."""
-        fields = [pa.field(name, self.table.type_of(name)) for name in self.table.quasi]
-        fields += [pa.field(f"__code_{i}", pa.int64()) for i in range(len(self.table.sensitive))]
-        return pa.RecordBatchReader.from_batches(pa.schema(fields), self.raw_batches())
-
-    def person_reader(self, person: str) -> pa.RecordBatchReader:
-        """The raw quasi columns, that column as `__person`, and the codes, as a stream."""
-        table = self.table
+    def raw_batches(self, person: str | None = None) -> Iterator[pa.RecordBatch]:
+        """The raw quasi-identifiers, perhaps that column as `__person`, and as `__code_0` … the
+        codes of the sensitive columns."""
+        table, schema = self.table, self._schema(person)
         coders = {n: SensitiveCoder(table, n, h.values) for n, h in self.profile.histograms.items()}
-        fields = [pa.field(name, table.type_of(name)) for name in (*table.quasi, person)]
-        codes = [pa.field(f"__code_{index}", pa.int64()) for index in range(len(coders))]
-        schema = pa.schema([*fields[:-1], fields[-1].with_name("__person"), *codes])
+        shown = [*table.quasi, *([] if person is None else [person])]
+        # whoever names a published column as the key has it twice
+        for batch in table.batches(tuple(dict.fromkeys([*shown, *coders]))):
+            kept = drop_missing(table, batch)
+            arrays = [_decoded(kept.column(name)) for name in shown]
+            arrays += [pa.array(coder(kept.column(name))) for name, coder in coders.items()]
+            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
-        def rows() -> Iterator[pa.RecordBatch]:
-            # whoever names a published column as the key has it twice
-            for batch in table.batches(list(dict.fromkeys([*table.quasi, person, *coders]))):
-                kept = drop_missing(table, batch)
-                arrays = [_decoded(kept.column(name)) for name in (*table.quasi, person)]
-                arrays += [pa.array(coder(kept.column(name))) for name, coder in coders.items()]
-                yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+    def _schema(self, person: str | None) -> pa.Schema:
+        fields = [pa.field(name, self.table.type_of(name)) for name in self.table.quasi]
+        if person is not None:
+            fields.append(pa.field("__person", self.table.type_of(person)))
+        codes = range(len(self.profile.histograms))
+        return pa.schema([*fields, *(pa.field(f"__code_{k}", pa.int64()) for k in codes)])
 
-        return pa.RecordBatchReader.from_batches(schema, rows())
+    def raw_reader(self, person: str | None = None) -> pa.RecordBatchReader:
+        """`raw_batches` as a stream that DuckDB scans once."""
+        return pa.RecordBatchReader.from_batches(self._schema(person), self.raw_batches(person))
 
     def stated_values(self, column: Column) -> tuple[Value, ...] | None:
         """The values of a column as its table was declared; None where nothing was."""
@@ -132,7 +124,7 @@ class AuditCase:
         """Whether the previous release lists the same values of a sensitive column."""
         return column.role == "sensitive" and any(
             (then.name, then.role, then.domain) == (column.name, column.role, column.domain)
-            for then in (self.previous.columns if self.previous else ())
+            for then in (self.before.release.columns if self.before else ())
         )
 
     def values_nobody_has(self, column: Column) -> list[Value]:
@@ -191,16 +183,29 @@ class AuditCase:
                     f"CREATE TABLE all_{side} AS SELECT *, {number.format(names)} FROM {side}"
                 )
                 connection.execute(f"DROP VIEW {side}")
-            same = " AND ".join(
-                f"a.{name} IS NOT DISTINCT FROM b.{name}"
-                for name in ("__n", *(quoted(name) for name in self.table.quasi))
-            )
+            alike = same("a", "b", ["__n", *(quoted(name) for name in self.table.quasi)])
             for side, other in (("raw", "published"), ("published", "raw")):
                 connection.execute(
                     f"CREATE TABLE {side} AS SELECT a.* EXCLUDE (__n) FROM all_{side} AS a SEMI "
-                    f"JOIN all_{other} AS b ON {same}"
+                    f"JOIN all_{other} AS b ON {alike}"
                 )
         return connection
+
+
+Look = Callable[[AuditCase], Iterator[Finding]]
+CHECKS: dict[type[Release] | type[Guarantee], list[Look]] = {}
+
+
+def concerns(*kinds: type[Release] | type[Guarantee]) -> Callable[[Look], Look]:
+    """The check is made of releases of these kinds, and of those with these promises; one that
+    does not concern a release in particular finds nothing."""
+
+    def register(look: Look) -> Look:
+        for kind in kinds:
+            CHECKS.setdefault(kind, []).append(look)
+        return look
+
+    return register
 
 
 def raw_table(origin: Any, release: Release) -> Table:
@@ -257,6 +262,11 @@ def raw_table(origin: Any, release: Release) -> Table:
         },
         missing=missing,
     )
+
+
+def same(one: str, other: str, names: Iterable[str]) -> str:
+    """SQL for rows that agree in these columns, quoted already; a missing value is a value."""
+    return " AND ".join(f"{one}.{name} IS NOT DISTINCT FROM {other}.{name}" for name in names)
 
 
 def quoted(name: str) -> str:

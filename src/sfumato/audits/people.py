@@ -1,15 +1,25 @@
-"""Is no more published of a person than the release says? And can its rows be followed?"""
+"""People with several rows: is no more published of them than the release says, and what do
+records tell together that were each published as if they were somebody?
+
+A record keeps the promise by itself. A reader who finds several records of a person and takes them
+to say the same multiplies what they tell: the ceiling is then another one.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from fractions import Fraction
 
 from sfumato.audits import catalogue
-from sfumato.audits.case import AuditCase, quoted
+from sfumato.audits.case import AuditCase, concerns, quoted, same
 from sfumato.audits.findings import Direction, Finding
+from sfumato.columns import value_text
+from sfumato.engines.cautions import repeating_columns
+from sfumato.errors import DataError
 from sfumato.guarantees import ReconstructionPrivacy
-from sfumato.release import BucketedRelease, PerturbedRelease
+from sfumato.guarantees.base import odds
+from sfumato.profile import Histogram
+from sfumato.release import BucketedRelease, PerturbedRelease, Release
 
 FOLLOWED = ("uniform", "fine-grain", "general")  # operators that draw each record by itself
 
@@ -23,49 +33,113 @@ def follows_chosen_rows(case: AuditCase) -> bool:
     return {operator.form for operator in case.release.operators.values()} <= set(FOLLOWED)
 
 
+@concerns(Release)
 def check_people(case: AuditCase) -> Iterator[Finding]:
-    """How many rows of people are published, in all and of each who can be followed."""
-    rule = case.release.manifest.person
-    if rule is None:
-        return
-    connection = case.connect()
-    connection.register("people", case.person_reader(rule.column))
-    connection.execute("CREATE TABLE raw_people AS SELECT * FROM people")
+    """Rows of people where the promise is about people; else what their records tell together."""
+    if case.release.manifest.person is not None:
+        yield from _rows_of_people(case)
+    elif case.key is not None:
+        yield _several(case, case.key)
+    else:
+        for seen in repeating_columns(case.table):
+            if seen.identifies:
+                yield Finding.info(
+                    catalogue.PERSON_TOGETHER,
+                    f"perhaps, by column {seen.name!r}",
+                    witness=f"{seen.different:,} different values in {seen.rows:,} rows; if it "
+                    f"names people, audit with --key {seen.name}",
+                )
+
+
+def _rows_of_people(case: AuditCase) -> Iterator[Finding]:
+    """How many rows of people are published, in all and of each who can be followed: records whose
+    quasi-identifiers nobody but one person has are that person's."""
+    rule, connection = case.release.manifest.person, case.connect()
+    assert rule is not None
+    connection.register("stream", case.raw_reader(rule.column))
+    connection.execute("CREATE TABLE people AS SELECT * FROM stream")
     published, withheld = connection.execute(
-        f"SELECT sum(r), sum(n - r) FROM (SELECT n, least(n, {rule.rows}) AS r FROM "
-        "(SELECT count(*) AS n FROM raw_people GROUP BY __person))"
+        f"SELECT sum(least(n, {rule.rows})), sum(greatest(n - {rule.rows}, 0)) FROM "
+        "(SELECT count(*) AS n FROM people GROUP BY __person)"
     ).fetchall()[0]
-    told = case.release.manifest.rows + case.withheld_by_plan
     yield Finding.limited(
         catalogue.PERSON_ROWS,
-        told if rule.suppressed == withheld else -1,
+        case.release.rows + case.withheld_by_plan if rule.suppressed == withheld else -1,
         Direction.EXACTLY,
         int(published),
         about=str(rule.rows),
         witness=f"{int(withheld):,} rows beyond that, the manifest says {rule.suppressed:,}",
     )
-    yield from _followed(case, connection, rule.rows)
-
-
-def _followed(case: AuditCase, connection: Any, most: int) -> Iterator[Finding]:
-    """Records whose quasi columns nobody but one person has are that person's."""
     names = [quoted(name) for name in case.table.quasi]
     as_they_are = isinstance(case.release, PerturbedRelease | BucketedRelease)
     if not names or not as_they_are or isinstance(case.guarantee, ReconstructionPrivacy):
         return  # in ranges, sets and merged values nobody's own columns are published
     listed = ", ".join(names)
-    same = " AND ".join(f"o.{name} IS NOT DISTINCT FROM p.{name}" for name in names)
-    people, beyond, worst = connection.execute(
+    people, beyond, most = connection.execute(
         f"""
-        WITH own AS (SELECT {listed}, any_value(__person) AS person FROM raw_people
+        WITH own AS (SELECT {listed}, any_value(__person) AS person FROM people
                      GROUP BY {listed} HAVING count(DISTINCT __person) = 1),
              shown AS (SELECT {listed}, count(*) AS n FROM published GROUP BY {listed}),
-             each AS (SELECT person, sum(p.n) AS n FROM own AS o JOIN shown AS p ON {same}
-                      GROUP BY person)
-        SELECT count(*), count(*) FILTER (n > {most}), max(n) FROM each
+             by_person AS (SELECT person, sum(p.n) AS n FROM own AS o
+                           JOIN shown AS p ON {same("o", "p", names)} GROUP BY person)
+        SELECT count(*), count(*) FILTER (n > {rule.rows}), max(n) FROM by_person
         """
     ).fetchall()[0]
     witness = f"{people:,} people whom their quasi-identifiers single out"
     if beyond:
-        witness = f"{int(worst):,} rows of one person; {witness}"
-    yield Finding.none(catalogue.PERSON_MOST, int(beyond), about=str(most), witness=witness)
+        witness = f"{int(most):,} rows of one person; {witness}"
+    yield Finding.none(catalogue.PERSON_MOST, int(beyond), about=str(rule.rows), witness=witness)
+
+
+def _several(case: AuditCase, key: str) -> Finding:
+    """How many people have several records, and what these may tell together."""
+    names = case.table.source.schema.names
+    if key not in names:
+        raise DataError(
+            f"{case.table.label} has no column {key!r} to be the key. Columns: {', '.join(names)}."
+        )
+    connection = case.connect()
+    connection.register("stream", case.raw_reader(key))
+    several, most = connection.execute(
+        "SELECT count(*) FILTER (n > 1), max(n) FROM "
+        "(SELECT count(*) AS n FROM stream GROUP BY __person)"
+    ).fetchall()[0]
+    if not several:
+        return Finding.none(catalogue.PERSON_TOGETHER, 0)
+    said = [f"up to {int(most):,} of one"]
+    said += [_ceiling_then(case, each, int(most)) for each in case.profile.histograms.values()]
+    said.append(f"publish with --person {key}")
+    return Finding.none(catalogue.PERSON_TOGETHER, int(several), witness="; ".join(said))
+
+
+def _ceiling_then(case: AuditCase, histogram: Histogram, most: int) -> str:
+    """The value about which two records of a person may tell the most, and what they may tell."""
+    gains = {
+        code: gain
+        for code, gain in enumerate(case.guarantee.odds_gains(histogram))
+        if gain is not None and histogram.counts[code]
+    }
+    if not gains:
+        return f"nothing limits what they tell of {histogram.column}"
+
+    def chance(code: int, records: int) -> float:
+        return float(together(histogram.shares[code], gains[code], records))
+
+    worst = max(gains, key=lambda code: (chance(code, 2), -code))
+    return (
+        f"where one record lets {histogram.column} = {value_text(histogram.values[worst])} have "
+        f"a posterior of {chance(worst, 1):.3g} at most, two alike allow {chance(worst, 2):.3g}"
+        + (f" and {most:,} {chance(worst, most):.3g}" if most > 2 else "")
+    )
+
+
+def together(share: Fraction, gain: Fraction, records: int) -> Fraction:
+    """A reader's posterior for a value with this share after so many records that say it.
+
+    >>> together(Fraction(1, 10), Fraction(9, 4), 1), together(Fraction(1, 10), Fraction(9, 4), 2)
+    (Fraction(1, 5), Fraction(9, 25))
+    """
+    if share == 1:
+        return Fraction(1)
+    raised: Fraction = odds(share) * gain**records
+    return raised / (1 + raised)

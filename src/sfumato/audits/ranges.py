@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
@@ -12,74 +10,41 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sfumato.audits.case import AuditCase
-from sfumato.columns import Column, value_text
-from sfumato.draws import IntArray
-from sfumato.profile import Histogram
-
-
-@dataclass(frozen=True, eq=False)
-class HeldValues:
-    """What people have, and rows show, of the sensitive column: `codes` by record of the table,
-    `published` by row of the release."""
-
-    histogram: Histogram
-    codes: IntArray
-    published: IntArray
-    ceilings: list[Fraction]
-
-    def name(self, code: int) -> str:
-        """A value in words."""
-        if code >= len(self.histogram.values):
-            return "a value that is not there"
-        return value_text(self.histogram.values[code])
+from sfumato.columns import Column
+from sfumato.draws import BoolArray, IntArray
 
 
 class Ranges:
-    """Which published rows show a range around a value, or a set with it, column by column."""
+    """Which published rows show a range around a value, or a set with it, column by column; and of
+    the sensitive column `codes` by record of the table, `published` by row of the release."""
 
     def __init__(self, case: AuditCase) -> None:
         import pyarrow.parquet as pq
 
         self.case = case
-        batches = list(case.raw_batches())
-        self.raw = pa.Table.from_batches(batches).combine_chunks()
+        self.raw = pa.Table.from_batches(list(case.raw_batches())).combine_chunks()
         self.records = pa.concat_tables([pq.read_table(path) for path in case.release.records])
-        self.columns = case.release.quasi
-
-    @cached_property
-    def held(self) -> list[HeldValues]:
-        """The sensitive column."""
-        case, found = self.case, []
-        for place, (name, histogram) in enumerate(case.profile.histograms.items()):
-            codes = np.asarray(self.raw.column(f"__code_{place}").to_numpy(), np.int64)
-            ceilings = case.guarantee.ceilings(histogram)
-            found.append(HeldValues(histogram, codes, self._published(name), ceilings))
-        return found
-
-    def _published(self, name: str) -> IntArray:
-        """Sensitive codes of the published rows; −1 for a value that the table does not have."""
-        shown = self.records.column(name)
-        domain = pa.array(self.case.profile.histograms[name].values, shown.type)
-        return np.asarray(pc.index_in(shown, value_set=domain).fill_null(-1).to_numpy(), np.int64)
+        (self.histogram,) = case.profile.histograms.values()
+        self.ceilings = case.guarantee.ceilings(self.histogram)
+        self.codes = np.asarray(self.raw.column("__code_0").to_numpy(), np.int64)
+        shown = self.records.column(self.histogram.column)
+        domain = pa.array(self.histogram.values, shown.type)
+        published = pc.index_in(shown, value_set=domain).fill_null(-1)  # −1: not in the table
+        self.published = np.asarray(published.to_numpy(), np.int64)
 
     @cached_property
     def covers(self) -> dict[str, _Range | _Sets]:
         return {
             column.name: _Range(self, column) if column.kind == "numeric" else _Sets(self, column)
-            for column in self.columns
+            for column in self.case.release.quasi
         }
 
-    def matching(self, record: int) -> npt.NDArray[np.bool_]:
+    def matching(self, record: int) -> BoolArray:
         """The published rows whose ranges and sets hold what the record has."""
         fits = np.ones(self.records.num_rows, np.bool_)
         for cover in self.covers.values():
-            cover.narrow(record, fits)
+            fits &= cover.around(record)
         return fits
-
-    def sample(self, most: int) -> IntArray:
-        """At most `most` records, evenly spaced."""
-        step = max(1, -(-self.people // most))
-        return np.arange(0, self.people, step)
 
     @property
     def people(self) -> int:
@@ -93,17 +58,17 @@ class _Range:
         self.high = _numbers(ranges.records.column(high))
         self.value = _numbers(ranges.raw.column(column.name))
 
-    def narrow(self, record: int, fits: npt.NDArray[np.bool_]) -> None:
+    def around(self, record: int) -> BoolArray:
         value = self.value[record]
-        fits &= (self.low <= value) & (value <= self.high)
+        return np.asarray((self.low <= value) & (value <= self.high))
 
-    def exact(self, rows: IntArray, matches: IntArray) -> npt.NDArray[np.bool_]:
-        """Whether these rows show exactly the range of their matches."""
+    def exact(self, starts: IntArray, rows: IntArray, matches: IntArray) -> BoolArray:
+        """Whether every row shows exactly the range of its matches."""
         values = self.value[matches]
-        low, high = self.low[rows], self.high[rows]
-        return np.asarray((values.min(axis=1) == low) & (values.max(axis=1) == high))
+        low, high = (end.reduceat(values, starts[:-1]) for end in (np.minimum, np.maximum))
+        return np.asarray((low == self.low) & (high == self.high))
 
-    def inside(self, rows: IntArray, records: IntArray) -> npt.NDArray[np.bool_]:
+    def inside(self, rows: IntArray, records: IntArray) -> BoolArray:
         value = self.value[records]
         return np.asarray((self.low[rows] <= value) & (value <= self.high[rows]))
 
@@ -111,35 +76,31 @@ class _Range:
 class _Sets:
     def __init__(self, ranges: Ranges, column: Column) -> None:
         lists = ranges.records.column(column.name).combine_chunks()
-        if isinstance(lists, pa.ChunkedArray):
-            lists = pa.concat_arrays(lists.chunks)
-        flat = lists.flatten()
-        raw = ranges.raw.column(column.name).combine_chunks()
-        domain = pa.concat_arrays([_plain(raw).unique(), _plain(flat).unique()]).unique()
-        self.size = len(domain)
+        lists = pa.concat_arrays(lists.chunks) if isinstance(lists, pa.ChunkedArray) else lists
+        flat, raw = lists.flatten(), ranges.raw.column(column.name).combine_chunks()
+        raw = pa.concat_arrays(raw.chunks) if isinstance(raw, pa.ChunkedArray) else raw
+        domain = pa.concat_arrays([raw.unique(), flat.unique()]).unique()
+        self.size, self.shown = len(domain), len(lists)
         self.value = np.asarray(pc.index_in(raw, value_set=domain).to_numpy(), np.int64)
         codes = np.asarray(pc.index_in(flat, value_set=domain).to_numpy(), np.int64)
-        ends: IntArray = np.asarray(lists.offsets.to_numpy(), np.int64)
-        self.lengths = ends[1:] - ends[:-1]
-        rows = np.repeat(np.arange(len(self.lengths)), self.lengths)
+        rows = np.repeat(np.arange(len(lists)), np.diff(lists.offsets.to_numpy()))
         order = np.argsort(codes, kind="stable")
-        self._rows = rows[order]
-        self._starts = np.searchsorted(codes[order], np.arange(self.size + 1))
+        self._rows, self._starts = (
+            rows[order],
+            np.searchsorted(codes[order], np.arange(self.size + 1)),
+        )
         self._pairs = np.sort(rows * self.size + codes)
 
-    def narrow(self, record: int, fits: npt.NDArray[np.bool_]) -> None:
-        value = self.value[record]
-        inside = np.zeros(len(fits), np.bool_)
+    def around(self, record: int) -> BoolArray:
+        value, inside = self.value[record], np.zeros(self.shown, np.bool_)
         inside[self._rows[self._starts[value] : self._starts[value + 1]]] = True
-        fits &= inside
+        return inside
 
-    def exact(self, rows: IntArray, matches: IntArray) -> npt.NDArray[np.bool_]:
-        """Whether these rows show the values of all their matches (a hierarchy may add others)."""
-        shown = np.repeat(rows, matches.shape[1])
-        inside = self.inside(shown, matches.ravel()).reshape(matches.shape)
-        return np.asarray(inside.all(axis=1))
+    def exact(self, starts: IntArray, rows: IntArray, matches: IntArray) -> BoolArray:
+        """Whether rows show the values of all their matches (a hierarchy may add others)."""
+        return np.logical_and.reduceat(self.inside(rows, matches), starts[:-1])
 
-    def inside(self, rows: IntArray, records: IntArray) -> npt.NDArray[np.bool_]:
+    def inside(self, rows: IntArray, records: IntArray) -> BoolArray:
         wanted = rows * self.size + self.value[records]
         place = np.minimum(np.searchsorted(self._pairs, wanted), len(self._pairs) - 1)
         return np.asarray(self._pairs[place] == wanted)
@@ -147,7 +108,3 @@ class _Sets:
 
 def _numbers(column: pa.ChunkedArray) -> npt.NDArray[np.float64]:
     return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(), np.float64)
-
-
-def _plain(array: pa.Array) -> pa.Array:
-    return pa.concat_arrays(array.chunks) if isinstance(array, pa.ChunkedArray) else array

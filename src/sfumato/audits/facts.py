@@ -1,4 +1,4 @@
-"""Checks that every release must pass, whatever its kind."""
+"""What a manifest says of the table, recomputed: checks of every release, whatever its kind."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from msgspec import convert
 
 from sfumato.audits import catalogue
-from sfumato.audits.case import AuditCase, quoted
+from sfumato.audits.case import AuditCase, concerns, quoted
 from sfumato.audits.findings import Direction, Finding
 from sfumato.columns import Values, value_text
 from sfumato.draws import Draws
@@ -16,10 +16,11 @@ from sfumato.engines.publication import missing_rule
 from sfumato.engines.together import told_by_release
 from sfumato.errors import SfumatoError
 from sfumato.guarantees import ReconstructionPrivacy
-from sfumato.release import PerturbedRelease
+from sfumato.release import BucketedRelease, PerturbedRelease, Release
 from sfumato.release.manifest import PerturbedPart
 
 
+@concerns(Release)
 def check_randomness(case: AuditCase) -> Iterator[Finding]:
     """A seeded release protects nobody: whoever guesses the seed can undo the draws."""
     randomness = case.release.manifest.randomness
@@ -32,17 +33,20 @@ def check_randomness(case: AuditCase) -> Iterator[Finding]:
     )
 
 
+@concerns(Release)
 def check_mechanism(case: AuditCase) -> Iterator[Finding]:
     """The mechanism that the manifest names can keep the promise that it names."""
-    mechanism = case.mechanism
-    if mechanism is not None:
-        kept = mechanism.keeps(case.guarantee)
-        told = None if kept else f"{mechanism} does not keep {case.guarantee}"
-        if case.rows_per_person > 1 and not mechanism.several_rows:
-            told = f"{mechanism} keeps its promise for one row of a person"
-        yield Finding.plain(catalogue.MECHANISM, told is None, witness=told)
+    mechanism, told = case.mechanism, None
+    if mechanism is None:
+        return
+    if not mechanism.keeps(case.guarantee):
+        told = f"{mechanism} does not keep {case.guarantee}"
+    elif case.rows_per_person > 1 and not mechanism.several_rows:
+        told = f"{mechanism} keeps its promise for one row of a person"
+    yield Finding.plain(catalogue.MECHANISM, told is None, witness=told)
 
 
+@concerns(Release)
 def check_rows(case: AuditCase) -> Iterator[Finding]:
     """Published and withheld records together are the table."""
     manifest = case.release.manifest
@@ -55,6 +59,7 @@ def check_rows(case: AuditCase) -> Iterator[Finding]:
     )
 
 
+@concerns(Release)
 def check_domains(case: AuditCase) -> Iterator[Finding]:
     """Listed values are those of the table, in their own order: others could say something.
 
@@ -83,6 +88,7 @@ def check_domains(case: AuditCase) -> Iterator[Finding]:
     yield Finding.skipped(catalogue.DOMAINS, witness=witness, listed=tuple(wrong))
 
 
+@concerns(Release)
 def check_facts(case: AuditCase) -> Iterator[Finding]:
     """What sentences depend on is as the table has it, where the plan follows from counts alone."""
     release, manifest, plan = case.release, case.release.manifest, case.release.plan
@@ -109,13 +115,13 @@ def check_facts(case: AuditCase) -> Iterator[Finding]:
     yield Finding.none(catalogue.FACTS, len(wrong), listed=tuple(wrong))
 
 
+@concerns(PerturbedRelease, BucketedRelease)
 def check_quasi_columns(case: AuditCase) -> Iterator[Finding]:
     """The quasi columns are the raw ones as a multiset, less the withheld records."""
     columns = ", ".join(quoted(name) for name in case.table.quasi)
     if not columns or isinstance(case.guarantee, ReconstructionPrivacy):
         return  # values may be merged; the sizes of all groups are checked instead
-    connection = case.connect()
-    row = connection.execute(
+    absent, invented = (int(number) for number in case.connect().execute(
         f"""
         SELECT coalesce(sum(n) FILTER (n > 0), 0), coalesce(-sum(n) FILTER (n < 0), 0) FROM (
             SELECT {columns}, sum(side) AS n FROM (
@@ -123,14 +129,8 @@ def check_quasi_columns(case: AuditCase) -> Iterator[Finding]:
                 UNION ALL SELECT {columns}, -1 AS side FROM published
             ) GROUP BY {columns} HAVING sum(side) <> 0)
         """
-    ).fetchall()[0]
-    absent, invented = int(row[0]), int(row[1])
-    withheld = case.release.manifest.suppressed
-    yield Finding.none(
-        catalogue.QUASI_COLUMNS,
-        invented + abs(absent - withheld),
-        witness=f"{invented:,} published records match no raw record, {absent:,} raw records are "
-        "not there"
-        if invented or absent != withheld
-        else None,
-    )
+    ).fetchall()[0])  # fmt: skip
+    off = invented + abs(absent - case.release.manifest.suppressed)
+    told = f"{invented:,} published records match no raw record, {absent:,} raw records are "
+    told += "not there"
+    yield Finding.none(catalogue.QUASI_COLUMNS, off, witness=told if off else None)

@@ -1,0 +1,199 @@
+"""Does a sampled release keep reconstruction privacy, in every group, by the exact tails?
+
+The plan follows from the table and the manifest's promise and mechanism without any draw, so the
+audit makes it again and holds the release against it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cached_property
+
+import numpy as np
+
+from sfumato.audits import catalogue
+from sfumato.audits.case import AuditCase, concerns, quoted
+from sfumato.audits.findings import Direction, Finding, Result
+from sfumato.columns import in_json, value_text, value_to_json
+from sfumato.draws import Draws, IntArray
+from sfumato.engines.choosing import TableCounts, with_counts
+from sfumato.errors import SfumatoError
+from sfumato.guarantees import ReconstructionPrivacy
+from sfumato.mechanisms.reconstruction.sampled import SampledPlan
+from sfumato.mechanisms.sps import SamplingPerturbingScaling
+
+
+class Sampled:
+    """The plan that the manifest's mechanism makes for the raw table, and what the release shows:
+    rows by (group, value, part); `strangers` are in no group of the table."""
+
+    def __init__(self, case: AuditCase) -> None:
+        mechanism, told = case.mechanism, case.release.manifest
+        if not isinstance(mechanism, SamplingPerturbingScaling):
+            raise SfumatoError(f"'{told.mechanism}' does not keep '{case.guarantee}'.")
+        profile = with_counts(case.profile, [mechanism], TableCounts(case.table))
+        self.case = case
+        self.plan: SampledPlan = mechanism.plan(profile, case.guarantee, Draws.from_seed(0))
+
+    @cached_property
+    def rows(self) -> dict[str, IntArray]:
+        """Published rows of groups that the table has: group, value, part, count."""
+        plan, column = self.plan, self.plan.histogram.column
+        domains = {quasi.column: quasi.values for quasi in plan.quasi()}
+        chosen = ", ".join(quoted(name) for name in (*domains, column, "part"))
+        shown = self.case.connect().sql(
+            f"SELECT {chosen}, count(*)::BIGINT AS n FROM published GROUP BY ALL"
+        ).to_arrow_table()  # fmt: skip
+        key, known = np.zeros(shown.num_rows, np.int64), np.ones(shown.num_rows, np.bool_)
+        codes = {}
+        for name, values in {**domains, column: plan.histogram.values}.items():
+            places = {value_to_json(value): code for code, value in enumerate(values)}
+            code = [places.get(value_to_json(v), -1) for v in shown.column(name).to_pylist()]
+            codes[name] = np.array(code, np.int64)
+            known &= codes[name] >= 0
+        for name, values in domains.items():
+            key = key * len(values) + codes[name]
+        group = np.minimum(np.searchsorted(plan.groups.keys, key), len(plan.groups) - 1)
+        known &= plan.groups.keys[group] == key
+        count = shown.column("n").to_numpy()
+        self.strangers = int(count[~known].sum())
+        part = shown.column("part").to_numpy().astype(np.int64)
+        found = {"group": group, "value": codes[column], "part": part, "count": count}
+        return {name: array[known] for name, array in found.items()}
+
+    def group_text(self, group: int) -> str:
+        """A group as a message names it: its quasi values and its size."""
+        codes = self.plan.groups.codes(np.array([group]))
+        names = [
+            f"{quasi.column} = {value_text(quasi.values[int(codes[quasi.column][0])])}"
+            for quasi in self.plan.quasi()
+        ]
+        size = int(self.plan.groups.sizes[group])
+        return f"{', '.join(names) or 'the whole table'} ({size:,} people)"
+
+
+@concerns(ReconstructionPrivacy)
+def check_sampled(case: AuditCase) -> Iterator[Finding]:
+    """Everything exact about a release under reconstruction privacy."""
+    try:
+        sampled = Sampled(case)
+    except SfumatoError as error:
+        yield Finding.plain(catalogue.PLAN, False, witness=str(error))
+        return
+    public, stated = sampled.plan.public(), in_json(case.release.plan)
+    for part, what in (("operators", "operator"), ("merges", "merges"), ("sampling", "sampling")):
+        same = stated.get(part, {}) == public.get(part, {})
+        other = None if same else "the manifest's differ from what the promise and the table give"
+        yield Finding.plain(catalogue.PLAN_PART, same, about=what, witness=other)
+        if not same:
+            return
+    yield _tails(sampled)
+    yield from _copies(sampled)
+
+
+def _tails(sampled: Sampled) -> Finding:
+    """The exact tails of every published group."""
+    plan = sampled.plan
+    kept, chance = plan.samples > 0, float(plan.setting.chance)
+    worst, private = plan.worst()
+    where, short = int(np.argmin(np.where(kept, worst, 2.0))), int((~private).sum())
+    told = f"{short:,} of {int(kept.sum()):,} groups fall short; the worst is "
+    return Finding(
+        catalogue.EXACT_TAILS,
+        Result.FAILED if short else Result.OK,
+        plan.histogram.column,
+        float(worst[where]),
+        chance,
+        Direction.AT_LEAST,
+        witness=told + sampled.group_text(where) if short else None,
+    )
+
+
+def _copies(sampled: Sampled) -> Iterator[Finding]:
+    """Published groups have as many rows as the table, in numbers that copies of their sample give.
+
+    T copies of a value come from o sampled records when T is o·N/n rounded up or down; the o of a
+    group's values add up to n. A part's scale must be large enough for its groups.
+    """
+    plan, rows = sampled.plan, sampled.rows
+    groups, counts = rows["group"], rows["count"]
+    total = len(plan.groups)
+    wanted = np.where(plan.samples > 0, plan.groups.sizes, 0)
+    off = np.flatnonzero(np.bincount(groups, counts, minlength=total) != wanted)
+    yield Finding.none(
+        catalogue.GROUP_SIZES,
+        len(off) + sampled.strangers,
+        witness=f"{sampled.strangers:,} rows belong to no group of the table"
+        if sampled.strangers
+        else sampled.group_text(int(off[0])) if len(off) else None,
+    )  # fmt: skip
+    # one value of a group can stand under several parts in a broken release only: that is seen too
+    size = plan.groups.sizes[groups]
+    n = np.maximum(plan.samples[groups], 1)
+    least = (counts - 1) * n // size + 1  # T − 1 < o·N/n < T + 1
+    most = ((counts + 1) * n - 1) // size
+    fewest = np.bincount(groups, least, minlength=total)
+    largest = np.bincount(groups, most, minlength=total)
+    wrong = (fewest > plan.samples) | (largest < plan.samples)
+    wrong &= np.bincount(groups, minlength=total) > 0
+    wrong[groups[least > most]] = True
+    where = np.flatnonzero(wrong)
+    yield Finding.none(
+        catalogue.COPIES,
+        len(where),
+        witness=f"{sampled.group_text(int(where[0]))} was not made from "
+        f"{int(plan.samples[where[0]])} records"
+        if len(where)
+        else None,
+    )
+    scales = sampled.case.release.scales
+    short = len(groups) if scales is None else int(
+        (np.asarray(scales)[rows["part"]] * n < size).sum()
+    )  # fmt: skip
+    yield Finding.none(catalogue.SCALES, short)
+
+
+def sampled_distances(case: AuditCase) -> Iterator[tuple[np.ndarray, Callable[[int], str]]]:
+    """−log of bounds on the chances (Bernstein's) that samples agree with the truth so often, and
+    that values are published so often.
+
+    Agreement is Σ over draws of the drawn value's true share f in its group, T·n/N draws for T
+    copies. With mean Σ n (p Σ f² + q); draws add at most Σ n Σ (p f + q) f² to the variance, the
+    rounding of a sample p² and that of copies (n/N)², all terms within [−1, 1].
+    """
+    try:
+        sampled = Sampled(case)
+    except SfumatoError:
+        return
+    plan, rows = sampled.plan, sampled.rows
+    groups, m = plan.groups, plan.setting.values
+    p, q = float(plan.setting.retention), float(plan.setting.background)
+    owner = np.repeat(np.arange(len(groups)), np.diff(groups.starts))
+    share = groups.counts / groups.sizes[owner]
+    n = plan.samples.astype(np.float64)
+    rounded = (plan.samples > 0) & (plan.samples < groups.sizes)
+    mean = float((n[owner] * p * share**2).sum() + n.sum() * q)
+    variance = float((n[owner] * (p * share + q) * share**2).sum())
+    variance += float((p**2 + (n / groups.sizes) ** 2)[rounded].sum())
+    known = owner * m + groups.values
+    shown = rows["group"] * m + rows["value"]
+    place = np.minimum(np.searchsorted(known, shown), len(known) - 1)
+    true = np.where(known[place] == shown, share[place], 0.0)
+    rate = n[rows["group"]] / groups.sizes[rows["group"]]
+    agreed = float((rows["count"] * rate * true).sum())
+    gap = abs(agreed - mean)
+    told = f"{agreed:,.0f} sampled records agree with the truth, {mean:,.0f} expected"
+    exponent = gap**2 / (2 * (variance + gap / 3) + 1e-300) - np.log(2)
+    yield np.array([exponent]), lambda _: told
+    kept = plan.samples > 0
+    most = float((groups.sizes[kept] / plan.samples[kept]).max(initial=1.0)) + 1
+    found = np.bincount(rows["value"], rows["count"], minlength=m)
+    means, variances = plan.moments(plan.samples)
+    gaps = np.abs(found - means)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        exponents = np.nan_to_num(gaps**2 / 2 / (variances + most * gaps / 3)) - np.log(2)
+    values = [value_text(value) for value in plan.histogram.values]
+    yield (
+        exponents,
+        lambda k: f"{values[k]}: {found[k]:,.0f} published, {means[k]:,.0f} expected",
+    )
