@@ -218,9 +218,10 @@ def _posteriors(view: Listing) -> Iterator[Finding]:
     if not isinstance(case.guarantee, CeilingGuarantee):
         return  # groups of people cannot be held to a promise that states no ceilings
     counts, title = view.counts(view.listed), " and ".join(view.columns)
-    values = tuple(view.name(code) for code in counts)
-    guarantee: CeilingGuarantee | JointCeilings = JointCeilings(case.guarantee)
-    if len(view.columns) == 1:
+    if len(view.columns) > 1:
+        guarantee: CeilingGuarantee = JointCeilings(case.guarantee)
+        values = tuple(view.name(code) for code in counts)
+    else:
         # the shares that ceilings follow from: the table's, or of chosen rows what is listed
         (own,) = view.domains
         guarantee, values = case.guarantee, own.values
