@@ -11,8 +11,7 @@ from typing import Any
 
 from papers.steps import chosen
 from papers.tables import Reproduction, Series
-from sfumato.pages import Page, Section, write_page
-from sfumato.pages.parts import Block, Chart, Paragraph
+from sfumato.pages import Block, Chart, sections_page, write_whole
 from sfumato.pages.theme import data, named, specification
 from sfumato.results import Cell, ResultTable, untitled
 
@@ -24,19 +23,19 @@ def write_paper(report: Reproduction, out: Path) -> None:
     """`<name>.json` and `<name>.html` of a rerun."""
     text = json.dumps(report.to_json(), indent=1, ensure_ascii=False, allow_nan=False)
     (out / f"{report.paper}.json").write_text(text + "\n", encoding="utf-8")
-    sections = [Section(f"{t.name}. {t.title}", _table(t)) for t in report.tables]
-    drawn = [_chart(series) for series in report.series]
+    sections = [(f"{t.name}. {t.title}", _table(t)) for t in report.tables]
+    drawn: list[Block] = [_chart(series) for series in report.series]
     if drawn:
-        sections.append(Section("Figures", drawn))
+        sections.append(("Figures", drawn))
     footer = f"Made in {report.seconds:.1f} seconds of processor time."
-    page = Page(report.title, " ".join(report.notes), sections, footer=footer)
-    write_page(page, out / f"{report.paper}.html")
+    page = sections_page(report.title, " ".join(report.notes), sections, footer)
+    write_whole(out / f"{report.paper}.html", page)
 
 
 def _table(table: ResultTable) -> list[Block]:
     columns = tuple(f"{c} (paper)" if c in table.paper else c for c in table.columns)
     blocks: list[Block] = [untitled(columns, table.rows)]
-    return [*blocks, Paragraph(table.note)] if table.note else blocks
+    return [*blocks, table.note] if table.note else blocks
 
 
 def _chart(series: Series) -> Chart:
@@ -91,7 +90,7 @@ def verdicts(folder: Path) -> dict[str, list[list[str]]]:
 def write_index(out: Path) -> Path:
     """The page of all parts; what was rerun has its verdicts, the rest what `parts.md` says."""
     known = verdicts(out)
-    sections = []
+    sections: list[tuple[str, list[Block]]] = []
     for title, rows in parts():
         lines: list[tuple[Cell, ...]] = []
         for part, what, status, command in rows:
@@ -101,7 +100,7 @@ def write_index(out: Path) -> Path:
                 told = "; ".join(f"{about}: {verdict}" for about, _, _, verdict in found)
                 status = told or "not run"
             lines.append((part, what, status, command.strip("`")))
-        sections.append(Section(title, [untitled(_COLUMNS, lines)]))
+        sections.append((title, [untitled(_COLUMNS, lines)]))
     lead = "Every section, table and figure of the five papers, with the verdicts of this run."
-    write_page(Page("What of the papers is here", lead, sections), out / "index.html")
+    write_whole(out / "index.html", sections_page("What of the papers is here", lead, sections))
     return out / "index.html"

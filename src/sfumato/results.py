@@ -21,6 +21,7 @@ from sfumato.textform import TextForm
 
 Cell = str | int | float | None
 Tone = Literal["plain", "good", "bad", "private"]
+_LONG = 40  # letters of a cell from which on it is given room of its own
 
 _STYLE = (
     "body{font-family:system-ui,sans-serif;margin:2em;color-scheme:light dark}"
@@ -84,7 +85,14 @@ class ResultTable:
     __str__ = to_text
 
     def to_html(self) -> str:
-        return html_table(self.columns, self.texts(), title=self.head, note=self.note)
+        worded = [
+            all(cell is None or isinstance(cell, str) for cell in cells)
+            for cells in zip(*self.rows, strict=True)
+        ]
+        return html_table(
+            self.columns, self.texts(), title=self.head, note=self.note, worded=worded,
+            tones=self.marks,
+        )  # fmt: skip
 
 
 class Result:
@@ -201,18 +209,36 @@ def cell_text(cell: Cell, *, percent: bool = False) -> str:
 
 
 def html_table(
-    head: Sequence[str], rows: Iterable[Sequence[str]], *, title: str = "", note: str = ""
+    head: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    title: str = "",
+    note: str = "",
+    worded: Sequence[bool] = (),
+    tones: Mapping[int, Tone] | None = None,
 ) -> str:
     """A table of texts; nothing in it can turn into markup.
 
+    `worded` says which columns hold words, which stand to the left; `tones` is by row.
+
     >>> html_table(("a",), [("<b>",)])
-    '<table><thead><tr><th>a</th></tr></thead><tbody><tr><td>&lt;b&gt;</td></tr></tbody></table>'
+    '<table><thead><tr><th scope="col">a</th></tr></thead><tbody><tr><td>&lt;b&gt;</td></tr></tbody></table>'
     """
+    words = worded or [False] * len(head)
+
+    def cell(text: str, is_words: bool, tag: str = "td") -> str:
+        kinds = (["text"] if is_words else []) + (["long"] if is_words and len(text) > _LONG else [])
+        attributes = [' scope="col"'] if tag == "th" else []
+        attributes += [f' class="{" ".join(kinds)}"'] if kinds else []
+        return f"<{tag}{''.join(attributes)}>{html.escape(text)}</{tag}>"
+
+    def line(number: int, row: Sequence[str]) -> str:
+        tone = f' class="{tones[number]}"' if tones and number in tones else ""
+        return f"<tr{tone}>{''.join(map(cell, row, words))}</tr>"
+
     caption = f"<caption>{html.escape(title)}</caption>" if title else ""
-    titles = "".join(f"<th>{html.escape(cell)}</th>" for cell in head)
-    body = "".join(
-        "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
-    )
+    titles = "".join(cell(name, is_words, "th") for name, is_words in zip(head, words, strict=True))
+    body = "".join(line(number, row) for number, row in enumerate(rows))
     below = html_sentence(note) if note else ""
     return f"<table>{caption}<thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table>{below}"
 

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from sfumato.columns import Column
-from sfumato.draws import IntArray
 from sfumato.errors import SfumatoError
 from sfumato.guarantees import Guarantee, parse_guarantee
 from sfumato.operators import Parts
@@ -171,12 +170,10 @@ def _column(
     connection: Any,
 ) -> ColumnExposure:
     name = column.name
-    values = tuple(release.domain(name).to_pylist())
-    counts = _counts(release, column, connection)
     if profile is not None:
         histogram: Histogram | None = profile.histograms[name]
     else:
-        histogram = None if counts is None else Histogram(name, values, counts)
+        histogram = shown_histogram(release, column)
     without = rare = None
     if histogram is not None:
         with suppress(SfumatoError):  # a promise that nobody here knows, or not of this column
@@ -188,22 +185,24 @@ def _column(
     return ColumnExposure(name, shown, without, rare)
 
 
-def _counts(release: Release, column: Column, connection: Any) -> IntArray | None:
+def shown_histogram(release: Release, column: Column) -> Histogram | None:
     """How many people have each value, where the release tells it."""
+    values = tuple(release.domain(column.name).to_pylist())
     if isinstance(release, BucketedRelease) and release.histogram is not None:
-        return np.array(release.histogram, np.int64)
+        return Histogram(column.name, values, np.array(release.histogram, np.int64))
     if not release.discloses_histogram:
         return None
     name = '"' + column.name.replace('"', '""') + '"'
     file = release.list_of(column.name)
     source, number = (release.records, "count(*)") if file is None else ([file], "sum(count)")
-    found = connection.sql(
-        f"SELECT {name}, {number} AS n FROM {scan(source)} GROUP BY {name}"
-    ).to_arrow_table()
-    codes = release.shown_codes(found.select([column.name]), column.name)
-    counts = np.zeros(len(release.domain(column.name)), np.int64)
-    counts[codes] = found.column("n").to_numpy()
-    return counts
+    with scratch_database() as connection:
+        shown = connection.sql(
+            f"SELECT {name}, {number} AS n FROM {scan(source)} GROUP BY {name}"
+        ).to_arrow_table()
+    codes = release.shown_codes(shown.select([column.name]), column.name)
+    counts = np.zeros(len(values), np.int64)
+    counts[codes] = shown.column("n").to_numpy()
+    return Histogram(column.name, values, counts)
 
 
 def _shown_as_it_is(release: Release, name: str, connection: Any) -> int | None:

@@ -4,36 +4,31 @@ from __future__ import annotations
 
 from sfumato.columns import list_some, value_text
 from sfumato.export.described import Described, Field
-from sfumato.pages import Bullets, Facts, Page, Paragraph, Section, render
+from sfumato.pages import sections_page
 from sfumato.results import untitled
 
 
 def dictionary(release: Described) -> str:
     """The HTML text: complete in itself."""
     manifest = release.manifest
-    facts = [
-        ("promise", manifest.guarantee),
-        ("mechanism", manifest.mechanism),
-        ("kind", manifest.kind),
-        ("records", f"{manifest.rows:,}"),
-        ("suppressed", f"{manifest.suppressed:,}"),
-        ("rows without a sensitive value", manifest.missing),
-        ("written by", f"sfumato {manifest.sfumato}"),
-    ]
-    given = [("by", release.creator), ("licence", release.license)]
-    facts += [(name, text) for name, text in given if text]
+    facts = {
+        "promise": manifest.guarantee,
+        "mechanism": manifest.mechanism,
+        "kind": manifest.kind,
+        "records": f"{manifest.rows:,}",
+        "suppressed": f"{manifest.suppressed:,}",
+        "rows without a sensitive value": manifest.missing,
+        "written by": f"sfumato {manifest.sfumato}",
+    }
+    facts |= {"by": release.creator} if release.creator else {}
+    facts |= {"licence": release.license} if release.license else {}
+    columns = ("column", "type", "meaning", "values")
     tables = [
-        Section(
+        (
             f"Table {table.name}",
             [
-                Paragraph(f"{table.title}; {table.rows:,} rows in {list_some(table.files)}."),
-                untitled(
-                    ("column", "type", "meaning", "values"),
-                    [
-                        (field.name, _type(field), field.label, _values(field))
-                        for field in table.fields
-                    ],
-                ),
+                f"{table.title}; {table.rows:,} rows in {list_some(table.files)}.",
+                untitled(columns, [(f.name, _type(f), f.label, _values(f)) for f in table.fields]),
             ],
         )
         for table in release.tables
@@ -42,16 +37,10 @@ def dictionary(release: Described) -> str:
         ("file", "bytes", "SHA-256"),
         [(name, entry.bytes, entry.sha256) for name, entry in sorted(release.files.items())],
     )
-    return render(
-        Page(
-            release.title,
-            f"Data dictionary: {manifest.rows:,} records under {manifest.guarantee}.",
-            [
-                Section("What it is", [Facts(facts), Bullets(list(release.sentences))]),
-                *tables,
-                Section("Files", [files]),
-            ],
-        )
+    return sections_page(
+        release.title,
+        f"Data dictionary: {manifest.rows:,} records under {manifest.guarantee}.",
+        [("What it is", [facts, release.sentences]), *tables, ("Files", [files])],
     )
 
 

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sfumato.errors import UsageError
-from sfumato.pages.parts import Chart, Page, Section
-from sfumato.pages.render import render, write_whole
+from sfumato.pages.render import Chart, sections_page, write_whole
 from sfumato.pages.theme import COLOURS, GREY, Row, Spec, data, specification
 from sfumato.results import ResultTable, untitled
 
@@ -90,7 +89,7 @@ class Drawing:
             for measure in self.measures
         ]
         chart = Chart("answer", self.title, self.caption, panels, self._table())
-        return render(Page(self.title, self.caption, [Section("Answer", [chart])]))
+        return sections_page(self.title, self.caption, [("Answer", [chart])])
 
     def _picture(self, ending: str) -> str | bytes:
         try:

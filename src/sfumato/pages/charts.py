@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sfumato.pages.parts import Chart
+from sfumato.pages.render import Chart
 from sfumato.pages.theme import (
     COLOURS,
     GREY,
@@ -33,6 +33,10 @@ class Figure:
     value: float
     low: float
     high: float
+
+    @property
+    def ends(self) -> tuple[float, float, float]:
+        return self.value, self.low, self.high
 
 
 @dataclass(frozen=True)
@@ -92,7 +96,7 @@ def risk_against_utility(points: Sequence[RiskPoint], error_title: str, caption:
     )
     table = untitled(
         ("candidate", "error", "from", "to", "advantage", "from ", "to "),
-        [(p.name, *_figure(p.error), *_figure(p.risk)) for p in points],
+        [(p.name, *p.error.ends, *p.risk.ends) for p in points],
         percent=frozenset(("error", "from", "to", "advantage", "from ", "to ")),
     )
     spec = specification(alt.layer(zero, across, up, dots), 360)
@@ -263,7 +267,7 @@ def attack_advantage(
     table = untitled(
         ("attack", by, "advantage", "from", "to"),
         [
-            (attack, line, *_figure(f))
+            (attack, line, *f.ends)
             for attack, found in figures.items()
             for line, f in found.items()
         ],
@@ -362,6 +366,3 @@ def penalty_by_column(
     spec = specification(bars, len(every) * _ROW)
     return Chart(name, "How wide ranges and sets are", caption, [("", spec)], table)
 
-
-def _figure(figure: Figure) -> tuple[float, float, float]:
-    return figure.value, figure.low, figure.high

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -31,10 +32,14 @@ Spec = dict[str, Any]
 
 
 def data(rows: Sequence[Row]) -> alt.Data:
-    """Rows as inline data, without a data frame."""
+    """Rows as inline data, without a data frame; what is no finite number is a gap."""
     import altair as alt
 
-    return alt.Data(values=[dict(row) for row in rows])  # type: ignore[no-untyped-call]
+    values = [
+        {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in row.items()}
+        for row in rows
+    ]
+    return alt.Data(values=values)  # type: ignore[no-untyped-call]
 
 
 def named(field: str, names: Sequence[str], *, legend: bool = True) -> dict[str, Any]:

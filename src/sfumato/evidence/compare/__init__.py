@@ -23,7 +23,7 @@ from sfumato.evidence.compare.running import run_trials
 from sfumato.evidence.places import report_folder
 from sfumato.evidence.report.shapes import label
 from sfumato.guarantees import parse_guarantee
-from sfumato.pages import write_page, write_whole
+from sfumato.pages import write_whole
 from sfumato.profile import Histogram
 from sfumato.results import as_json
 from sfumato.scratch import scratch_space
@@ -113,7 +113,7 @@ def compare(
         workload.save(comparison.workload)
         text = json.dumps(as_json(comparison.to_json()), ensure_ascii=False, allow_nan=False)
         write_whole(comparison.data, text + "\n")
-        write_page(comparison_page(comparison), comparison.page)
+        write_whole(comparison.page, comparison_page(comparison))
     return comparison
 
 

@@ -13,7 +13,7 @@ from sfumato.evidence.places import report_folder
 from sfumato.evidence.report.evidence import Evidence, collect
 from sfumato.evidence.report.head import Head
 from sfumato.evidence.report.pages import report_page
-from sfumato.pages import write_page, write_whole
+from sfumato.pages import write_whole
 from sfumato.release import Release
 from sfumato.results import Result, as_json
 
@@ -92,7 +92,7 @@ def write_report(
             as_json(evidence.to_json()), indent=2, ensure_ascii=False, allow_nan=False
         )
         write_whole(report.data, text + "\n")
-        write_page(report_page(evidence), report.page)
+        write_whole(report.page, report_page(evidence))
     return report
 
 

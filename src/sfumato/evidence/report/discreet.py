@@ -13,11 +13,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
-
 from sfumato.attacks import Outcome
 from sfumato.audits import Disclosure, Finding, Result
 from sfumato.pages.charts import Figure
+from sfumato.results import Result as Shown
 
 STEP = 0.01
 PEOPLE = 10  # a share of a few people is shown in steps of so many
@@ -45,8 +44,8 @@ def shown_finding(finding: Finding) -> Finding:
     return finding.bare()
 
 
-@dataclass(frozen=True)
-class ShownAttack:
+@dataclass(frozen=True, repr=False)
+class ShownAttack(Shown):
     """What an attack reached, in coarse figures: who is exposed is for the steward's eyes."""
 
     attack: str
@@ -55,37 +54,25 @@ class ShownAttack:
     prior: float
     advantage: Figure
     over: str  # what the advantage is over
-    step: float
+    rounded_to: float
     sentence: str
     standing: str | None  # whether the promise speaks of such a reader
     ceiling: float | None  # for the steward's eyes: it may follow from counts
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "attack": self.attack,
-            "column": self.column,
-            "success": vars(self.success),
-            "prior": self.prior,
-            "advantage": vars(self.advantage),
-            "over": self.over,
-            "rounded_to": self.step,
-            "sentence": self.sentence,
-            "standing": self.standing,
-        }
+    kept = ("ceiling",)
 
 
 def shown_attack(outcome: Outcome) -> ShownAttack:
     """An outcome without people and in steps that hide the counts behind it."""
     step = max(STEP, PEOPLE / max(outcome.targets, 1))
     fresh = outcome.over_fresh is not None
+    success, advantage = outcome.success, outcome.advantage
     return ShownAttack(
         outcome.attack,
         outcome.column,
-        _coarse(Figure(outcome.success.value, outcome.success.low, outcome.success.high), step),
+        _coarse(Figure(success.value, success.low, success.high), step),
         _rounded(outcome.prior, step),
-        _coarse(
-            Figure(outcome.advantage.value, outcome.advantage.low, outcome.advantage.high), step
-        ),
+        _coarse(Figure(advantage.value, advantage.low, advantage.high), step),
         "the same attack without the person" if fresh else "the best guess without a release",
         step,
         outcome.sentence,
