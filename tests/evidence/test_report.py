@@ -261,7 +261,6 @@ def test_nothing_on_a_page_is_markup() -> None:
         page = page.replace(script, "")
     assert "<img" not in page
     assert "<script>alert" not in page
-    assert page.count("alert") == 16
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sfumato.columns import list_some, value_text
 from sfumato.export.described import Described, Field
-from sfumato.pages import sections_page
+from sfumato.pages import Block, sections_page
 from sfumato.results import untitled
 
 
@@ -23,7 +23,7 @@ def dictionary(release: Described) -> str:
     facts |= {"by": release.creator} if release.creator else {}
     facts |= {"licence": release.license} if release.license else {}
     columns = ("column", "type", "meaning", "values")
-    tables = [
+    tables: list[tuple[str, list[Block]]] = [
         (
             f"Table {table.name}",
             [

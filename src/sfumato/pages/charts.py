@@ -266,11 +266,7 @@ def attack_advantage(
         panels.append((attack, specification(layers, max(2, len(found)) * _ROW)))
     table = untitled(
         ("attack", by, "advantage", "from", "to"),
-        [
-            (attack, line, *f.ends)
-            for attack, found in figures.items()
-            for line, f in found.items()
-        ],
+        [(attack, line, *f.ends) for attack, found in figures.items() for line, f in found.items()],
         percent=frozenset(("advantage", "from", "to")),
     )
     return Chart("attacks", "What attacks gain", caption, panels, table)
@@ -365,4 +361,3 @@ def penalty_by_column(
     table = untitled(("column", "NCP"), every, percent=frozenset(("NCP",)))
     spec = specification(bars, len(every) * _ROW)
     return Chart(name, "How wide ranges and sets are", caption, [("", spec)], table)
-

@@ -101,6 +101,4 @@ def page_scripts() -> tuple[str, ...]:
     files = [*(HERE / "vendor" / name for name in VENDORED), HERE / "page.js"]
     texts = [file.read_text("utf-8") for file in files]
     assert not any("\r" in text for text in texts)  # the browser would hash it as a line feed
-    return tuple(
-        text.replace("</script", "<\\/script").replace("<!--", "<\\!--") for text in texts
-    )
+    return tuple(text.replace("</script", "<\\/script").replace("<!--", "<\\!--") for text in texts)

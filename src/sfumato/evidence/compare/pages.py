@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Sequence
+from typing import Any
 
 from sfumato.evidence.compare.accuracy import held_by_class
 from sfumato.evidence.compare.comparison import COLUMNS, PERCENT, Comparison, Row
@@ -67,8 +68,8 @@ def comparison_page(comparison: Comparison) -> str:
     )
 
 
-def _classes(row: Row) -> list[dict[str, float]]:
-    classes: list[dict[str, float]] = row.result["accuracy"]["by_count"]
+def _classes(row: Row) -> list[dict[str, Any]]:
+    classes: list[dict[str, Any]] = row.result["accuracy"]["by_count"]
     return classes
 
 
@@ -92,7 +93,7 @@ def _risk(measured: Sequence[Row]) -> Chart | None:
 def _error_charts(comparison: Comparison) -> list[Chart]:
     measured = comparison.measured
     points = [
-        ErrorPoint(row.name, each["count"], each["mean"], int(each["questions"]))
+        ErrorPoint(row.name, each["count"], each["mean"], each["questions"])
         for row in measured
         for each in _classes(row)
     ]
@@ -171,7 +172,7 @@ def _checks(measured: Sequence[Row]) -> ResultTable:
 
 def _candidates(rows: Sequence[Row]) -> ResultTable:
     others = [name for name, guarantee in GUARANTEES.items() if not guarantee.limits_belief]
-    columns = {
+    columns: dict[str, list[Cell]] = {
         "candidate": [row.name for row in rows],
         "promise and mechanism": [str(row.candidate) for row in rows],
         "kind": [row.result.get("kind", "not published") for row in rows],
@@ -196,7 +197,9 @@ def _shapes(number: int, row: Row) -> list[Chart]:
         sizes = sorted((int(s["size"]), int(s["buckets"])) for s in row.result["sizes"])
         charts.append(bucket_sizes(sizes, row.name, name=f"buckets-{number}"))
     if penalty := row.result.get("penalty"):
-        caption = f"{row.name}. NCP of every quasi-identifier: 0 % is exact, 100 % the whole domain."
+        caption = (
+            f"{row.name}. NCP of every quasi-identifier: 0 % is exact, 100 % the whole domain."
+        )
         if penalty["least"] is not None:
             caption += (
                 f" GCP is {penalty['gcp']:.4f}; no release of ranges and sets that keeps the "

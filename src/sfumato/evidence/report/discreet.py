@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+
 from sfumato.attacks import Outcome
 from sfumato.audits import Disclosure, Finding, Result
 from sfumato.pages.charts import Figure
