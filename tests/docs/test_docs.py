@@ -17,6 +17,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -27,13 +28,15 @@ from sybil.parsers.markdown import CodeBlockParser, SkipParser
 
 from sfumato.attacks import ATTACKS
 from sfumato.audits import CHECKS
-from sfumato.datasets import GENERATORS
+from sfumato.datasets import GENERATORS, write_dataset
 from sfumato.guarantees import GUARANTEES
 from sfumato.mechanisms import MECHANISMS
 from sfumato.queries.aggregates import AGGREGATES
 from sfumato.release import manifest_schema
+from sfumato.storage import Stored
 from sfumato.version import __version__
 from tests.docs.warm import warm_program
+from tests.s3 import s3_server
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -139,6 +142,16 @@ def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture
+def _store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What `tables` says is there: an organisation's bucket with a table of stays."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    with s3_server("clinic") as address, tempfile.TemporaryDirectory() as folder:
+        stays = write_dataset("hospital", 6000, Path(folder) / "stays.parquet", seed=1)
+        Stored.at(address).put(stays.name, stays)
+        yield
+
+
+@pytest.fixture
 def _registries() -> Iterator[None]:
     """What a document registers (CONTRIBUTING shows how) is gone after it."""
     kept = [(registry, dict(registry)) for registry in REGISTRIES]
@@ -158,8 +171,14 @@ def _registries() -> Iterator[None]:
 )
 @pytest.mark.usefixtures("_registries")
 def test_examples_run(
-    document: Path, warm: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    document: Path,
+    warm: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
 ) -> None:
+    if document.stem == "tables":
+        request.getfixturevalue("_store")
     monkeypatch.chdir(tmp_path)
     parsed = SYBIL.parse(document)
     own = str(Path(sys.executable).parent)

@@ -24,7 +24,7 @@ Origin = Annotated[
     str,
     typer.Argument(
         help="Parquet, CSV, Arrow, Excel, SPSS, SAS or Stata file; a glob takes many. "
-        "Or postgresql://host/db?table=NAME."
+        "Or postgresql://host/db?table=NAME, or s3://bucket/path."
     ),
 ]
 Folder = Annotated[Path, typer.Argument(help="The release folder.")]

@@ -38,7 +38,7 @@ class Publication(Result):
     `offer`: what a promise to fewer readers would gain, where there is such a promise.
     """
 
-    release: Path
+    release: str | Path
     manifest: Manifest
     rows: int
     seconds: float

@@ -47,6 +47,7 @@ from sfumato.mechanisms.perturbed import PerturbedPlan
 from sfumato.profile import Profile
 from sfumato.release import BundleWriter, FileEntry, Manifest, Release
 from sfumato.release.manifest import NAME
+from sfumato.storage import address_of, outgoing
 from sfumato.table import Table, as_table
 
 LEFT_OUT = "1/4"  # of the people: a promise that leaves out more is refused unless it is asked for
@@ -110,19 +111,20 @@ def publish(
     if previous is not None:
         table, named = as_before(table, promised, named, key_file, previous)
     draws = choose_draws(table, seed, key_file)
-    options = RunOptions(
-        release=Path(to),
-        left_out=left_out_share(left_out),
-        batch_rows=batch_rows,
-        threads=threads is None or threads > 1,
-        progress=progress,
-        joint=joint,
-    )
-    place = engine or table.source.engine
+    place, share = engine or table.source.engine, left_out_share(left_out)
     with (
         receipt_file(receipt, Path(to)) as kept,
         open_ledger(ledger, ledger_promise, promised, Path(to)) as counted,
+        outgoing(to) as folder,
     ):
+        options = RunOptions(
+            release=folder,
+            left_out=share,
+            batch_rows=batch_rows,
+            threads=threads is None or threads > 1,
+            progress=progress,
+            joint=joint,
+        )
         ran = run(ENGINES[place], table, promised, named, draws, options, counted)
         manifest, rule = ran.manifest, ran.manifest.person
         if rule is not None:  # what was chosen, for whoever repeats it
@@ -130,7 +132,7 @@ def publish(
         if kept is not None:
             kept.write(
                 Receipt(
-                    manifest=FileEntry.of(Path(to) / NAME).sha256,
+                    manifest=FileEntry.of(folder / NAME).sha256,
                     engine=place,
                     draws=draws,
                     guarantee=manifest.guarantee,
@@ -139,6 +141,7 @@ def publish(
                     table=describe_table(table),
                 )
             )
+        exposure = exposure_of(Release(folder, verify=False), ran.profile, ran.promise)
     notes = steward_notes(ran.people, ran.promise)
     notes += tuple(told.sentence() for told in ran.together)
     notes += (ran.drawn,) if ran.drawn else ()
@@ -152,11 +155,11 @@ def publish(
         for histogram in ran.people.histograms.values()
     ]
     return Publication(
-        Path(to),
+        address_of(to) or folder,
         manifest,
         ran.profile.rows + ran.profile.dropped + withheld,
         time.perf_counter() - began,
-        exposure_of(Release(to, verify=False), ran.profile, ran.promise),
+        exposure,
         (*notes, *_cautions(table, promised, key_file)),
         ran.offer,
         tuple(filter(None, meanings)),

@@ -207,16 +207,16 @@ class ReceiptFile:
     def __init__(self, path: Path, release: Path) -> None:
         outside_release(path, release, "receipt")
         self._path = path
-        self._descriptor = create_private(path, "receipt")
+        self._file = os.fdopen(create_private(path, "receipt"), "w", encoding="ascii")
 
     def write(self, receipt: Receipt) -> None:
-        with os.fdopen(self._descriptor, "w", encoding="ascii") as file:
-            file.write(receipt.to_text())
-            file.flush()
-            os.fsync(file.fileno())
+        with self._file:
+            self._file.write(receipt.to_text())
+            self._file.flush()
+            os.fsync(self._file.fileno())
 
     def remove(self) -> None:
-        os.close(self._descriptor)
+        self._file.close()
         self._path.unlink(missing_ok=True)
 
 

@@ -41,6 +41,7 @@ from sfumato.outlook.survey import survey
 from sfumato.profile import Histogram, Profile
 from sfumato.release import Release
 from sfumato.results import ResultTable
+from sfumato.storage import is_release
 from sfumato.table import Table, as_table
 from sfumato.table.reading import MARKERS, Reading
 
@@ -128,7 +129,7 @@ def release_at(origin: Any) -> Release | None:
     """The release that somebody means, where it is one."""
     if isinstance(origin, Release):
         return origin
-    if isinstance(origin, str | Path) and (Path(origin) / "manifest.json").is_file():
+    if isinstance(origin, str | Path) and is_release(origin):
         return Release(origin)
     return None
 

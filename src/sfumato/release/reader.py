@@ -26,6 +26,7 @@ from sfumato.release.manifest import UNFINISHED, Manifest, Merged, read_manifest
 from sfumato.release.records import record_names, scan
 from sfumato.release.values import count_strangers, typed_values
 from sfumato.scratch import scratch_database
+from sfumato.storage import address_of, release_folder
 
 KINDS: dict[str, type[Release]] = {}  # by the name that stands in the manifest
 _JOINED: dict[tuple[type[Release], type[Release]], type[Release]] = {}
@@ -38,6 +39,7 @@ class Release:
 
     kind: ClassVar[str]
     manifest: Manifest
+    path: Path  # of an address, where its copy lies
     where: str  # how messages name the folder
 
     def __init_subclass__(cls) -> None:
@@ -47,7 +49,7 @@ class Release:
 
     def __new__(cls, path: str | Path, *, named: Path | None = None, **settings: Any) -> Self:
         """An instance of the class of the folder's kind, as `pathlib.Path` gives a `PosixPath`."""
-        folder, where = Path(path), repr(str(named or path))
+        folder, where = release_folder(path), repr(address_of(path) or str(named or path))
         if not folder.is_dir():
             raise BundleError(f"There is no release folder {where}.")
         if named is None and folder.resolve().name.endswith(UNFINISHED):
@@ -57,7 +59,7 @@ class Release:
         if chosen is None:
             raise BundleError(f"{where} is a {manifest.kind} release, not {cls.kind}.")
         release: Self = super().__new__(chosen)  # type: ignore[assignment]
-        release.manifest, release.where = manifest, where
+        release.manifest, release.where, release.path = manifest, where, folder
         return release
 
     def __init__(self, path: str | Path, *, verify: bool = True, named: Path | None = None) -> None:
@@ -65,7 +67,6 @@ class Release:
 
         `named` is for who writes a release: the place where the folder `path` is going to be.
         """
-        self.path = Path(path)
         check_files(self.path, self.manifest, self.where, hashes=verify)
         self._read_schemas()
         self._check_schemas()

@@ -16,6 +16,7 @@ import pyarrow as pa
 from sfumato.columns import list_some
 from sfumato.errors import DataError
 from sfumato.limits import limit_behind
+from sfumato.storage import Copies, address_of, on_this_machine
 from sfumato.table.encodings import PACKED
 from sfumato.table.plain import normalize, plain_type
 from sfumato.table.postgres_address import is_address, parse_address
@@ -33,6 +34,7 @@ class Source(ABC):
     schema: pa.Schema
     foreign: Mapping[str, str] = {}  # columns that cannot be read, and what they are there
     failure: BaseException | None = None  # why the last reading broke off
+    held: object = None  # what lives as long as the source, such as copies of its files
 
     @abstractmethod
     def batches(
@@ -238,13 +240,28 @@ def _named_source(text: str, reading: Reading) -> Source:
 
         reading.refuse("A PostgreSQL table", "no file")
         return PostgresSource(parse_address(text))
+    address = address_of(text)
+    if address is not None:
+        return _copied_source(address, reading)
+    text = on_this_machine(text)
     scheme = re.match(r"\s*([A-Za-z][A-Za-z0-9+.-]*)://", text)
     if scheme is not None:  # not quoted any further: a password may stand there
         raise DataError(
-            f"Cannot read from a {scheme[1]}:// address. Give a path (Parquet, CSV, Arrow IPC), or "
-            "postgresql://host/database?table=NAME."
+            f"Cannot read from a {scheme[1]}:// address. Give a path (Parquet, CSV, Arrow IPC), "
+            "s3://bucket/path, or postgresql://host/database?table=NAME."
         )
     return _file_source(text, reading)
+
+
+def _copied_source(address: str, reading: Reading) -> Source:
+    """Files that were copied into a private folder, which goes away with the source."""
+    copies = Copies(address)
+    try:
+        source = _file_source(copies.pattern, reading)
+    except DataError as error:
+        raise copies.explained(error) from None
+    source.label, source.held = address, copies
+    return source
 
 
 def _file_source(text: str, reading: Reading) -> Source:
