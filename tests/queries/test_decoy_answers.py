@@ -228,6 +228,18 @@ def test_several_values_together_are_not_biased(tmp_path: Path) -> None:
     assert (np.abs(off) < 4.5).all(), off
 
 
+def test_a_sum_over_several_values_is_that_of_each(tmp_path: Path) -> None:
+    columns = people(3)
+    release = published(tmp_path / "release", columns, 4, "disease")
+    sql = "SELECT SUM(age) FROM release WHERE disease IN ({}) AND sex = 1"
+    both = release.sql(sql.format("1, 3"), estimator="inverse")
+    apart = [release.sql(sql.format(each), estimator="inverse").value for each in (1, 3)]
+    assert both.value == pytest.approx(sum(apart))
+    chosen = np.isin(columns["disease"], (1, 3)) & (columns["sex"] == 1)
+    shown = release.sql(sql.format("1, 3"), confidence=0.9999)
+    assert shown.low <= columns["age"][chosen].sum() <= shown.high
+
+
 def test_the_whole_operator_is_undone() -> None:
     operator = Decoy(5, 3).observed(np.array([300, 250, 200, 150, 100]))
     whole = operator.whole_matrix()

@@ -167,6 +167,7 @@ class QuestionPlan:
         for one in group:
             self._add(one.weight)
             self._add(one.weight.number)
+            self._add(one.weight.number, one.weight.number)  # shrinking weighs the noise of counts
             if not one.is_exact:
                 for other in group:
                     if not other.is_exact:
