@@ -46,7 +46,6 @@ def test_honest_releases_pass(table: Table, tmp_path: Path, promise: str, way: s
     assert alone.holds is None  # neither kept nor broken: the matches cannot be seen
     assert [f.check.name for f in alone.findings if not f.holds] == ["promise"]
     assert "--receipt" in str(alone)
-    assert finding(alone, "observed matches").value is not None
 
 
 @pytest.mark.parametrize(("promise", "way"), WAYS)

@@ -124,7 +124,6 @@ VALUE_COUNTS = Check("value-counts", "published counts of {column}, off by")
 MARGINALS = Check("marginals", "people of {column} that the manifest counts in another cell")
 COVERAGE = Check("coverage", "records that fit fewer than {about}")
 IMPOSSIBLE = Check("impossible", "records whose rows cannot keep the promise{about}")
-OBSERVED_SHARE = Check("observed-share", "share of a value among observed matches{about}")
 SOURCES = Check("sources", "rows without a record of their own with their value")
 SPANS = Check("spans", "people that a row spans in the mean beside those that the manifest says")
 IRREGULAR = Check(

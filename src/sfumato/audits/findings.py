@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
+from itertools import groupby
 from typing import Any
 
 from sfumato.audits.catalogue import PERSON_TOGETHER, Check, Disclosure
 from sfumato.engines.exposure import Exposure
 from sfumato.results import Result as Shown
-from sfumato.results import html_paragraphs, html_table
+from sfumato.results import as_json, html_paragraphs, html_table
 
 Figure = float | int | Fraction | str
 
@@ -172,21 +172,10 @@ class Finding:
         return f"{self.result.value:<7} {self.title}{measured}{limit}{where}"
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "check": self.check.name,
-            "title": self.title,
-            "column": self.column,
-            "about": self.about,
-            "result": self.result.value,
-            "holds": self.holds,
-            "value": _plain(self.value),
-            "value_text": self.value_text(),
-            "limit": _plain(self.limit),
-            "limit_text": self.limit_text(),
-            "direction": None if self.direction is None else self.direction.value,
-            "witness": self.witness,
-            "listed": list(self.listed),
-        }
+        made = {"check": self.check.name, "title": self.title, "holds": self.holds}
+        names = ("column", "about", "result", "value", "limit", "direction", "witness", "listed")
+        texts = {"value_text": self.value_text(), "limit_text": self.limit_text()}
+        return made | {name: as_json(getattr(self, name)) for name in names} | texts
 
 
 @dataclass(frozen=True, repr=False)
@@ -202,6 +191,8 @@ class Verdict(Shown):
     The release keeps its promise: l-diversity(2) of s.
     1 check: 1 ok (--verbose shows them).
     """
+
+    more = ("holds", "headline")
 
     findings: tuple[Finding, ...]
     tested: str
@@ -231,21 +222,11 @@ class Verdict(Shown):
         )
         return f"{kept}: {self.tested}." + (f" {self.unseen}" if self.unseen else "")
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "holds": self.holds,
-            "headline": self.headline,
-            "tested": self.tested,
-            "unseen": self.unseen,
-            "findings": [f.to_json() for f in self.findings],
-            "exposure": None if self.exposure is None else self.exposure.to_json(),
-        }
-
     def text(self, *, verbose: bool = False) -> str:
         """The verdict, what failed with its witness, what the release shows all the same."""
         shown = [f for f in self.findings if verbose or not f.holds or f.warns_of_several]
         lines = [self.headline]
-        for group in _together(shown):
+        for _, group in groupby(shown, key=lambda finding: (finding.check, finding.column)):
             ranked = sorted(group, key=lambda finding: finding.holds is not False)
             lines += [f"  {finding}" for finding in ranked[:SHOWN]]
             if len(ranked) > SHOWN:
@@ -284,28 +265,8 @@ def joined(holds: Iterable[bool | None]) -> bool | None:
     return False if False in seen else None if None in seen else True
 
 
-def _together(findings: Sequence[Finding]) -> list[list[Finding]]:
-    """Neighbours of the same check and column."""
-    groups: list[list[Finding]] = []
-    for finding in findings:
-        if groups and (groups[-1][0].check, groups[-1][0].column) == (
-            finding.check,
-            finding.column,
-        ):
-            groups[-1].append(finding)
-        else:
-            groups.append([finding])
-    return groups
-
-
 def _number(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
-
-
-def _plain(figure: Figure | None) -> float | int | str | None:
-    if isinstance(figure, float) and math.isinf(figure):
-        return "infinite"
-    return float(figure) if isinstance(figure, Fraction) else figure
 
 
 def number_text(number: Figure | None) -> str:

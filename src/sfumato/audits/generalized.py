@@ -1,8 +1,7 @@
 """Does a generalized release keep its promise? From the receipt, and from release and table alone.
 
 The promise speaks of the published matches of one *original* record (Definitions 2 and 4), so
-that is what is counted, besides the originals behind one published record (errata H1). Ranges and
-sets also hold people by accident; the shares among those are a risk of its own (H3).
+that is what is counted, besides the originals behind one published record (errata H1).
 """
 
 from __future__ import annotations
@@ -85,7 +84,7 @@ def _coverage(ranges: Ranges) -> Iterator[Finding]:
     Without the receipt nobody knows which of the rows that a record fits are its matches, but
     they are among those: if s ≥ μ matches keep the ceilings c, then Σ min(rows with x, s·c_x) ≥ s,
     and, the sum being concave in s, also for s = μ. A record whose rows cannot do that proves that
-    the promise is broken. The shares among all rows that fit are told (H3).
+    the promise is broken.
     """
     case, rows = ranges.case, ranges.records.num_rows
     release = case.release
@@ -93,16 +92,12 @@ def _coverage(ranges: Ranges) -> Iterator[Finding]:
     step = max(1, -(-ranges.people // max(100, _PAIRS // max(rows, 1))))
     sample, needed = range(0, ranges.people, step), release.matches
     ceilings = np.array([float(ceiling) for ceiling in ranges.ceilings])
-    fitting, impossible, above, worst = list[int](), 0, 0, (0.0, 0, 0)
+    fitting, impossible = list[int](), 0
     for record in sample:
         fits = np.flatnonzero(ranges.matching(record))
         fitting.append(len(fits))
         shown = np.bincount(ranges.published[fits], minlength=len(ceilings))
         impossible += bool(np.minimum(shown, ceilings * needed).sum() < needed - 1e-9)
-        shares = shown / max(len(fits), 1)
-        above += bool((shares > ceilings + 1e-12).any())
-        value = int(np.argmax(shares - ceilings))
-        worst = max(worst, (float(shares[value]), value, record))
     whole = "" if step == 1 else f" ({len(sample):,} records looked at)"
     yield Finding.limited(
         catalogue.COVERAGE,
@@ -120,15 +115,6 @@ def _coverage(ranges: Ranges) -> Iterator[Finding]:
         release.manifest.suppressed,
         about=whole,
         witness=None if case.trace else "necessary, not sufficient: the receipt shows the matches",
-    )
-    share, value, record = worst
-    name = value_text(ranges.histogram.values[value])
-    yield Finding.info(
-        catalogue.OBSERVED_SHARE,
-        share,
-        about=whole,
-        witness=f"record {record}: {name}, {float(ranges.histogram.shares[value]):.4g} of the "
-        f"table; above the ceiling for {above:,} of {len(sample):,} records",
     )
 
 

@@ -17,15 +17,13 @@ import numpy as np
 from sfumato.audits import catalogue
 from sfumato.audits.case import AuditCase
 from sfumato.audits.findings import Finding
-from sfumato.audits.rows import differing_rows
-from sfumato.audits.spelling import WORDS
+from sfumato.audits.spelling import WORDS, differing_rows
 from sfumato.draws import IntArray, seed_of
 from sfumato.engines.publishing import ENGINES, repeat
 from sfumato.engines.receipts import Receipt
 from sfumato.errors import InfeasibleGuarantee
 from sfumato.mechanisms import Batch, Published
 from sfumato.mechanisms.generalized import Generalized
-from sfumato.release import Manifest, Release
 from sfumato.release.records import record_names
 from sfumato.scratch import scratch_space
 from sfumato.table import Table
@@ -96,54 +94,34 @@ def declared_again(origin: Any, receipt: Receipt) -> Table:
 
 def check_replay(case: AuditCase, receipt: Receipt) -> Iterator[Finding]:
     """Publish again and compare. Costs what publishing costs, and a reading of both files."""
-    release, trace = case.release, Trace()
-    yield _key_was_drawn(receipt)
+    told, trace = case.release.manifest, Trace()
+    key, origin = receipt.draws.reveal(), receipt.draws.origin
+    seed = None if origin == "seeded" else seed_of(bytes.fromhex(key), SEEDS)
+    yield Finding.plain(
+        catalogue.KEY,
+        seed is None and origin != "seeded",
+        value=origin if seed is None else "seeded",
+        witness=None if seed is None else f"the receipt says {origin}; it is the seed {seed}",
+    )
     with scratch_space() as folder:
-        again = folder / "release"
         try:
-            manifest = repeat(receipt, case.table, release, again, trace)
+            manifest = repeat(receipt, case.table, case.release, folder / "release", trace)
         except InfeasibleGuarantee as error:
             yield Finding.plain(catalogue.REPLAY, False, witness=str(error))
             return
-        yield _compared(release, manifest, again)
+        number, where = 0, f"{manifest.rows:,} records drawn again"
+        pairs = [([name], [name]) for name in manifest.files if "/" not in name]
+        pairs.insert(0, (record_names(told.files), record_names(manifest.files)))
+        for ours, theirs in pairs:
+            if [told.files[n] for n in ours] != [manifest.files[n] for n in theirs]:
+                found, how = differing_rows(
+                    [case.release.path / n for n in ours], [folder / "release" / n for n in theirs]
+                )
+                where = f"{Path(ours[0]).parts[0]}, {how}" if found and not number else where
+                number += found
+    yield Finding.none(catalogue.REPLAY, number, witness=where)
     case.trace = trace
-    told = release.manifest
-    same = told.sfumato == __version__
-    wrong = [
-        name
-        for name in told.__struct_fields__
-        if name not in ("files", "sfumato", "writer", *(() if same else WORDS))
-        and getattr(told, name) != getattr(manifest, name)
-    ]
+    passed = {"files", "sfumato", "writer", *(() if told.sfumato == __version__ else WORDS)}
+    wrong = [name for name in told.__struct_fields__ if name not in passed
+             and getattr(told, name) != getattr(manifest, name)]  # fmt: skip
     yield Finding.none(catalogue.REPLAY_MANIFEST, len(wrong), listed=tuple(wrong))
-
-
-def _key_was_drawn(receipt: Receipt) -> Finding:
-    """Whether the key follows from a small seed, whatever the receipt says of it."""
-    key, origin = receipt.draws.reveal(), receipt.draws.origin
-    seed = None if origin == "seeded" else seed_of(bytes.fromhex(key), SEEDS)
-    found = "seeded" if seed is not None else origin
-    return Finding.plain(
-        catalogue.KEY,
-        found != "seeded",
-        value=found,
-        witness=None if seed is None else f"the receipt says {origin}; it is the seed {seed}",
-    )
-
-
-def _compared(release: Release, manifest: Manifest, again: Path) -> Finding:
-    """Differing records of all files, with the first as a witness."""
-    number, where = 0, f"{manifest.rows:,} records drawn again"
-    sides = {Path(name).stem: [name] for name in manifest.files if "/" not in name}
-    records = record_names(release.manifest.files), record_names(manifest.files)
-    pairs = {"records": records, **{stem: (names, names) for stem, names in sides.items()}}
-    for stem, (ours, theirs) in pairs.items():
-        entries = [[m.files.get(name) for name in names] for m, names in
-                   ((release.manifest, ours), (manifest, theirs))]  # fmt: skip
-        if entries[0] == entries[1] or None in entries[0]:
-            continue
-        found = differing_rows([release.path / n for n in ours], [again / n for n in theirs])
-        if found.number and not number:
-            where = f"{stem}, row {found.first:,}: {found.how}"
-        number += found.number
-    return Finding.none(catalogue.REPLAY, number, witness=where)
