@@ -10,6 +10,7 @@ from fractions import Fraction
 import numpy as np
 
 from papers.coded import People
+from papers.f_privacy.program import integer_program
 from papers.f_privacy.pruning import sequential_two_size
 from papers.f_privacy.queries import CountQueries, Published
 from papers.steps import Outcome
@@ -18,7 +19,7 @@ from sfumato.draws import Draws, IntArray
 from sfumato.guarantees import FPrivacy
 from sfumato.mechanisms.buckets import MultiSizeBuckets, OptimalBuckets, TwoSizeBuckets
 from sfumato.mechanisms.buckets.multi_size import recursive_multi_size
-from sfumato.mechanisms.buckets.optimal import integer_program, optimal_setting
+from sfumato.mechanisms.buckets.optimal import optimal_setting
 from sfumato.mechanisms.buckets.settings import Limits, mean_squared_error, setting_of
 from sfumato.mechanisms.buckets.two_size import best_two_size
 from sfumato.operators.deviations import BlockTable

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -16,13 +17,11 @@ from sfumato.mechanisms import mechanisms_for, parse_mechanism
 from sfumato.mechanisms.buckets import MultiSizeBuckets, OptimalBuckets, TwoSizeBuckets
 from sfumato.mechanisms.buckets.accuracy import (
     error_of,
-    least_variances,
-    told_by_parts,
     told_variances,
     variances_of,
 )
 from sfumato.mechanisms.buckets.plan import BucketPlan
-from sfumato.mechanisms.buckets.settings import Limits, Part
+from sfumato.operators.base import FloatArray
 from sfumato.operators.buckets import BucketOperator
 from sfumato.profile import Histogram, Profile
 
@@ -77,6 +76,12 @@ def test_the_pick_is_never_predicted_much_worse_than_two_sizes_or_many(
         assert found.predicted_error() <= other.predicted_error() * 1.2
 
 
+def least_variances(counts: IntArray, ceilings: Sequence[Fraction]) -> FloatArray:
+    """No buckets under these ceilings have smaller ones (see `accuracy`)."""
+    shares = counts / float(counts.sum())
+    return variances_of(counts, np.maximum(np.array(ceilings, float) - shares, 0.0))
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.integers(3, 8), st.integers(20, 60), st.integers(0, 1 << 30))
 def test_no_buckets_are_better_than_the_bound(values: int, buckets: int, seed: int) -> None:
@@ -91,7 +96,7 @@ def test_no_buckets_are_better_than_the_bound(values: int, buckets: int, seed: i
     )
     largest = [max(Fraction(int(c), int(s)) for c, s in zip(held[:, x], sizes, strict=True))
                for x in range(values)]  # fmt: skip
-    bound = least_variances(counts, Limits(tuple(largest)))
+    bound = least_variances(counts, largest)
     assert bool((told_variances(operator) >= bound * (1 - 1e-6)).all())
 
 
@@ -109,13 +114,9 @@ def test_what_is_foreseen_is_what_the_buckets_tell(
     counts: IntArray, promise: CeilingGuarantee, near: float
 ) -> None:
     plan = planned(OptimalBuckets(), counts, promise)
-    parts = plan.filling.parts
-    setting = tuple(map(Part, parts.sizes.tolist(), parts.buckets.tolist()))
-    told = told_by_parts(setting, parts.counts, counts, plan.limits.table(parts.sizes))
-    foreseen = error_of(variances_of(counts, told), counts)
-    assert foreseen == pytest.approx(error_of(plan.nearly_told(0).variances, counts))
+    foreseen = error_of(plan.nearly_told(0).variances, counts)
     assert foreseen == pytest.approx(plan.predicted_error(), rel=near)
-    least = error_of(least_variances(counts, plan.limits), counts)
+    least = error_of(least_variances(counts, plan.limits.ceilings), counts)
     assert least <= plan.predicted_error() <= 1.4 * least
     assert not len(plan.told(0).confused)
 

@@ -8,12 +8,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from papers.f_privacy.program import integer_program
+from sfumato.draws import IntArray
 from sfumato.mechanisms.buckets.multi_size import recursive_multi_size
-from sfumato.mechanisms.buckets.optimal import integer_program, optimal_setting
+from sfumato.mechanisms.buckets.optimal import optimal_setting
 from sfumato.mechanisms.buckets.settings import (
     Limits,
     Part,
-    is_valid_pair,
+    Setting,
     loss,
     mean_squared_error,
     part_rooms,
@@ -22,6 +24,17 @@ from sfumato.mechanisms.buckets.settings import (
 )
 from sfumato.mechanisms.buckets.transport import transport
 from sfumato.mechanisms.buckets.two_size import PairList, best_two_size
+
+
+def is_valid_pair(setting: Setting, counts: IntArray, limits: Limits) -> bool:
+    """Theorem 3 for at most two sizes: privacy, fill and capacity constraints. O(m)."""
+    if len(setting) > 2:
+        raise ValueError("Theorem 3 does not extend beyond two sizes (Example 5)")
+    if sum(part.records for part in setting) != int(counts.sum()):
+        return False
+    rooms = part_rooms(setting, counts, limits)
+    fills = all(int(room.sum()) >= part.records for room, part in zip(rooms, setting, strict=True))
+    return fills and bool((rooms.sum(axis=0) >= counts).all())
 
 
 def linear_limits(counts, theta, floor):

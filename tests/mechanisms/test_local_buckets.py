@@ -285,7 +285,7 @@ def test_columns_in_which_all_are_alike_are_not_cut() -> None:
     [
         ("local(min=0)", "'min' parameter of local must be a whole number of at least 1"),
         ("local(min=many)", "'min' parameter of local"),
-        ("local(slack=1.2)", "'slack' parameter of local must be above 0 and at most 1"),
+        ("local(slack=1.2)", "'slack' parameter of local must be a number above 0 and at most 1"),
         ("local(slack=0)", "'slack' parameter"),
         ("local(max_size=0)", "'max_size' parameter of local"),
         ("local(fakes=1)", "fakes"),
@@ -297,7 +297,9 @@ def test_parameters_are_checked(way: str, message: str) -> None:
 
 
 def test_columns_that_cannot_be_cut_are_named() -> None:
-    with pytest.raises(UsageError, match=r"names town\. Quasi columns that can be cut: age, city"):
+    with pytest.raises(
+        UsageError, match=r"names town\. Quasi-identifiers that can be cut: age, city"
+    ):
         planned(people(300, 1), "l-diversity(2)", "local(columns=town;age)")
 
 

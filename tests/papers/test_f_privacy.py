@@ -9,9 +9,9 @@ from papers import PAPERS
 from papers.coded import People
 from papers.f_privacy import figures
 from papers.f_privacy.figures import Effort, limits_of, scaled
+from papers.f_privacy.program import integer_program
 from papers.f_privacy.pruning import sequential_two_size
 from papers.f_privacy.queries import CountQueries
-from sfumato.mechanisms.buckets.optimal import integer_program
 from sfumato.mechanisms.buckets.settings import loss
 from sfumato.mechanisms.buckets.two_size import best_two_size
 

@@ -21,8 +21,8 @@ def meaning_for_a_person(
     >>> from sfumato.guarantees import BetaLikeness
     >>> column = Histogram("ill", ("flu", "HIV", "cold"), np.array([60, 7, 33]))
     >>> print(meaning_for_a_person(BetaLikeness(2), column, ["age", "sex"]))
-    Someone who knows a person's age and sex, but not how they are associated with ill, believes in
-    ill 'HIV' with at most 21.0 %, instead of 7.0 %.
+    Someone who knows a person's age and sex, but not how they are associated with ill, gives
+    ill 'HIV' a chance of at most 21.0 %, instead of 7.0 %.
     """
     if not guarantee.limits_belief:
         return ""

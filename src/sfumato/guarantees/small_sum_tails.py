@@ -8,15 +8,12 @@ f·(1 − 1/c). Everything here follows from that law. Windows are evaluated in 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from fractions import Fraction
 from functools import lru_cache
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-Bound = Literal["exact", "chebyshev", "paper"]
 FloatArray = npt.NDArray[np.float64]
 
 _NEAR = 1e-9  # a float tail this close to its threshold is decided in rationals
@@ -59,28 +56,15 @@ def small_sum_privacy(groups: int, error: Fraction, up_to: int) -> Fraction:
     return min(wrong_sum(count, groups, error) for count in range(1, up_to + 1))
 
 
-def large_sum(
-    groups: int, error: Fraction, probability: Fraction, bound: Bound = "exact"
-) -> int | float:
+def large_sum(groups: int, error: Fraction, probability: Fraction) -> int:
     """T_f: every sum of at least this many is off by `error` or more with at most `probability`.
 
-    `chebyshev` is the closed form (1 − 1/c)/(e²·T_E), rounded up; `paper` is Lemma 1 as printed,
-    which is false (errata S1) and here for comparison only. `exact` goes down from Chebyshev's
-    sum to the last one that is wrong too often.
+    Found by going down from Chebyshev's sum to the last one that is wrong too often (errata S1).
 
     >>> large_sum(10, Fraction(1, 10), Fraction(1, 20))
     351
-    >>> large_sum(10, Fraction(1, 10), Fraction(1, 20), "chebyshev")
-    1800
-    >>> round(large_sum(10, Fraction(1, 10), Fraction(1, 20), "paper"), 1)
-    14.1
     """
-    if bound == "paper":
-        return math.sqrt(1 / (groups * error**2 * probability))
-    safe = math.ceil((1 - Fraction(1, groups)) / (error**2 * probability))
-    if bound == "chebyshev":
-        return safe
-    high = safe
+    high = math.ceil((1 - Fraction(1, groups)) / (error**2 * probability))
     while high > 1:
         low = max(1, high - 4096)
         counts = np.arange(low, high)
@@ -111,28 +95,6 @@ def wrong_sums(counts: npt.ArrayLike, groups: int, error: Fraction) -> FloatArra
     below = np.where(low > 0, bdtr(np.maximum(low - 1, 0.0), trials, chance), 0.0)
     above = np.where(high < trials, bdtrc(np.minimum(high, trials - 1.0), trials, chance), 0.0)
     return np.asarray(below + above, np.float64)
-
-
-def wrong_sum_bound(count: int, groups: int, error: Fraction, bound: Bound) -> float:
-    """The chance of a wrong sum, exactly or by one of the bounds, at most 1.
-
-    >>> wrong_sum_bound(400, 10, Fraction(1, 10), "paper")  # Theorem 3 as printed: false
-    6.25e-05
-    >>> round(wrong_sum_bound(400, 10, Fraction(1, 10), "exact"), 4)
-    0.0373
-    """
-    if bound == "exact":
-        return float(wrong_sums([count], groups, error)[0])
-    if bound == "chebyshev":
-        return min(1.0, float((1 - Fraction(1, groups)) / (error**2 * count)))
-    return min(1.0, float(1 / (groups * error**2 * count**2)))
-
-
-def large_sum_curve(
-    groups: int, error: Fraction, counts: Iterable[int], bound: Bound = "exact"
-) -> list[tuple[int, float]]:
-    """(T_f, T_E) along the counts: the paper's Figure 4, which inherits errata S1 in `paper`."""
-    return [(count, wrong_sum_bound(count, groups, error, bound)) for count in counts]
 
 
 def small_sum_curve(groups: int, error: Fraction, up_to: int) -> list[tuple[int, float]]:

@@ -26,7 +26,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfumato.draws import IntArray
-from sfumato.mechanisms.buckets.settings import Limits, Setting
 from sfumato.mechanisms.mixed import Parts
 from sfumato.operators.base import FloatArray
 from sfumato.operators.buckets import NEARLY_SINGULAR, BucketOperator
@@ -107,12 +106,6 @@ def errors_of(
     return np.asarray(np.sqrt(each.sum() * total) / max(float(each @ held), 1.0))
 
 
-def least_variances(counts: IntArray, limits: Limits) -> FloatArray:
-    """The bound of the module's docstring: no buckets under these ceilings have smaller ones."""
-    ceilings = np.array([float(ceiling) for ceiling in limits.ceilings])
-    return variances_of(counts, np.maximum(ceilings - counts / max(float(counts.sum()), 1.0), 0.0))
-
-
 def variances_of(
     counts: IntArray | FloatArray, told: FloatArray, weights: FloatArray | None = None
 ) -> FloatArray:
@@ -136,29 +129,6 @@ def spread_between(
     whole = np.floor(mean)
     even = (mean - whole) * (whole + 1 - mean)
     return np.asarray(np.where(allowed > 1, mean * (allowed - mean), even))
-
-
-def told_by_parts(
-    setting: Setting,
-    shares: IntArray | FloatArray,
-    counts: IntArray | FloatArray,
-    allowed: IntArray,
-    weights: FloatArray | None = None,
-) -> FloatArray:
-    """τ for a setting and who goes where (parts by values), before anything is mixed.
-
-    `allowed` is what a bucket of each part may hold of each value. A value with a weight stands
-    for so many others like it.
-
-    >>> from sfumato.mechanisms.buckets.settings import setting_of
-    >>> counts, once = np.full(10, 1000), np.ones((1, 10), np.int64)
-    >>> told = told_by_parts(setting_of([5], [2000]), counts[None, :], counts, once)
-    >>> round(told[0], 4), 1 / 5 - 1 / 10  # the ceiling less the share
-    (np.float64(0.0995), 0.1)
-    """
-    sizes = np.array([part.size for part in setting])
-    buckets = np.array([part.buckets for part in setting])
-    return told_by_rungs(sizes, buckets, shares, counts, allowed, weights)
 
 
 def told_by_rungs(

@@ -39,7 +39,7 @@ from sfumato.mechanisms.mixed import Parts
 from sfumato.mechanisms.protocol import Mechanism
 from sfumato.operators.base import FloatArray
 from sfumato.profile import BinnedCounts, Holdings, Profile
-from sfumato.textform import rational
+from sfumato.textform import Parameter
 
 USUAL_LEAST = 200
 MOST_BLOCKS = 1000
@@ -66,6 +66,11 @@ class LocalBuckets(Mechanism):
     slack: Fraction = Fraction(1)
     columns: str = ""
 
+    parameters: ClassVar[tuple[Parameter, ...]] = (
+        Parameter("max_size", least=1, whole=True),
+        Parameter("min", least=1, whole=True),
+        Parameter("slack", above=0, most=1),
+    )
     name: ClassVar[str] = "local"
     guarantees: ClassVar[tuple[type[Guarantee], ...]] = (CeilingGuarantee,)
     sentence: ClassVar[str] = (
@@ -79,25 +84,6 @@ class LocalBuckets(Mechanism):
     def advised(cls) -> list[Self]:
         """None: advice looks at hundreds of plans, and prices this one for what it found."""
         return []
-
-    def __post_init__(self) -> None:
-        for parameter in ("max_size", "min"):
-            text = str(getattr(self, parameter))
-            if text == "None":
-                continue
-            if not (text.isascii() and text.isdigit() and int(text) >= 1):
-                raise UsageError(
-                    f"The {parameter!r} parameter of {self.name} must be a whole number of at "
-                    f"least 1. Got {text!r} instead."
-                )
-            object.__setattr__(self, parameter, int(text))
-        slack = rational(self.slack, "slack")
-        if not 0 < slack <= 1:
-            raise UsageError(
-                f"The 'slack' parameter of {self.name} must be above 0 and at most 1. "
-                f"Got {str(self.slack)!r} instead."
-            )
-        object.__setattr__(self, "slack", slack)
 
     def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> BucketPlan:
         """Cut as far as it is worth it; where no cut is, all people are one block."""

@@ -15,9 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import numpy as np
 
 from sfumato.blocks import BlockTree
-from sfumato.columns import list_some, value_text
 from sfumato.draws import BoolArray, Draws, IntArray, Permutation
-from sfumato.guarantees.base import Guarantee
 from sfumato.mechanisms.buckets.accuracy import (
     Told,
     error_of,
@@ -25,7 +23,7 @@ from sfumato.mechanisms.buckets.accuracy import (
     told_nearly,
 )
 from sfumato.mechanisms.buckets.association import BucketContents, Records, barred_values
-from sfumato.mechanisms.buckets.fakes import Fakes, certainty, odds_weights
+from sfumato.mechanisms.buckets.fakes import Fakes, odds_weights
 from sfumato.mechanisms.buckets.filling import Entries, Filling, in_pieces
 from sfumato.mechanisms.buckets.settings import (
     Limits,
@@ -38,7 +36,7 @@ from sfumato.mechanisms.protocol import Batch, Published, RecordPlan
 from sfumato.operators.base import FloatArray
 from sfumato.operators.buckets import BucketKinds, BucketOperator
 from sfumato.operators.deviations import BlockTable
-from sfumato.profile import Histogram, Holdings, Profile
+from sfumato.profile import Holdings, Profile
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -242,54 +240,6 @@ class BucketPlan(RecordPlan):
             many = np.bincount(parts.blocks, parts.buckets).astype(np.int64)
             described["blocks"] = self.tree.to_json([{"buckets": n} for n in many.tolist()])
         return described
-
-    def statement(self, guarantee: Guarantee, histogram: Histogram) -> str:
-        # the sensitive table shows the histogram, so the manifest may
-        said = f"{guarantee.left_out_text(histogram)} {guarantee.statement(histogram)}".lstrip()
-        if self.tree is None:
-            return said
-        return (
-            f"{said} People are mixed inside {self.tree.blocks} blocks only, which are cut by "
-            f"{list_some(self.tree.columns)}: the ceiling holds for whoever knows links that do "
-            "not go beyond the blocks, too."
-        )
-
-    def caveats(self) -> list[str]:
-        names = [view.column for view in self.holdings.columns]
-        shown = f"Column {names[0]!r}: the release shows how many people have each value, exactly."
-        if len(names) > 1:
-            shown = (
-                f"The release shows how many people have each combination of {', '.join(names)}, "
-                "exactly, and which combinations stand in a bucket. Whoever knows one of these "
-                "values of a person often finds the others beside it."
-            )
-        found = [
-            f"{shown} Whoever knows the values of others in a bucket is surer of the rest: in a "
-            f"bucket of {'; of '.join(self._certainties())}."
-        ]
-        if self.association is not None:
-            found.append(
-                "Fake values follow the quasi-identifiers of their bucket: they are ruled out by a "
-                "record as often as real values are, so answers are corrected for fakes only "
-                "approximately. The certainties above are those of a reader who rules nothing out "
-                "by the person's own columns; one who does is surer."
-            )
-        if len(names) == 1 and len(confused := self.told(0).confused):
-            values = [value_text(self.holdings.views[0].values[code]) for code in confused]
-            found.append(
-                f"The buckets cannot tell these values of column {names[0]!r} apart "
-                f"within a condition: {list_some(values, most=50)}. Counts of them are drawn "
-                "towards their shares in the table."
-            )
-        return found
-
-    def _certainties(self) -> list[str]:
-        sizes = sorted({self.setting[0].size, self.setting[-1].size}) if self.setting else []
-        return [
-            f"{size} records, knowing all but one leaves a certainty of "
-            f"{certainty(size, self.fake_values, size - 1)}"
-            for size in sizes
-        ]
 
     # -- what it is worth ----------------------------------------------------------------------
 

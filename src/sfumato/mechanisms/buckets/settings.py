@@ -155,17 +155,6 @@ class Limits:
         return np.asarray(sizes[room >= sizes])
 
 
-def is_valid_pair(setting: Setting, counts: IntArray, limits: Limits) -> bool:
-    """Theorem 3 for at most two sizes: privacy, fill and capacity constraints. O(m)."""
-    if len(setting) > 2:
-        raise ValueError("Theorem 3 does not extend beyond two sizes (Example 5)")
-    if sum(part.records for part in setting) != int(counts.sum()):
-        return False
-    rooms = part_rooms(setting, counts, limits)
-    fills = all(int(room.sum()) >= part.records for room, part in zip(rooms, setting, strict=True))
-    return fills and bool((rooms.sum(axis=0) >= counts).all())
-
-
 def part_rooms(setting: Setting, counts: IntArray, limits: Limits) -> IntArray:
     """a_{xj} = min(⌊f'_x S_j⌋ b_j, o_x), parts by values (Definition 6)."""
     buckets = np.array([part.buckets for part in setting], np.int64)

@@ -41,13 +41,11 @@ from sfumato.mechanisms.buckets.two_size import best_two_size
 from sfumato.mechanisms.mixed import Mixed, Parts
 from sfumato.mechanisms.protocol import Mechanism, Standing
 from sfumato.profile import Histogram, Holdings, Profile
-from sfumato.textform import rational
+from sfumato.textform import Parameter
 
 USUAL_LARGEST = 50  # M' of the paper, Table 4
-USUAL_ASSOCIATION = Fraction(1, 10)
 PIECES = (4096, 128)  # that a block is mixed in, and each of its parts at least
 _CLARITY = 1.25  # so much more error is worth telling all values apart
-OBJECTIVES = ("error", "loss")
 
 # a setting, and a proven lower bound on the loss if there is one
 Found = tuple[Setting, Fraction | None]
@@ -92,30 +90,19 @@ class BucketMechanism(Mechanism):
     association: Fraction | None = None
 
     guarantees: ClassVar[tuple[type[Guarantee], ...]] = (CeilingGuarantee,)
+    parameters: ClassVar[tuple[Parameter, ...]] = (
+        Parameter("max_size", least=1, whole=True),
+        Parameter("fakes", least=0, whole=True),
+        Parameter("association", above=0, below=1),
+    )
 
     def __post_init__(self) -> None:
-        for parameter, least in (("max_size", 1), ("fakes", 0)):
-            given = getattr(self, parameter)
-            if given is None:
-                continue
-            try:
-                number = int(str(given))
-            except ValueError:
-                number = least - 1
-            if number < least:
-                raise UsageError(
-                    f"The {parameter!r} parameter of {self.name} must be a whole number of at "
-                    f"least {least}. Got {str(given)!r} instead."
-                )
-            object.__setattr__(self, parameter, number)
-        if self.association is not None:
-            threshold = rational(self.association, "association")
-            if not 0 < threshold < 1 or self.fakes == 0:
-                raise UsageError(
-                    f"The 'association' parameter of {self.name} must lie between 0 and 1 and "
-                    f"needs fakes: write {self.name}(fakes=2, association=0.1)."
-                )
-            object.__setattr__(self, "association", threshold)
+        super().__post_init__()
+        if self.association is not None and not self.fakes:
+            raise UsageError(
+                f"The 'association' parameter of {self.name} needs fakes: write "
+                f"{self.name}(fakes=2, association=0.1)."
+            )
 
     def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> BucketPlan:
         """Buckets for one sensitive column."""
@@ -223,18 +210,14 @@ class OptimalBuckets(BucketMechanism):
     objective: str = "error"
 
     name: ClassVar[str] = "optimal"
+    parameters: ClassVar[tuple[Parameter, ...]] = (
+        *BucketMechanism.parameters,
+        Parameter("objective", options=("error", "loss")),
+    )
     needs_holdings: ClassVar[bool] = True
     sentence: ClassVar[str] = (
         "Shows records in buckets, of the sizes that answer best, with the values beside."
     )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.objective not in OBJECTIVES:
-            raise UsageError(
-                f"The 'objective' parameter of {self.name} must be one of "
-                f"{', '.join(OBJECTIVES)}. Got {self.objective!r} instead."
-            )
 
     def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> BucketPlan:
         if len(profile.histograms) == 1:
