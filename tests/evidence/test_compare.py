@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -23,8 +22,9 @@ from sfumato.errors import DataError, UsageError
 from sfumato.evidence.compare import Candidate, Comparison, compare, pair_up
 from sfumato.evidence.compare.accuracy import measure_accuracy, median_figure
 from sfumato.evidence.compare.candidates import listed, short_names
-from sfumato.evidence.compare.pages import _audits
-from sfumato.workloads import load_workload
+from sfumato.evidence.compare.comparison import Row
+from sfumato.evidence.compare.pages import comparison_page
+from sfumato.workloads import WorkloadAnswers, load_workload
 
 CANDIDATES = [
     "rho-privacy(1/3, 2/3) by uniform",
@@ -238,8 +238,9 @@ def test_the_interval_of_a_median_covers_it() -> None:
 def test_accuracy_leaves_out_what_has_no_answer() -> None:
     truth = np.array([0, 10, 100, 1000])
     estimates = np.array([3.0, 12.0, np.nan, 900.0])
-    stderrs = np.array([2.0, np.nan, 1.0, 60.0])
-    found = measure_accuracy(truth, estimates, stderrs, ["a", "a", "b", "b"], 1000)
+    low, high = np.array([[0.0, np.nan, 1.0, 850.0], [7.0, np.nan, 2.0, 1100.0]])
+    answers = WorkloadAnswers(estimates, np.array([2.0, np.nan, 1.0, 60.0]), low, high)
+    found = measure_accuracy(truth, answers, ["a", "a", "b", "b"], 1000)
     assert found.mean_absolute == pytest.approx((3 + 2 + 100) / 3)
     assert [(each.least, each.questions) for each in found.by_class] == [(1, 1), (301, 1)]
     assert found.by_value == (("a", 1, pytest.approx(0.2)), ("b", 1, pytest.approx(0.1)))
@@ -252,9 +253,22 @@ def test_accuracy_leaves_out_what_has_no_answer() -> None:
 def test_the_page_says_which_checks_failed(limit: int, said: str) -> None:
     """It looked for words that results had before, and so called every release sound."""
     finding = Finding.limited(ROWS, 10, Direction.AT_MOST, limit)
-    row = SimpleNamespace(name="uniform", result={"audit": {"findings": [finding.to_json()]}})
-    shown = _audits(SimpleNamespace(measured=[row]))  # type: ignore[arg-type]
-    assert said in str(shown[0])
+    nothing: dict[str, Any] = {"value": 0.1, "low": 0.1, "high": 0.1, "counts_from": 1}
+    accuracy = {"by_count": [], "by_value": [], "covered": None, "mean_absolute_error": 1.0}
+    result = {
+        "accuracy": {**accuracy, "median_relative_error": nothing},
+        "answers": {"estimates": []},
+        "audit": {"findings": [finding.to_json()], "holds": finding.holds},
+        "attacks": [],
+        "statement": [],
+        "caveats": [],
+        "predicted": None,
+        "attack_problem": None,
+        "seconds": {},
+    }
+    row = Row("uniform", Candidate(CANDIDATES[1].partition(" by ")[0]), result, None, None)
+    comparison = Comparison(Path("out"), "people", 9, "disease", "some", (), [row], 1.0)
+    assert said in comparison_page(comparison)
 
 
 def test_an_empty_table_is_refused(tmp_path: Path) -> None:

@@ -31,14 +31,18 @@ from sfumato.workloads.shown import ShownQuasi
 Matched = tuple[IntArray, FloatArray | None]  # records, and how far each satisfies the conditions
 _AT_ONCE = 1 << 22  # cells (condition, value, value) that are worked on together
 _COUNT = "n"
+Z95 = 1.959963984540054
 
 
 @dataclass(frozen=True, eq=False)
 class WorkloadAnswers:
-    """Question by question; not a number where the release has no answer or no error bar."""
+    """Question by question, with the 95 % interval that `query` shows; not a number where the
+    release has no answer or no error bar."""
 
     estimates: FloatArray
     stderrs: FloatArray
+    low: FloatArray
+    high: FloatArray
 
 
 def release_answers(
@@ -53,7 +57,7 @@ def release_answers(
     where a condition cuts through them.
     """
     opened = release if isinstance(release, Release) else Release(release)
-    answers = WorkloadAnswers(np.zeros(len(workload)), np.zeros(len(workload)))
+    answers = WorkloadAnswers(*np.zeros((4, len(workload))))
     source, quasi = source_of(opened, session_of(opened)), ShownQuasi(opened)
     for column in sorted({question.column for question in workload.questions}):
         if opened.column(column).role != "sensitive":
@@ -112,13 +116,14 @@ class _ColumnAnswers:
             matched = [self._quasi.matching(question) for question in asked]
             estimated = self._estimator.estimate(self._moments(matched))
             unsure = np.array([weights is not None for _, weights in matched])
+        parts = answers.estimates, answers.stderrs, answers.low, answers.high
         for batch in self._batches(groups):
-            values, errors = _read(estimated, batch, self._values)
             places = [place for own in batch for place, _ in own]
-            answers.estimates[places], answers.stderrs[places] = values, errors
+            for part, found in zip(parts, _read(estimated, batch, self._values), strict=True):
+                part[places] = found
         for own, nothing_known in zip(groups, unsure.tolist(), strict=True):
-            if nothing_known:
-                answers.stderrs[own] = np.nan
+            for part in parts[1:] if nothing_known else ():
+                part[own] = np.nan
 
     def _moments(self, matched: Sequence[Matched]) -> Moments:
         """A class for every condition."""
@@ -168,8 +173,9 @@ class _ColumnAnswers:
 
 def _read(
     estimated: Estimated, batch: Sequence[Sequence[tuple[int, IntArray]]], values: int
-) -> tuple[FloatArray, FloatArray]:
-    """Estimates and standard errors: every condition has a profile, every question a form."""
+) -> tuple[FloatArray, ...]:
+    """Estimates, standard errors and the ends of intervals: every condition has a profile, every
+    question a form."""
     cells = np.full((len(batch), values), -1)
     first = np.concatenate([[0], np.cumsum([len(own) for own in batch])])
     for number, own in enumerate(batch):
@@ -178,4 +184,5 @@ def _read(
     there = cells >= 0
     counted = Statistic(_COUNT, _COUNT, there.astype(np.float64), there)
     totals = estimated.read(Forms.of(np.arange(len(batch)), cells, first), [counted])
-    return totals.values[0], np.sqrt(np.maximum(totals.variance([1.0]), 0.0))
+    estimates, stderrs = totals.values[0], np.sqrt(np.maximum(totals.variance([1.0]), 0.0))
+    return estimates, stderrs, *totals.interval(estimates, stderrs, Z95, [1.0])

@@ -13,8 +13,9 @@ import numpy as np
 from sfumato.draws import BoolArray, IntArray
 from sfumato.operators.base import FloatArray
 from sfumato.pages.charts import Figure
+from sfumato.workloads import WorkloadAnswers
+from sfumato.workloads.answers import Z95
 
-Z95 = 1.959963984540054
 LOW = 0.93  # of the truths that 95 % intervals should hold: below it a class is marked
 EDGES = (1, 11, 31, 101, 301, 1001, 3001, 10_001, 30_001, 100_001, 1_000_001, 1 << 62)
 
@@ -76,11 +77,7 @@ class Accuracy:
 
 
 def measure_accuracy(
-    truth: IntArray,
-    estimates: FloatArray,
-    stderrs: FloatArray,
-    values: Sequence[str],
-    rows: int,
+    truth: IntArray, answers: WorkloadAnswers, values: Sequence[str], rows: int
 ) -> Accuracy:
     """Compare answers with the truth; `values` names what each question asked for.
 
@@ -88,16 +85,18 @@ def measure_accuracy(
     is over large counts, at least half a per cent of the records, where there are 20 such
     questions, else over all.
 
-    >>> numbers = np.array([100.0] * 30), np.array([5.0] * 30)
-    >>> found = measure_accuracy(np.repeat([110], 30), *numbers, ["flu"] * 30, 1000)
+    >>> answers = WorkloadAnswers(*np.repeat([[100.0], [5.0], [90.0], [109.0]], 30, axis=1))
+    >>> found = measure_accuracy(np.repeat([110], 30), answers, ["flu"] * 30, 1000)
     >>> round(found.median.value, 3), found.covered, found.by_class[0].questions
     (0.091, 0.0, 30)
     """
-    answered = np.isfinite(estimates)
-    errors = np.abs(estimates - truth)
+    answered = np.isfinite(answers.estimates)
+    errors = np.abs(answers.estimates - truth)
     there = answered & (truth > 0)
     relative = np.divide(errors, truth, out=np.full(len(truth), np.nan), where=there)
-    inside = _inside(errors, stderrs)
+    near = 1e-9 * np.maximum(np.abs(answers.high), 1.0)  # what the release shows exactly
+    inside = (answers.low - near <= truth) & (truth <= answers.high + near)
+    barred = np.isfinite(answers.low) & np.isfinite(answers.high)
     classes = []
     for least, above in itertools.pairwise(EDGES):
         chosen = there & (truth >= least) & (truth < above)
@@ -110,7 +109,7 @@ def measure_accuracy(
                     float(np.exp(np.log(truth[chosen]).mean())),
                     float(relative[chosen].mean()),
                     float(np.median(relative[chosen])),
-                    _share(inside, chosen, stderrs),
+                    _share(inside[chosen & barred]),
                 )
             )
     large = max(math.ceil(rows / 200), 1)
@@ -127,19 +126,14 @@ def measure_accuracy(
         float(errors[answered].mean()) if answered.any() else math.nan,
         median_figure(relative[there & (truth >= large)]),
         large,
-        _share(inside, answered, stderrs),
+        _share(inside[answered & barred]),
         tuple(classes),
         tuple(by_value),
     )
 
 
-def _inside(errors: FloatArray, stderrs: FloatArray) -> BoolArray:
-    return np.asarray(errors <= Z95 * np.nan_to_num(stderrs, nan=-1.0) + 1e-9)
-
-
-def _share(inside: BoolArray, chosen: BoolArray, stderrs: FloatArray) -> float | None:
-    barred = chosen & np.isfinite(stderrs)
-    return float(inside[barred].mean()) if barred.any() else None
+def _share(inside: BoolArray) -> float | None:
+    return float(inside.mean()) if len(inside) else None
 
 
 def median_figure(numbers: FloatArray) -> Figure:

@@ -121,13 +121,8 @@ def _measured(trial: Trial, progress: Progress) -> dict[str, Any]:
     attacking = part_of(progress, _AUDITED, WHOLE - _AUDITED, WHOLE)
     attacks, problem = _attacked(trial, release, attacking)
     seconds["attack"] = time.perf_counter() - began
-    accuracy = measure_accuracy(
-        np.array(settings.truth, np.int64),
-        answers.estimates,
-        answers.stderrs,
-        settings.values,
-        publication.rows,
-    )
+    truth = np.array(settings.truth, np.int64)
+    accuracy = measure_accuracy(truth, answers, settings.values, publication.rows)
     manifest = publication.manifest
     return {
         "guarantee": manifest.guarantee,
@@ -140,8 +135,8 @@ def _measured(trial: Trial, progress: Progress) -> dict[str, Any]:
         "caveats": list(manifest.caveats),
         "accuracy": accuracy.to_json(),
         "answers": {
-            "estimates": [_number(each) for each in answers.estimates.tolist()],
-            "stderrs": [_number(each) for each in answers.stderrs.tolist()],
+            part: [_number(each) for each in getattr(answers, part).tolist()]
+            for part in ("estimates", "stderrs", "low", "high")
         },
         "audit": verdict.to_json(),
         "attacks": attacks,

@@ -241,9 +241,7 @@ def _measure(
         workload = generate_workload(people, count=questions, seed=seed, column=column)
         truth = true_counts(workload, people)
         answers = release_answers(workload, shown, progress=progress)
-    found = measure_accuracy(
-        truth, answers.estimates, answers.stderrs, [""] * len(workload), people.rows
-    )
+    found = measure_accuracy(truth, answers, [""] * len(workload), people.rows)
     classes = []
     for each in found.by_class:
         if each.questions >= QUESTIONS:
