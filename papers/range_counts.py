@@ -89,11 +89,11 @@ def median_errors_by_shape(
             place = Path(folder) / "release"
             # a wide β promises nothing about common values: what that costs is the question
             publish(table, promise, to=place, mechanism=way, seed=seed, left_out=1.0)
-            for found, workload, truth in zip(errors, asked, truths, strict=True):
+            for error, workload, truth in zip(errors, asked, truths, strict=True):
                 release = Release(place)
                 if isinstance(release, GeneralizedRelease):
                     answers = even_answers(workload, release)
                 else:
                     answers = release_answers(workload, release).estimates
-                found[way] = float(np.median(np.abs(answers - truth) / truth))
+                error[way] = float(np.median(np.abs(answers - truth) / truth))
     return errors

@@ -40,9 +40,9 @@ class Found:
     def column(self, table: str, column: str, **where: object) -> list[Any]:
         """The cells of a column, of the rows whose other columns are as told."""
         made = self.table(table)
-        place = made.columns.index(column)
+        index = made.columns.index(column)
         tests = [(made.columns.index(name), value) for name, value in where.items()]
-        return [row[place] for row in made.rows if all(row[k] == value for k, value in tests)]
+        return [row[index] for row in made.rows if all(row[k] == value for k, value in tests)]
 
     def lines(self, name: str, title: str = "") -> Mapping[str, Points]:
         """The lines of the first chart of that name whose title has the text."""

@@ -53,12 +53,12 @@ def people(rows: int, seed: int = 0, values: int = len(DISEASES)) -> pa.Table:
 
 def _with(table: pa.Table, **columns: Any) -> pa.Table:
     for name, values in columns.items():
-        place = table.schema.get_field_index(name)
+        index = table.schema.get_field_index(name)
         array = values if isinstance(values, pa.Array | pa.ChunkedArray) else pa.array(values)
-        if place < 0:
+        if index < 0:
             table = table.append_column(name, array)
         else:
-            table = table.set_column(place, name, array)
+            table = table.set_column(index, name, array)
     return table
 
 

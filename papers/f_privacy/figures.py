@@ -257,10 +257,10 @@ def _runtime(name: str, unit: str, rows: list[tuple[Cell, ...]]) -> Outcome:
         f"{data}, {label}": [
             (float(row[1] or 0), seconds)
             for row in rows
-            if row[0] == data and isinstance(seconds := row[place + 2], float)
+            if row[0] == data and isinstance(seconds := row[index + 2], float)
         ]
         for data in dict.fromkeys(str(row[0]) for row in rows)
-        for place, label in enumerate(labels)
+        for index, label in enumerate(labels)
     }
     note = (
         "Full-pruning is two-size (errata F8). 'Optimal' is the paper's integer program with two "

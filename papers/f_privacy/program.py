@@ -31,9 +31,9 @@ def integer_program(
         return None
     allowed = limits.table(sizes).astype(np.float64)
     parts, values = allowed.shape
-    place = np.arange(parts * values)
+    position = np.arange(parts * values)
     room = csr_array(
-        (-allowed.ravel(), (place, np.repeat(np.arange(parts), values))),
+        (-allowed.ravel(), (position, np.repeat(np.arange(parts), values))),
         shape=(parts * values, parts),
     )
     within = hstack([room, eye_array(parts * values)])

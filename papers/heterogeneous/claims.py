@@ -30,9 +30,9 @@ def _rounds(found: Found) -> tuple[str, Verdict]:
 def _distinct(found: Found) -> tuple[str, Verdict]:
     rows = found.table("Table 6").rows
     sets = [
-        {str(row[start]).split()[place] for row in rows}
+        {str(row[start]).split()[index] for row in rows}
         for start in range(1, 6)
-        for place in range(3)
+        for index in range(3)
     ]
     holds = sum(len(each) == 5 for each in sets)
     return f"{holds} of {len(sets)} rows have five values", reproduced(holds == len(sets))

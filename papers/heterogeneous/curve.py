@@ -96,8 +96,8 @@ class CurvePlan(BurelPlan):
         self, axes: Sequence[Axis], codes: IntArray, run: IntArray, curve: IntArray, draws: Draws
     ) -> list[IntArray]:
         # what classes take from each run, were all of a run the rarest of its values
-        totals = [int(self.histogram.counts[own].sum()) for own in self.runs]
-        limits = [min(self.ceilings[code] for code in own) for own in self.runs]
+        totals = [int(self.histogram.counts[run].sum()) for run in self.runs]
+        limits = [min(self.ceilings[code] for code in run) for run in self.runs]
         held = Held(codes, self.ceilings)
         halving = Halving(axes, held, [ranked(curve)], (by_runs(run),))
         near = nearest_classes(curve, run, class_sizes(totals, limits), draws)

@@ -217,12 +217,12 @@ def queries(name: str, data: str, people: People, setting: Setting) -> list[Seri
             count=setting.questions,
         )
         errors = {way: [each[text] for each in found] for way, text in ways.items()}
-        for way, own in errors.items():
-            by_beta.setdefault(way, []).append((beta, own[0]))
+        for way, error in errors.items():
+            by_beta.setdefault(way, []).append((beta, error[0]))
             if beta == USUAL_BETA:
                 cut = 1 + len(widths)
-                by_columns[way] = list(zip(widths, own[1:cut], strict=True))
-                by_share[way] = list(zip(shares, own[cut:], strict=True))
+                by_columns[way] = list(zip(widths, error[1:cut], strict=True))
+                by_share[way] = list(zip(shares, error[cut:], strict=True))
     title = f"Median relative error, {data}"
     return [
         Series(f"{name}(a)", f"{title}, by beta", "beta", "error", by_beta),

@@ -49,13 +49,13 @@ def sort_greedy(cost: Floats) -> IntArray:
     [1, 0]
     """
     size = len(cost)
-    place = np.arange(size)
-    tie = ((place[None, :] - place[:, None]) % size) * size + place[None, :]
+    position = np.arange(size)
+    tie = ((position[None, :] - position[:, None]) % size) * size + position[None, :]
     # ranks of (cost, tie): a total order without a large sort by pairs
     _, rank = np.unique(cost, return_inverse=True)
     order = rank.reshape(cost.shape).astype(np.int64) * (size * size) + tie
     matched = np.empty(size, np.int64)
-    records, rows = place, place
+    records, rows = position, position
     while len(rows):
         best_record = np.argmin(order, axis=0)
         best_row = np.argmin(order, axis=1)

@@ -276,8 +276,8 @@ def occupation_queries(data: Microdata, sizes: Sequence[int], setting: Setting) 
     answers = query_answers(some, queries, promise(some.histogram, 6), 6)
     rows: list[tuple[Cell, ...]] = []
     lines = {}
-    for method, found in answers.items():
-        true, estimated = truth[chosen].astype(np.float64), found[chosen]
+    for method, answer in answers.items():
+        true, estimated = truth[chosen].astype(np.float64), answer[chosen]
         slope, intercept = np.polyfit(true, estimated, 1)
         fit = (
             1

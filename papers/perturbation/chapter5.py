@@ -87,11 +87,11 @@ def _error_table(
     rows: list[tuple[Cell, ...]] = []
     for label, counts, theta in cases:
         errors = measure(counts, theta, runs, f"{name} {label}")[0]
-        for place, least in enumerate(SELECTIVITIES):
+        for index, least in enumerate(SELECTIVITIES):
             fine, uniform = printed[label]
-            ours = [errors[method][place] for method in METHODS]
+            ours = [errors[method][index] for method in METHODS]
             rows.append(
-                (label, f"{100 * least:g} %", ours[0], fine[place], *ours[1:], uniform[place])
+                (label, f"{100 * least:g} %", ours[0], fine[index], *ours[1:], uniform[index])
             )
     return ResultTable(
         name,
@@ -135,12 +135,12 @@ def occupation_utility(data: Microdata, sizes: Sequence[int], setting: Setting) 
     series = _utility_series("Figure 24", "OCC by theta", "theta", by_theta, runs)
     series += _utility_series("Figure 24", "OCC by |T|, theta = 20", "|T|", by_size, runs)
     for x, cases in (("theta", by_theta), ("|T|", by_size)):
-        for place, least in enumerate(SELECTIVITIES):
+        for index, least in enumerate(SELECTIVITIES):
             lines: dict[str, list[tuple[float, float]]] = {method: [] for method in METHODS}
             for at, counts, theta in cases:
                 errors = measure(counts, theta, runs, f"Figure 25 {x} {at}")[0]
                 for method in METHODS:
-                    lines[method].append((at, errors[method][place]))
+                    lines[method].append((at, errors[method][index]))
             title = f"OCC: error of values with a share of at least {100 * least:g} %."
             series.append(Series("Figure 25", title, x, "error, %", lines))
     return [], series

@@ -162,11 +162,11 @@ def anatomy_estimates(
 ) -> FloatArray:
     """Σ over buckets of matching records × share of the value, by (condition, value)."""
     sizes = np.bincount(buckets)
-    place = np.full(len(data.sensitive), -1, np.int64)
-    place[kept] = buckets
+    position = np.full(len(data.sensitive), -1, np.int64)
+    position[kept] = buckets
     answers = []
     for matching in rows:
-        inside = place[matching]
+        inside = position[matching]
         matches = np.bincount(inside[inside >= 0], minlength=len(sizes))
         weight = (matches / sizes)[buckets]
         answers.append(np.bincount(data.sensitive[kept], weight, minlength=data.values))

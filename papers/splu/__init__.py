@@ -68,9 +68,9 @@ class Made:
     @cached_property
     def chapters(self) -> People:
         table = datasets.hospital(MEDICAL_ROWS, seed=7)
-        place = table.schema.names.index("diagnosis")
+        index = table.schema.names.index("diagnosis")
         chapter = pc.utf8_slice_codeunits(table.column("diagnosis").cast("string"), 0, 1)
-        return coded(table.set_column(place, "diagnosis", chapter), "diagnosis")
+        return coded(table.set_column(index, "diagnosis", chapter), "diagnosis")
 
     def figure_8_grown(self) -> Outcome:
         some = self.grown.first(min(300_000, self.grown.rows))

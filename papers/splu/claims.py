@@ -38,10 +38,10 @@ def _rises(figure: str) -> Callable[[Found], tuple[str, Verdict]]:
 def _highest(figure: str) -> Callable[[Found], tuple[str, Verdict]]:
     def test(found: Found) -> tuple[str, Verdict]:
         table = found.table(figure)
-        place = {name: table.columns.index(f"{name} mean") for name in (OURS, THEIRS, *OTHERS)}
+        index_of = {name: table.columns.index(f"{name} mean") for name in (OURS, THEIRS, *OTHERS)}
         rows = [[float(cell or 0) for cell in row] for row in table.rows if int(row[0] or 0) >= 4]
-        theirs = all(row[place[THEIRS]] >= max(row[place[o]] for o in OTHERS) for row in rows)
-        ours = all(row[place[OURS]] >= max(row[place[o]] for o in OTHERS) for row in rows)
+        theirs = all(row[index_of[THEIRS]] >= max(row[index_of[o]] for o in OTHERS) for row in rows)
+        ours = all(row[index_of[OURS]] >= max(row[index_of[o]] for o in OTHERS) for row in rows)
         text = f"{'highest' if theirs else 'not highest'} by the paper's way, "
         text += f"{'highest' if ours else 'not highest'} by ours"
         return text, "reproduced" if theirs else "better" if ours else "not reproduced"
@@ -61,9 +61,9 @@ def _laplace(figure: str) -> Callable[[Found], tuple[str, Verdict]]:
 def _from(figure: str, low: float, printed: float, name: str) -> Claim:
     def test(found: Found) -> tuple[str, Verdict]:
         table = found.table(figure)
-        place = table.columns.index(name)
+        index = table.columns.index(name)
         errors = [
-            float(row[place] or 0)
+            float(row[index] or 0)
             for row in table.rows
             if float(str(row[0]).split("%")[0]) >= 100 * low
         ]

@@ -93,8 +93,8 @@ def small_counts(figure: str, people: People, pool: Pool, setting: Setting) -> O
     for groups in _possible(people, setting.groups):
         cells: list[Cell] = [groups]
         drawn = Draws.from_seed(groups).child(figure)
-        for name, found in answers(pool, people, groups, pool.small, drawn).items():
-            errors = relative_errors(found, truth)
+        for name, answer in answers(pool, people, groups, pool.small, drawn).items():
+            errors = relative_errors(answer, truth)
             cells += [float(errors.mean()), float(np.median(errors))]
             lines[name].append((groups, float(errors.mean())))
         rows.append(tuple(cells))
@@ -206,8 +206,8 @@ def _mean_errors(
     total: dict[str, FloatArray] = {}
     for run in range(runs):
         draws = Draws.from_seed(run).child(figure)
-        for name, found in answers(pool, people, groups, pool.large, draws).items():
+        for name, answer in answers(pool, people, groups, pool.large, draws).items():
             if name in LAPLACE and not laplace:
                 continue
-            total[name] = total.get(name, np.zeros(len(truth))) + relative_errors(found, truth)
+            total[name] = total.get(name, np.zeros(len(truth))) + relative_errors(answer, truth)
     return {name: errors / runs for name, errors in total.items()}

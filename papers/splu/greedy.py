@@ -46,8 +46,10 @@ class GreedyGroups:
             left[rows[number]] -= 1
         flat = rows.reshape(-1)
         seats = np.argsort(flat, kind="stable")
-        held = np.bincount(flat, minlength=values)
-        return cls(np.asarray(counts, np.int64), size, rows, seats, np.cumsum(held) - held)
+        held_counts = np.bincount(flat, minlength=values)
+        return cls(
+            np.asarray(counts, np.int64), size, rows, seats, np.cumsum(held_counts) - held_counts
+        )
 
     def mates(self, values: npt.ArrayLike, slots: npt.ArrayLike, steps: npt.ArrayLike) -> IntArray:
         """The value `steps` places on in the record's own group, going round."""
@@ -72,5 +74,5 @@ class GreedyGroups:
         """Every group has different values, and every record a group."""
         ordered = np.sort(self.rows, axis=1)
         assert bool((ordered[:, 1:] != ordered[:, :-1]).all()), "a group repeats a value"
-        held = np.bincount(self.rows.reshape(-1), minlength=len(self.counts))
-        assert np.array_equal(held, self.counts), (held, self.counts)
+        counts = np.bincount(self.rows.reshape(-1), minlength=len(self.counts))
+        assert np.array_equal(counts, self.counts), (counts, self.counts)

@@ -57,28 +57,28 @@ def _joint(ages: IntArray, codes: IntArray, values: int) -> FloatArray:
 
 def _stretches(truth: FloatArray) -> FloatArray:
     """All stretches of intervals and values whose count is asked for, as masks."""
-    total, found = truth.sum(), []
+    total, stretches = truth.sum(), []
     for first in range(INTERVALS):
         for last in range(first, INTERVALS):
             for value in np.flatnonzero(_asked(truth[first : last + 1].sum(axis=0) / total)):
                 mask = np.zeros(truth.shape)
                 mask[first : last + 1, value] = 1
-                found.append(mask)
-    return np.array(found).reshape(-1, *truth.shape)
+                stretches.append(mask)
+    return np.array(stretches).reshape(-1, *truth.shape)
 
 
 def _value_sets(truth: FloatArray) -> FloatArray:
     """Random sets of values within each interval, whose count is asked for, as masks."""
     rng = np.random.default_rng(5)  # questions, not protection
-    total, found = truth.sum(), []
+    total, value_sets = truth.sum(), []
     for age in range(INTERVALS):
         for _ in range(SETS):
             values = rng.random(truth.shape[1]) < rng.uniform(0.5, 1)
             if _asked(truth[age, values].sum() / total):
                 mask = np.zeros(truth.shape)
                 mask[age, values] = 1
-                found.append(mask)
-    return np.array(found).reshape(-1, *truth.shape)
+                value_sets.append(mask)
+    return np.array(value_sets).reshape(-1, *truth.shape)
 
 
 def _asked(share: FloatArray | float) -> np.ndarray:

@@ -45,7 +45,7 @@ def figure_12(
     share = truth / people.rows
     pairs = np.nonzero((share >= LOW) & (share < HIGH))
     taken = Draws.from_seed(12).order("queries", len(pairs[0]))[:queries]
-    number, occupation, interval = (each[taken] for each in pairs)
+    number, occupation, interval = (pair[taken] for pair in pairs)
     asked = truth[number, occupation, interval]
     rows: list[tuple[Cell, ...]] = []
     observed: dict[int, FloatArray] = {}

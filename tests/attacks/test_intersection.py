@@ -48,7 +48,7 @@ def test_the_audit_of_both_fails_where_that_of_one_holds(
 ) -> None:
     assert sf.audit(people, twice[0]).holds
     verdict = sf.audit(people, twice[0], other=twice[1])
-    (found,) = [each for each in verdict.findings if each.check.name == "intersection"]
+    (found,) = [finding for finding in verdict.findings if finding.check.name == "intersection"]
     assert found.holds is False
     assert isinstance(found.value, int)
     assert found.value > 300

@@ -158,8 +158,8 @@ def test_a_table_that_another_tool_made(cli: Any, people: Any, tmp_path: Path) -
     pq.write_table(table, raw)
     roles = ("--quasi", "age,sex,region", "--sensitive", "disease", "--attack", "linkage", "--json")
     ages = pa.array([f"{age // 10 * 10}s" for age in table["age"].to_pylist()])
-    place = table.schema.get_field_index("age")
-    pq.write_table(table.set_column(place, "age", ages), other)
+    index = table.schema.get_field_index("age")
+    pq.write_table(table.set_column(index, "age", ages), other)
     by_row = cli("attack", raw, "--shown", other, "--match", "row", *roles)
     assert by_row.code == 0, by_row.err
     assert by_row.json["outcomes"][0]["success"]["value"] == 1.0

@@ -132,7 +132,7 @@ def rows_that_can_be(table: pa.Table, records: pa.Table, release: Release) -> np
     for column, name in release.plan.part_columns.items():
         true, part = table.column(column).to_numpy(), records.column(name).to_numpy()
         domain = np.array(release.domain(column).to_pylist())
-        inside = [domain[list(each.codes)] for each in release.operators[column].parts]
+        inside = [domain[list(part.codes)] for part in release.operators[column].parts]
         alike = np.stack([table.column(quasi).to_numpy() for quasi in ("age", "sex", "town")])
         first = np.flatnonzero((np.diff(alike, axis=1) != 0).any(axis=0)) + 1
         for own in np.split(people.copy(), first):
@@ -153,8 +153,8 @@ def shown_truly(
         for column in columns:
             true = table.column(column).to_numpy()[people]
             shown = np.where(who[people], true, records.column(column).to_numpy())
-            place = records.schema.get_field_index(column)
-            records = records.set_column(place, records.schema.field(place), pa.array(shown))
+            index = records.schema.get_field_index(column)
+            records = records.set_column(index, records.schema.field(index), pa.array(shown))
         return records
 
     changed: Path = mutate(release, release.parent / f"{release.name} changed", records=put)
@@ -227,8 +227,8 @@ def test_one_coin_for_two_columns_is_noticed(tmp_path: Path, mutate: Any) -> Non
     def together(records: pa.Table) -> pa.Table:
         for column in ("s", "second"):
             drawn = np.where(coin, table.column(column).to_numpy(), rng.integers(0, 12, 3000))
-            place = records.schema.get_field_index(column)
-            records = records.set_column(place, records.schema.field(place), pa.array(drawn))
+            index = records.schema.get_field_index(column)
+            records = records.set_column(index, records.schema.field(index), pa.array(drawn))
         return records
 
     cheated = mutate(tmp_path / "r", tmp_path / "one coin", records=together)

@@ -159,8 +159,8 @@ def test_narrowed_ranges_are_caught(
     publish(table, "l-diversity(3)", to=tmp_path / "r", mechanism="ring", receipt=tmp_path / "t")
 
     def narrow(records: pa.Table) -> pa.Table:
-        place = records.column_names.index("age_high")
-        return records.set_column(place, "age_high", records.column("age_low"))
+        index = records.column_names.index("age_high")
+        return records.set_column(index, "age_high", records.column("age_low"))
 
     broken = mutate(tmp_path / "r", tmp_path / "b", records=narrow)
     verdict = audit(table, broken)
@@ -175,17 +175,17 @@ def test_changed_values_are_caught(
     publish(table, "l-diversity(3)", to=tmp_path / "r", mechanism="ring", receipt=tmp_path / "t")
 
     def exchange(records: pa.Table) -> pa.Table:
-        place = records.column_names.index("disease")
+        index = records.column_names.index("disease")
         rolled = np.roll(records.column("disease").to_numpy(), 1)
-        return records.set_column(place, "disease", pa.array(rolled))
+        return records.set_column(index, "disease", pa.array(rolled))
 
     broken = mutate(tmp_path / "r", tmp_path / "b", records=exchange)
     verdict = audit(table, broken, receipt=tmp_path / "t")
     assert not finding(verdict, "record of their own").holds
 
     def invent(records: pa.Table) -> pa.Table:
-        place = records.column_names.index("disease")
-        return records.set_column(place, "disease", pa.array(["flu"] * records.num_rows))
+        index = records.column_names.index("disease")
+        return records.set_column(index, "disease", pa.array(["flu"] * records.num_rows))
 
     invented = mutate(tmp_path / "r", tmp_path / "i", records=invent)
     assert not finding(audit(table, invented), "published counts").holds

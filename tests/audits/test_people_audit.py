@@ -93,7 +93,7 @@ def test_one_person_with_too_many_rows_is_found(stays: pa.Table, tmp_path: Path)
     shown = set(records["row"].to_pylist())
     counted = [whose[row] for row in shown]
     spare = next(row for row in whose if row not in shown)
-    lost = next(place for place, row in enumerate(records["row"].to_pylist())
+    lost = next(index for index, row in enumerate(records["row"].to_pylist())
                 if whose[row] != whose[spare] and counted.count(whose[row]) == 1)  # fmt: skip
     changed = records.to_pylist()
     raw = stays.slice(spare, 1).to_pylist()[0]

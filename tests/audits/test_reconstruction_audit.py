@@ -82,11 +82,11 @@ def test_the_exact_tails_are_told(tmp_path: Path) -> None:
 
 
 def replaced(table: pa.Table, column: str, values: list[Any]) -> pa.Table:
-    place = table.schema.get_field_index(column)
-    kind = table.schema.field(place).type
+    index = table.schema.get_field_index(column)
+    kind = table.schema.field(index).type
     plain = kind.value_type if pa.types.is_dictionary(kind) else kind
     array = pa.array(values, plain)
-    return table.set_column(place, column, array.cast(kind) if kind != plain else array)
+    return table.set_column(index, column, array.cast(kind) if kind != plain else array)
 
 
 def test_perturbing_every_record_instead_of_a_sample_is_caught(tmp_path: Path) -> None:

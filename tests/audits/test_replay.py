@@ -52,14 +52,14 @@ def changed_once(table: pa.Table) -> pa.Table:
     values = table.column(name).to_pylist()
     others = values if name == "bucket" else list("abcdef")  # a sample may have one value only
     values[-1] = next(value for value in others if value != values[-1])
-    place = table.schema.get_field_index(name)
-    return table.set_column(place, name, pa.array(values, table.schema.field(place).type))
+    index = table.schema.get_field_index(name)
+    return table.set_column(index, name, pa.array(values, table.schema.field(index).type))
 
 
 def swapped_once(table: pa.Table) -> pa.Table:
     """Two records changed places: the same table for everybody who does not look at the order."""
     rows, order = table.to_pylist(), np.arange(table.num_rows)
-    other = next(place for place, row in enumerate(rows) if row != rows[3])
+    other = next(index for index, row in enumerate(rows) if row != rows[3])
     order[[3, other]] = order[[other, 3]]
     return table.take(pa.array(order))
 

@@ -216,7 +216,7 @@ def test_sfumato_l_diversity_is_about_shares() -> None:
     found = check(
         table, quasi="q", sensitive="s", require=["distinct-l-diversity(3)", "l-diversity(3)"]
     )
-    assert [held.holds for held in found.requirements] == [True, False]
+    assert [requirement.holds for requirement in found.requirements] == [True, False]
 
 
 @pytest.mark.parametrize(

@@ -160,7 +160,7 @@ def shuffled(name: str, by: str | None = None) -> Callable[[Copy], None]:
 def lists_in_the_order_of_records(copy: Copy) -> None:
     """The i-th value of a bucket is the i-th record's."""
     records, lists = copy.table(), copy.table(LISTS)
-    rank = {(row["bucket"], TRUTH[row["zip"]]): place for place, row in
+    rank = {(row["bucket"], TRUTH[row["zip"]]): index for index, row in
             enumerate(records.to_pylist())}  # fmt: skip
     rows = sorted(lists.to_pylist(), key=lambda row: (row["bucket"],
                   rank.get((row["bucket"], row["disease"]), -1)))  # fmt: skip
@@ -177,9 +177,9 @@ def buckets_numbered_by_secret(copy: Copy) -> None:
     number = np.empty(many, np.int64)
     number[np.argsort(-ill, kind="stable")] = np.arange(many)
     for name, table in ((RECORDS, records), (LISTS, lists)):
-        place = table.schema.names.index("bucket")
+        index = table.schema.names.index("bucket")
         bucket = pa.array(number[table["bucket"].to_numpy()].astype(np.int32))
-        copy.written(name, table.set_column(place, "bucket", bucket).sort_by("bucket"))
+        copy.written(name, table.set_column(index, "bucket", bucket).sort_by("bucket"))
 
 
 def stray_bytes(copy: Copy) -> None:
@@ -294,8 +294,8 @@ SPELLING: dict[str, tuple[str, Callable[[Copy], None]]] = {
 
 def each(change: Callable[[int, dict[str, Any]], None]) -> Callable[[Copy], None]:
     def put(rows: list[dict[str, Any]]) -> None:
-        for place, row in enumerate(rows):
-            change(place, row)
+        for index, row in enumerate(rows):
+            change(index, row)
 
     return lambda copy: copy.content(put)
 

@@ -40,7 +40,7 @@ def test_read_takes_every_option_and_nothing_else() -> None:
 
 @pytest.mark.parametrize("command", DECLARING)
 def test_commands_have_every_option_as_a_flag(command: str) -> None:
-    flags = {name: each for each in commands()[command].params for name in each.opts}
+    flags = {name: param for param in commands()[command].params for name in param.opts}
     for option in TABLE_OPTIONS:
         flag = flags[f"--{option.flag_name}"]
         assert flag.help == option.help
@@ -50,7 +50,7 @@ def test_commands_have_every_option_as_a_flag(command: str) -> None:
 
 @pytest.mark.parametrize("command", READING)
 def test_commands_that_read_a_raw_table_know_how(command: str) -> None:
-    flags = {name for each in commands()[command].params for name in each.opts}
+    flags = {name for param in commands()[command].params for name in param.opts}
     assert {f"--{option.flag_name}" for option in TABLE_OPTIONS if option.reads} <= flags
 
 

@@ -99,7 +99,7 @@ def run_console(example: Example) -> str | None:
     status = 0
     for part in re.split(r"^\$ ", str(example.parsed), flags=re.MULTILINE)[1:]:
         lines = part.splitlines()
-        last = next(place for place, line in enumerate(lines) if not line.endswith("\\"))
+        last = next(index for index, line in enumerate(lines) if not line.endswith("\\"))
         command, shown = "\n".join(lines[: last + 1]), "\n".join(lines[last + 1 :])
         if status and command != "echo $?":
             return f"line {example.line}: the command before {command!r} failed"

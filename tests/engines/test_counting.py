@@ -83,8 +83,8 @@ def test_missing_quasi_values_of_coded_text_have_a_code(tmp_path: Path) -> None:
     """Parquet gives repeated text as codes: a missing one is the last value, not none at all."""
     import pyarrow.parquet as pq
 
-    texts = [None if place % 11 == 0 else f"x{place % 5}" for place in range(800)]
-    people = pa.table({"d": pa.array(texts), "s": pa.array([place % 4 for place in range(800)])})
+    texts = [None if index % 11 == 0 else f"x{index % 5}" for index in range(800)]
+    people = pa.table({"d": pa.array(texts), "s": pa.array([index % 4 for index in range(800)])})
     pq.write_table(people, tmp_path / "people.parquet", store_schema=False)
     table = sf.read(tmp_path / "people.parquet", quasi="d", sensitive="s")
     assert pa.types.is_dictionary(next(table.batches(["d"])).column("d").type)

@@ -103,7 +103,7 @@ def test_different_keys_are_independent(tmp_path: Path, wide_file: Path) -> None
         published(wide_file, tmp_path / "system1"),
         published(wide_file, tmp_path / "system2"),
     ]
-    shown = [disease(place) for place in releases]
+    shown = [disease(release) for release in releases]
     manifest = sf.open(releases[0]).manifest
     numerator, denominator = manifest.plan.operators["disease"].retention.split("/")
     p = int(numerator) / int(denominator)

@@ -51,8 +51,8 @@ def given(table: pa.Table, rng: np.random.Generator | None, swap: np.ndarray | N
     """The rows in another order, in other batches, with other numbers for buckets."""
     if swap is not None:
         bucket = pa.array(swap[table.column("bucket").to_numpy()].astype(np.int32))
-        place = table.schema.get_field_index("bucket")
-        table = table.set_column(place, "bucket", bucket)
+        index = table.schema.get_field_index("bucket")
+        table = table.set_column(index, "bucket", bucket)
     rows = table.num_rows
     if rng is not None:
         table = table.take(pa.array(rng.permutation(rows)))

@@ -32,8 +32,8 @@ def random_holdings(
     held = np.where(rng.random((people, columns)) < 0.4, own, other)
     listed, counts = np.unique(held, axis=0, return_counts=True)
     views = tuple(
-        Histogram(name, tuple(range(values)), np.bincount(held[:, place], minlength=values))
-        for place, name in enumerate("abc"[:columns])
+        Histogram(name, tuple(range(values)), np.bincount(held[:, index], minlength=values))
+        for index, name in enumerate("abc"[:columns])
     )
     return Holdings(views, listed, counts)
 
@@ -61,7 +61,7 @@ def worst_ratio(plan: BucketPlan) -> Fraction:
         people: Counter[int] = Counter()
         holders: Counter[tuple[int, int]] = Counter()
         for entries in plan.listed():
-            for bucket, held, count in zip(*(each.tolist() for each in entries), strict=True):
+            for bucket, held, count in zip(*(entry.tolist() for entry in entries), strict=True):
                 people[bucket] += count
                 holders[bucket, int(plan.holdings.of[held, view])] += count
         for (bucket, value), number in holders.items():

@@ -22,12 +22,12 @@ class SubTable:
         first = next((x for x, count in enumerate(counts) if count), None)
         if first is None:
             return {(0,) * len(counts): 1.0}
-        found: dict[Shown, float] = {}
+        likelihoods: dict[Shown, float] = {}
         for shown, chance in self._likelihood(_without(counts, first)).items():
             for y, share in enumerate(self.matrix[first]):
-                more = tuple(count + (y == place) for place, count in enumerate(shown))
-                found[more] = found.get(more, 0.0) + chance * float(share)
-        return found
+                more = tuple(count + (y == index) for index, count in enumerate(shown))
+                likelihoods[more] = likelihoods.get(more, 0.0) + chance * float(share)
+        return likelihoods
 
     def posteriors(self) -> Iterator[tuple[Shown, float, int, np.ndarray]]:
         """Every shown histogram, its chance, a value shown in it, and what that record is."""
@@ -46,7 +46,7 @@ class SubTable:
 
 
 def _without(counts: Shown, value: int) -> Shown:
-    return tuple(count - (place == value) for place, count in enumerate(counts))
+    return tuple(count - (index == value) for index, count in enumerate(counts))
 
 
 def sampled_posteriors(

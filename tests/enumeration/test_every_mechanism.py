@@ -77,10 +77,10 @@ def test_all_that_limits_belief_is_looked_at() -> None:
 def test_whoever_knows_everybody_else_learns_nothing_from_the_plan(text: str) -> None:
     """Neighbouring tables have one operator, where `publish` chooses; others say whom not."""
     guarantee = parse_guarantee(text)
-    for known in tables(4, 6):
+    for table in tables(4, 6):
         found = set()
-        for value in range(len(known)):
-            counts = tuple(count + (code == value) for code, count in enumerate(known))
+        for value in range(len(table)):
+            counts = tuple(count + (code == value) for code, count in enumerate(table))
             histogram = histogram_of(counts)
             profile = Profile(histogram.rows, {"s": histogram})
             try:
@@ -91,7 +91,7 @@ def test_whoever_knows_everybody_else_learns_nothing_from_the_plan(text: str) ->
             assert not plan.narrower
             words = Facts.of_plan(way, guarantee, plan, profile.histograms)
             found.add((plan.operators["s"], *words.statement()))
-        assert len(found) <= 1, known
+        assert len(found) <= 1, table
 
 
 def test_a_fitted_operator_says_against_whom_it_does_not_hold() -> None:

@@ -46,7 +46,7 @@ def test_no_profile_gains_more_than_the_limit(mechanism: str, columns: int) -> N
 def _exact(operator: object) -> list[list[Fraction]]:
     if hasattr(operator, "rows"):
         return [[Fraction(entry, 1 << 32) for entry in row] for row in operator.rows]
-    kept = [Fraction(float(each)) for each in operator.retentions]  # type: ignore[attr-defined]
+    kept = [Fraction(float(retention)) for retention in operator.retentions]  # type: ignore[attr-defined]
     return [
         [(kept[x] if x == y else 0) + (1 - kept[x]) / len(kept) for y in range(len(kept))]
         for x in range(len(kept))

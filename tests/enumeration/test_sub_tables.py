@@ -40,7 +40,7 @@ def worst(cut: SubTables, promise: RhoPrivacy, most: int = 12) -> float:
         if quota.sum() > most:
             continue
         table = SubTable(quota[list(part.codes)].tolist(), part.operator.matrix())
-        covered = [place for place, code in enumerate(part.codes) if code not in uncovered]
+        covered = [index for index, code in enumerate(part.codes) if code not in uncovered]
         for _, _, _, posterior in table.posteriors():
             found = max(found, float(posterior[covered].max()))
     return found
@@ -177,6 +177,8 @@ def test_the_audit_refuses_sub_tables_of_the_thesis_under_the_new_sentence(tmp_p
                 receipt=tmp_path / f"{name} receipt",
             )
         audit = sf.audit(table, tmp_path / name, receipt=tmp_path / f"{name} receipt")
-        failed = [each.check.name for each in audit.findings if each.result is Result.FAILED]
+        failed = [
+            finding.check.name for finding in audit.findings if finding.result is Result.FAILED
+        ]
         assert ("part-posterior" in failed) is forgetful
         assert forgetful or not failed

@@ -50,8 +50,8 @@ def what_the_tree_tells(people: int, rounded: int, deals: int = 300) -> Told:
     def tree(cells: Table) -> tuple[object, ...]:
         counted = [Counter(cell) for cell in cells]
         entries = [
-            (*CELLS[place], value, number)
-            for place, cell in enumerate(counted)
+            (*CELLS[index], value, number)
+            for index, cell in enumerate(counted)
             for value, number in sorted(cell.items())
         ]
         a, b, value, number = (np.array(column) for column in zip(*entries, strict=True))

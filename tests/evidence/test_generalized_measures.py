@@ -51,7 +51,7 @@ def test_only_ranges_have_a_penalty(table: Table, tmp_path: Path) -> None:
 
 def test_describe_shows_what_the_data_allow(table: Table) -> None:
     described = describe(table, "l-diversity(3)", "heterogeneous")
-    (allowed,) = [each for each in described.tables if each.name == "Allowed"]
+    (allowed,) = [table for table in described.tables if table.name == "Allowed"]
     promises = [row[0] for row in allowed.rows]
     assert "l-diversity(3)" in promises
     assert "beta-likeness(3)" in promises

@@ -31,7 +31,7 @@ from sfumato.results import untitled
 
 # odd and far from round numbers, so that no coarse figure looks like one of them by accident
 COUNTS = (2137, 1973, 1811, 1663, 1487, 1319, 1151, 997, 863, 719, 577, 433)
-VALUES = tuple(f"disease {chr(97 + place)}" for place in range(len(COUNTS)))
+VALUES = tuple(f"disease {chr(97 + index)}" for index in range(len(COUNTS)))
 ROWS = sum(COUNTS)
 
 
@@ -297,5 +297,5 @@ def test_publish_report_and_audit_count_the_same_rare_values(stays: tuple[Path, 
     table, release = stays
     verdict = sf.audit(table, release)
     assert verdict.exposure is not None
-    of_audit = [each.rare_values for each in verdict.exposure.columns]
-    assert of_audit == [each.rare_values for each in exposure_of(sf.open(release)).columns]
+    of_audit = [column.rare_values for column in verdict.exposure.columns]
+    assert of_audit == [column.rare_values for column in exposure_of(sf.open(release)).columns]

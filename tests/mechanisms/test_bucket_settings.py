@@ -112,9 +112,9 @@ def checked(setting, shares, counts, limits):
         bucket = np.arange(len(values)) % part.buckets
         cells = np.bincount(values * part.buckets + bucket)
         largest = [0] * len(counts)
-        for place in np.flatnonzero(cells):
-            x = place // part.buckets
-            largest[x] = max(largest[x], int(cells[place]))
+        for index in np.flatnonzero(cells):
+            x = index // part.buckets
+            largest[x] = max(largest[x], int(cells[index]))
         for x, most in enumerate(largest):
             assert most <= limits.ceilings[x] * part.size
 

@@ -100,9 +100,9 @@ def test_burel_classes_keep_beta(way: Burel) -> None:
         described = made.described()
         assert described["matches"] == np.bincount(made.group).min()
         for group in range(described["groups"]):
-            held = np.bincount(codes[made.source[made.group == group]], minlength=12)
-            for count, share in zip(held.tolist(), shares, strict=True):
-                assert Fraction(count, int(held.sum())) <= (1 + beta) * share
+            counts = np.bincount(codes[made.source[made.group == group]], minlength=12)
+            for count, share in zip(counts.tolist(), shares, strict=True):
+                assert Fraction(count, int(counts.sum())) <= (1 + beta) * share
 
 
 def test_burel_shows_less_than_the_curve_where_columns_can_be_cut() -> None:
@@ -128,7 +128,7 @@ def test_nearest_classes_take_their_sizes() -> None:
     curve = np.random.default_rng(1).permutation(12)
     run = np.arange(12) % 2
     classes = nearest_classes(curve, run, [[2, 1], [0, 3], [4, 2]], Draws.from_seed(1))
-    assert [np.bincount(run[own], minlength=2).tolist() for own in classes] == [
+    assert [np.bincount(run[class_], minlength=2).tolist() for class_ in classes] == [
         [2, 1],
         [0, 3],
         [4, 2],

@@ -41,10 +41,10 @@ def test_growth_is_the_difference_of_sizes() -> None:
         codes = np.array([rng.permutation(axis.values) for _ in range(classes)])
         for _ in range(3):
             growth = axis.growth(cover, codes)
-            for place in range(axis.values):
-                one = axis.single(np.repeat(codes[:, [place]], rows, axis=1))
+            for index in range(axis.values):
+                one = axis.single(np.repeat(codes[:, [index]], rows, axis=1))
                 wider = axis.join(cover, one)
-                assert (growth[:, place] == axis.size(wider) - axis.size(cover)).all()
+                assert (growth[:, index] == axis.size(wider) - axis.size(cover)).all()
             cover = axis.join(cover, axis.single(rng.integers(0, axis.values, (classes, rows))))
 
 

@@ -105,7 +105,7 @@ def test_publish_compares_by_what_counts_will_be_off(linked: sf.Table) -> None:
     made = [
         generate_workload(everybody, kind, count=80, seed=3) for kind in ("conjunctions", "ranges")
     ]
-    asked = Workload(tuple(each for some in made for each in some.questions), "both")
+    asked = Workload(tuple(question for some in made for question in some.questions), "both")
     truth = true_counts(asked, everybody).astype(np.float64)
     plans = [parse_mechanism(way).plan(profile, guarantee, draws) for way in ("optimal", "local")]
     whole, local = (workload_errors(plan, profile, everybody, asked) for plan in plans)

@@ -60,7 +60,7 @@ def test_the_plan_looks_at_no_count() -> None:
             Histogram("cost", values, np.arange(40, 0, -1)),
         )
     ]
-    plans = [CalibratedNoise().plan(each, PROMISE, Draws.from_seed(1)) for each in profiles]
+    plans = [CalibratedNoise().plan(profile, PROMISE, Draws.from_seed(1)) for profile in profiles]
     assert plans[0].public() == plans[1].public()
 
 

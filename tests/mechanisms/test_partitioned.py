@@ -60,11 +60,11 @@ def test_every_plan_keeps_its_limits_exactly(counts, promise, inside) -> None:
     for number, part in enumerate(cut.operator.parts):
         size = int(cut.quotas[number].sum())
         gains = part.operator.odds_gains()
-        for place, code in enumerate(part.codes):
+        for index, code in enumerate(part.codes):
             if code not in covered:
                 continue
             prior = Fraction(int(cut.quotas[number, code]), size)
-            odds = gains[place] * prior / (1 - prior)
+            odds = gains[index] * prior / (1 - prior)
             assert odds / (1 + odds) <= promise.rho2  # the posterior within the part
 
 
@@ -263,7 +263,7 @@ def test_two_sensitive_columns_have_a_part_each() -> None:
 def test_sub_tables_side_by_side_have_the_odds_that_each_has_alone() -> None:
     rng = np.random.default_rng(4)
     counts = [rng.integers(1, 90, many) for many in (2, 17, 5)]
-    kept = [rng.uniform(0.05, 0.7, len(each)) for each in counts]
+    kept = [rng.uniform(0.05, 0.7, len(count)) for count in counts]
     together = posterior_odds_of_parts(padded(counts), padded(kept), 30)
     for row, own, p in zip(together, counts, kept, strict=True):
         np.testing.assert_allclose(row[: len(own)], posterior_odds(own, p, 30), rtol=1e-12)

@@ -26,8 +26,8 @@ def profile_of(**columns: IntArray) -> Profile:
 
 def ranks_of(codes: IntArray) -> IntArray:
     ranks, seen = np.empty(len(codes), np.int64), np.zeros(int(codes.max()) + 1, np.int64)
-    for place, code in enumerate(codes):
-        ranks[place] = seen[code]
+    for index, code in enumerate(codes):
+        ranks[index] = seen[code]
         seen[code] += 1
     return ranks
 

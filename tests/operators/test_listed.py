@@ -217,7 +217,7 @@ def test_intervals_of_small_blocks_hold_what_chance_adds(tilt: float) -> None:
         codes, bucket = deal(held, first, 500 + number)
         rng = np.random.default_rng(900 + number)
         chances = 0.3 * np.exp(tilt * rng.normal(size=(30, VALUES)))
-        groups = [rng.random(len(codes)) < each[codes] for each in chances]
+        groups = [rng.random(len(codes)) < chance[codes] for chance in chances]
         totals = read(default, moments(groups, bucket, np.ones(len(codes))))
         low, high = totals.interval(totals.values[0], np.zeros(len(totals.values[0])), 1.96, [1.0])
         true = np.concatenate([np.bincount(codes[each], minlength=VALUES) for each in groups])

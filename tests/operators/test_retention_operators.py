@@ -186,4 +186,4 @@ def test_parts_weights_and_estimates() -> None:
     assert np.count_nonzero(np.abs(added) > 1e-12) == 9 + 4
     assert added @ shown == pytest.approx(PARTS.total(counts))
     assert PARTS.condition() >= 1
-    assert PARTS.amplification() == max(each.operator.amplification() for each in PARTS.parts)
+    assert PARTS.amplification() == max(part.operator.amplification() for part in PARTS.parts)

@@ -125,10 +125,10 @@ def test_no_stronger_promise_of_the_family_would_do(advice: Advice, table: sf.Ta
         if option.family not in ("rho-privacy", "fine-rho-privacy", "l-diversity", "small-sum"):
             continue
         texts = [str(promise) for promise in known[option.family].guarantees]
-        place = texts.index(str(option.guarantee))
+        index = texts.index(str(option.guarantee))
         steps = 1 if option.family in ("l-diversity", "small-sum") else max(1, len(texts) // 50)
-        if option.reached and place >= steps:
-            stronger = known[option.family].guarantees[place - steps]
+        if option.reached and index >= steps:
+            stronger = known[option.family].guarantees[index - steps]
             assert study.best(stronger, known[option.family].mechanisms)[0] > 0.1 * 0.96
 
 
@@ -174,8 +174,8 @@ def test_ceilings_are_kept_by_whatever_is_advised(table: sf.Table) -> None:
             continue
         assert option.guarantee is not None
         assert keeps_ceilings(option.guarantee, histogram, ceilings)
-        place = histogram.values.index(rare)
-        assert option.guarantee.ceilings(histogram)[place] <= Fraction(3, 25)
+        index = histogram.values.index(rare)
+        assert option.guarantee.ceilings(histogram)[index] <= Fraction(3, 25)
     kept = {o.family for o in advice.options if not o.refused}
     assert {"fine-rho-privacy", "f-privacy"} <= kept
     assert "keeps no such ceiling" in str(advice)

@@ -42,7 +42,7 @@ def test_describe_shows_them_for_the_promise() -> None:
     people = pa.table({"age": rng.integers(0, 9, 900), "disease": rng.integers(0, 12, 900)})
     table = read(people, quasi=["age"], sensitive=["disease"])
     found = describe(table, "small-sum(error=0.3, probability=0.55, up_to=3)")
-    names = [each.name for each in found.tables]
+    names = [table.name for table in found.tables]
     assert names[-3:] == ["Trade-off", "Small sums", "Large sums"]
     assert "Groups of 3 different values." in found.notes
     assert "drawn from 3 different values" in str(found)

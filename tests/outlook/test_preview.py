@@ -50,19 +50,24 @@ def test_every_promise_and_mechanism_has_its_words() -> None:
 @pytest.mark.parametrize(("values", "exponent"), [(5, 0.0), (20, 0.5), (3, 2.0), (2, 0.0)])
 def test_what_is_allowed_can_be_planned(values: int, exponent: float) -> None:
     profile = people(values, exponent, rows=5000)
-    for each in allowed_guarantees(profile):
-        if each.guarantee == "reconstruction-privacy":
+    for allowed_guarantee in allowed_guarantees(profile):
+        if allowed_guarantee.guarantee == "reconstruction-privacy":
             continue  # looks at cells
-        if each.allowed:
-            assert each.example
-            choose_plan(profile, parse_guarantee(each.example), None, Draws.from_seed(1))
-        assert each.limit.endswith(".")
+        if allowed_guarantee.allowed:
+            assert allowed_guarantee.example
+            choose_plan(
+                profile, parse_guarantee(allowed_guarantee.example), None, Draws.from_seed(1)
+            )
+        assert allowed_guarantee.limit.endswith(".")
 
 
 def test_the_limits_are_where_they_are_said_to_be() -> None:
     profile = people(20, 0.5, rows=5000)
     (histogram,) = profile.histograms.values()
-    found = {each.guarantee: each for each in allowed_guarantees(profile)}
+    found = {
+        allowed_guarantee.guarantee: allowed_guarantee
+        for allowed_guarantee in allowed_guarantees(profile)
+    }
     most = int(found["l-diversity"].limit.split("up to ")[1].split(":")[0])
     parse_guarantee(f"l-diversity({most})").require_feasible(histogram)
     with pytest.raises(InfeasibleGuarantee):
@@ -79,7 +84,7 @@ def test_the_limits_are_where_they_are_said_to_be() -> None:
 
 def test_one_value_allows_nothing_and_two_columns_allow_less() -> None:
     alone = Profile(9, {"s": Histogram("s", ("a",), np.array([9]))})
-    assert not any(each.allowed for each in allowed_guarantees(alone))
+    assert not any(allowed_guarantee.allowed for allowed_guarantee in allowed_guarantees(alone))
     both = Profile(
         1000,
         {
@@ -87,7 +92,10 @@ def test_one_value_allows_nothing_and_two_columns_allow_less() -> None:
             "t": Histogram("t", tuple("abcdefghij"), np.full(10, 100)),
         },
     )
-    found = {each.guarantee: each.allowed for each in allowed_guarantees(both)}
+    found = {
+        allowed_guarantee.guarantee: allowed_guarantee.allowed
+        for allowed_guarantee in allowed_guarantees(both)
+    }
     assert {name for name, allowed in found.items() if allowed} == {
         "rho-privacy", "fine-rho-privacy", "small-sum", "l-diversity", "beta-likeness", "f-privacy",
         "enhanced-beta-likeness",

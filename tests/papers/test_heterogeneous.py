@@ -22,8 +22,8 @@ def test_worked_tables_agree_with_the_paper() -> None:
     sixth = tables["Table 6"]
     for start in range(1, 6):
         columns = [str(row[start]).split() for row in sixth.rows]
-        for place in range(3):
-            assert len({column[place] for column in columns}) == 5
+        for index in range(3):
+            assert len({column[index] for column in columns}) == 5
     for number, beta in ((7, "5/7"), (8, "2/3"), (9, "5/7")):
         assert f"beta = {beta} " in tables[f"Table {number}"].note
 

@@ -42,14 +42,14 @@ def report(pages: Path) -> Reproduction:
 
 def column(report: Reproduction, table: str, name: str) -> list[float]:
     found = report.table(table)
-    place = found.columns.index(name)
-    return [float(row[place]) for row in found.rows]  # type: ignore[arg-type]
+    index = found.columns.index(name)
+    return [float(row[index]) for row in found.rows]  # type: ignore[arg-type]
 
 
 def test_table_1(report: Reproduction) -> None:
     for name in ("p", "q"):
         ours = column(report, "Table 1", name)
-        assert [round(each) for each in ours] == column(report, "Table 1", f"{name} (paper)")
+        assert [round(our) for our in ours] == column(report, "Table 1", f"{name} (paper)")
 
 
 def test_table_3(report: Reproduction) -> None:

@@ -177,16 +177,16 @@ aggregates = st.one_of(calls, calls, of("{} FILTER (WHERE {})", calls, predicate
 @st.composite
 def questions(draw: st.DrawFn) -> str:
     keys = draw(st.lists(st.one_of(text_columns, numeric, strings), max_size=3))
-    keys = [f"{key} AS k{place}" for place, key in enumerate(keys)]
+    keys = [f"{key} AS k{index}" for index, key in enumerate(keys)]
     chosen = [
-        f"{call} AS a{place}"
-        for place, call in enumerate(draw(st.lists(aggregates, min_size=1, max_size=3)))
+        f"{call} AS a{index}"
+        for index, call in enumerate(draw(st.lists(aggregates, min_size=1, max_size=3)))
     ]
     sql = f"SELECT {', '.join(draw(st.permutations(keys + chosen)))} FROM release"
     if draw(st.booleans()) or draw(st.booleans()):
         sql += f" WHERE {draw(predicates)}"
     if keys:
-        sql += f" GROUP BY {', '.join(f'k{place}' for place in range(len(keys)))}"
+        sql += f" GROUP BY {', '.join(f'k{index}' for index in range(len(keys)))}"
     if draw(st.booleans()):
         limit = draw(st.sampled_from(["> 3", "<= 20", "<> 0", "IS NOT NULL", "BETWEEN -5 AND 50"]))
         having = [f"{draw(aggregates)} {limit}"]
@@ -196,7 +196,7 @@ def questions(draw: st.DrawFn) -> str:
             having.append(f"{draw(aggregates)} * 2 > COUNT(*) - 1")
         sql += f" HAVING {draw(st.sampled_from([' AND ', ' OR '])).join(having)}"
     if keys and draw(st.booleans()):
-        order = [f"k{place}" for place in range(len(keys))]
+        order = [f"k{index}" for index in range(len(keys))]
         if draw(st.booleans()):
             order.insert(
                 0, draw(st.sampled_from(["a0 DESC", "a0", "COUNT(*) + 1", "a0 NULLS FIRST"]))

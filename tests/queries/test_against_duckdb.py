@@ -88,7 +88,7 @@ class Asked:
 
     def where(self) -> str:
         parts = [self.condition() for _ in range(self.rng.randint(0, 2))]
-        return " WHERE " + " AND ".join(f"({each})" for each in parts) if parts else ""
+        return " WHERE " + " AND ".join(f"({part})" for part in parts) if parts else ""
 
     def aggregate(self) -> str:
         one, other = self.number(), self.number()

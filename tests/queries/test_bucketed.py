@@ -168,7 +168,7 @@ def travelling(release, monkeypatch):
     held = BucketKinds(np.ones(many, np.int64), kinds, rows.reshape(-1), ones)
     operator = BucketOperator.of([held], 8)
     shares = csr_array((ones / 3, (kinds, rows.reshape(-1))), shape=(many, 8))
-    names = tuple(repr(f"d{place}") for place in range(8))
+    names = tuple(repr(f"d{index}") for index in range(8))
     blocks = BlockTable.whole(operator.counts, operator.together, operator.counts)
     listed = np.full(many, 3.0)
     made = BucketTable(("disease",), names, shares, operator, operator.counts, listed, blocks)

@@ -79,10 +79,10 @@ def test_sql_error_bars_are_the_operators(tmp_path: Path) -> None:
     some = release.sql(sql, estimator="inverse").rows()
     found = np.array([row["n"] for row in some])
     matching = (columns["age"] < 50).sum()
-    for place, row in enumerate(some):
-        guess = np.full(12, (matching - found[place]) / 11)
-        guess[place] = found[place]
-        assert row["n_stderr"] ** 2 == pytest.approx(operator.variances(guess)[place], rel=1e-6)
+    for index, row in enumerate(some):
+        guess = np.full(12, (matching - found[index]) / 11)
+        guess[index] = found[index]
+        assert row["n_stderr"] ** 2 == pytest.approx(operator.variances(guess)[index], rel=1e-6)
 
 
 @pytest.mark.slow
@@ -220,9 +220,9 @@ def test_several_values_together_are_not_biased(tmp_path: Path) -> None:
     found = np.empty((32, 2))
     for seed in range(32):
         release = published(tmp_path / str(seed), columns, seed, "disease")
-        for place, condition in enumerate(asked):
+        for index, condition in enumerate(asked):
             sql = f"SELECT COUNT(*) FROM release WHERE sex = 1 AND {condition}"
-            found[seed, place] = release.sql(sql, estimator="inverse").value
+            found[seed, index] = release.sql(sql, estimator="inverse").value
     truth = [int(((sex == 1) & chosen).sum()) for chosen in asked.values()]
     off = (found.mean(axis=0) - truth) / (found.std(axis=0, ddof=1) / np.sqrt(32))
     assert (np.abs(off) < 4.5).all(), off

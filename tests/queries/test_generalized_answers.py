@@ -186,7 +186,7 @@ def test_counts_of_a_column_are_told_and_read(tmp_path: Path) -> None:
     assert not silent.plan.marginals
     counts = people["region"].value_counts().to_pylist()
     said = told.plan.marginals["region"]
-    assert sorted(said.people) == sorted(each["counts"] for each in counts)
+    assert sorted(said.people) == sorted(count["counts"] for count in counts)
     for each in counts:
         asked = f"SELECT COUNT(*) AS n FROM release WHERE region = '{each['values']}'"
         (row,), (blind,) = told.sql(asked).rows(), silent.sql(asked).rows()

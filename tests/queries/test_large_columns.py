@@ -71,11 +71,11 @@ def test_both_ways_agree(
 
     def joint(self: PerturbedSource, columns: Sequence[str], name: str) -> Estimator:
         operators = [self.operator(column) for column in columns]
-        eyes = [each.inverse().weigh(np.eye(each.domain_size)).T for each in operators]
-        inverses = [DenseInverse(each) for each in eyes]
+        eyes = [operator.inverse().weigh(np.eye(operator.domain_size)).T for operator in operators]
+        inverses = [DenseInverse(eye) for eye in eyes]
         wholes = [
-            Composition.of(each, *self._shown_counts([name], each.values))
-            for name, each in zip(columns, inverses, strict=True)
+            Composition.of(inverse, *self._shown_counts([name], inverse.values))
+            for name, inverse in zip(columns, inverses, strict=True)
         ]
         return JointEstimator(inverses, wholes)
 

@@ -45,7 +45,7 @@ def test_a_release_of_format_2_is_opened_and_read(name: str) -> None:
     counted = answers(release)[1]
     known = json.loads((HERE / "answers.json").read_text("utf-8"))[name]
     assert counted == pytest.approx(known[1])
-    assert [len(each) for each in answers(release)] == [len(each) for each in known]
+    assert [len(answer) for answer in answers(release)] == [len(each) for each in known]
 
 
 def write() -> None:

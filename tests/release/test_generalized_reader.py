@@ -20,8 +20,8 @@ from sfumato.table import read
 
 def replaced(name: str, change: Callable[[pa.ChunkedArray], Any]) -> Callable[..., pa.Table]:
     def apply(table: pa.Table) -> pa.Table:
-        place = table.column_names.index(name)
-        return table.set_column(place, name, change(table.column(name)))
+        index = table.column_names.index(name)
+        return table.set_column(index, name, change(table.column(name)))
 
     return apply
 
@@ -81,9 +81,9 @@ def test_a_file_that_lies_about_its_least_value(
     values = np.asarray(records["age_low"].to_numpy())
     width = {"INT32": "<i4", "INT64": "<i8"}[column.physical_type]
     data = path.read_bytes()
-    place = data.index(values.astype(width).tobytes(), column.data_page_offset)
+    index = data.index(values.astype(width).tobytes(), column.data_page_offset)
     far = np.array([-5000], width).tobytes()
-    path.write_bytes(data[:place] + far + data[place + len(far) :])
+    path.write_bytes(data[:index] + far + data[index + len(far) :])
     assert pq.read_table(path)["age_low"][0].as_py() == -5000
     with pytest.raises(BundleError, match="1 ranges that end before they begin, or lie outside"):
         Release(mutate(tmp_path / "r", tmp_path / "broken"))

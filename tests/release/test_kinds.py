@@ -181,8 +181,8 @@ def test_numbers_beyond_all_floats_are_not_read(tmp_path: Path, published: Publi
 
 def buckets(column: str, value: Any) -> Callable[[pa.Table], pa.Table]:
     def change(table: pa.Table) -> pa.Table:
-        place = table.schema.get_field_index(column)
-        return table.set_column(place, column, pa.array([value] * table.num_rows))
+        index = table.schema.get_field_index(column)
+        return table.set_column(index, column, pa.array([value] * table.num_rows))
 
     return change
 

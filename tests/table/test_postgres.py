@@ -185,7 +185,7 @@ def test_the_same_release_as_from_a_file(clinic: Any, tmp_path: Path, people_of:
     assert records[0].equals(records[1])
     assert records[0].equals(records[2])
     findings = sf.audit(f"{clinic.address()}?table=people", tmp_path / "table").findings
-    assert next(each for each in findings if each.check.name == "rows").holds
+    assert next(finding for finding in findings if finding.check.name == "rows").holds
 
 
 def test_all_passes_see_one_snapshot(postgres: Any, tmp_path: Path, people_of: Any) -> None:

@@ -110,7 +110,7 @@ def test_3_an_audit_says_what_several_records_tell_together(cli: Any, folder: Pa
     told = cli(*audit, "--key", "patient", "--json")
     assert told.code == 4
     people = hospital(STAYS, seed=8, stays=20).column("patient").value_counts()
-    several = sum(each["counts"].as_py() > 1 for each in people)
+    several = sum(person["counts"].as_py() > 1 for person in people)
     found = finding(told.json)
     assert found["value"] == several
     assert "have a posterior of 0.2 at most, two alike allow" in found["witness"]

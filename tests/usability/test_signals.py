@@ -56,8 +56,8 @@ SIGNALS = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]
 
 # every moment, signal and mechanism, and not all of their combinations
 CASES = [
-    (moment, SIGNALS[place % 3], list(MECHANISMS)[place % 4])
-    for place, moment in enumerate([*MOMENTS, *MOMENTS[::-1]])
+    (moment, SIGNALS[index % 3], list(MECHANISMS)[index % 4])
+    for index, moment in enumerate([*MOMENTS, *MOMENTS[::-1]])
 ]
 
 
