@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import subprocess
 import sys
 import weakref
@@ -118,31 +119,28 @@ def test_one_that_counted_whole_tables_is_not_kept() -> None:
 
 
 WORKER = """
-import sys, threading, time
-from sfumato.evidence.compare import worker
+import queue
+from sfumato import processes
 from sfumato.scratch import scratch_folder
 class Owner: ...
 owner = Owner()
 (scratch_folder(owner) / "raw").write_text("of people")
 print("there", flush=True)
-threading.Thread(target=worker._end_with_parent, daemon=True).start()
-if sys.argv[1] == "done":
-    worker.end(0)
-time.sleep(60)
+processes._watch(queue.Queue())
 """
 
 
-@pytest.mark.parametrize("how", ["done", "orphan"])
-def test_a_worker_of_a_comparison_leaves_no_folder(tmp_path: Path, how: str) -> None:
-    """It ends without what Python does at exit: when it is done, and when its parent is killed."""
+def test_a_process_whose_parent_is_killed_leaves_no_folder(tmp_path: Path) -> None:
+    """It ends without what Python does at exit."""
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
     with subprocess.Popen(
-        [sys.executable, "-c", WORKER, how], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-        text=True, env={**os.environ, "TMPDIR": str(tmp_path)},
+        [sys.executable, "-c", WORKER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        env={**os.environ, "TMPDIR": str(temporary)}, start_new_session=True,
     ) as process:  # fmt: skip
         assert process.stdin is not None
         assert process.stdout is not None
         assert process.stdout.readline() == "there\n"
-        if how == "orphan":
-            process.stdin.close()
-        assert process.wait(30) == (0 if how == "done" else 1)
+        process.stdin.close()
+        assert process.wait(30) == -signal.SIGKILL
     assert list(tmp_path.iterdir()) == []

@@ -103,18 +103,13 @@ def test_a_zip_bomb_that_states_little_meets_the_memory_limit(site: Any) -> None
     """A worker with little memory says so, and is still there."""
     import asyncio
 
-    from sfumato.web.state import StateFolder
-    from sfumato.web.workers import TaskFailed, Worker
-
-    class Place(StateFolder):
-        def __init__(self, path: Path) -> None:  # no lock: the site holds it
-            self.path = path
+    from sfumato.processes import TaskFailed, Worker
 
     path = site.state / "temp" / "lying.parquet"
     path.write_bytes(bomb(40, 16 << 20))  # less than every file may unpack to
 
     async def look() -> str:
-        worker = await Worker.start(Place(site.state), 600 << 20)
+        worker = await Worker.start("sfumato.web.tasks", site.state / "temp" / "lying", 600 << 20)
         try:
             with pytest.raises(TaskFailed) as failed:
                 await worker.ask("look", {"path": str(path), "label": "lying.parquet"})

@@ -1,6 +1,6 @@
 """A first look at a table, before its columns have roles: types, missing values, histograms.
 
-Three passes at most, in DuckDB under its memory limit, whatever the number of rows. Histograms
+Two passes, in DuckDB under its memory limit, whatever the number of rows. Histograms
 count values; single records are never shown, and a column that nearly identifies people shows no
 values at all.
 """
@@ -14,13 +14,7 @@ from sfumato.engines.counting import Progress, no_progress
 from sfumato.errors import DataError
 from sfumato.outlook.description import Description
 from sfumato.outlook.suggestions import Looked, Suggestion, suggest
-from sfumato.outlook.survey_passes import (
-    Bars,
-    first_pass,
-    refuse_bombs,
-    second_pass,
-    third_pass,
-)
+from sfumato.outlook.survey_passes import Bars, first_pass, refuse_bombs, second_pass
 from sfumato.results import ResultTable
 from sfumato.table.reading import Reading
 from sfumato.table.sources import find_source
@@ -127,8 +121,7 @@ def survey(
     rows, seen = first_pass(source, progress)
     if rows == 0:
         raise DataError(f"{source.label} has no rows.")
-    bars = second_pass(source, seen, progress)
-    unique = third_pass(source, seen, progress)
+    bars, unique = second_pass(source, seen, progress)
     looked = [
         Looked(
             name,

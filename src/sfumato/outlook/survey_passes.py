@@ -1,7 +1,7 @@
 """The passes over a table behind its survey, in DuckDB under its memory limit.
 
-The first counts, the second makes histograms of what the first found, the third counts different
-values exactly where that matters.
+The first counts, the second makes histograms of what the first found, and counts different values
+exactly where that matters.
 """
 
 from __future__ import annotations
@@ -206,31 +206,40 @@ def _values_of(kind: pa.DataType) -> pa.DataType:
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
-def second_pass(source: Source, seen: list[Summary], progress: Progress) -> dict[int, Bars]:
-    """The histograms: of values where there are few, of bins where numbers are many."""
-    parts: dict[int, str] = {}
+def second_pass(
+    source: Source, seen: list[Summary], progress: Progress
+) -> tuple[dict[int, Bars], dict[int, int]]:
+    """The histograms: of values where there are few, of bins where numbers are many; and how many
+    different values columns have, exactly, where these are few or so many that they may identify
+    people."""
+    asked: dict[int, list[str]] = {}
     bins: dict[int, tuple[float, float]] = {}
     for place, summary in enumerate(seen):
         kind = source.schema.field(source.schema.names[place]).type
-        if not summary.present or not _plain(kind) or _identifies(summary):
+        if not _plain(kind):
             continue
-        if _sql_type(kind) != "other" and summary.distinct > MOST_BARS:
+        few = summary.distinct <= MOST_VALUES
+        counted = f"count(DISTINCT c{place})"
+        parts = ["NULL", counted if few or summary.distinct > 0.9 * summary.present else "NULL"]
+        if not summary.present or _identifies(summary):
+            pass
+        elif _sql_type(kind) != "other" and summary.distinct > MOST_BARS:
             low, high = summary.low, summary.high
-            if low is None or high is None or not 0 < high - low < math.inf:
-                continue
-            bins[place] = (float(low), _width(float(low), float(high), kind))
-            number = _number(f"c{place}", kind)
-            parts[place] = (
-                f"histogram(least(floor(({number} - ({low!r}::DOUBLE)) / "
-                f"{bins[place][1]!r}), {BINS - 1})::INTEGER)"
-            )
-        elif summary.distinct <= MOST_VALUES:
-            parts[place] = f"histogram(c{place})"
-    if not parts:
-        return {}
-    _, counted = _ask(source, {place: [sql] for place, sql in parts.items()}, progress)
-    found: dict[int, Bars] = {}
-    for place, (counts,) in counted.items():
+            if low is not None and high is not None and 0 < high - low < math.inf:
+                bins[place] = (float(low), _width(float(low), float(high), kind))
+                number = _number(f"c{place}", kind)
+                parts[0] = (
+                    f"histogram(least(floor(({number} - ({low!r}::DOUBLE)) / "
+                    f"{bins[place][1]!r}), {BINS - 1})::INTEGER)"
+                )
+        elif few:
+            parts = [f"histogram(c{place})", "NULL"]  # which has every value
+        if parts != ["NULL", "NULL"]:
+            asked[place] = parts
+    histograms: dict[int, Bars] = {}
+    unique: dict[int, int] = {}
+    _, answers = _ask(source, asked, progress) if asked else (0, {})
+    for place, (counts, different) in answers.items():
         kind = source.schema.field(source.schema.names[place]).type
         if place in bins:
             low, width = bins[place]
@@ -240,10 +249,13 @@ def second_pass(source: Source, seen: list[Summary], progress: Progress) -> dict
                 for number in range(min(last + 1, BINS))
             )
             others = seen[place].present - sum(count for _, count in bars)
-            found[place] = Bars("bins", bars, others)
-        else:
-            found[place] = _value_bars(counts or {}, kind, seen[place].present)
-    return found
+            histograms[place] = Bars("bins", bars, others)
+        elif counts is not None:
+            histograms[place] = _value_bars(counts, kind, seen[place].present)
+            different = len(counts)
+        if different is not None:
+            unique[place] = int(different)
+    return histograms, unique
 
 
 def _width(low: float, high: float, kind: pa.DataType) -> float:
@@ -282,18 +294,3 @@ def _span(low: float, width: float, number: int, kind: pa.DataType) -> str:
 
 def _identifies(summary: Summary) -> bool:
     return summary.distinct > _IDENTIFYING * summary.present
-
-
-def third_pass(source: Source, seen: list[Summary], progress: Progress) -> dict[int, int]:
-    """Exactly how many different values columns have: those with few, and those with so many
-    that they may identify people."""
-    places = [
-        place
-        for place, summary in enumerate(seen)
-        if _plain(source.schema.field(source.schema.names[place]).type)
-        and (summary.distinct <= MOST_VALUES or summary.distinct > 0.9 * summary.present)
-    ]
-    if not places:
-        return {}
-    _, counted = _ask(source, {p: [f"count(DISTINCT c{p})"] for p in places}, progress)
-    return {place: int(count) for place, (count,) in counted.items()}

@@ -15,6 +15,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from sfumato.errors import SfumatoError
+from sfumato.processes import TaskFailed, unexpected
 from sfumato.web import api, jobs_api, pages, session_api, tables_api
 from sfumato.web.answers import Refusal, problem
 from sfumato.web.guard import Guard
@@ -22,8 +23,7 @@ from sfumato.web.jobs import Jobs, NoSuchJob
 from sfumato.web.places import Roots
 from sfumato.web.sessions import Sessions
 from sfumato.web.state import StateFolder
-from sfumato.web.worker import unexpected
-from sfumato.web.workers import TaskFailed, Workers
+from sfumato.web.workers import Workers
 
 
 @dataclass(frozen=True)

@@ -18,10 +18,10 @@ from typing import Any, Literal
 
 from sfumato.errors import DataError
 from sfumato.pace import Pace
+from sfumato.processes import TaskFailed, Worker, unexpected
 from sfumato.web.state import StateFolder, empty, is_identifier, new_identifier, read_json, remove
 from sfumato.web.state import write_json as write
-from sfumato.web.worker import unexpected
-from sfumato.web.workers import TaskFailed, Worker, Workers
+from sfumato.web.workers import Workers
 
 State = Literal["waiting", "running", "done", "failed", "cancelled"]
 FINISHED = ("done", "failed", "cancelled")

@@ -1,105 +1,19 @@
-"""The server's side of its worker processes: start, ask, kill, tidy up."""
+"""The server's workers: one that has loaded everything already always waits."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import json
-import os
-import signal
-import sys
-from collections.abc import Callable
 from typing import Any
 
-from sfumato.web.state import StateFolder, new_identifier, remove
+from sfumato.pace import Progress
+from sfumato.processes import TaskFailed, Worker
+from sfumato.web.state import StateFolder, new_identifier
 
-_LONGEST_LINE = 64 << 20  # bytes of one answer
-_NO_ANSWER = (
-    "The worker ended without an answer, most likely because it needed more memory than a job may "
-    "use. Choose fewer columns or a smaller table, or start the server with a larger "
-    "--memory-limit."
-)
-
-Report = Callable[[str, int, int], None]
-
-
-class TaskFailed(Exception):
-    """What a worker said went wrong, ready for the page."""
-
-    def __init__(self, told: dict[str, Any]) -> None:
-        super().__init__(told["error"])
-        self.told = told
-
-
-class Worker:
-    """One process and its temporary folder."""
-
-    def __init__(self, process: asyncio.subprocess.Process, state: StateFolder, name: str) -> None:
-        self._process, self._temporary = process, state.folder("temp", name)
-
-    @property
-    def alive(self) -> bool:
-        return self._process.returncode is None
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
-
-    @classmethod
-    async def start(cls, state: StateFolder, memory: int) -> Worker:
-        name = new_identifier()
-        temporary = state.folder("temp", name)
-        temporary.mkdir(mode=0o700)
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-P",  # the current folder is no place to import from
-            "-m",
-            "sfumato.web.worker",
-            str(memory),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-            limit=_LONGEST_LINE,
-            start_new_session=True,  # a group of its own, so that killing takes its children too
-            cwd=temporary,
-            # small matrices are slower with threads, much slower on a busy machine
-            env={"OPENBLAS_NUM_THREADS": "1", **os.environ, "TMPDIR": str(temporary)},
-        )
-        return cls(process, state, name)
-
-    async def ask(self, task: str, given: dict[str, Any], report: Report | None = None) -> Any:
-        """Run a task and wait for its result; raises `TaskFailed` with what the page may know."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        line = json.dumps({"task": task, "given": given}) + "\n"
-        try:
-            self._process.stdin.write(line.encode())
-            await self._process.stdin.drain()
-            while answer := await self._process.stdout.readline():
-                told = json.loads(answer)
-                if "progress" in told:
-                    if report is not None:
-                        report(*told["progress"])
-                elif "error" in told:
-                    raise TaskFailed(told["error"])
-                else:
-                    return told["result"]
-        except (OSError, ValueError):
-            pass
-        raise TaskFailed({"error": _NO_ANSWER})
-
-    async def stop(self) -> None:
-        """Kill the process and its children, and remove what they wrote."""
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        await self._process.wait()
-        if self._process.stdin is not None:
-            self._process.stdin.close()
-        remove(self._temporary)
+_TASKS = "sfumato.web.tasks"
 
 
 class Workers:
-    """Hands out workers: one that has loaded everything already always waits."""
+    """Hands out workers."""
 
     def __init__(self, state: StateFolder, memory: int) -> None:
         self._state, self._memory = state, memory
@@ -113,7 +27,12 @@ class Workers:
     def warm_up(self) -> None:
         """Start the worker that will wait, unless one does."""
         if self._spare is None and not self._closed:
-            self._spare = asyncio.create_task(Worker.start(self._state, self._memory))
+            self._spare = asyncio.create_task(self._started())
+
+    async def _started(self) -> Worker:
+        return await Worker.start(
+            _TASKS, self._state.folder("temp", new_identifier()), self._memory
+        )
 
     async def fresh(self) -> Worker:
         """A worker that has done nothing yet. Whoever takes it stops it."""
@@ -130,7 +49,7 @@ class Workers:
             raise
         if not worker.alive:
             await worker.stop()
-            worker = await Worker.start(self._state, self._memory)
+            worker = await self._started()
         self._out.add(worker)
         self.warm_up()
         return worker
@@ -148,7 +67,7 @@ class Workers:
         *,
         seconds: float,
         keep: str | None = None,
-        report: Report | None = None,
+        report: Progress | None = None,
     ) -> Any:
         """One task with a time limit; `keep` names a worker that stays for the next such task."""
         waiting = self._kept.setdefault(keep, []) if keep else []

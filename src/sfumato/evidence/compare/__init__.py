@@ -147,15 +147,14 @@ def _results(
     progress: Progress,
 ) -> list[dict[str, Any]]:
     """One result per candidate."""
-    names = dict(enumerate(short_names(chosen)))
-    order = sorted(names, key=lambda number: slowest_first(chosen[number]))
+    names = short_names(chosen)
     trials = {}
-    for number in order:
+    for number in sorted(range(len(chosen)), key=lambda number: slowest_first(chosen[number])):
         place = work / str(number)
         place.mkdir(mode=0o700)
-        trials[number] = Trial(chosen[number], table, place, settings)
-    found = dict(run_trials(trials, names, at_once=jobs, rows=rows, progress=progress))
-    return [found[number] for number in names]
+        trials[names[number]] = Trial(chosen[number], table, place, settings)
+    results = run_trials(trials, at_once=jobs, rows=rows, progress=progress)
+    return [results[name] for name in names]
 
 
 def _ceiling(candidate: Candidate, histogram: Histogram) -> tuple[float | None, int | None]:
