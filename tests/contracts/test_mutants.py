@@ -70,6 +70,8 @@ RELEASES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "columns": ("rho-privacy(1/4, 1/2)", "uniform", BOTH),
     "both": ("l-diversity(2)", "optimal", BOTH),
     "people": ("rho-privacy(1/4, 1/2)", "uniform", {**ROLES, "person": "patient"}),
+    "people in buckets": ("l-diversity(2)", "optimal", {**ROLES, "person": "patient"}),
+    "by column": ("disease: l-diversity(2) and work: l-diversity(3)", "optimal", BOTH),
 }
 
 
@@ -349,17 +351,19 @@ def bucket_above_its_ceiling(copy: Copy) -> None:
     copy.respelled()
 
 
-def dealt_by_age(copy: Copy) -> None:
-    """The people of a value stand in its buckets by their age."""
+def dealt_by(column: str) -> Callable[[Copy], None]:
+    """The people of a value stand in its buckets by this column, or by their place in the table."""
+    places = {zip_code: place for place, zip_code in enumerate(TABLE["zip"].to_pylist())}
 
     def put(rows: list[dict[str, Any]]) -> None:
         for value in VALUES:
             own = [row for row in rows if TRUTH[row["zip"]] == value]
+            own.sort(key=lambda row: row[column] if column in row else places[row["zip"]])
             slots = sorted(row["bucket"] for row in own)
-            for row, bucket in zip(sorted(own, key=lambda r: r["age"]), slots, strict=True):
+            for row, bucket in zip(own, slots, strict=True):
                 row["bucket"] = bucket
 
-    copy.content(put)
+    return lambda copy: copy.content(put)
 
 
 def raw_group(copy: Copy) -> None:
@@ -373,6 +377,54 @@ def raw_group(copy: Copy) -> None:
             row["disease"] = value
 
     copy.content(put)
+
+
+def left_out(chosen: Callable[[dict[str, Any]], bool]) -> Callable[[Copy], None]:
+    """These rows are missing, and the manifest says that so many are."""
+
+    def put(copy: Copy) -> None:
+        table = copy.table()
+        rows = [row for row in table.to_pylist() if not chosen(row)]
+        copy.manifest(lambda m: m.update(suppressed=table.num_rows - len(rows)))
+        copy.written(RECORDS, pa.Table.from_pylist(rows, table.schema))
+        copy.respelled()
+
+    return put
+
+
+def other_rows_of_people(better: Callable[[dict[str, Any]], bool]) -> Callable[[Copy], None]:
+    """Of a person's two rows the better one is published, in the bucket of the other."""
+
+    def put(rows: list[dict[str, Any]]) -> None:
+        raw = TABLE.to_pylist()
+        of = {row["zip"]: place for place, row in enumerate(raw)}
+        low, high = (end(row["zip"] for row in rows) for end in (min, max))  # stay in the domain
+        for row in rows:
+            other = raw[of[row["zip"]] ^ 1]  # of the same patient
+            if low < row["zip"] < high and low < other["zip"] < high and better(other):
+                row.update({name: other[name] for name in ROLES["quasi"]})
+
+    return lambda copy: copy.content(put)
+
+
+def another_part(copy: Copy) -> None:
+    """Some groups of samples stand in the part of other groups."""
+
+    def put(rows: list[dict[str, Any]]) -> None:
+        group = min((row["part"], row["sex"], row["height"]) for row in rows if row["part"])
+        for row in rows:
+            if (row["part"], row["sex"], row["height"]) == group:
+                row["part"] += 1
+
+    copy.content(put)
+
+
+def domain_of_age(copy: Copy) -> None:
+    def put(manifest: dict[str, Any]) -> None:
+        age = next(column for column in manifest["columns"] if column["name"] == "age")
+        age["domain"]["high"] = 4711
+
+    copy.claim(put)
 
 
 def narrowed(_: int, row: dict[str, Any]) -> None:
@@ -418,6 +470,25 @@ CONTENT: dict[str, tuple[str, Callable[[Copy], None], str]] = {
     "another quasi-identifier": (
         "uniform", lambda c: c.content(lambda rows: rows[5].update(age=89 - rows[5]["age"] // 2)),
         "quasi-columns"),
+    "those without flu are left out": (
+        "uniform", left_out(lambda r: TRUTH[r["zip"]] != "flu" and r["zip"] % 2), "withheld"),
+    "a record is left out, and said to be": (
+        "decoys", left_out(lambda row: row["zip"] == 10_007), "withheld"),
+    "rows of people with cancer are taken": (
+        "people", other_rows_of_people(lambda row: row["disease"] == "cancer"), "draws"),
+    "the first rows of people are taken": (
+        "people", other_rows_of_people(lambda row: row["patient"] * 2 in
+                                       (TABLE["zip"].to_pylist().index(row["zip"]),)), "draws"),
+    "rows with cancer are taken into buckets": (
+        "people in buckets", other_rows_of_people(lambda row: row["disease"] == "cancer"),
+        "draws"),
+    "the range of a quasi-identifier": ("buckets", domain_of_age, "domains"),
+    "the threshold of fakes": ("buckets", plan(association="row 17: judge"), "facts"),
+    "samples in another part": ("sampled", another_part, "scales"),
+    "a stricter promise of one column": ("by column", lambda c: c.claim(
+        lambda m: m["guarantee"].update(work="l-diversity(4)")), "ceilings"),
+    "a member of two columns is moved": ("by column", lambda c: c.content(member_moved), "members"),
+    "people dealt in the order of the table": ("buckets", dealt_by("place"), "draws"),
     "everybody is shown truly": ("uniform", shown_truly(lambda row: True), "draws"),
     "everybody is shown truly, fine": ("fine", shown_truly(lambda row: True), "draws"),
     "everybody is shown truly, decoys": ("decoys", shown_truly(lambda row: True), "draws"),
@@ -457,7 +528,7 @@ CONTENT: dict[str, tuple[str, Callable[[Copy], None], str]] = {
         lambda rows: rows[0].update(disease=rows[-1]["disease"]), LISTS), "bucket-histogram"),
     "a list that is longer": ("buckets", lambda c: c.content(
         lambda rows: rows[0].update(count=rows[0]["count"] + 1), LISTS), "bucket-sizes"),
-    "people dealt by age": ("buckets", dealt_by_age, "draws"),
+    "people dealt by age": ("buckets", dealt_by("age"), "draws"),
     "people of blocks dealt by age": ("blocks", lambda c: c.content(member_moved), "members"),
     "fewer fakes": ("fakes", plan(fakes=0), "bucket-sizes"),
     "a histogram behind fakes": ("fakes", lambda c: c.claim(lambda m: m["plan"].update(

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from sfumato.audits.findings import Finding
-from sfumato.columns import Column, Value, Values, in_json
+from sfumato.columns import in_json
 from sfumato.engines.coding import SensitiveCoder
 from sfumato.engines.counting import take_profile
 from sfumato.engines.staging import drop_missing
@@ -20,8 +19,7 @@ from sfumato.errors import DataError, SfumatoError, UsageError
 from sfumato.guarantees import Guarantee, parse_guarantee
 from sfumato.mechanisms import Mechanism, parse_mechanism
 from sfumato.profile import Profile
-from sfumato.release import GeneralizedRelease, Release, scan, typed_values
-from sfumato.release.values import in_utc
+from sfumato.release import Release, scan
 from sfumato.scratch import scratch_database
 from sfumato.table import Bins, Missing, Table, read
 from sfumato.table.quasi_k import Merged
@@ -112,39 +110,6 @@ class AuditCase:
     def raw_reader(self, person: str | None = None) -> pa.RecordBatchReader:
         """`raw_batches` as a stream that DuckDB scans once."""
         return pa.RecordBatchReader.from_batches(self._schema(person), self.raw_batches(person))
-
-    def stated_values(self, column: Column) -> tuple[Value, ...] | None:
-        """The values of a column as its table was declared; None where nothing was."""
-        if column.role == "sensitive":
-            return self.profile.histograms[column.name].values
-        stated = self.table.domains.get(column.name)
-        return stated.values if isinstance(stated, Values) else None
-
-    def listed_before(self, column: Column) -> bool:
-        """Whether the previous release lists the same values of a sensitive column."""
-        return column.role == "sensitive" and any(
-            (then.name, then.role, then.domain) == (column.name, column.role, column.domain)
-            for then in (self.before.release.columns if self.before else ())
-        )
-
-    def values_nobody_has(self, column: Column) -> list[Value]:
-        """Listed values that neither the table has nor, of a quasi-identifier, a record."""
-        assert isinstance(column.domain, Values)
-        listed = column.domain.values
-        if column.role == "sensitive":
-            counts = self.profile.histograms[column.name].counts.tolist()
-            return [value for value, count in zip(listed, counts, strict=True) if not count]
-        (shown, *others) = self.release.shown_as(column)
-        if others:
-            return []  # the ends of ranges are numbers
-        sets = isinstance(self.release, GeneralizedRelease)
-        name = f"unnest({quoted(shown)})" if sets else quoted(shown)
-        with scratch_database() as connection:
-            seen = connection.sql(f"SELECT DISTINCT {name} AS v FROM {scan(self.release.records)}")
-            shown_values = in_utc(seen.to_arrow_table().column("v")).combine_chunks()
-        values = typed_values(listed, shown_values.type)
-        known = pc.is_in(values, value_set=shown_values).to_pylist()
-        return [value for value, there in zip(listed, known, strict=True) if not there]
 
     @property
     def rows_per_person(self) -> int:

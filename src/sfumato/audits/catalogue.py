@@ -43,12 +43,13 @@ _PUBLIC, _DIFFERENCES, _CHANCE = Disclosure.PUBLIC, Disclosure.DIFFERENCES, Disc
 # every release
 RANDOMNESS = Check("randomness", "randomness", _PUBLIC)
 ROWS = Check("rows", "rows", _DIFFERENCES)
+WITHHELD = Check("withheld", "rows that the mechanism leaves out", _PUBLIC)
 QUASI_COLUMNS = Check("quasi-columns", "quasi-identifiers that differ from the table's", _PUBLIC)
 MECHANISM = Check("mechanism", "mechanism that keeps this promise", _PUBLIC)
 SPELLING = Check("spelling", "parts that are not as the content spells them", _PUBLIC)
 BYTES = Check("bytes", "bytes and words of another version", _PUBLIC)
 FACTS = Check("facts", "facts of the manifest that are not the table's")
-DOMAINS = Check("domains", "listed values that the table does not have, or in another order")
+DOMAINS = Check("domains", "values and domains that are not those of what is published")
 PROMISE = Check("promise", "promise about {column}", judges=True)
 
 # people with several rows

@@ -9,7 +9,8 @@ alarm is shared out over the kinds of tests, and within a kind over its tests (B
 *Agreement*: a record that shows y, in a class of which n of N people have y, agrees by n/N: by 1 or
 0 where its person is alone. Looked at for everybody, by quasi-identifier, by true value, by both,
 and for two columns together. *Fit*: how often each value is shown in parts of the table by a hash.
-*Assignment*: who is in a bucket with whom. No statistics find a choice by a secret rule.
+*Assignment*: who is in a bucket with whom. *Rows*: which of a person's are published. No statistics
+find a choice by a secret rule.
 """
 
 from __future__ import annotations
@@ -93,6 +94,8 @@ def check_draws(case: AuditCase) -> Iterator[Finding]:
 
 
 def _tests(case: AuditCase) -> Iterator[Tests]:
+    if case.rows_of_people_withheld and case.table.quasi:
+        yield _rows(case)
     if isinstance(case.release, BucketedRelease):
         yield from _assignment(case)
     elif isinstance(case.guarantee, ReconstructionPrivacy):
@@ -432,6 +435,45 @@ def _own_share(column: str, operator: Decoy, raw: FloatArray, shown: FloatArray)
     gap = max(abs(deviation) - (1 - 1 / size) / 5, 0.0)
     told = f"{column!r} shows {1 / size + deviation:.2f} of the records truly, {1 / size:.2f} said"
     yield Tests(np.array([gap**2 / 2 / max(noise, 1e-300)]), lambda _: told)
+
+
+# -- which rows of a person are published ----------------------------------------------------------
+
+
+def _rows(case: AuditCase) -> Tests:
+    """Of a person's n rows r are published, chosen by nothing: neither by what they say nor by
+    where they stand. Rows that their quasi-identifiers single out show it."""
+    rule, names = case.release.manifest.person, [quoted(name) for name in case.table.quasi]
+    assert rule is not None
+    connection, sensitive = case.connect(), case.table.sensitive
+    connection.register("stream", case.raw_reader(rule.column))
+    codes = ", ".join(f"o.__code_{k}" for k in range(len(sensitive)))
+    found = connection.sql(
+        "WITH placed AS (SELECT *, row_number() OVER () AS __place FROM stream), "
+        "ranked AS (SELECT *, count(*) OVER (PARTITION BY __person) AS n, "
+        "row_number() OVER (PARTITION BY __person ORDER BY __place) AS rank, "
+        f"count(*) OVER (PARTITION BY {', '.join(names)}) AS alike FROM placed), "
+        f"shown AS (SELECT DISTINCT {', '.join(names)} FROM published) "
+        f"SELECT {codes}, least(o.rank, 2) - 1 AS rank, {rule.rows} / o.n AS chance, "
+        "(s.there IS NOT NULL)::INTEGER AS taken FROM ranked AS o "
+        f"LEFT JOIN (SELECT *, 1 AS there FROM shown) AS s ON {same('o', 's', names)} "
+        f"WHERE o.alike = 1 AND o.n > {rule.rows}"
+    ).to_arrow_table()  # fmt: skip
+    chance, taken = (found.column(name).to_numpy() for name in ("chance", "taken"))
+    exponents, told = [], []
+    for place, column in enumerate((*sensitive, "rank")):
+        code = found.column(column if column == "rank" else f"__code_{place}").to_numpy()
+        number = np.bincount(code, taken)
+        best = np.zeros(len(number))
+        for slope in (*UP[UP <= 64], *DOWN):
+            moments = np.bincount(code, np.log1p(chance * np.expm1(slope)))
+            best = np.maximum(best, slope * number - moments)
+        exponents.append(best - np.log(2))
+        of = ["the first row", "a later row"] if column == "rank" else [
+            value_text(value) for value in case.profile.histograms[column].values]  # fmt: skip
+        told += [f"of people's rows, {of[k]} is published {number[k]:,.0f} times of "
+                 f"{np.bincount(code)[k]:,}" for k in range(len(number))]  # fmt: skip
+    return Tests(np.concatenate(exponents), lambda test: told[test])
 
 
 # -- who is in a bucket with whom ------------------------------------------------------------------

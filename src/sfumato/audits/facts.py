@@ -4,20 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from msgspec import convert
 
 from sfumato.audits import catalogue
 from sfumato.audits.case import AuditCase, concerns, quoted
 from sfumato.audits.findings import Direction, Finding
-from sfumato.columns import Values, value_text
+from sfumato.columns import Column, Range, Values, value_text
 from sfumato.draws import Draws
 from sfumato.engines.choosing import TableCounts, with_counts
 from sfumato.engines.publication import missing_rule
+from sfumato.engines.quasi import quasi_column
+from sfumato.engines.staging import is_coded
 from sfumato.engines.together import told_by_release
 from sfumato.errors import SfumatoError
 from sfumato.guarantees import ReconstructionPrivacy
-from sfumato.release import BucketedRelease, PerturbedRelease, Release
+from sfumato.mechanisms.buckets.ways import BucketMechanism
+from sfumato.operators import Decoy
+from sfumato.release import (
+    BucketedRelease,
+    GeneralizedRelease,
+    PerturbedRelease,
+    Release,
+    scan,
+    typed_values,
+)
 from sfumato.release.manifest import PerturbedPart
+from sfumato.release.values import in_utc
+from sfumato.scratch import scratch_database
 
 
 @concerns(Release)
@@ -57,35 +72,86 @@ def check_rows(case: AuditCase) -> Iterator[Finding]:
         case.profile.rows,
         witness=f"{manifest.suppressed:,} suppressed" if manifest.suppressed else None,
     )
+    if isinstance(case.release, PerturbedRelease) and case.release.scales is None:
+        # whoever chose the rows to leave out could tell who the others are
+        decoys = [each for each in case.release.operators.values() if isinstance(each, Decoy)]
+        rows = manifest.rows + case.withheld_by_plan
+        most = rows % decoys[0].groups if decoys else 0
+        yield Finding.limited(catalogue.WITHHELD, case.withheld_by_plan, Direction.EXACTLY, most)
 
 
 @concerns(Release)
 def check_domains(case: AuditCase) -> Iterator[Finding]:
-    """Listed values are those of the table, in their own order: others could say something.
+    """Domains are those of what is published, in their own order: others could say something.
 
-    Only who declared the table knows whether more were stated on purpose. A sensitive domain that
+    Only who declared the table knows whether more was stated on purpose. A sensitive domain that
     an earlier release lists was taken over, and says nothing new.
     """
-    wrong = []
-    for column in case.release.columns:
-        if not isinstance(column.domain, Values):
-            continue
-        if case.declared:
-            stated = case.stated_values(column)
-            wrong += [] if stated in (None, column.domain.values) else [column.name]
-            continue
-        if case.listed_before(column):
-            continue
-        found = [value_text(value) for value in case.values_nobody_has(column)]
-        values = [v for v in case.release.domain(column.name).to_pylist() if v is not None]
-        if not (column.bins or column.recode) and values != sorted(values):
-            found.append("the order")
-        wrong += [f"{each} of {column.name}" for each in found]
+    before = case.before.release.columns if case.before else ()
+    wrong = [told for column in case.release.columns for told in _strange(case, column)
+             if column.role == "quasi" or column not in before]  # fmt: skip
     if not wrong or case.declared:
         yield Finding.none(catalogue.DOMAINS, len(wrong), listed=tuple(wrong))
         return
     witness = "stated, or added? The receipt tells, or a table with its declaration:"
     yield Finding.skipped(catalogue.DOMAINS, witness=witness, listed=tuple(wrong))
+
+
+def _strange(case: AuditCase, column: Column) -> Iterator[str]:
+    """What of a column's domain is neither stated nor observed."""
+    told, name = column.domain, column.name
+    if column.role == "sensitive":
+        values, made = case.profile.histograms[name].values, told
+        if case.declared:
+            made = Values(values)
+        elif isinstance(told, Values):
+            counts = case.profile.histograms[name].counts.tolist()
+            made = Values(tuple(v for v, count in zip(values, counts, strict=True) if count))
+    elif isinstance(case.release, GeneralizedRelease):
+        made = case.table.domains.get(name, told) if case.declared else _shown(case, column)
+    elif name in getattr(case.release.plan, "merges", ()):
+        return  # the plan of samples is made again
+    else:
+        again, seen = quasi_column(case.table, name), _distinct(case, quoted(name))
+        seen = seen.cast(again.type)
+        again.add(seen.dictionary_encode() if is_coded(again.type) else seen)
+        made = again.column().domain
+    if isinstance(told, Values) and isinstance(made, Values):
+        strangers = [value for value in told.values if value not in made.values]
+        yield from (f"{value_text(value)} of {name}" for value in strangers)
+        kept = tuple(value for value in told.values if value not in strangers)
+        ordered = not (column.bins or column.recode) and not case.declared
+        if ordered and column.role == "sensitive":
+            made = Values(
+                tuple(sorted(v for v in kept if v is not None)) + (None,) * (None in kept)
+            )
+        if kept != made.values:
+            yield f"the order of {name}"
+    elif told != made:
+        yield f"the domain of {name}"
+
+
+def _distinct(case: AuditCase, shown: str) -> pa.Array:
+    with scratch_database() as connection:
+        query = f"SELECT DISTINCT {shown} AS v FROM {scan(case.release.records)}"
+        found = in_utc(connection.sql(query).to_arrow_table().column("v")).combine_chunks()
+    return pa.concat_arrays(found.chunks) if isinstance(found, pa.ChunkedArray) else found
+
+
+def _shown(case: AuditCase, column: Column) -> Values | Range | None:
+    """What ranges span, or sets hold."""
+    names = [quoted(name) for name in case.release.shown_as(column)]
+    if len(names) == 2 and isinstance(column.domain, Range):
+        ends = (pc.min(_distinct(case, names[0])), pc.max(_distinct(case, names[1])))
+        low, high = (end.as_py() for end in ends)
+        same = (low, high) == (column.domain.low, column.domain.high)
+        return column.domain if same else Range(low, high)
+    if not isinstance(column.domain, Values):
+        return column.domain
+    seen = _distinct(case, f"unnest({names[0]})")
+    known = pc.is_in(typed_values(column.domain.values, seen.type), value_set=seen).to_pylist()
+    pairs = zip(column.domain.values, known, strict=True)
+    return Values(tuple(value for value, there in pairs if there))
 
 
 @concerns(Release)
@@ -94,6 +160,11 @@ def check_facts(case: AuditCase) -> Iterator[Finding]:
     release, manifest, plan = case.release, case.release.manifest, case.release.plan
     rule = missing_rule(manifest.missing, manifest.columns, case.profile.dropped)
     wrong = [] if rule == manifest.missing else ["missing"]
+    if isinstance(release, BucketedRelease) and isinstance(case.mechanism, BucketMechanism):
+        association = case.mechanism.association
+        stated = None if association is None else str(association)
+        wrong += [] if plan.association == stated else ["association"]
+        wrong += [] if plan.fakes == case.mechanism.fakes else ["fakes"]
     drawn = isinstance(release, PerturbedRelease) and plan.sampling is None
     if drawn and case.mechanism is not None:
         told = told_by_release(case.table, release, case.profile, case.guarantee)

@@ -113,7 +113,7 @@ def _copies(sampled: Sampled) -> Iterator[Finding]:
     """Published groups have as many rows as the table, in numbers that copies of their sample give.
 
     T copies of a value come from o sampled records when T is o·N/n rounded up or down; the o of a
-    group's values add up to n. A part's scale must be large enough for its groups.
+    group's values add up to n. A group is in the part of its scale.
     """
     plan, rows = sampled.plan, sampled.rows
     groups, counts = rows["group"], rows["count"]
@@ -146,11 +146,8 @@ def _copies(sampled: Sampled) -> Iterator[Finding]:
         if len(where)
         else None,
     )
-    scales = sampled.case.release.scales
-    short = len(groups) if scales is None else int(
-        (np.asarray(scales)[rows["part"]] * n < size).sum()
-    )  # fmt: skip
-    yield Finding.none(catalogue.SCALES, short)
+    off = rows["part"] != plan.parts(groups)
+    yield Finding.none(catalogue.SCALES, int(off.sum()))
 
 
 def sampled_distances(case: AuditCase) -> Iterator[tuple[np.ndarray, Callable[[int], str]]]:
