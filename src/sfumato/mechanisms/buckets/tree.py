@@ -39,6 +39,7 @@ CUT = 0.5  # nats, for every value: what a block more costs
 CARE = 0.3  # what room weighs, beside what is told
 FEWEST = 20  # buckets of a block, as people need them on average
 _LEAST_LEFT = 1e-3  # of a value's room: with less, there is none
+_SQUARED = 60  # times: eigenvalues that are nearer to each other than 2⁻⁶⁰ are one
 _SAME = 1e-9  # relative: cuts that are worth as much
 
 
@@ -231,14 +232,33 @@ def _line(joint: IntArray) -> IntArray:
         held, size = joint[present], people[present]
         away = held / size[:, None] - held.sum(axis=0) / size.sum()
         away *= np.sqrt(size)[:, None]
-        _, vectors = np.linalg.eigh(away @ away.T)
-        along = vectors[:, -1] / np.sqrt(size)
+        along = main_direction(away @ away.T) / np.sqrt(size)
         if float((size * along**3).sum()) < 0:
             along = -along
         present = present[np.argsort(along.round(9), kind="stable")]
     elif len(present) == 2 and people[present[0]] > people[present[1]]:
         present = present[::-1]
     return np.concatenate([present, np.flatnonzero(people == 0)])
+
+
+def main_direction(matrix: FloatArray) -> FloatArray:
+    """The eigenvector of the largest eigenvalue of a positive matrix, by squaring it time and again.
+
+    Thousands of small ones are asked for, each of which `eigh` would share out among threads that
+    wait for one another: eight tenths of the time that planning blocks took.
+
+    >>> main_direction(np.array([[2.0, 1.0], [1.0, 2.0]])).round(6).tolist()
+    [0.707107, 0.707107]
+    """
+    power = matrix / max(float(np.trace(matrix)), 1e-300)
+    for _ in range(_SQUARED):
+        power = power @ power
+        left = float(np.trace(power))  # 1 where one direction is left
+        power /= max(left, 1e-300)
+        if left > 1 - 1e-15:
+            break
+    column = power[:, int(np.argmax(np.diag(power)))]
+    return np.asarray(column / max(float(np.linalg.norm(column)), 1e-300))
 
 
 def _cut(bins: ColumnBins, first: BoolArray) -> Cut:
