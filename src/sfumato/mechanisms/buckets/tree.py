@@ -242,7 +242,7 @@ def _line(joint: IntArray) -> IntArray:
 
 
 def main_direction(matrix: FloatArray) -> FloatArray:
-    """The eigenvector of the largest eigenvalue of a positive matrix, by squaring it time and again.
+    """The eigenvector of the largest eigenvalue of a positive matrix, by repeated squaring.
 
     Thousands of small ones are asked for, each of which `eigh` would share out among threads that
     wait for one another: eight tenths of the time that planning blocks took.
