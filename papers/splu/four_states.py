@@ -122,18 +122,3 @@ def _whole_matrix(estimate: FloatArray, groups: int, matrix: Matrix) -> FloatArr
         size = whole.shape[1]
         whole = np.einsum("qij,qkl->qikjl", whole, single).reshape(-1, 2 * size, 2 * size)
     return whole
-
-
-def states_of(counts: FloatArray) -> FloatArray:
-    """Counts by (class, value …) as counts by whether each column has the cell's value: (…, 2^w).
-
-    Bits are in column order.
-    """
-    states = [counts]
-    for axis in range(1, counts.ndim):
-        states = [
-            part
-            for state in states
-            for part in (state.sum(axis=axis, keepdims=True) - state, state)
-        ]
-    return np.stack(np.broadcast_arrays(*states), axis=-1)

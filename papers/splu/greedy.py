@@ -63,13 +63,6 @@ class GreedyGroups:
     def _seats(self, values: npt.ArrayLike, slots: npt.ArrayLike) -> IntArray:
         return np.asarray(self.seats[self.starts[np.asarray(values)] + np.asarray(slots)])
 
-    def co_occurrence(self) -> FloatArray:
-        """Σ over groups g of c_x(g)·c_x'(g)/size."""
-        values = len(self.counts)
-        pairs = self.rows[:, :, None] * values + self.rows[:, None, :]
-        counted = np.bincount(pairs.reshape(-1), minlength=values * values)
-        return counted.reshape(values, values) / self.size
-
     def check(self) -> None:
         """Every group has different values, and every record a group."""
         ordered = np.sort(self.rows, axis=1)

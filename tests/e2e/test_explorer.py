@@ -4,7 +4,6 @@ numbers as `sfumato query`."""
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -96,7 +95,4 @@ def explore(page: Any, release: Path) -> None:
         page.wait_for_timeout(300)
         width = page.viewport_size["width"]
         assert page.evaluate("document.documentElement.scrollWidth") <= width
-        if os.environ.get("SFUMATO_SCREENSHOTS"):
-            kept = Path(os.environ["SFUMATO_SCREENSHOTS"]) / f"explore-{width}-{theme}.png"
-            page.screenshot(path=kept, full_page=True)
         assert serious(page) == [], theme

@@ -1,8 +1,4 @@
-"""The steward's page in headless Chromium: from `sfumato serve` to a downloaded, audited release.
-
-Screenshots of each step, at 1280 × 800 and at 400 × 800, are taken where SFUMATO_SCREENSHOTS names
-a folder for them.
-"""
+"""The steward's page in Chromium: from `sfumato serve` to a downloaded, audited release."""
 
 from __future__ import annotations
 
@@ -35,8 +31,8 @@ HOSTILE_VALUES = ("<script>alert(2)</script>", "=HYPERLINK(1)", '"><b>bold</b>',
 class Visit:
     """A tab that notes what must not happen: console errors, dialogs, requests to elsewhere."""
 
-    def __init__(self, page: Any, base: str, shots: Path | None) -> None:
-        self.page, self.base, self.shots = page, base, shots
+    def __init__(self, page: Any, base: str) -> None:
+        self.page, self.base = page, base
         self.wrong: list[str] = []
         self.refused = 0  # answers of 400 and above, which the browser logs as errors
         page.set_default_timeout(MOMENT)
@@ -63,24 +59,17 @@ class Visit:
     def heading(self, text: str) -> None:
         self.page.get_by_role("heading", level=1, name=text).wait_for(timeout=PATIENCE)
 
-    def shot(self, name: str) -> None:
+    def fits(self, name: str) -> None:
         """Check that the page fits at every size, that all has a name, and that what is not
-        protected is in sight; take pictures where they are wanted."""
-        for size, viewport in (("1280", WIDE), ("640", ZOOMED), ("400", NARROW)):
+        protected is in sight."""
+        for viewport in (WIDE, ZOOMED, NARROW):
             self.page.set_viewport_size(viewport)
             self.page.wait_for_timeout(250)  # charts follow the width a moment later
             inside = self.page.evaluate("document.documentElement.scrollWidth")
-            assert inside <= viewport["width"], f"{name} is {inside} wide at {size}"
+            assert inside <= viewport["width"], f"{name} is {inside} wide at {viewport['width']}"
             assert self.page.evaluate(NAMELESS) == [], f"controls without a name in {name}"
-            if size != "640":
-                self.picture(f"{name}-{size}")
-                self.picture(f"{name}-{size}-whole", full_page=True)
         self.page.set_viewport_size(WIDE)
         self.page.get_by_role("complementary").get_by_role("listitem").first.wait_for()
-
-    def picture(self, name: str, *, full_page: bool = False) -> None:
-        if self.shots is not None:
-            self.page.screenshot(path=self.shots / f"{name}.png", full_page=full_page)
 
 
 NAMELESS = """() => [...document.querySelectorAll(
@@ -88,14 +77,6 @@ NAMELESS = """() => [...document.querySelectorAll(
   .filter((one) => one.checkVisibility())
   .filter((one) => !(one.labels?.length || one.ariaLabel || one.textContent.trim()))
   .map((one) => one.outerHTML)"""
-
-
-@pytest.fixture(scope="module")
-def shots() -> Path | None:
-    kept = os.environ.get("SFUMATO_SCREENSHOTS")
-    if kept:
-        Path(kept).mkdir(parents=True, exist_ok=True)
-    return Path(kept) if kept else None
 
 
 @pytest.fixture(scope="module")
@@ -155,9 +136,7 @@ def session(browser: Any, address: str) -> Any:
 
 
 @pytest.fixture
-def visit(
-    browser: Any, session: Any, address: str, shots: Path | None
-) -> Iterator[Callable[[], Visit]]:
+def visit(browser: Any, session: Any, address: str) -> Iterator[Callable[[], Visit]]:
     """Open tabs; at the end none of them may have seen anything wrong."""
     base = address.split("#")[0]
     context = browser.new_context(viewport=WIDE, accept_downloads=True)
@@ -165,7 +144,7 @@ def visit(
     opened: list[Visit] = []
 
     def new() -> Visit:
-        opened.append(Visit(context.new_page(), base, shots))
+        opened.append(Visit(context.new_page(), base))
         return opened[-1]
 
     yield new
@@ -174,16 +153,6 @@ def visit(
 
 
 STATIC = Path(sfumato.__file__).parent / "web" / "static"
-READABLE, VISIBLE = 4.5, 3.0  # WCAG 2.2, AA: text, and what is not text
-
-
-def colours(theme: str) -> dict[str, str]:
-    """The colours of a theme, as the style sheet names them."""
-    light, dark = (
-        dict(re.findall(r"--([a-z-]+): (#[0-9a-f]{6});", block.split("}")[0]))
-        for block in (STATIC / "style.css").read_text("utf-8").split(":root {")[1:3]
-    )
-    return {**light, **dark} if theme == "dark" else light
 
 
 def test_scripts_never_read_markup_or_leave_the_server() -> None:
@@ -233,12 +202,12 @@ def test_the_whole_journey(visit: Callable[[], Visit], tmp_path: Path) -> None:
     one.go("")
     one.heading("Choose a table of people")
     page.locator("button.file", has_text="census.parquet").wait_for()
-    one.shot("1-table")
+    one.fits("1-table")
 
     page.locator("button.file", has_text="census.parquet").click()
     one.heading("Say what each column is")
     expect(page.locator(".segments input:checked")).to_have_count(0)  # no role was guessed
-    one.shot("2-columns")
+    one.fits("2-columns")
     page.get_by_role("button", name="Continue to the promise").click()
     page.get_by_text("Every column needs a role").wait_for()
     give_roles(one, "occupation", drop=("country", "race"))
@@ -246,7 +215,7 @@ def test_the_whole_journey(visit: Callable[[], Visit], tmp_path: Path) -> None:
     page.locator(".chart svg").nth(1).wait_for()
     promise(one, "l-diversity(4)")
     page.locator("blockquote", has_text="1 in 4").wait_for()
-    one.shot("3-promise")
+    one.fits("3-promise")
     slider = page.get_by_role("slider").first
     before = page.locator(".headline").text_content()
     slider.focus()
@@ -260,28 +229,26 @@ def test_the_whole_journey(visit: Callable[[], Visit], tmp_path: Path) -> None:
     page.locator("blockquote", has_text="4 times").wait_for()
     page.get_by_role("button", name="Keep this promise as a candidate").click()
     page.locator(".side-by-side svg").wait_for()
-    one.shot("4-candidates")
+    one.fits("4-candidates")
     page.get_by_role("button", name="Compare them in full").click()
     one.heading("The candidates, measured")
     expect(page.locator("main tbody tr")).to_have_count(2)
-    one.shot("5-compared")
+    one.fits("5-compared")
     page.go_back()
     one.heading("Choose the promise")
     expect(page.locator(".candidates li")).to_have_count(2)  # they are kept
 
     publish(one, "Census for analysts")
     one.heading("Census for analysts")
-    one.shot("6-release")
+    one.fits("6-release")
     page.get_by_role("button", name="Audit and attack it").click()
     page.get_by_text("The audit holds").wait_for(timeout=PATIENCE)
     page.locator(".attacks svg").wait_for()
-    one.shot("7-evidence")
+    one.fits("7-evidence")
     with page.context.expect_page() as opened:
         page.get_by_role("link", name="Open the report").click()
-    report = Visit(opened.value, one.base, one.shots)
+    report = Visit(opened.value, one.base)
     report.page.get_by_role("heading").first.wait_for()
-    report.page.wait_for_timeout(500)
-    report.picture("8-report-1280")
     assert report.wrong == []
     report.page.close()
 
@@ -290,7 +257,7 @@ def test_the_whole_journey(visit: Callable[[], Visit], tmp_path: Path) -> None:
     page.locator("#sql").fill("SELECT COUNT(*) FROM release WHERE age < 30")
     page.keyboard.press("Control+Enter")
     page.locator(".answer .single").wait_for()
-    one.shot("9-asked")
+    one.fits("9-asked")
 
     with page.expect_download() as coming:
         page.get_by_role("link", name="Download the release").click()
@@ -306,7 +273,7 @@ def test_the_whole_journey(visit: Callable[[], Visit], tmp_path: Path) -> None:
     page.get_by_role("link", name="Jobs").click()
     one.heading("Jobs")
     page.get_by_role("link", name="Census for analysts", exact=True).wait_for()
-    one.shot("10-jobs")
+    one.fits("10-jobs")
     page.get_by_role("link", name="Census for analysts", exact=True).click()
     page.get_by_text("The audit holds").wait_for()
 
@@ -330,12 +297,9 @@ def test_cancel_and_reload(visit: Callable[[], Visit]) -> None:
     one.page.reload()
     one.heading("Publishing…")
     one.page.locator(".share", has_text="%").wait_for()
-    for size, viewport in (("1280", WIDE), ("400", NARROW)):  # quickly: it must still run
-        one.page.set_viewport_size(viewport)
-        one.picture(f"running-{size}")
     one.page.get_by_role("button", name="Cancel").click()
     one.heading("Cancelled")
-    one.shot("cancelled")
+    one.fits("cancelled")
     one.page.reload()
     one.heading("Cancelled")
     one.page.get_by_role("link", name="Back to the promise").click()
@@ -351,7 +315,7 @@ def test_markup_in_names_and_values_is_text(visit: Callable[[], Visit]) -> None:
     page.locator("button.file", has_text="hostile.parquet").click()
     one.heading("Say what each column is")
     page.get_by_role("heading", name=HOSTILE_COLUMN).wait_for()
-    one.shot("hostile-columns")
+    one.fits("hostile-columns")
     checked = page.locator(".segments input:checked")
     expect(checked).to_have_count(0)  # no suggestion is taken for granted
     page.get_by_role("button", name=f"Accept the suggestion sensitive for {HOSTILE_COLUMN}").click()
@@ -367,7 +331,7 @@ def test_markup_in_names_and_values_is_text(visit: Callable[[], Visit]) -> None:
     one.heading("<b>bold</b>")
     page.get_by_role("button", name="Ask", exact=True).click()
     page.locator(".answer svg").wait_for()
-    one.shot("hostile-answer")
+    one.fits("hostile-answer")
     assert page.locator("main img, main script, main b").count() == 0
     assert one.refused == 0
 

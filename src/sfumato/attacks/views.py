@@ -202,17 +202,6 @@ def _codes(people: People, records: pa.Table) -> Codes:
     return [people.domains.codes(k, records.column(name)) for k, name in enumerate(names)]
 
 
-def records_view(records: pa.Table, people: People, values: pa.Array) -> RecordsView:
-    """Synthetic records that somebody else made; `values` is the sensitive column's domain.
-
-    Records with a value from outside the domain are left out.
-    """
-    shown = pc.index_in(records.column(people.column).cast(values.type), value_set=values)
-    known = records.filter(pc.is_valid(shown))
-    values_shown = np.asarray(shown.drop_null().to_numpy(), np.int64)
-    return RecordsView(_codes(people, known), values_shown, people.values)
-
-
 def raw_view(people: People) -> RecordsView:
     """The raw table itself, as if it had been given out."""
     return RecordsView(people.codes, people.truth, people.values)

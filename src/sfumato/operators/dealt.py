@@ -215,17 +215,6 @@ def balanced(logs: FloatArray, wanted: FloatArray, scalings: int) -> FloatArray:
     return np.asarray(kernel)
 
 
-def approximated(exact: BoolArray) -> str:
-    """A clause on the people whose chances are not exact; nothing where all are.
-
-    >>> approximated(np.array([True, False]))
-    '; an approximation for the 50.0% in buckets of more than 8'
-    """
-    if exact.all():
-        return ""
-    return f"; an approximation for the {(~exact).mean():.1%} in buckets of more than {EXACT}"
-
-
 def permanent_shares(weights: FloatArray) -> tuple[FloatArray, FloatArray]:
     """The permanents of square matrices, and which share of its ways runs through each entry.
 

@@ -63,15 +63,6 @@ class Merged:
             f"value is widened to {100 * self.loss:.1f} % of its domain; nobody is suppressed."
         )
 
-    @property
-    def caveat(self) -> str:
-        return (
-            f"The quasi-identifiers {', '.join(self.columns)} were merged into ranges and sets "
-            f"until "
-            f"every combination was shared by at least {self.k} people. A range tells where a "
-            "value lies, not what it is."
-        )
-
 
 class MergedSource(Source):
     """Another source whose quasi columns are ranges and sets of at least k people."""
