@@ -272,7 +272,7 @@ class Questions:
                 share = self.shares.get(value, 1.0)
                 low, high = row.get("a_low"), row.get("a_high")
                 inside = width = float("nan")
-                if true is not None and low is not None and high is not None:
+                if true is not None and true == true and low is not None and high is not None:
                     room = 1e-6 * max(abs(float(true)), 1.0)
                     inside = float(low - room <= true <= high + room)
                     width = float(high - low)

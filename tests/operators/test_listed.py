@@ -200,7 +200,7 @@ def test_few_buckets_of_many_values_are_fitted_as_the_whole_matrix_is() -> None:
     for name, moved in other.moved().items():
         assert one.moved()[name] == pytest.approx(moved, rel=1e-6, abs=1e-9)
     group, forms = np.array([0, 1, 2, 2]), rng.normal(size=(4, 60))
-    both = (each.quadratics(group, forms) for each in (one, other))
+    both = (each.products(group, forms, forms) for each in (one, other))
     assert next(both) == pytest.approx(next(both), rel=1e-6, abs=1e-6)
 
 
@@ -219,7 +219,7 @@ def test_intervals_of_small_blocks_hold_what_chance_adds(tilt: float) -> None:
         chances = 0.3 * np.exp(tilt * rng.normal(size=(30, VALUES)))
         groups = [rng.random(len(codes)) < chance[codes] for chance in chances]
         totals = read(default, moments(groups, bucket, np.ones(len(codes))))
-        low, high = totals.interval(totals.values[0], np.zeros(len(totals.values[0])), 1.96, [1.0])
+        low, high = totals.interval(totals.values[0], np.ones(len(totals.values[0])), 1.96, [1.0])
         true = np.concatenate([np.bincount(codes[each], minlength=VALUES) for each in groups])
         covered.append(((low <= true) & (true <= high)).mean())
     assert np.mean(covered) == pytest.approx(0.95, abs=0.014)

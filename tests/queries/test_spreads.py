@@ -103,6 +103,24 @@ def test_where_nothing_was_perturbed_answers_are_those_of_duckdb(
         assert ours["a_stderr"] == pytest.approx(0.0, abs=1e-6)
 
 
+def test_what_is_the_same_for_everybody_correlates_with_nothing(identity: OpenedRelease) -> None:
+    """It was 0 ± 0: a spread that is a rounding."""
+    sql = "SELECT CORR(cost, age) AS r, REGR_R2(cost, age) AS d FROM release WHERE age = 37"
+    assert set(identity.sql(sql).rows()[0].values()) == {None}
+
+
+def test_averages_are_among_what_is_averaged(tmp_path) -> None:
+    """In buckets the interval of an average of few people ended far outside the column."""
+    draw = np.random.default_rng(2)
+    table = pa.table({"age": draw.integers(20, 60, 900), "ill": draw.choice(list("abcdefgh"), 900)})
+    sf.publish(table, "l-diversity(4)", to=tmp_path / "r", mechanism="optimal", quasi=["age"],
+               sensitive="ill", seed=1)  # fmt: skip
+    sql = "SELECT age, ill, AVG(age) AS a FROM release WHERE age < 30 GROUP BY age, ill"
+    for row in sf.open(tmp_path / "r").sql(sql).rows():
+        if row["a"] is not None:
+            assert 20 <= row["a_low"] <= row["a"] <= row["a_high"] < 30
+
+
 def test_one_person_has_no_sample_variance(make_release: MakeRelease) -> None:
     release = make_release(people().slice(0, 1), ["disease", "cost"])
     answer = release.sql("SELECT VAR_POP(cost), VAR_SAMP(cost), CORR(cost, age) FROM release")

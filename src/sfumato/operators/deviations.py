@@ -281,39 +281,35 @@ class Deviations:
         """The variances of P⁺z."""
         return np.divide(1.0, self.known, out=np.zeros_like(self.known), where=self.told)
 
-    def quadratics(self, group: IntArray, forms: FloatArray) -> FloatArray:
-        """For linear forms u by (pair, value): uᵀ·Cov(n | δ, o)·u, δ's left, noise and prior; and
-        how much of what u needs of δ nothing is known of.
+    def products(self, group: IntArray, one: FloatArray, other: FloatArray) -> FloatArray:
+        """For two linear forms u, w by (pair, value): uᵀ·Cov(n | δ, o)·w, δ's left, noise and
+        prior; and how much of what both need of δ nothing is known of.
 
-        The variance of an estimate is the first, and one of the next three; shape (6, pairs), the
-        last being all that u needs of δ.
+        The covariance of estimates is the first, and one of the next three; shape (6, pairs), the
+        last being all that both need of δ.
         """
-        needed, own, size = (np.empty(len(forms)) for _ in range(3))
-        along, scale = np.empty((len(forms), self.values.shape[1])), self.scale[group]
+        needed, own, size = (np.empty(len(one)) for _ in range(3))
+        along, scale = np.empty((len(one), self.values.shape[1])), self.scale[group]
+        same = one is other
         for each, pairs in _by_matrix(self.which[group]):  # not copied for every pair
-            turned = forms[pairs] @ self.carried[each]
-            needed[pairs] = (turned**2).sum(axis=1)
-            along[pairs] = (turned @ self.vectors[each]) ** 2
-            own[pairs] = ((forms[pairs] @ self.chance[each]) * forms[pairs]).sum(axis=1)
-            size[pairs] = forms[pairs] ** 2 @ np.diagonal(self.carried[each]) ** 2
-        size, needed, along, own = (
-            size * scale**2,
-            needed * scale**2,
-            along * scale[:, None] ** 2,
-            own * scale,
-        )
+            first = one[pairs] @ self.carried[each]
+            second = first if same else other[pairs] @ self.carried[each]
+            needed[pairs] = (first * second).sum(axis=1)
+            turned = first @ self.vectors[each]
+            along[pairs] = turned * (turned if same else second @ self.vectors[each])
+            own[pairs] = ((one[pairs] @ self.chance[each]) * other[pairs]).sum(axis=1)
+            diagonal = np.diagonal(self.carried[each]) ** 2
+            size[pairs] = np.abs(one[pairs] * other[pairs]) @ diagonal
+        size, needed = size * scale**2, needed * scale**2
+        along, own = along * scale[:, None] ** 2, own * scale
         learned = self.spread[:, None] * self.left * self.known  # of directions left out: nothing
         prior = self.spread[group] * needed
-        return np.stack(
-            [
-                own,
-                np.maximum(prior - (along * learned[group]).sum(axis=1), 0.0),
-                (along * self.noise[group]).sum(axis=1),
-                prior,
-                np.maximum(needed - (along * self.told[group]).sum(axis=1), 0.0),
-                np.maximum(needed, _ROUNDING * size),
-            ]
-        )
+        left = prior - (along * learned[group]).sum(axis=1)
+        unseen = needed - (along * self.told[group]).sum(axis=1)
+        if same:
+            left, unseen, own = (np.maximum(part, 0.0) for part in (left, unseen, own))
+        noise = (along * self.noise[group]).sum(axis=1)
+        return np.stack([own, left, noise, prior, unseen, np.maximum(needed, _ROUNDING * size)])
 
 
 @dataclass(frozen=True, eq=False)

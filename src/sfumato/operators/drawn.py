@@ -21,29 +21,29 @@ import math
 from abc import abstractmethod
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
 from sfumato.draws import BoolArray, IntArray
 from sfumato.operators.base import FloatArray
 from sfumato.operators.estimator import (
+    BELIEVED,
+    Ends,
     Estimated,
     Forms,
     Moments,
     Statistic,
     Totals,
-    fieller,
+    average_ends,
+    quotients_of,
     sum_by,
 )
 from sfumato.operators.shrinkage import Belief, Cells, Shrunk, added_up
 from sfumato.operators.tails import TwoRates, assisted_count
 
-Gradient = Sequence[FloatArray | float]
-
 _USUAL = 30.0  # records
 _NOTHING = 1e-9  # variance of a record
-_BELIEVED = 1.64 / 1.96  # of a normal interval around what is believed, beside the one that holds
 _MOST_CELLS = 1 << 24  # (pool, value) pairs that deviations are learnt from
 
 
@@ -145,7 +145,8 @@ class DrawnEstimated(Estimated):
         return np.asarray(self.counted(forms, ones, forms.cells >= 0) > 0, np.bool_)
 
     def read(self, forms: Forms, statistics: Sequence[Statistic]) -> Totals:
-        return DrawnTotals(self, forms, statistics)
+        with np.errstate(all="ignore"):  # weights and values need not be numbers
+            return _Sums(self, forms, statistics).totals()
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,8 +173,8 @@ class _Row:
         return np.where(self.cells.variance > 0, found, 1.0)
 
 
-class DrawnTotals(Totals):
-    """Estimates by row; covariances are computed for the combinations that are asked for."""
+class _Sums:
+    """Sums by row, each drawn towards independence by what its count is; and their covariances."""
 
     def __init__(
         self, estimated: DrawnEstimated, forms: Forms, statistics: Sequence[Statistic]
@@ -181,11 +182,37 @@ class DrawnTotals(Totals):
         self._estimated, self._forms, self._statistics = estimated, forms, statistics
         self._moments = estimated.moments
         self._unbiased = np.stack([self._linear(each, each.values) for each in statistics])
-        self.values = self._unbiased
-        self.present = np.stack([self._count(each) > 0 for each in statistics])
-        self._rows: list[_Row] = []
-        if estimated.rows is not None:
-            self._shrink()
+        self._rows: list[_Row] = [] if estimated.rows is None else self._of_statistics()
+
+    def totals(self) -> Totals:
+        several = range(len(self._statistics))
+        noise = self._covariances(_USUAL)
+        values, error, ends = self._unbiased, noise, None
+        if self._rows and self._estimated.shrinks:
+            values = np.stack([self._shown(place) for place in several])
+            part = np.sqrt(np.stack([row.error for row in self._rows]))
+            error = np.where(part[:, None] * part == 0, 0.0, part[:, None] * part * noise)
+        elif self._rows:
+            error = self._covariances(0.0)  # without bias
+        if self._rows and len(several) == 1 and self._statistics[0].is_count:
+            ends = partial(self._count_ends, values[0])
+        return Totals(
+            values,
+            self._unbiased,
+            np.stack([self._count(each) > 0 for each in self._statistics]),
+            noise,
+            error,
+            quotients_of(self._statistics, self._moments, self._forms),
+            ends=ends,
+        )
+
+    def _covariances(self, usual: float) -> FloatArray:
+        many = len(self._statistics)
+        found = np.empty((many, many, self._forms.rows))
+        for i in range(many):
+            for j in range(i + 1):
+                found[i, j] = found[j, i] = self._covariance(i, j, usual)
+        return found
 
     def _linear(self, each: Statistic, values: FloatArray) -> FloatArray:
         sums = self._moments.sums[(each.weight,)]
@@ -195,34 +222,32 @@ class DrawnTotals(Totals):
         sums = self._moments.sums[(each.number,)]
         return self._forms.by_row(self._estimated.counted(self._forms, sums, each.there))
 
-    def _shrink(self) -> None:
-        """Draw the estimates towards independence, all sums of a row by the gain of its count."""
+    def _of_statistics(self) -> list[_Row]:
+        """What every statistic counts, once for those that count the same."""
         known: dict[tuple[Hashable, bytes], _Row] = {}
-        shown = []
-        for place, each in enumerate(self._statistics):
-            key = each.number, each.counted.tobytes()
+        keys = [(each.number, each.counted.tobytes()) for each in self._statistics]
+        for key, each in zip(keys, self._statistics, strict=True):
             if key not in known:
                 known[key] = self._row(each)
-            row = known[key]
-            self._rows.append(row)
-            if not self._estimated.shrinks:
-                continue
-            sums = self._moments.sums[(each.weight,)]
-            start = self._forms.by_row(self._estimated.independent(self._forms, sums, each.values))
-            kept, unbiased = row.shrunk.kept, self._unbiased[place]
-            moved = np.where(kept == 1, unbiased, start + kept * (unbiased - start))
-            if each.is_count:
-                shown.append(row.shown)
-                continue
-            # what a record adds in the mean, for as many as are shown
-            before = row.cells.moved(row.shrunk.kept)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                mean = np.where(before > 0, moved / before, start / row.cells.independent)
-            mean = np.where(np.isfinite(mean), mean, 0.0)
-            if each.scale is not None:
-                mean = np.clip(mean, *self._possible(each))
-            shown.append(np.where(row.cells.variance > 0, mean * row.shown, moved))
-        self.values = np.stack(shown) if shown else self._unbiased
+        return [known[key] for key in keys]
+
+    def _shown(self, place: int) -> FloatArray:
+        """A sum drawn towards independence: all sums of a row by the gain of its count."""
+        each, row, unbiased = self._statistics[place], self._rows[place], self._unbiased[place]
+        if each.is_count:
+            return row.shown
+        sums = self._moments.sums[(each.weight,)]
+        start = self._forms.by_row(self._estimated.independent(self._forms, sums, each.values))
+        kept = row.shrunk.kept
+        moved = np.where(kept == 1, unbiased, start + kept * (unbiased - start))
+        # what a record adds in the mean, for as many as are shown
+        before = row.cells.moved(kept)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            mean = np.where(before > 0, moved / before, start / row.cells.independent)
+        mean = np.where(np.isfinite(mean), mean, 0.0)
+        if each.scale is not None:
+            mean = np.clip(mean, *average_ends(each, self._moments, self._forms))
+        return np.where(row.cells.variance > 0, mean * row.shown, moved)
 
     def _row(self, each: Statistic) -> _Row:
         forms, estimated = self._forms, self._estimated
@@ -303,44 +328,7 @@ class DrawnTotals(Totals):
         np.maximum.at(high, forms.row[kept], missing[forms.pair_form[kept]])
         return (low == high) & (low >= 0) & (many > 2), np.clip(low, 0, many - 1)
 
-    def unbiased(self) -> FloatArray:
-        return self._unbiased
-
-    def variance(self, gradient: Gradient) -> FloatArray:
-        """The squared error of what is shown."""
-        if not self._rows or not self._estimated.shrinks:
-            return self._quadratic(gradient, usual=0.0)  # without bias
-        parts = [g * np.sqrt(row.error) for g, row in zip(gradient, self._rows, strict=True)]
-        return self.noise(parts)
-
-    def noise(self, gradient: Gradient) -> FloatArray:
-        return self._quadratic(gradient, usual=_USUAL)
-
-    def _quadratic(self, gradient: Gradient, usual: float) -> FloatArray:
-        whole: FloatArray = np.zeros(self._forms.rows)
-        for i, slope in enumerate(gradient):
-            for j in range(i + 1):
-                twice = 1.0 if i == j else 2.0
-                whole = whole + twice * slope * gradient[j] * self._covariance(i, j, usual)
-        return np.maximum(whole, 0.0)
-
-    def interval(
-        self, value: FloatArray, stderr: FloatArray, quantile: float, gradient: Gradient
-    ) -> tuple[FloatArray, FloatArray]:
-        """Every truth under which one count is likely; of other sums, as many errors."""
-        first = self._statistics[0]
-        if self._rows and len(self._statistics) == 1 and first.is_count:
-            ends = self._count_ends(quantile)
-            moved = [value + gradient[0] * (end - self.values[0]) for end in ends]
-            low, high = np.fmin(*moved), np.fmax(*moved)
-            return np.where(stderr == 0, value, low), np.where(stderr == 0, value, high)
-        steps = zip(gradient, self._unbiased, self.values, strict=True)
-        centre = value + sum(slope * (there - here) for slope, there, here in steps)
-        reach = quantile * np.sqrt(self.noise(gradient))
-        around = _BELIEVED * quantile * stderr
-        return np.fmin(centre - reach, value - around), np.fmax(centre + reach, value + around)
-
-    def _count_ends(self, quantile: float) -> tuple[FloatArray, FloatArray]:
+    def _count_ends(self, value: FloatArray, quantile: float) -> Ends:
         """The interval of a count, with the prior of the rest of the release."""
         from scipy.special import ndtr
 
@@ -348,76 +336,18 @@ class DrawnTotals(Totals):
         cells, outside = row.cells, np.maximum(row.cells.outside, 1e-9)
         inside = 1 - outside
         prior = (cells.independent - inside * cells.unbiased) / outside
-        belief = (row.spread * cells.independent**2 + cells.chance) / outside**2
-        belief = belief + inside * cells.variance / outside
+        spread = (row.spread * cells.independent**2 + cells.chance) / outside**2
+        spread = spread + inside * cells.variance / outside
         confidence = 2 * float(ndtr(quantile)) - 1
         if not self._estimated.shrinks:
             low, high = assisted_count(row.law, prior, np.full(len(prior), np.inf), confidence)
-            return np.fmin(low, self.values[0]), np.fmax(high, self.values[0])
-        low, high = assisted_count(row.law, prior, belief, confidence)
+            return np.fmin(low, value), np.fmax(high, value)
+        low, high = assisted_count(row.law, prior, spread, confidence)
         believed = cells.moved(row.shrunk.gain)
-        around = _BELIEVED * quantile * np.sqrt(row.shrunk.variance)
+        around = BELIEVED * quantile * np.sqrt(row.shrunk.variance)
         low, high = np.fmin(low, believed - around), np.fmax(high, believed + around)
         low, high = np.clip(low, 0.0, row.people), np.clip(high, 0.0, row.people)
-        return np.fmin(low, self.values[0]), np.fmax(high, self.values[0])
-
-    def ratio_interval(
-        self, value: FloatArray, stderr: FloatArray, quantile: float, gradient: Gradient
-    ) -> tuple[FloatArray, FloatArray]:
-        """By Fieller, from the unbiased sums, and as far as what is shown."""
-        first, second = self._statistics
-        if second.weight == first.number and np.array_equal(first.there, second.there):
-            possible = self._possible(first)
-        else:
-            possible = self.quotients()
-        low, high = fieller(self, quantile, possible)
-        value = np.clip(value, *possible)
-        low, high = np.fmin(low, value), np.fmax(high, value)
-        # an exact answer ends where it is, not a rounding beside it
-        return np.where(stderr == 0, value, low), np.where(stderr == 0, value, high)
-
-    def _possible(self, top: Statistic) -> tuple[FloatArray, FloatArray]:
-        """The ends of what e·h of one record can be, by row.
-
-        e is within mean ± √((n−1)·variance) of the records that show the same. Those of a pool
-        are taken together, so that a quotient and its CASE form end alike.
-        """
-        forms, moments = self._forms, self._moments
-        pool = np.arange(moments.classes) if moments.pool is None else moments.pool
-        h = top.values.reshape(len(top.values), math.prod(top.values.shape[1:]))
-        there = top.there.reshape(h.shape)
-        adds = np.asarray(there.any(axis=1), np.bool_)
-        scale = np.ones(len(h)) if top.scale is None else top.scale
-        profile = forms.profile[moments.of]
-        same = pool[moments.of]
-        for each in moments.shown:
-            _, same = np.unique(same * (int(each.max(initial=0)) + 1) + each, return_inverse=True)
-        n, total, square = (
-            sum_by(same, np.where(adds[profile], sums, 0.0), len(same))[same]
-            for sums in (
-                moments.sums[(top.number,)],
-                scale[profile] * moments.sums[(top.weight,)],
-                scale[profile] ** 2 * moments.sums[(top.weight, top.weight)],
-            )
-        )
-        with np.errstate(divide="ignore", invalid="ignore"):
-            mean = total / n
-            reach = np.sqrt(np.maximum((n - 1) * (square / n - mean * mean), 0.0))
-        pools = int(pool.max(initial=-1)) + 1
-        ends = np.full((2, pools), np.nan)
-        np.fmin.at(ends[0], pool[moments.of], mean - reach)
-        np.fmax.at(ends[1], pool[moments.of], mean + reach)
-        if top.scale is None:
-            every = ends[:, None] * np.array([h[there].min(), h[there].max()])[None, :, None]
-            ends = np.array([every.min(axis=(0, 1)), every.max(axis=(0, 1))])
-        elif (there & (h == 0)).any():  # CASE … ELSE 0: h is the scale or 0
-            ends = np.array([np.fmin(ends[0], 0.0), np.fmax(ends[1], 0.0)])
-        found = np.full((2, forms.rows), np.nan)
-        kept = forms.row >= 0
-        of_row = pool[forms.pair_class[kept]]
-        np.fmin.at(found[0], forms.row[kept], ends[0][of_row])
-        np.fmax.at(found[1], forms.row[kept], ends[1][of_row])
-        return found[0], found[1]
+        return np.fmin(low, value), np.fmax(high, value)
 
     def _covariance(self, i: int, j: int, usual: float) -> FloatArray:
         """From what is seen, and as if so many records more were like those of the release."""

@@ -12,15 +12,21 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from sfumato.draws import BoolArray, IntArray
 from sfumato.operators.base import FloatArray
-from sfumato.operators.intervals import ratio_interval
+from sfumato.operators.intervals import assisted_prediction, ratio_interval
+
+Gradient = Sequence[FloatArray | float]
+Ends = tuple[FloatArray, FloatArray]
+
+BELIEVED = 1.64 / 1.96  # of a normal interval around what is believed, beside the one that holds
 
 
 def sum_by(place: IntArray, values: FloatArray, places: int) -> FloatArray:
@@ -195,93 +201,228 @@ class Forms:
         return first, last
 
 
-class Totals(ABC):
-    """Estimates of some statistics by row, and how their combinations scatter."""
+@dataclass(frozen=True, eq=False)
+class Prior:
+    """Of sums, beside what is seen: where they are drawn to, how far chance takes them from what
+    `Totals.noise` tells of, and how far these are believed to lie from where they are drawn to."""
 
-    values: FloatArray  # (statistics, rows)
-    present: BoolArray  # (statistics, rows): whether any record could add to it
-    _statistics: Sequence[Statistic] = ()
-
-    @abstractmethod
-    def variance(self, gradient: Sequence[FloatArray | float]) -> FloatArray:
-        """Var(Σ_j gradient_j·T̂_j) by row: with the gradient of f at T̂, that of f(T̂)."""
-
-    def unbiased(self) -> FloatArray:
-        """Unbiased estimates by (statistic, row), as far as there are any."""
-        return self.values
-
-    def noise(self, gradient: Sequence[FloatArray | float]) -> FloatArray:
-        """Var(Σ_j gradient_j·U_j) by row, U being `unbiased`."""
-        return self.variance(gradient)
-
-    def interval(
-        self,
-        value: FloatArray,
-        stderr: FloatArray,
-        quantile: float,
-        gradient: Sequence[FloatArray | float],
-    ) -> tuple[FloatArray, FloatArray]:
-        """The ends of the interval around f(T̂), `quantile` being that of the normal law."""
-        return value - quantile * stderr, value + quantile * stderr
-
-    def ratio_interval(
-        self,
-        value: FloatArray,
-        stderr: FloatArray,
-        quantile: float,
-        gradient: Sequence[FloatArray | float],
-    ) -> tuple[FloatArray, FloatArray]:
-        """`interval` where f is the first of two sums over the second."""
-        possible = self.quotients()
-        if not np.isfinite(possible[0]).all():
-            return self.interval(value, stderr, quantile, gradient)
-        value = np.clip(value, *possible)
-        low, high = fieller(self, quantile, possible)
-        low, high = np.fmin(low, value), np.fmax(high, value)
-        return np.where(stderr == 0, value, low), np.where(stderr == 0, value, high)
-
-    def quotients(self) -> tuple[FloatArray, FloatArray]:
-        """What the first of two sums over the second can be: of counts, 0 … 1 or more."""
-        rows = self.values.shape[1]
-        low, high = np.full(rows, -np.inf), np.full(rows, np.inf)
-        if len(self._statistics) == 2 and all(each.is_count for each in self._statistics):
-            first, second = self._statistics
-            low[:] = 0.0
-            if first.number == second.number and not (first.counted & ~second.counted).any():
-                high[:] = 1.0
-        return low, high
-
-
-def fieller(
-    totals: Totals, quantile: float, possible: tuple[FloatArray, FloatArray]
-) -> tuple[FloatArray, FloatArray]:
-    """The interval of the first of two sums over the second, both without bias."""
-    top, bottom, both = (totals.noise(g) for g in ([1.0, 0.0], [0.0, 1.0], [1.0, 1.0]))
-    covariance = top, (both - top - bottom) / 2, bottom
-    above, below = totals.unbiased()
-    return ratio_interval(above, below, covariance, quantile, possible)
+    start: FloatArray  # (statistics, rows)
+    chance: FloatArray  # (statistics, statistics, rows)
+    spread: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
-class Exact(Totals):
-    """Sums that no sensitive column touches: counted, not estimated."""
+class Totals:
+    """Estimates of some statistics by row, and how far they are off: the same for every kind.
+
+    Sums are by (statistic, row), covariances by (statistic, statistic, row). `noise` is that of
+    `unbiased`, `error` the squared error of `values`. `quotients` is what the first of two sums
+    over the second can be; where all that is known is between `certain` ends, that is the interval.
+    `ends` is the interval that a law has of its own for the sum at `place`, all others being exact.
+    """
 
     values: FloatArray
-    present: BoolArray
+    unbiased: FloatArray
+    present: BoolArray  # whether any record could add to it
+    noise: FloatArray
+    error: FloatArray
+    quotients: Ends | None = None
+    prior: Prior | None = None
+    ends: Callable[[float], Ends] | None = None
+    place: int = 0
+    certain: Ends | None = None
 
     @classmethod
-    def of(
+    def exact(
         cls, weights: Sequence[tuple[Hashable, Hashable]], moments: Moments, forms: Forms
-    ) -> Exact:
-        """The sums of weights, each with the weight that counts its records."""
+    ) -> Totals:
+        """Sums of weights, each with the weight that counts its records: counted, not estimated."""
         values, numbers = (
             np.stack([forms.by_row(moments.total(pair[k])[forms.pair_class]) for pair in weights])
             for k in (0, 1)
         )
-        return cls(values, numbers > 0)
+        nothing = np.zeros((len(values), *values.shape))
+        return cls(values, values, numbers > 0, nothing, nothing)
 
-    def variance(self, gradient: Sequence[FloatArray | float]) -> FloatArray:
-        return np.zeros(self.values.shape[1])
+    def beside(self, counted: Totals, is_exact: Sequence[bool]) -> Totals:
+        """With sums that are counted among those that are estimated."""
+        exact = np.asarray(is_exact)
+        at, own = np.flatnonzero(exact), np.flatnonzero(~exact)
+
+        def sums(one: Any, other: Any) -> Any:
+            found = np.empty((len(exact), *one.shape[1:]), one.dtype)
+            found[own], found[at] = one, other
+            return found
+
+        def covariance(one: FloatArray) -> FloatArray:
+            found = np.zeros((len(exact), len(exact), one.shape[2]))
+            found[np.ix_(own, own)] = one
+            return found
+
+        prior = None
+        if self.prior is not None:
+            prior = Prior(
+                sums(self.prior.start, counted.values),
+                covariance(self.prior.chance),
+                covariance(self.prior.spread),
+            )
+        return Totals(
+            sums(self.values, counted.values),
+            sums(self.unbiased, counted.values),
+            sums(self.present, counted.present),
+            covariance(self.noise),
+            covariance(self.error),
+            None,
+            prior,
+            self.ends if len(own) == 1 else None,
+            int(own[0]),
+        )
+
+    def variance(self, gradient: Gradient) -> FloatArray:
+        """Of Σ_j gradient_j·T̂_j by row: with the gradient of f at T̂, that of f(T̂)."""
+        return self._form(self.error, gradient)
+
+    @staticmethod
+    def _form(covariance: FloatArray, gradient: Gradient) -> FloatArray:
+        whole = np.zeros(covariance.shape[2])
+        for i, slope in enumerate(gradient):
+            for j, other in enumerate(gradient):
+                factor = np.asarray(slope * np.asarray(other))
+                # what is not asked for adds nothing, however unknown it is
+                whole = whole + np.where(factor == 0, 0.0, factor * covariance[i, j])
+        return np.where(whole < 0, 0.0, whole)
+
+    def _moved(self, gradient: Gradient, sums: FloatArray) -> FloatArray:
+        """Σ_j gradient_j·(sums_j − T̂_j) by row."""
+        steps = zip(gradient, sums - self.values, strict=True)
+        return np.asarray(sum(np.where(step == 0, 0.0, slope * step) for slope, step in steps))
+
+    def interval(
+        self, value: FloatArray, stderr: FloatArray, quantile: float, gradient: Gradient
+    ) -> Ends:
+        """The ends of the interval around f(T̂), `quantile` being that of the normal law.
+
+        It starts from what is unbiased, and reaches to what is shown and believed.
+        """
+        if self.certain is not None:
+            steps = [
+                np.stack([np.asarray(slope * (end - own)) for end in (low, high)])
+                for slope, own, low, high in zip(gradient, self.values, *self.certain, strict=True)
+            ]
+            low = value + np.sum([np.fmin(step.min(axis=0), 0.0) for step in steps], axis=0)
+            high = value + np.sum([np.fmax(step.max(axis=0), 0.0) for step in steps], axis=0)
+        elif self.ends is not None:
+            step = np.asarray(gradient[self.place])
+            moved = [
+                value + np.where(step == 0, 0.0, step * (end - self.values[self.place]))
+                for end in self.ends(quantile)
+            ]
+            low, high = np.fmin(*moved), np.fmax(*moved)
+        else:
+            low, high = self._around(value, stderr, quantile, gradient)
+        # an exact answer ends where it is, not a rounding beside it
+        return np.where(stderr == 0, value, low), np.where(stderr == 0, value, high)
+
+    def _around(
+        self, value: FloatArray, stderr: FloatArray, quantile: float, gradient: Gradient
+    ) -> Ends:
+        from scipy.special import ndtr
+
+        centre = value + self._moved(gradient, self.unbiased)
+        noise = self._form(self.noise, gradient)
+        if self.prior is None:
+            reach, around = quantile * np.sqrt(noise), BELIEVED * quantile * stderr
+            return np.fmin(centre - reach, value - around), np.fmax(centre + reach, value + around)
+        chance = self._form(self.prior.chance, gradient)
+        low, high = assisted_prediction(
+            centre,
+            np.maximum(noise - chance, 0.0),
+            chance,
+            value + self._moved(gradient, self.prior.start),
+            self._form(self.prior.spread, gradient),
+            2 * float(ndtr(quantile)) - 1,
+        )
+        return np.fmin(low, value), np.fmax(high, value)
+
+    def ratio_interval(
+        self, value: FloatArray, stderr: FloatArray, quantile: float, gradient: Gradient
+    ) -> Ends:
+        """`interval` where f is the first of two sums over the second: Fieller's, from the
+        unbiased sums, among what is possible."""
+        rows = self.values.shape[1]
+        possible = self.quotients or (np.full(rows, -np.inf), np.full(rows, np.inf))
+        value = np.clip(value, *possible)
+        if self.certain is not None:
+            low, high = possible
+        elif self.ends is not None and self.place == 0:
+            low, high = self.interval(value, stderr, quantile, gradient)
+        else:
+            covariance = self.noise[0, 0], self.noise[0, 1], self.noise[1, 1]
+            low, high = ratio_interval(
+                self.unbiased[0], self.unbiased[1], covariance, quantile, possible
+            )
+        low, high = np.fmin(low, value), np.fmax(high, value)
+        settled = (stderr == 0) | np.isnan(value)
+        return np.where(settled, value, low), np.where(settled, value, high)
+
+
+def quotients_of(statistics: Sequence[Statistic], moments: Moments, forms: Forms) -> Ends | None:
+    """What the first of two sums over the second can be: of counts, 0 … 1 or more; an average is
+    among what it is the average of."""
+    if len(statistics) != 2:
+        return None
+    first, second = statistics
+    if second.weight == first.number and np.array_equal(first.there, second.there):
+        return average_ends(first, moments, forms)
+    low, high = np.full(forms.rows, -np.inf), np.full(forms.rows, np.inf)
+    if first.is_count and second.is_count:
+        low[:] = 0.0
+        if first.number == second.number and not (first.counted & ~second.counted).any():
+            high[:] = 1.0
+    return low, high
+
+
+def average_ends(top: Statistic, moments: Moments, forms: Forms) -> Ends:
+    """The ends of what e·h of one record can be, by row.
+
+    e is within mean ± √((n−1)·variance) of the records that show the same. Those of a pool are
+    taken together, so that a quotient and its CASE form end alike.
+    """
+    pool = np.arange(moments.classes) if moments.pool is None else moments.pool
+    h = top.values.reshape(len(top.values), math.prod(top.values.shape[1:]))
+    there = top.there.reshape(h.shape)
+    adds = np.asarray(there.any(axis=1), np.bool_)
+    scale = np.ones(len(h)) if top.scale is None else top.scale
+    profile = forms.profile[moments.of]
+    same = pool[moments.of]
+    for each in moments.shown:
+        _, same = np.unique(same * (int(each.max(initial=0)) + 1) + each, return_inverse=True)
+    n, total, square = (
+        sum_by(same, np.where(adds[profile], sums, 0.0), len(same))[same]
+        for sums in (
+            moments.sums[(top.number,)],
+            scale[profile] * moments.sums[(top.weight,)],
+            scale[profile] ** 2 * moments.sums[(top.weight, top.weight)],
+        )
+    )
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean = total / n
+        reach = np.sqrt(np.maximum((n - 1) * (square / n - mean * mean), 0.0))
+    pools = int(pool.max(initial=-1)) + 1
+    ends = np.full((2, pools), np.nan)
+    np.fmin.at(ends[0], pool[moments.of], mean - reach)
+    np.fmax.at(ends[1], pool[moments.of], mean + reach)
+    if top.scale is None:
+        every = ends[:, None] * np.array([h[there].min(), h[there].max()])[None, :, None]
+        ends = np.array([every.min(axis=(0, 1)), every.max(axis=(0, 1))])
+    elif (there & (h == 0)).any():  # CASE … ELSE 0: h is the scale or 0
+        ends = np.array([np.fmin(ends[0], 0.0), np.fmax(ends[1], 0.0)])
+    found = np.full((2, forms.rows), np.nan)
+    kept = forms.row >= 0
+    of_row = pool[forms.pair_class[kept]]
+    np.fmin.at(found[0], forms.row[kept], ends[0][of_row])
+    np.fmax.at(found[1], forms.row[kept], ends[1][of_row])
+    return found[0], found[1]
 
 
 class Estimated(ABC):

@@ -23,7 +23,8 @@ noise has no end: what needs them is between what is possible. So is every count
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from functools import cached_property
+from dataclasses import replace
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,24 +34,24 @@ from sfumato.limits import current_limits
 from sfumato.operators.base import FloatArray
 from sfumato.operators.deviations import BlocksOfGroup, BlockTable, Deviations
 from sfumato.operators.estimator import (
+    Ends,
     Estimated,
     Estimator,
     Forms,
     Moments,
+    Prior,
     Statistic,
     Totals,
     inside_forms,
+    quotients_of,
     sum_by,
     summed,
 )
 from sfumato.operators.folding import folded
-from sfumato.operators.intervals import assisted_prediction
 from sfumato.operators.shrinkage import added_up
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
-
-Gradient = Sequence[FloatArray | float]
 
 _AT_ONCE = 1 << 21  # numbers of one kind of matrix that are made at the same time
 _KEPT = 1 << 23  # and that are kept for the error bars of what was estimated with them
@@ -301,25 +302,46 @@ class ListedEstimated(Estimated):
     def read(self, forms: Forms, statistics: Sequence[Statistic]) -> Totals:
         whole = folded(self.moments, forms, statistics)
         if whole is None:
-            return ListedTotals(self, forms, statistics)
+            return _Sums(self, forms, statistics).totals()
         one = ListedEstimated(whole.moments, self._release)
-        return ListedTotals(one, whole.forms, whole.statistics)
+        return _Sums(one, whole.forms, whole.statistics).totals()
 
 
-class ListedTotals(Totals):
+class _Sums:
     """Linear forms of the estimates. Classes of one row add up, and so do their variances."""
 
     def __init__(
         self, estimated: ListedEstimated, forms: Forms, statistics: Sequence[Statistic]
     ) -> None:
         self._estimated, self._forms, self._statistics = estimated, forms, statistics
-        self.values = self._by_row(estimated.name)
-        self.present = np.stack([estimated.present(forms, each) for each in statistics])
-        self._known: dict[bytes, FloatArray] = {}
-        if estimated.name == "inverse":
-            for place in range(len(statistics)):
-                alone = [float(place == other) for other in range(len(statistics))]
-                self.values[place, self._is_untold(alone)] = np.nan
+
+    def totals(self) -> Totals:
+        estimated, name, ends = self._estimated, self._estimated.name, None
+        values, unbiased = self._by_row(name), self._by_row("inverse")
+        chance, left, noise, spread, unseen, needed = self._covariances()
+        untold = self._diagonal(unseen) > _UNSEEN * self._diagonal(needed)
+        prior = None
+        if name == "inverse":
+            values[untold] = np.nan
+        else:
+            prior = Prior(self._by_row("shown"), chance, spread)
+        found = Totals(
+            values,
+            unbiased,
+            np.stack([estimated.present(self._forms, each) for each in self._statistics]),
+            chance + noise,
+            chance + (noise if name == "inverse" else left),
+            quotients_of(self._statistics, estimated.moments, self._forms),
+            prior,
+        )
+        if prior is not None and len(values) == 1 and self._statistics[0].is_count:
+            ends = partial(self._count_ends, found, untold[0])
+        return replace(found, ends=ends)
+
+    @staticmethod
+    def _diagonal(covariance: FloatArray) -> FloatArray:
+        places = np.arange(len(covariance))
+        return np.asarray(covariance[places, places])
 
     def _by_row(self, name: str) -> FloatArray:
         """What the estimator of that name has, by (statistic, row)."""
@@ -330,53 +352,16 @@ class ListedTotals(Totals):
         ]
         return np.stack(linear)
 
-    def _beyond(self, name: str, gradient: Gradient) -> FloatArray:
-        """How far another estimator's Σ_j gradient_j·T̂_j lies from this one's."""
-        steps = zip(gradient, self._by_row(name), self.values, strict=True)
-        return np.asarray(sum(slope * (found - own) for slope, found, own in steps))
+    def _count_ends(self, plain: Totals, untold: BoolArray, quantile: float) -> Ends:
+        """For every δ, within what is possible; all of that where nothing is told."""
+        error = np.sqrt(plain.variance([1.0]))
+        low, high = plain.interval(plain.values[0], error, quantile, [1.0])
+        least, most = self._possible(self._statistics[0])
+        low, high = np.where(untold, -np.inf, low), np.where(untold, np.inf, high)
+        low, high = np.fmax(low, least), np.fmin(high, most)
+        return np.fmin(low, plain.values[0]), np.fmax(high, plain.values[0])
 
-    def variance(self, gradient: Gradient) -> FloatArray:
-        chance, left, noise, *_ = self._quadratics(gradient)
-        return np.asarray(chance + (noise if self._estimated.name == "inverse" else left))
-
-    def unbiased(self) -> FloatArray:
-        return self._by_row("inverse") if self._estimated.name == "shrunk" else self.values
-
-    def noise(self, gradient: Gradient) -> FloatArray:
-        chance, _, noise, *_ = self._quadratics(gradient)
-        return np.asarray(chance + noise)
-
-    def _is_untold(self, gradient: Gradient) -> BoolArray:
-        """By row: whether it needs directions that no bucket tells anything of."""
-        *_, unseen, needed = self._quadratics(gradient)
-        return np.asarray(unseen > _UNSEEN * needed)
-
-    def interval(
-        self, value: FloatArray, stderr: FloatArray, quantile: float, gradient: Gradient
-    ) -> tuple[FloatArray, FloatArray]:
-        """For every δ, and around the value that is shown; counts within what is possible."""
-        from scipy.special import ndtr
-
-        if self._estimated.name != "shrunk":
-            return super().interval(value, stderr, quantile, gradient)
-        chance, _, noise, prior, *_ = np.maximum(self._quadratics(gradient), 0.0)
-        low, high = assisted_prediction(
-            value + self._beyond("inverse", gradient),
-            noise,
-            chance,
-            value + self._beyond("shown", gradient),
-            prior,
-            2 * float(ndtr(quantile)) - 1,
-        )
-        first = self._statistics[0]
-        if len(self._statistics) == 1 and first.is_count:
-            ends = [value + gradient[0] * (e - self.values[0]) for e in self._ends(first)]
-            untold = self._is_untold(gradient)
-            low, high = np.where(untold, -np.inf, low), np.where(untold, np.inf, high)
-            low, high = np.fmax(low, np.fmin(*ends)), np.fmin(high, np.fmax(*ends))
-        return np.fmin(low, value), np.fmax(high, value)
-
-    def _ends(self, count: Statistic) -> FloatArray:
+    def _possible(self, count: Statistic) -> FloatArray:
         """The fewest and the most records that a row can count."""
         forms, estimated = self._forms, self._estimated
         line, value, _ = estimated.entries
@@ -387,37 +372,23 @@ class ListedTotals(Totals):
         row = np.where(form >= 0, forms.row[pair] if len(forms.row) else -1, -1)
         return estimated.ends(count.number, row, forms.rows)
 
-    def _quadratics(self, gradient: Gradient) -> FloatArray:
-        """`Deviations.quadratics` of Σ_j gradient_j·T̂_j by row; remembered."""
-        slopes = [
-            np.nan_to_num(np.broadcast_to(slope, (self._forms.rows,))).astype(np.float64)
-            for slope in gradient
-        ]
-        key = b"".join(slope.tobytes() for slope in slopes)
-        if key not in self._known:
-            found = np.zeros((6, self._forms.pairs))
-            for classes, deviations in self._estimated.fits():
-                for pairs, group in self._pairs_of(classes):
-                    found[:, pairs] = self._of_pairs(slopes, deviations, pairs, group)
-            self._known[key] = np.stack([self._forms.by_row(each) for each in found])
-        return self._known[key]
-
-    def _of_pairs(
-        self, slopes: Sequence[FloatArray], deviations: Deviations, pairs: IntArray, group: IntArray
-    ) -> FloatArray:
-        """Σ over weights d, e of their covariance over that of counts times u_dᵀ·C·u_e."""
-        forms: dict[Hashable, FloatArray] = {}
-        for slope, each in zip(slopes, self._statistics, strict=True):
-            form = self._at(slope, pairs)[:, None] * self._form(each, pairs)
-            forms[each.weight] = forms[each.weight] + form if each.weight in forms else form
-        found: FloatArray = np.zeros((6, len(pairs)))
-        for place, (one, form) in enumerate(forms.items()):
-            found += self._ratio(one, one, pairs) * deviations.quadratics(group, form)
-            for other, second in list(forms.items())[:place]:
-                both = deviations.quadratics(group, form + second)
-                apart = deviations.quadratics(group, form - second)
-                found += self._ratio(one, other, pairs) * (both - apart) / 2
-        return found
+    def _covariances(self) -> FloatArray:
+        """`Deviations.products` of two statistics by row, each that of counts over the free part
+        of what they sum: (which, statistic, statistic, row)."""
+        statistics, many, rows = self._statistics, len(self._statistics), self._forms.row
+        total = np.zeros((6, many, many, self._forms.rows))
+        for classes, deviations in self._estimated.fits():
+            for pairs, group in self._pairs_of(classes):
+                forms = [self._form(each, pairs) for each in statistics]
+                for i, one in enumerate(statistics):
+                    for j, other in enumerate(statistics[: i + 1]):
+                        found = deviations.products(group, forms[i], forms[j])
+                        found = found * self._ratio(one.weight, other.weight, pairs)
+                        for part, by_pair in zip(total, found, strict=True):
+                            np.add.at(part[i, j], rows[pairs], by_pair)
+        below = np.tril_indices(many, -1)
+        total[:, below[1], below[0]] = total[:, below[0], below[1]]
+        return total
 
     def _ratio(self, one: Hashable, other: Hashable, pairs: IntArray) -> FloatArray:
         """By pair: the free part of Σde over that of the reference."""
@@ -428,10 +399,6 @@ class ListedTotals(Totals):
         found = np.divide(above, below, out=np.zeros_like(above), where=below > _LEAST)
         return np.asarray(found[self._forms.pair_class[pairs]])
 
-    def _at(self, slope: FloatArray, pairs: IntArray) -> FloatArray:
-        row = self._forms.row[pairs]
-        return np.where(row >= 0, slope[row], 0.0)
-
     def _form(self, each: Statistic, pairs: IntArray) -> FloatArray:
         """h by (pair, value)."""
         forms = self._forms
@@ -440,11 +407,14 @@ class ListedTotals(Totals):
         return np.where(inside, each.values[profile], 0.0)
 
     def _pairs_of(self, classes: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
-        """Pairs of some classes, and the place of their class among these, some at a time."""
+        """Pairs of some classes that have a row, and the place of their class among these, some
+        at a time."""
         many = np.diff(self._forms.starts)[classes]
         place = np.repeat(np.arange(len(classes)), many)
         within = np.arange(len(place)) - np.repeat(np.cumsum(many) - many, many)
         pairs = self._forms.starts[classes][place] + within
+        kept = self._forms.row[pairs] >= 0
+        pairs, place = pairs[kept], place[kept]
         step = max(_AT_ONCE // self._estimated.values, 1)
         for low in range(0, len(pairs), step):
             yield pairs[low : low + step], place[low : low + step]

@@ -19,9 +19,11 @@ import numpy as np
 from sfumato.draws import BoolArray, IntArray
 from sfumato.operators.base import FloatArray
 from sfumato.operators.estimator import (
+    Ends,
     Estimated,
     Estimator,
     Forms,
+    Gradient,
     Moments,
     Statistic,
     Totals,
@@ -104,10 +106,10 @@ class RangeEstimated(Estimated):
         return np.bincount(pair[pair >= 0], minlength=forms.pairs) > 0
 
     def read(self, forms: Forms, statistics: Sequence[Statistic]) -> Totals:
-        return RangeTotals(self, forms, statistics)
+        return _Sums(self, forms, statistics).totals()
 
 
-class RangeTotals(Totals):
+class _Sums:
     """Sums of shares; what they can be at all is their interval."""
 
     def __init__(
@@ -124,25 +126,33 @@ class RangeTotals(Totals):
         self._pool_of_row[forms.row[kept]] = pool[forms.pair_class[kept]]
         self._shares = [estimated.shares[each.weight] for each in statistics]
         self._values = [estimated.of_value(forms, each.values) for each in statistics]
-        there = [estimated.of_value(forms, each.there) for each in statistics]
-        self.values = np.stack(
-            [self._sums(s.number * h) for s, h in zip(self._shares, self._values, strict=True)]
-        )
-        for place, each in enumerate(statistics):
+        self._records = [
+            estimated.moments.sums[(each.number,)] * estimated.of_value(forms, each.there)
+            for each in statistics
+        ]
+
+    def totals(self) -> Totals:
+        """The variance of a sum is as if all that is possible were as likely."""
+        shares, values = self._shares, self._values
+        sums = [self._sums(s.number * h) for s, h in zip(shares, values, strict=True)]
+        alone = np.eye(len(sums))
+        ends = [self._ends(list(each)) for each in alone]
+        for place, each in enumerate(self._statistics):
             if each.is_count:
-                alone = [float(place == other) for other in range(len(statistics))]
-                self.values[place] = np.clip(self.values[place], *self._ends(alone))
-        records = [estimated.moments.sums[(each.number,)] for each in statistics]
-        self.present = np.stack(
-            [self._sums(n * t) > 0 for n, t in zip(records, there, strict=True)]
-        )
+                sums[place] = np.clip(sums[place], *ends[place])
+        open_ = np.stack([high - low for low, high in ends])
+        noise, found = open_ * open_[:, None] / _UNIFORM, np.stack(sums)
+        present = np.stack([self._sums(each) > 0 for each in self._records])
+        quotients = self._quotients(found) if len(sums) == 2 else None
+        least, most = np.stack(ends, axis=1)
+        return Totals(found, found, present, noise, noise, quotients, certain=(least, most))
 
     def _sums(self, by_line: FloatArray) -> FloatArray:
         """By row."""
         inside = self._row >= 0
         return sum_by(self._row[inside], by_line[inside], self._rows)
 
-    def _ends(self, gradient: Sequence[FloatArray | float]) -> tuple[FloatArray, FloatArray]:
+    def _ends(self, gradient: Gradient) -> Ends:
         """The least and the most that Σ_j gradient_j·T_j can be; sums of one weight have the same
         people."""
         low, high = np.zeros(self._rows), np.zeros(self._rows)
@@ -157,7 +167,7 @@ class RangeTotals(Totals):
         """By line."""
         return np.broadcast_to(by_row, (self._rows,))[np.maximum(self._row, 0)]
 
-    def _ends_of(self, shares: ShareSums, h: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _ends_of(self, shares: ShareSums, h: FloatArray) -> Ends:
         """Of Σ h·n by row, every line between its own ends; where h is one number or 0, what all
         lines add up to leaves no more open."""
         up = np.where(h > 0, shares.possible, shares.certain)
@@ -180,43 +190,24 @@ class RangeTotals(Totals):
         ends = level * fewest, level * most
         return np.where(flat, np.fmin(*ends), low), np.where(flat, np.fmax(*ends), high)
 
-    def variance(self, gradient: Sequence[FloatArray | float]) -> FloatArray:
-        """As if all that is possible were as likely."""
-        low, high = self._ends(gradient)
-        return np.asarray((high - low) ** 2 / _UNIFORM)
-
-    def interval(
-        self,
-        value: FloatArray,
-        stderr: FloatArray,
-        quantile: float,
-        gradient: Sequence[FloatArray | float],
-    ) -> tuple[FloatArray, FloatArray]:
-        here = sum(slope * own for slope, own in zip(gradient, self.values, strict=True))
-        low, high = (value + (end - here) for end in self._ends(gradient))
-        # what is certain ends at the count itself, not a rounding of many shares beside it
-        return np.fmin(low, value), np.fmax(high, value)
-
-    def ratio_interval(
-        self,
-        value: FloatArray,
-        stderr: FloatArray,
-        quantile: float,
-        gradient: Sequence[FloatArray | float],
-    ) -> tuple[FloatArray, FloatArray]:
+    def _quotients(self, sums: FloatArray) -> Ends:
         """All R for which the first sum less R times the second can be 0, found by halving."""
-        least, most = self.quotients()
+        first, second = self._statistics
+        least, most = np.full(self._rows, -np.inf), np.full(self._rows, np.inf)
+        if first.is_count and second.is_count:
+            least[:] = 0.0
         h, counted = self._values
         if self._shares[0] is self._shares[1] and (counted[(h != 0) & (self._row >= 0)] == 1).all():
             least, most = np.full(self._rows, np.inf), np.full(self._rows, -np.inf)
             asked = (counted == 1) & (self._row >= 0)  # an average is among its values
             np.minimum.at(least, self._row[asked], h[asked])
             np.maximum.at(most, self._row[asked], h[asked])
-        first, second = (self._ends([float(k == 0), float(k == 1)]) for k in (0, 1))
+        above, below = self._ends([1.0, 0.0]), self._ends([0.0, 1.0])
         with np.errstate(divide="ignore", invalid="ignore"):
-            corners = [top / bottom for top in first for bottom in second]
+            value = sums[0] / sums[1]
+            corners = [top / bottom for top in above for bottom in below]
         start = np.fmax(np.min(corners, axis=0), least), np.fmin(np.max(corners, axis=0), most)
-        ends, room = [], _ROUNDING * np.maximum(np.abs(first).max(axis=0), 1.0)
+        ends, room = [], _ROUNDING * np.maximum(np.abs(above).max(axis=0), 1.0)
         for far in start:
             inside, outside, middle = value, far, far
             for _ in range(_HALVINGS):

@@ -54,19 +54,11 @@ def simulated(
 
 def _drawn(totals: Totals) -> FloatArray:
     """Sums by (statistic, row, draw) from their normal law; of counts that may be 0, none."""
-    centre = totals.unbiased()
-    many, rows = centre.shape
-    alone = np.eye(many)
-    own = [totals.noise(list(each)) for each in alone]
-    covariance = np.zeros((rows, many, many))
-    for i in range(many):
-        covariance[:, i, i] = own[i]
-        for j in range(i):
-            both = totals.noise(list(alone[i] + alone[j])) - own[i] - own[j]
-            covariance[:, i, j] = covariance[:, j, i] = both / 2
+    centre, many = totals.unbiased, len(totals.unbiased)
+    covariance = np.moveaxis(totals.noise, 2, 0)
+    own = np.maximum(np.diagonal(covariance, axis1=1, axis2=2), 0.0)
     # in units of each sum's error: sums of squares are a million times as large as counts
-    noise, size = np.stack(own, axis=1), _ROUNDING * (centre.T**2 + 1)
-    scale = np.sqrt(np.where(noise > size, noise, 0.0))
+    scale = np.sqrt(np.where(own > _ROUNDING * (centre.T**2 + 1), own, 0.0))
     unit = np.where(scale > 0, scale, np.inf)
     alike = np.nan_to_num(covariance / (unit[:, :, None] * unit[:, None]))
     known, vectors = np.linalg.eigh(np.clip(alike, -1.0, 1.0))

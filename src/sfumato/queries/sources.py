@@ -24,7 +24,7 @@ from sfumato.errors import (
 from sfumato.operators import Decoy, Operator, Parts
 from sfumato.operators.base import FloatArray
 from sfumato.operators.decoy_estimates import DecoyEstimator
-from sfumato.operators.estimator import Estimator, Exact, Forms, Moments, Totals
+from sfumato.operators.estimator import Estimator, Forms, Moments, Totals
 from sfumato.operators.inverse import Inverse
 from sfumato.operators.joint import JointEstimator
 from sfumato.operators.structured import Composition, DrawnEstimator
@@ -110,7 +110,7 @@ class Source(ABC):
 
     def counted(self, weights: Sequence[Weight], moments: Moments, forms: Forms) -> Totals:
         """Sums that no sensitive column touches, by row."""
-        return Exact.of([(each, each.number) for each in weights], moments, forms)
+        return Totals.exact([(each, each.number) for each in weights], moments, forms)
 
     def finish(self, question: Question, answer: pa.Table, aggregates: Sequence[str]) -> pa.Table:
         """Look at a whole answer before it is given."""

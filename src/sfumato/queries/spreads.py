@@ -19,6 +19,7 @@ from sfumato.queries.aggregates import Call, LinearSum
 from sfumato.queries.duals import Dual
 
 _NEARLY_ONE = 1 - 1e-12
+_NO_SPREAD = 1e-9  # of the sum of squares
 
 
 class Spread(Call):
@@ -141,6 +142,14 @@ class Correlation(Together, node=exp.Corr):
 
     def read(self, found: Dual) -> Dual:
         return found.tanh()
+
+    def known(self, totals: FloatArray, present: BoolArray) -> BoolArray:
+        """Not where one argument is the same for everybody; its spread is a rounding then."""
+        number, one, other, one_square, _, other_square = totals
+        with np.errstate(all="ignore"):
+            constant = one_square - one**2 / number <= _NO_SPREAD * one_square
+            constant |= other_square - other**2 / number <= _NO_SPREAD * other_square
+        return np.asarray(super().known(totals, present) & ~constant, np.bool_)
 
 
 class Determination(Correlation, node=exp.RegrR2):

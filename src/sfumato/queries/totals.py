@@ -7,48 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from sfumato.draws import BoolArray
-from sfumato.operators.base import FloatArray
 from sfumato.operators.estimator import Estimated, Estimator, Forms, Moments, Totals
 from sfumato.queries.classes import ByValue
 from sfumato.queries.question_plan import Planned
 from sfumato.queries.sources import Source
-
-
-class PartlyExact(Totals):
-    """Some statistics are counted, the others estimated: only these scatter."""
-
-    def __init__(self, counted: Totals, estimated: Totals, is_exact: Sequence[bool]) -> None:
-        self._estimated, self._is_exact = estimated, is_exact
-        parts = [iter(zip(each.values, each.present, strict=True)) for each in (estimated, counted)]
-        rows = [next(parts[exact]) for exact in is_exact]
-        self.values = np.stack([values for values, _ in rows])
-        self.present = np.stack([present for _, present in rows])
-
-    def _own(self, gradient: Sequence[FloatArray | float]) -> list[FloatArray | float]:
-        return [slope for slope, exact in zip(gradient, self._is_exact, strict=True) if not exact]
-
-    def variance(self, gradient: Sequence[FloatArray | float]) -> FloatArray:
-        return self._estimated.variance(self._own(gradient))
-
-    def unbiased(self) -> FloatArray:
-        estimated = self._estimated.unbiased()
-        if estimated is self._estimated.values:
-            return self.values
-        found = self.values.copy()
-        found[~np.asarray(self._is_exact)] = estimated
-        return found
-
-    def noise(self, gradient: Sequence[FloatArray | float]) -> FloatArray:
-        return self._estimated.noise(self._own(gradient))
-
-    def interval(
-        self,
-        value: FloatArray,
-        stderr: FloatArray,
-        quantile: float,
-        gradient: Sequence[FloatArray | float],
-    ) -> tuple[FloatArray, FloatArray]:
-        return self._estimated.interval(value, stderr, quantile, self._own(gradient))
 
 
 def totals_of(
@@ -78,7 +40,7 @@ def totals_of(
     found = estimated.read(forms, [cells.statistic(each) for each in asked])
     if counted is None:
         return found
-    return PartlyExact(counted, found, [each in exact for each in planned])
+    return found.beside(counted, [each in exact for each in planned])
 
 
 def _adding(moments: Moments, forms: Forms, asked: Sequence[BoolArray]) -> BoolArray | None:
