@@ -13,7 +13,7 @@ from scipy.optimize import isotonic_regression
 from sfumato.errors import QueryError
 from sfumato.operators import Uniform
 from sfumato.queries import OpenedRelease
-from sfumato.queries.passing import passing
+from sfumato.queries.ordered import passing
 
 from .conftest import MakeRelease
 

@@ -1,22 +1,24 @@
-"""Aggregates: one class each, registered by being written.
+"""Aggregates: a row of data each.
 
-An aggregate names the linear statistics T_j that it needs and is a function f(T) of them, written
+A rule names the linear statistics T_j that an aggregate needs and a function f(T) of them, written
 over `Dual`s, which carry the gradient. The evaluator estimates T with its covariance, so that the
-error bar of f follows by the delta method, whatever the kind of release.
+error bar of f follows by the delta method, or from draws of T where f bends, whatever the kind of
+release. What needs the order of values is no function of sums: see `ordered`.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar
+from typing import Literal, NoReturn
 
 import numpy as np
 from sqlglot import exp
 
 from sfumato.draws import BoolArray
+from sfumato.errors import QueryError
 from sfumato.operators.base import FloatArray
 from sfumato.operators.estimator import Totals
 from sfumato.queries.dialect import AGGREGATES, Node, PeopleCount
@@ -36,28 +38,25 @@ class LinearSum:
     filter: tuple[Term, ...]
     adding: tuple[Term, ...] = ()
 
-    def terms(self) -> Iterator[Term]:
-        yield from self.factors
-        yield from self.known
-        yield from self.filter
-
 
 class Aggregate(ABC):
-    """A function of linear statistics.
+    """A function of linear statistics."""
 
-    `combine` gives it on the scale on which its error is nearly normal, and `read` takes it from
-    there to what is shown: an interval is made on the first and read off on the second.
-    """
-
-    name: ClassVar[str]
-    of_nobody: ClassVar[float | None] = None  # over an empty group that `keys` shows
-    bends: bool = False  # whether its interval is simulated: a tangent is too far from it
-    counts_people: ClassVar[bool] = False
+    of_nobody: float | None = None  # over an empty group that `keys` shows
+    bends: bool = False  # whether its interval is from draws of its sums: a tangent is too far off
+    is_ordered: bool = False  # whether it needs the order of values, and is no function of sums
+    is_quotient: bool = False  # of one sum by another
+    counts: bool = False  # whether it is a number of people
     text: str
 
+    @property
     @abstractmethod
-    def terms(self) -> Iterator[Term]:
-        """Every scalar expression inside."""
+    def title(self) -> str:
+        """What the answer calls it, where the analyst does not."""
+
+    @abstractmethod
+    def calls(self) -> Iterator[Call]:
+        """The aggregates of SQL that it consists of."""
 
     @abstractmethod
     def sums(self) -> tuple[LinearSum, ...]:
@@ -67,6 +66,20 @@ class Aggregate(ABC):
     def combine(self, *totals: Dual) -> Dual:
         """f(T) by row."""
 
+    @abstractmethod
+    def below(self) -> tuple[int, ...]:
+        """Places of counts without which it has no value."""
+
+    @abstractmethod
+    def known(self, totals: FloatArray, present: BoolArray) -> BoolArray:
+        """By row: whether SQL has a value and not NULL; `present` where a record could add."""
+
+    def terms(self) -> Iterator[Term]:
+        """Every scalar expression inside."""
+        for call in self.calls():
+            yield from call.arguments
+            yield from call.filter
+
     def interval(
         self,
         totals: Totals,
@@ -75,122 +88,111 @@ class Aggregate(ABC):
         quantile: float,
         gradient: Sequence[FloatArray],
     ) -> tuple[FloatArray, FloatArray]:
-        """The ends of an interval around f(T), on the scale of `combine`."""
-        return totals.interval(value, stderr, quantile, gradient)
+        """The ends of an interval around f(T)."""
+        ends = totals.ratio_interval if self.is_quotient else totals.interval
+        return ends(value, stderr, quantile, gradient)
 
-    def read(self, found: Dual) -> Dual:
-        """From the scale of `combine` to that of the answer, increasing."""
-        return found
 
-    def ends(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The ends of an interval, read."""
-        return self.read(Dual(low)).value, self.read(Dual(high)).value
+@dataclass(frozen=True, eq=False)
+class Rule:
+    """What an aggregate of SQL is."""
 
-    def below(self) -> tuple[int, ...]:
-        """Places of counts without which it has no value."""
-        return ()
-
-    def known(self, totals: FloatArray, present: BoolArray) -> BoolArray:
-        """By row: whether SQL has a value and not NULL; `present` where a record could add."""
-        return present
-
-    @property
-    def title(self) -> str:
-        """What the answer calls it, where the analyst does not."""
-        return self.name
-
-    @abstractmethod
-    def calls(self) -> Iterator[Call]:
-        """The aggregates of SQL that it consists of."""
+    name: str
+    usage: tuple[str, ...]  # as the dialect's list shows it
+    needs: Callable[[Call], tuple[LinearSum, ...]]
+    combine: Callable[..., Dual] = lambda total: total
+    takes: int = 1  # arguments
+    takes_star: bool = False
+    needs_number: bool = True
+    of_nobody: float | None = None
+    least: float | None = None  # it is of more records than this, and its interval is from draws
+    ratio: bool = False  # of one sum by another
+    order: Literal["", "cont", "disc", "least", "most", "different"] = ""
+    share: float | None = None  # of a quantile; None where it is said, as `QUANTILE_CONT(x, 0.9)`
 
 
 @dataclass(frozen=True, eq=False)
 class Call(Aggregate):
     """An aggregate of `arguments` over the records that satisfy every term of `filter`.
 
-    There are no arguments in `COUNT(*)`.
+    There are no arguments in `COUNT(*)`; `share` is the p of a quantile.
     """
 
+    rule: Rule
     arguments: tuple[Term, ...]
     filter: tuple[Term, ...]
-
-    usage: ClassVar[tuple[str, ...]]  # as the dialect's list shows it
-    takes: ClassVar[int] = 1  # arguments
-    takes_star: ClassVar[bool] = False
-    needs_number: ClassVar[bool] = True
-
-    def __init_subclass__(cls, node: type[Node] | Sequence[type[Node]] = ()) -> None:
-        super().__init_subclass__()
-        for each in node if isinstance(node, Sequence) else [node]:
-            AGGREGATES[each] = cls
+    share: float | None = None
 
     @cached_property
     def text(self) -> str:  # type: ignore[override]
         inside = ", ".join(term.text for term in self.arguments) or "*"
+        given = inside if self.share is None else f"{inside}, {self.share!r}"
         condition = " AND ".join(f"({term.text})" for term in self.filter)
-        return f"{self.name}({inside})" + (f" FILTER ({condition})" if condition else "")
+        return f"{self.rule.name}({given})" + (f" FILTER ({condition})" if condition else "")
 
     @property
     def title(self) -> str:
         columns = [term.column for term in self.arguments]
-        return "_".join([self.name, *map(str, columns)]) if all(columns) else self.name
+        return "_".join([self.rule.name, *map(str, columns)]) if all(columns) else self.rule.name
+
+    @property
+    def of_nobody(self) -> float | None:  # type: ignore[override]
+        return self.rule.of_nobody
+
+    @property
+    def bends(self) -> bool:  # type: ignore[override]
+        return self.rule.least is not None
+
+    @property
+    def is_ordered(self) -> bool:  # type: ignore[override]
+        return bool(self.rule.order)
+
+    @property
+    def is_quotient(self) -> bool:  # type: ignore[override]
+        return self.rule.ratio
+
+    @property
+    def counts(self) -> bool:  # type: ignore[override]
+        return self.rule.name.startswith("count")
 
     def calls(self) -> Iterator[Call]:
         yield self
 
-    def terms(self) -> Iterator[Term]:
-        yield from self.arguments
-        yield from self.filter
+    def sums(self) -> tuple[LinearSum, ...]:
+        return self.rule.needs(self)
+
+    def combine(self, *totals: Dual) -> Dual:
+        return self.rule.combine(*totals)
+
+    def below(self) -> tuple[int, ...]:
+        return (0,) if self.bends else ()
+
+    def known(self, totals: FloatArray, present: BoolArray) -> BoolArray:
+        if self.rule is COUNT or self.rule is COUNT_PEOPLE:
+            return np.ones(totals.shape[1], np.bool_)
+        found = present
+        if self.rule.least is not None:
+            found = found & (totals[0] > self.rule.least)
+        if self.bends or self.rule.ratio:
+            with np.errstate(all="ignore"):
+                found = found & np.isfinite(self.combine(*map(Dual, totals)).value)
+        return np.asarray(found, np.bool_)
 
     def sum_of(self, *factors: Term) -> LinearSum:
         """Σ of the product of the factors; 1 for none."""
         return LinearSum(factors, self.arguments, self.filter)
 
-    def powers(self) -> tuple[LinearSum, ...]:
-        """n, the sums of the arguments, and the sums of their squares and products."""
-        first = [self.sum_of(), *(self.sum_of(x) for x in self.arguments)]
-        places = range(len(self.arguments))
-        pairs = [(self.arguments[i], self.arguments[j]) for i in places for j in places if i <= j]
-        return (*first, *(self.sum_of(*pair) for pair in pairs))
+
+# -- which statistics ------------------------------------------------------------------------------
 
 
-class Count(Call, node=exp.Count):
-    name = "count"
-    usage: ClassVar[tuple[str, ...]] = ("COUNT(*)", "COUNT(x)")
-    takes_star = True
-    needs_number = False
-    of_nobody = 0.0
-
-    def sums(self) -> tuple[LinearSum, ...]:
-        return (self.sum_of(),)
-
-    def combine(self, *totals: Dual) -> Dual:
-        return totals[0]
-
-    def known(self, totals: FloatArray, present: BoolArray) -> BoolArray:
-        return np.ones(totals.shape[1], np.bool_)
+def _number(call: Call) -> tuple[LinearSum, ...]:
+    return (call.sum_of(),)
 
 
-class CountPeople(Count, node=PeopleCount):
-    """Of releases with one row a person, where it is `COUNT(*)`; others refuse it (`people`)."""
-
-    name = "count_people"
-    usage = ("COUNT_PEOPLE(*)",)
-    takes = 0
-    counts_people = True
-
-
-class Sum(Call, node=exp.Sum):
-    name = "sum"
-    usage = ("SUM(x)",)
-    of_nobody = 0.0
-
-    def sums(self) -> tuple[LinearSum, ...]:
-        adding = tuple(_without_zero(term) for term in self.arguments)
-        return (replace(self.sum_of(*self.arguments), adding=adding),)
-
-    def combine(self, *totals: Dual) -> Dual:
-        return totals[0]
+def _total(call: Call) -> tuple[LinearSum, ...]:
+    adding = tuple(_without_zero(term) for term in call.arguments)
+    return (replace(call.sum_of(*call.arguments), adding=adding),)
 
 
 def _without_zero(term: Term) -> Term:
@@ -210,28 +212,109 @@ def _is_zero(node: Node | None) -> bool:
     return isinstance(node, exp.Literal) and node.is_number and float(node.this) == 0
 
 
-class Average(Call, node=exp.Avg):
-    """R = N / D with Var R ≈ Var(N − R·D) / D²."""
+def _total_and_number(call: Call) -> tuple[LinearSum, ...]:
+    return call.sum_of(*call.arguments), call.sum_of()
 
-    name = "avg"
-    usage = ("AVG(x)",)
 
-    def sums(self) -> tuple[LinearSum, ...]:
-        return self.sum_of(*self.arguments), self.sum_of()
+def _moments(call: Call) -> tuple[LinearSum, ...]:
+    """n, the sums of the arguments, and the sums of their squares and products."""
+    first = [call.sum_of(), *(call.sum_of(x) for x in call.arguments)]
+    places = range(len(call.arguments))
+    pairs = [(call.arguments[i], call.arguments[j]) for i in places for j in places if i <= j]
+    return (*first, *(call.sum_of(*pair) for pair in pairs))
 
-    def combine(self, *totals: Dual) -> Dual:
-        total, number = totals
-        return total / number
 
-    def interval(
-        self,
-        totals: Totals,
-        value: FloatArray,
-        stderr: FloatArray,
-        quantile: float,
-        gradient: Sequence[FloatArray],
-    ) -> tuple[FloatArray, FloatArray]:
-        return totals.ratio_interval(value, stderr, quantile, gradient)
+def _none(call: Call) -> NoReturn:
+    raise QueryError(
+        f"{call.rule.name.upper()} cannot take part in arithmetic with an error bar. Select it as "
+        "a column of its own."
+    )
 
-    def known(self, totals: FloatArray, present: BoolArray) -> BoolArray:
-        return np.asarray(present & (totals[1] != 0), np.bool_)
+
+# -- functions of them -----------------------------------------------------------------------------
+
+
+def _scatter(number: Dual, first: Dual, second: Dual, both: Dual) -> Dual:
+    """Σ (x − mean x)·(y − mean y) from n, Σx, Σy and Σxy."""
+    return both - first * second / number
+
+
+def _variance(least: float) -> Callable[..., Dual]:
+    """Never below 0 when it is shown."""
+    return lambda n, x, xx: (_scatter(n, x, x, xx) / (n - least)).within(0.0, np.inf)
+
+
+def _deviation(least: float) -> Callable[..., Dual]:
+    return lambda n, x, xx: _variance(least)(n, x, xx) ** 0.5
+
+
+def _covariance(least: float) -> Callable[..., Dual]:
+    return lambda n, y, x, yy, yx, xx: _scatter(n, y, x, yx) / (n - least)
+
+
+def _correlation(n: Dual, y: Dual, x: Dual, yy: Dual, yx: Dual, xx: Dual) -> Dual:
+    root = (_scatter(n, y, y, yy) * _scatter(n, x, x, xx)) ** 0.5
+    return (_scatter(n, y, x, yx) / root).within(-1.0, 1.0)
+
+
+def _slope(n: Dual, y: Dual, x: Dual, yy: Dual, yx: Dual, xx: Dual) -> Dual:
+    """Of the line y = intercept + slope·x that is nearest in squares."""
+    return _scatter(n, y, x, yx) / _scatter(n, x, x, xx)
+
+
+def _intercept(n: Dual, y: Dual, x: Dual, yy: Dual, yx: Dual, xx: Dual) -> Dual:
+    return y / n - _slope(n, y, x, yy, yx, xx) * (x / n)
+
+
+# -- the rows --------------------------------------------------------------------------------------
+
+COUNT = Rule(
+    "count", ("COUNT(*)", "COUNT(x)"), _number, takes_star=True, needs_number=False, of_nobody=0.0
+)
+# of releases with one row a person, where it is `COUNT(*)`; others refuse it
+COUNT_PEOPLE = replace(COUNT, name="count_people", usage=("COUNT_PEOPLE(*)",), takes=0)
+DIFFERENT = Rule(
+    "count_distinct", ("COUNT(DISTINCT x)",), _none, needs_number=False, order="different"
+)
+
+
+def _spread(name: str, combine: Callable[..., Dual], least: float = 0.0, *usage: str) -> Rule:
+    own = f"{name.upper()}(x)"
+    return Rule(name, (*usage, own), _moments, combine, least=least)
+
+
+def _together(name: str, combine: Callable[..., Dual], least: float = 0.0) -> Rule:
+    own = f"{name.upper()}(y, x)"
+    return Rule(name, (own,), _moments, combine, takes=2, least=least)
+
+
+_SAMPLE_DEVIATION = _spread("stddev_samp", _deviation(1.0), 1.0, "STDDEV(x)")
+AGGREGATES.update(
+    {
+        exp.Count: COUNT,
+        PeopleCount: COUNT_PEOPLE,
+        exp.Sum: Rule("sum", ("SUM(x)",), _total, of_nobody=0.0),
+        exp.Avg: Rule(
+            "avg", ("AVG(x)",), _total_and_number, lambda total, n: total / n, ratio=True
+        ),
+        exp.VariancePop: _spread("var_pop", _variance(0.0)),
+        exp.Variance: _spread("var_samp", _variance(1.0), 1.0, "VARIANCE(x)"),
+        exp.StddevPop: _spread("stddev_pop", _deviation(0.0)),
+        exp.Stddev: _SAMPLE_DEVIATION,
+        exp.StddevSamp: _SAMPLE_DEVIATION,
+        exp.CovarPop: _together("covar_pop", _covariance(0.0)),
+        exp.CovarSamp: _together("covar_samp", _covariance(1.0), 1.0),
+        exp.Corr: _together("corr", _correlation),
+        exp.RegrR2: _together("regr_r2", lambda *moments: _correlation(*moments) ** 2.0),
+        exp.RegrSlope: _together("regr_slope", _slope),
+        exp.RegrIntercept: _together("regr_intercept", _intercept),
+        exp.Min: Rule("min", ("MIN(x)",), _none, order="least"),
+        exp.Max: Rule("max", ("MAX(x)",), _none, order="most"),
+        exp.PercentileCont: (
+            quantile_cont := Rule("quantile_cont", ("QUANTILE_CONT(x, 0.9)",), _none, order="cont")
+        ),
+        exp.Quantile: quantile_cont,
+        exp.PercentileDisc: Rule("quantile_disc", ("QUANTILE_DISC(x, 0.9)",), _none, order="disc"),
+        exp.Median: Rule("median", ("MEDIAN(x)",), _none, order="cont", share=0.5),
+    }
+)

@@ -22,7 +22,7 @@ from sqlglot import exp
 
 from sfumato.errors import QueryError
 from sfumato.operators.base import FloatArray
-from sfumato.queries.aggregates import Count
+from sfumato.queries.aggregates import COUNT, Aggregate, Call
 from sfumato.queries.answer import Answer, error_text, key_text
 from sfumato.queries.dialect import Node
 from sfumato.queries.evaluate import answer, source_of
@@ -208,7 +208,7 @@ class _Asked:
         self.kinds = [table.column(name).type for name in ("r", "c")]
         self.keys: list[list[Any]] = [
             answered.column("k").to_pylist()
-            for answered in (self._ask((place,), (Count((), ()),)) for place in range(2))
+            for answered in (self._ask((place,), (Call(COUNT, (), ()),)) for place in range(2))
         ]
         if len(self.keys[0]) * len(self.keys[1]) > MOST_CELLS:
             raise QueryError(
@@ -227,7 +227,7 @@ class _Asked:
         question = self._question
         estimated = any(term.sensitive for term in question.where)
         if not estimated and not any(question.keys[place].sensitive for place in by):
-            totals = self._ask(by, (Count((), ()),)).column("a0").to_numpy()
+            totals = self._ask(by, (Call(COUNT, (), ()),)).column("a0").to_numpy()
             shape = [1, 1, 1]
             for place in by:
                 shape[1 + place] = len(totals)
@@ -254,7 +254,7 @@ class _Asked:
 
     def _share(self, keys: Sequence[tuple[int, Any]]) -> Formula:
         conditions = tuple(self._equals(self._question.keys[place], key) for place, key in keys)
-        parts = (Count((), conditions), Count((), ()))
+        parts = (Call(COUNT, (), conditions), Call(COUNT, (), ()))
         return Formula(f"{parts[0].text} / COUNT(*)", parts, lambda counts: counts[0] / counts[1])
 
     @staticmethod
@@ -262,7 +262,7 @@ class _Asked:
         tree = exp.NullSafeEQ(this=exp.Paren(this=key.tree.copy()), expression=literal(value))
         return Term(tree, key.quasi, key.sensitive)
 
-    def _ask(self, by: tuple[int, ...], aggregates: Sequence[Count | Formula]) -> pa.Table:
+    def _ask(self, by: tuple[int, ...], aggregates: Sequence[Aggregate]) -> pa.Table:
         """By some of the keys, in their order: `k` and aggregates `a0` …"""
         asked = replace(
             self._question,

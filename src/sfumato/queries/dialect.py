@@ -14,7 +14,7 @@ from sqlglot import exp
 from sfumato.errors import QueryError
 
 if TYPE_CHECKING:
-    from sfumato.queries.aggregates import Call
+    from sfumato.queries.aggregates import Rule
 
 LONGEST_SQL = 100_000  # characters; a question is written by a person
 
@@ -120,9 +120,7 @@ _FUNCTIONS = (
 SCALARS: frozenset[type[Node]] = frozenset(
     (*_LEAVES, *_CONDITIONS, *_ARITHMETIC, *_CHOICES, *_FUNCTIONS)
 )
-AGGREGATES: dict[
-    type[Node], type[Call]
-] = {}  # `aggregates` and `spreads` register their classes here
+AGGREGATES: dict[type[Node], Rule] = {}  # filled by `aggregates`
 
 _TYPES = exp.DataType.Type
 CAST_TYPES = frozenset(

@@ -59,22 +59,11 @@ class Dual:
     def __abs__(self) -> Dual:
         return self._through(np.abs(self.value), np.sign(self.value))
 
-    def sqrt(self) -> Dual:
-        """√ of what is positive; 0 below it."""
-        root = np.sqrt(np.maximum(self.value, 0.0))
-        return self._through(root, np.where(root > 0, 0.5 / root, 0.0))
-
     def log(self) -> Dual:
         return self._through(np.log(self.value), 1.0 / self.value)
 
     def exp(self) -> Dual:
         return self._through(np.exp(self.value), np.exp(self.value))
-
-    def tanh(self) -> Dual:
-        return self._through(np.tanh(self.value), 1.0 - np.tanh(self.value) ** 2)
-
-    def atanh(self) -> Dual:
-        return self._through(np.arctanh(self.value), 1.0 / (1.0 - self.value**2))
 
     def within(self, low: float, high: float) -> Dual:
         """The nearest value in a range; along the same slopes, as if it were inside."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -20,7 +19,7 @@ from sfumato.queries.bucketed import BucketedSource
 from sfumato.queries.classes import ByValue, Classes, different
 from sfumato.queries.duals import variables
 from sfumato.queries.grid import grid
-from sfumato.queries.ordered import Ordered, add_ordered
+from sfumato.queries.ordered import add_ordered, check_number
 from sfumato.queries.people import check_people
 from sfumato.queries.question import GROUPING, Question
 from sfumato.queries.question_plan import QuestionPlan
@@ -28,12 +27,7 @@ from sfumato.queries.ranges import GeneralizedSource
 from sfumato.queries.reconstructed import EM, check_counts, likeliest_counts
 from sfumato.queries.session import Session, session_of
 from sfumato.queries.simulated import simulated
-from sfumato.queries.sources import (
-    ERROR_BARS,
-    PerturbedSource,
-    Request,
-    Source,
-)
+from sfumato.queries.sources import PerturbedSource, Request, Source
 from sfumato.queries.statements import answer as answer_statement
 from sfumato.queries.statements import answer_columns
 from sfumato.queries.statements import grid as grid_statement
@@ -45,7 +39,6 @@ from sfumato.release import (
     Release,
 )
 
-_NUMBERS = re.compile(r"BOOLEAN|U?(TINY|SMALL|BIG|HUGE)INT|U?INTEGER|FLOAT|DOUBLE|DECIMAL\(.*\)")
 SOURCES: dict[type[Release], type[Source]] = {
     PerturbedRelease: PerturbedSource,
     BucketedRelease: BucketedSource,
@@ -86,7 +79,7 @@ def answer(release: Release, question: Question, request: Request) -> Answer:
     counts = frozenset(
         output.name
         for output in question.outputs
-        if output.of == "aggregate" and question.aggregates[output.index].name.startswith("count")
+        if output.of == "aggregate" and question.aggregates[output.index].counts
     )
     return Answer(table, tuple(names), request.confidence, evaluation.estimator, summed, counts)
 
@@ -97,7 +90,7 @@ def _estimates(source: Source, question: Question, request: Request) -> pa.Table
     def evaluate(asked: Question) -> pa.Table:
         return Evaluation(source, asked, request).table()
 
-    if any(isinstance(aggregate, Ordered) for aggregate in question.aggregates):
+    if any(aggregate.is_ordered for aggregate in question.aggregates):
         return add_ordered(question, source, evaluate, request.quantile)
     return evaluate(question)
 
@@ -265,45 +258,31 @@ class Evaluation:
     ) -> dict[str, pa.Array]:
         """Value, standard error and interval of an aggregate."""
         with np.errstate(all="ignore"):
-            found = aggregate.combine(*variables(totals.values))
-            shown = found if values is totals.values else aggregate.combine(*variables(values))
-            known = aggregate.known(values, np.asarray(totals.present.all(axis=0)))
-            gradient = [np.where(known, slope, 0.0) for slope in found.slopes]
             if aggregate.bends:
                 value, stderr, low, high = simulated(
                     aggregate, totals, values, self._request.quantile
                 )
                 known = np.isfinite(value)
             else:
-                error = np.sqrt(np.maximum(totals.variance(gradient), 0.0))
-                ends = aggregate.interval(
-                    totals, shown.value, error, self._request.quantile, gradient
+                found = aggregate.combine(*variables(totals.values))
+                value = found.value
+                if values is not totals.values:
+                    value = aggregate.combine(*variables(values)).value
+                known = aggregate.known(values, np.asarray(totals.present.all(axis=0)))
+                gradient = [np.where(known, slope, 0.0) for slope in found.slopes]
+                stderr = np.sqrt(np.maximum(totals.variance(gradient), 0.0))
+                low, high = aggregate.interval(
+                    totals, value, stderr, self._request.quantile, gradient
                 )
                 # a quotient that is shown is one that can be
-                middle = np.fmin(np.fmax(shown.value, ends[0]), ends[1])
-                low, high = aggregate.ends(*ends)
-                (read,) = variables([middle])
-                answered = aggregate.read(read)
-                value, stderr = answered.value, error * np.abs(answered.slopes[0])
+                value = np.fmin(np.fmax(value, low), high)
         if self._name == EM:
             low = np.maximum(low, 0.0)
-        named = {"": value, "_stderr": stderr, "_low": low, "_high": high}
-        told = ("", *self._source.error_bars)
-        unsure = self._source.error_bars != ERROR_BARS  # an end that is no number is not known
+        columns = {"": value, "_stderr": stderr, "_low": low, "_high": high}
         return {
-            suffix: pa.array(
-                array, pa.float64(), mask=~known | (unsure & np.isnan(array)), from_pandas=False
-            )
-            if suffix in told
-            else pa.nulls(len(array), pa.float64())
-            for suffix, array in named.items()
+            end: pa.array(array, pa.float64(), mask=~known, from_pandas=False)
+            for end, array in columns.items()
         }
-
-
-def _instead(kind: str) -> str:
-    if kind == "VARCHAR":
-        return "CAST it to double if its texts are numbers, or use COUNT."
-    return "Use COUNT, or year(…) and the like of a date."
 
 
 def _is_number(kind: pa.DataType) -> bool:
@@ -318,15 +297,12 @@ def _check_numbers(plan: QuestionPlan, domains: Sequence[pa.Array]) -> None:
         for aggregate in plan.question.aggregates
         for call in aggregate.calls()
         for argument in call.arguments
-        if call.needs_number
+        if call.rule.needs_number
         # what is a number in the file is one in DuckDB
         if argument.column not in schema.names or not _is_number(schema.field(argument.column).type)
     }
     if not arguments:
         return
     kinds = plan.types_of([argument for _, argument in arguments.values()], domains)
-    for (text, (aggregate, _)), kind in zip(arguments.items(), kinds, strict=True):
-        if _NUMBERS.fullmatch(kind) is None:
-            raise QueryError(
-                f"{aggregate.name.upper()} needs a number; {text} is {kind}. {_instead(kind)}"
-            )
+    for (text, (call, _)), kind in zip(arguments.items(), kinds, strict=True):
+        check_number(call.rule.name, text, kind)

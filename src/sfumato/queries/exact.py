@@ -342,8 +342,8 @@ def _all_names(name: str, figure: bool) -> set[str]:
 def _title(item: Node) -> str:
     call = unwrap(item.this) if isinstance(item, exp.Filter) else item
     if isinstance(call, exp.AggFunc):
-        kind = AGGREGATES.get(type(call))
-        name = kind.name if kind else call.sql_name().lower()
+        rule = AGGREGATES.get(type(call))
+        name = rule.name if rule else call.sql_name().lower()
         inside = [unwrap(part) for part in (call.this, call.args.get("expression")) if part]
         if all(isinstance(each, exp.Column) for each in inside):
             return "_".join([name, *(each.name for each in inside)])

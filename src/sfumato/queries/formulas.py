@@ -14,11 +14,9 @@ from sqlglot import exp
 
 from sfumato.draws import BoolArray
 from sfumato.operators.base import FloatArray
-from sfumato.operators.estimator import Totals
 from sfumato.queries.aggregates import Aggregate, Call, LinearSum
 from sfumato.queries.dialect import SCALARS, Node, is_aggregate, refuse, refuse_node, unwrap
 from sfumato.queries.duals import Dual, constant
-from sfumato.queries.question import Term
 
 Compute = Callable[[Sequence[Dual]], Dual]  # from the values of the parts
 
@@ -45,9 +43,7 @@ class Formula(Aggregate):
     text: str
     parts: tuple[Call, ...]
     compute: Compute
-    is_quotient: bool = False  # of one sum by another
-
-    name = "formula"
+    is_quotient: bool = False
 
     @classmethod
     def of(cls, node: Node, read: Callable[[Node], Call]) -> Formula:
@@ -84,10 +80,6 @@ class Formula(Aggregate):
     def calls(self) -> Iterator[Call]:
         yield from self.parts
 
-    def terms(self) -> Iterator[Term]:
-        for part in self.parts:
-            yield from part.terms()
-
     def sums(self) -> tuple[LinearSum, ...]:
         return tuple(each for part in self.parts for each in part.sums())
 
@@ -103,20 +95,7 @@ class Formula(Aggregate):
         return tuple(place.start + each for part, place in self._places() for each in part.below())
 
     def combine(self, *totals: Dual) -> Dual:
-        return self.compute(
-            [part.read(part.combine(*totals[place])) for part, place in self._places()]
-        )
-
-    def interval(
-        self,
-        totals: Totals,
-        value: FloatArray,
-        stderr: FloatArray,
-        quantile: float,
-        gradient: Sequence[FloatArray],
-    ) -> tuple[FloatArray, FloatArray]:
-        found = totals.ratio_interval if self.is_quotient else totals.interval
-        return found(value, stderr, quantile, gradient)
+        return self.compute([part.combine(*totals[place]) for part, place in self._places()])
 
     def known(self, totals: FloatArray, present: BoolArray) -> BoolArray:
         found = np.isfinite(self.combine(*map(Dual, totals)).value)

@@ -8,13 +8,15 @@ everybody who shares the bucket.
 from __future__ import annotations
 
 from sfumato.errors import QueryError
+from sfumato.queries.aggregates import COUNT_PEOPLE
 from sfumato.queries.question import Question
 from sfumato.release import Release
 
 
 def check_people(release: Release, question: Question) -> None:
     """Refuse to count people where the release does not tell them."""
-    if not any(call.counts_people for each in question.aggregates for call in each.calls()):
+    calls = [call for each in question.aggregates for call in each.calls()]
+    if not any(call.rule is COUNT_PEOPLE for call in calls):
         return
     rule = release.manifest.person
     if rule is None:

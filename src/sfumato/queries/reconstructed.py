@@ -18,7 +18,7 @@ from sfumato.operators import Parts
 from sfumato.operators.base import FloatArray
 from sfumato.operators.estimator import Moments
 from sfumato.operators.reconstruct import most_likely
-from sfumato.queries.aggregates import Count
+from sfumato.queries.aggregates import COUNT, COUNT_PEOPLE
 from sfumato.queries.question import Question
 from sfumato.queries.sources import PerturbedSource
 
@@ -60,9 +60,15 @@ def likeliest_counts(
 def check_counts(question: Question) -> None:
     """What a table of counts can answer: COUNT(*), of groups that quasi conditions choose."""
     for aggregate in question.aggregates:
-        if not isinstance(aggregate, Count) or aggregate.arguments:
+        first, *others = aggregate.calls()
+        if (
+            first.text != aggregate.text
+            or first.rule not in (COUNT, COUNT_PEOPLE)
+            or first.arguments
+            or others
+        ):
             _refuse(f"{aggregate.text}: 'em' reconstructs counts", "Ask for COUNT(*)")
-        for term in aggregate.filter:
+        for term in first.filter:
             if term.quasi or not term.sensitive:
                 _refuse(
                     f"the FILTER {term.text}: it has to use sensitive columns alone",

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-import sfumato.queries.spreads  # noqa: F401  registers its aggregates
 from sfumato.columns import list_some
 from sfumato.errors import QueryError
-from sfumato.queries.aggregates import Aggregate, Call, Count
+from sfumato.queries.aggregates import COUNT, DIFFERENT, Aggregate, Call, Rule
 from sfumato.queries.dialect import (
     AGGREGATES,
     Node,
@@ -22,7 +21,6 @@ from sfumato.queries.dialect import (
 )
 from sfumato.queries.formulas import Formula
 from sfumato.queries.names import Names
-from sfumato.queries.ordered import Different, Ordered
 from sfumato.queries.question import ANSWER, ERRORS, Output, Term
 
 
@@ -104,38 +102,41 @@ class Selection:
             condition = self._names.conjuncts(node.expression.this, "FILTER")
         if type(call) not in AGGREGATES:
             refuse_node(call)
-        kind = AGGREGATES[type(call)]
-        if isinstance(call.this, exp.Distinct) and kind is Count:
+        rule = AGGREGATES[type(call)]
+        if isinstance(call.this, exp.Distinct) and rule is COUNT:
             return self._different(call.this, condition)
-        name = kind.name.upper()
-        if issubclass(kind, Ordered) and kind.takes_parameter:
-            return self._quantile(kind, call, condition)
+        name = rule.name.upper()
+        if rule.order in ("cont", "disc") and rule.share is None:
+            return self._quantile(rule, call, condition)
         given = [unwrap(each) for each in (call.this, call.args.get("expression")) if each]
         for each in given:
             if isinstance(each, exp.Distinct):
                 refuse_node(each)
         starred = not given or isinstance(given[0], exp.Star)
         if starred:
-            if not kind.takes_star or (given and filled(given[0])):
+            if not rule.takes_star or (given and filled(given[0])):
                 refuse(f"{name}(*)", "Only COUNT(*) may use *; name the column.")
-            return kind((), condition)
-        if set(filled(call)) - {"this", "expression", "big_int"} or len(given) != kind.takes:
-            refuse(f"{name} with several arguments", f"Write {kind.usage[-1]}.")
-        return kind(tuple(self._names.term(each, f"{name}(…)") for each in given), condition)
+            return Call(rule, (), condition)
+        if set(filled(call)) - {"this", "expression", "big_int"} or len(given) != rule.takes:
+            refuse(f"{name} with several arguments", f"Write {rule.usage[-1]}.")
+        inside = tuple(self._names.term(each, f"{name}(…)") for each in given)
+        return Call(rule, inside, condition)
 
     def _different(self, node: exp.Distinct, condition: tuple[Term, ...]) -> Call:
         if len(node.expressions) != 1:
             refuse("COUNT(DISTINCT a, b)", "Write COUNT(DISTINCT x) with one expression.")
-        return Different((self._names.term(node.expressions[0], "COUNT(DISTINCT …)"),), condition)
+        inside = self._names.term(node.expressions[0], "COUNT(DISTINCT …)")
+        return Call(DIFFERENT, (inside,), condition)
 
-    def _quantile(self, kind: type[Ordered], call: Node, condition: tuple[Term, ...]) -> Call:
+    def _quantile(self, rule: Rule, call: Node, condition: tuple[Term, ...]) -> Call:
         share = call.args.get("expression") or call.args.get("quantile")
         number = float(share.name) if isinstance(share, exp.Literal) and share.is_number else -1.0
         if not 0 <= number <= 1:
             refuse(
-                f"{kind.name.upper()} without a share between 0 and 1", f"Write {kind.usage[0]}."
+                f"{rule.name.upper()} without a share between 0 and 1", f"Write {rule.usage[0]}."
             )
-        return kind((self._names.term(call.this, f"{kind.name.upper()}(…)"),), condition, number)
+        inside = self._names.term(call.this, f"{rule.name.upper()}(…)")
+        return Call(rule, (inside,), condition, number)
 
     def _name_outputs(self, indices: Sequence[tuple[str, int]]) -> None:
         taken: set[str] = set()

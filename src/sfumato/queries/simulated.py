@@ -16,7 +16,7 @@ from sfumato.draws import Draws, Positions
 from sfumato.operators.base import FloatArray
 from sfumato.operators.estimator import Totals
 from sfumato.queries.aggregates import Aggregate
-from sfumato.queries.duals import Dual, variables
+from sfumato.queries.duals import Dual
 
 _DRAWS = 400
 _ROUNDING = 1e-18  # of a squared sum: less is no noise
@@ -33,11 +33,11 @@ def simulated(
     from scipy.special import ndtr
 
     present = np.asarray(totals.present.all(axis=0))
-    start = aggregate.read(aggregate.combine(*variables(values))).value
+    start = aggregate.combine(*map(Dual, values)).value
     start = np.where(aggregate.known(values, present) & np.isfinite(start), start, np.nan)
     drawn = _drawn(totals)
     flat = drawn.reshape(len(drawn), drawn.shape[1] * _DRAWS)
-    seen = aggregate.read(aggregate.combine(*map(Dual, flat))).value
+    seen = aggregate.combine(*map(Dual, flat)).value
     possible = aggregate.known(flat, np.repeat(present, _DRAWS)) & np.isfinite(seen)
     seen = np.where(possible, seen, np.nan).reshape(-1, _DRAWS)
     told = np.isfinite(seen).mean(axis=1) >= _FEWEST

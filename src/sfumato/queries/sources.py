@@ -37,9 +37,6 @@ if TYPE_CHECKING:
     from sfumato.queries.session import Session
 
 
-ERROR_BARS = ("_stderr", "_low", "_high")
-
-
 @dataclass(frozen=True)
 class Request:
     """How a question is to be answered."""
@@ -76,7 +73,6 @@ class Source(ABC):
     estimators: ClassVar[tuple[str, ...]]  # the default first
     deals_together: ClassVar[bool] = False  # whether several sensitive columns show one number
     counts_exactly: ClassVar[bool] = True  # whether sums without a sensitive column are counted
-    error_bars: tuple[str, ...] = ERROR_BARS  # what can be said of an answer beside its value
 
     def __init__(self, release: Release, session: Session) -> None:
         self.release, self.session = release, session
