@@ -33,7 +33,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Any, st
     table = sf.read(people, quasi="age,sex", sensitive="ill")
     made = sf.publish(table, "l-diversity(2)", to=folder / "release")
     opened = sf.open(made.release)
-    known: dict[str, Any] = {"min_count": 50, "questions": 10}
+    known: dict[str, Any] = {"min_count": 50}
     return {
         "Table": (table, "quasi age, sex"),
         "Publication": (made, "Published 600 of 600 rows"),

@@ -88,7 +88,7 @@ def test_describe(cli: Any, table: Path, release: Path) -> None:
 
 
 def test_advise(cli: Any, table: Path) -> None:
-    asked = ("advise", table, *ROLES, "--min-count", "100", "--questions", "40")
+    asked = ("advise", table, *ROLES, "--min-count", "100")
     found = cli(*asked, "--target-error", "0.3", "--among", "coin-toss", "--json")
     assert found.code == 0, found.err
     best = found.json["recommended"]

@@ -233,7 +233,7 @@ def test_8_planning_advice_and_audits_say_how_far_they_are(folder: Path, tmp_pat
     assert any(stage.startswith("planning ") for stage, _, _ in told)
     told.clear()
     sf.advise(
-        people, among=["l-diversity", "rho-privacy"], questions=20, min_count=50,
+        people, among=["l-diversity", "rho-privacy"], min_count=50,
         progress=progress, **roles,
     )  # fmt: skip
     (total,) = {total for _, _, total in told if total}

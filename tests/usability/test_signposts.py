@@ -65,15 +65,13 @@ def test_advice_lists_what_cannot_be_kept_and_why() -> None:
     rng = np.random.default_rng(5)
     ill = np.where(rng.random(4000) < 0.7, "no", np.array(["flu", "HIV"])[rng.integers(0, 2, 4000)])
     people = pd.DataFrame({"sex": np.array(["F", "M"])[rng.integers(0, 2, 4000)], "ill": ill})
-    found = sf.advise(
-        people, quasi="sex", sensitive="ill", among=["l-diversity", "rho-privacy"], questions=20
-    )
+    found = sf.advise(people, quasi="sex", sensitive="ill", among=["l-diversity", "rho-privacy"])
     refused = {option.family: option.refused for option in found.options if option.refused}
     assert list(refused) == ["l-diversity"]
     assert "more than half have the same value" in refused["l-diversity"]
     assert refused["l-diversity"] in str(found)
     assert html.escape(refused["l-diversity"]) in found._repr_html_()
-    nothing = sf.advise(people, quasi="sex", sensitive="ill", among=["l-diversity"], questions=20)
+    nothing = sf.advise(people, quasi="sex", sensitive="ill", among=["l-diversity"])
     assert nothing.recommended is None
     assert nothing.why.endswith("None of these guarantees can be kept here; the table says why.")
 

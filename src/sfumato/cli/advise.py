@@ -27,7 +27,7 @@ def advise(
     target_error: Annotated[
         float, typer.Option(help="Mean relative error of counts that is to be reached: 0.1")
     ] = 0.1,
-    min_count: Annotated[int, typer.Option(help="Counts from this size on.")] = 500,
+    min_count: Annotated[int, typer.Option(help="For counts of this size.")] = 500,
     ceiling: Annotated[
         list[str] | None,
         typer.Option(help="Largest posterior of a value: HIV=0.05. Repeatable."),
@@ -36,60 +36,40 @@ def advise(
         str, typer.Option(help="Guarantees to choose from: l-diversity,f-privacy. All by default.")
     ] = "",
     guarantee: Annotated[
-        str | None, typer.Option(help="The other way round: what this promise costs.")
+        list[str] | None,
+        typer.Option(help="The other way round: what this promise costs. Repeatable."),
     ] = None,
     mechanism: Annotated[
         str | None, typer.Option(help="With --guarantee: by this mechanism only.")
     ] = None,
-    questions: Annotated[int, typer.Option(help="Questions that errors are averaged over.")] = 300,
-    seed: Annotated[int, typer.Option(help="Of the questions; nothing is published.")] = 0,
     as_json: Json = False,
 ) -> None:
     """Find the strongest promise that keeps counts as accurate as you need them."""
-    from sfumato.outlook.advise import Advice, Cost
     from sfumato.outlook.advise import advise as advise_on
 
-    found: Advice | Cost
-    with all_problems(table, guarantee, roles), ProgressLine("reading") as progress:
-        if guarantee is not None:
-            if ceiling or among.strip():
-                raise UsageError("Give --ceiling or --among, or --guarantee, not both.")
-            found = advise_on(
-                table,
-                guarantee=guarantee,
-                mechanism=mechanism,
-                min_count=min_count,
-                seed=seed,
-                questions=questions,
-                progress=progress.callback,
-                **roles,
-            )
-        else:
-            if mechanism is not None:
-                raise UsageError("--mechanism needs --guarantee.")
-            found = advise_on(
-                table,
-                target_error=target_error,
-                min_count=min_count,
-                ceilings=_ceilings(ceiling),
-                among=[name.strip() for name in among.split(",")] if among.strip() else None,
-                seed=seed,
-                questions=questions,
-                progress=progress.callback,
-                **roles,
-            )
+    if guarantee and (ceiling or among.strip()):
+        raise UsageError("Give --ceiling or --among, or --guarantee, not both.")
+    if mechanism is not None and not guarantee:
+        raise UsageError("--mechanism needs --guarantee.")
+    promise = " and ".join(guarantee) if guarantee else None
+    asked: dict[str, Any] = {"guarantee": promise, "mechanism": mechanism}
+    if promise is None:
+        names = [name.strip() for name in among.split(",")] if among.strip() else None
+        asked = {"target_error": target_error, "ceilings": _ceilings(ceiling), "among": names}
+    with all_problems(table, promise, roles), ProgressLine("counting") as line:
+        found = advise_on(table, min_count=min_count, progress=line.callback, **asked, **roles)
     if as_json:
         show_json(found.to_json())
     else:
         print(found)
 
 
-def _ceilings(given: list[str] | None) -> dict[str, str]:
+def _ceilings(pairs: list[str] | None) -> dict[str, str]:
     """VALUE=LIMIT; the limit stands behind the last '=', because values may hold one."""
-    found = {}
-    for text in given or []:
+    limits = {}
+    for text in pairs or []:
         value, equals, limit = text.rpartition("=")
         if not equals or not value.strip() or not limit.strip():
             raise UsageError(f"--ceiling takes VALUE=LIMIT, for example HIV=0.05. Got {text!r}.")
-        found[value.strip()] = limit.strip()
-    return found
+        limits[value.strip()] = limit.strip()
+    return limits

@@ -9,7 +9,7 @@ its figures differ, and `preview(..., exact=True)` tells them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, cast
@@ -21,10 +21,11 @@ from sfumato.guarantees import CeilingGuarantee, Guarantee, SmallSum
 from sfumato.mechanisms import Mechanism, Plan
 from sfumato.mechanisms.buckets import BucketPlan, OptimalBuckets, TwoSizeBuckets
 from sfumato.mechanisms.buckets.accuracy import spread_between
-from sfumato.mechanisms.buckets.feasible import only_histogram
+from sfumato.mechanisms.buckets.exchange import foreseen_settings
+from sfumato.mechanisms.buckets.feasible import holdings_of, limits_of
 from sfumato.mechanisms.buckets.filling import Entries, Runs
 from sfumato.mechanisms.buckets.rungs import settings_for_answers
-from sfumato.mechanisms.buckets.settings import Limits, Part
+from sfumato.mechanisms.buckets.settings import Limits, Part, Setting
 from sfumato.mechanisms.buckets.spread import spread_evenly
 from sfumato.mechanisms.buckets.two_size import best_two_size
 from sfumato.mechanisms.buckets.ways import USUAL_LARGEST
@@ -32,7 +33,7 @@ from sfumato.mechanisms.mixed import Parts, SmallArray
 from sfumato.mechanisms.splu import DecoyGroups, DecoyPlan, DecoyValues
 from sfumato.operators.base import FloatArray
 from sfumato.operators.buckets import BucketOperator
-from sfumato.profile import Histogram, Holdings, Profile
+from sfumato.profile import Holdings, Profile
 
 _ROUNDS = 30  # of fitting how values make room for one another
 
@@ -56,20 +57,32 @@ class Unfilled:
         assert len(self.parts.sizes), self.parts
 
 
+@dataclass(frozen=True, eq=False)
 class SketchedBuckets(BucketPlan):
-    """Sizes and who may stand in them; `operator` is the one that mixing comes close to."""
+    """Sizes and, for every view, how many people with each value stand in buckets of each size;
+    `operator` is the one that mixing comes close to."""
+
+    spread: Sequence[IntArray] = ()
+
+    def by_part(self, view: int) -> IntArray:
+        return self.spread[view]
 
     def operator(self, view: int = 0) -> BucketOperator:
-        return self._sketched
+        return self._sketches[view]
 
     @cached_property
-    def _sketched(self) -> BucketOperator:
-        parts, values = self.filling.parts, len(self.holdings.counts)
-        together, allowed = np.zeros((values, values)), self.limits.table(parts.sizes)
-        each = zip(parts.sizes.tolist(), parts.buckets.tolist(), parts.counts, allowed, strict=True)
-        for size, buckets, counts, most in each:
+    def _sketches(self) -> list[BucketOperator]:
+        return [self._sketched(view) for view in range(len(self.holdings.views))]
+
+    def _sketched(self, view: int) -> BucketOperator:
+        parts, histogram = self.filling.parts, self.holdings.views[view]
+        start, values = self.holdings.starts[view], len(histogram.values)
+        allowed = self.limits.table(parts.sizes)[:, start : start + values]
+        together = np.zeros((values, values))
+        sizes = zip(parts.sizes.tolist(), parts.buckets.tolist(), strict=True)
+        for (size, buckets), counts, most in zip(sizes, self.spread[view], allowed, strict=True):
             together += _meetings(counts, Part(size, buckets), most)
-        return BucketOperator(self.holdings.counts.astype(np.float64), together, None)
+        return BucketOperator(histogram.counts.astype(np.float64), together, None)
 
 
 def sketched(profile: Profile, guarantee: Guarantee, mechanism: Mechanism) -> Plan | None:
@@ -78,6 +91,7 @@ def sketched(profile: Profile, guarantee: Guarantee, mechanism: Mechanism) -> Pl
     Raises `InfeasibleGuarantee` as planning would.
 
     >>> from sfumato.guarantees import LDiversity
+    >>> from sfumato.profile import Histogram
     >>> counts = Histogram("s", tuple("abcd"), np.full(4, 30))
     >>> plan = sketched(Profile(120, {"s": counts}), LDiversity(3), OptimalBuckets())
     >>> plan.operator().matrix()[0].round(3).tolist()
@@ -87,29 +101,43 @@ def sketched(profile: Profile, guarantee: Guarantee, mechanism: Mechanism) -> Pl
         OptimalBuckets(),
         TwoSizeBuckets(),
     ):
-        return _sketched_buckets(only_histogram(profile), guarantee, mechanism)
+        return _sketched_buckets(profile, guarantee, mechanism)
     if isinstance(guarantee, SmallSum) and mechanism == DecoyValues():
         return _sketched_decoys(profile, guarantee)
     return None
 
 
 def _sketched_buckets(
-    histogram: Histogram, guarantee: CeilingGuarantee, mechanism: Mechanism
+    profile: Profile, guarantee: CeilingGuarantee, mechanism: Mechanism
 ) -> Plan | None:
-    guarantee.require_feasible(histogram)
-    limits, counts = Limits(tuple(guarantee.ceilings(histogram))), histogram.counts
-    usual = max(USUAL_LARGEST, limits.needed_size(counts))
-    settings = [best_two_size(counts, limits, usual)]
-    if mechanism == OptimalBuckets():
-        settings = [*settings_for_answers(counts, limits, histogram.rows, most=1), *settings]
-    for setting in settings:
-        shares = None if setting is None else spread_evenly(setting, counts, limits)
-        if setting is not None and shares is not None:
+    holdings = holdings_of(mechanism.name, profile, guarantee)
+    limits = limits_of(holdings, guarantee)
+    for setting in _settings(holdings, limits, mechanism):
+        spread = [
+            spread_evenly(setting, view.counts, Limits(limits.ceilings[start:end]))
+            for view, start, end in zip(
+                holdings.views, holdings.starts[:-1], holdings.starts[1:], strict=True
+            )
+        ]
+        whole = [counts for counts in spread if counts is not None]
+        if len(whole) == len(spread):
             sizes, buckets = np.array(setting).T
-            parts = Parts(np.zeros(len(sizes), np.int64), sizes, buckets, shares)
-            holdings = Holdings.one(histogram)
-            return SketchedBuckets(holdings, limits, Unfilled(parts), _no_slots())
+            parts = Parts(np.zeros(len(sizes), np.int64), sizes, buckets, whole[0])
+            return SketchedBuckets(holdings, limits, Unfilled(parts), _no_slots(), spread=whole)
     return None
+
+
+def _settings(holdings: Holdings, limits: Limits, mechanism: Mechanism) -> Iterator[Setting]:
+    """The settings that planning would try, the best foreseen first."""
+    if len(holdings.views) > 1:
+        yield from foreseen_settings(holdings, limits, None)
+        return
+    counts = holdings.counts
+    if mechanism == OptimalBuckets():
+        yield from settings_for_answers(counts, limits, holdings.people, most=1)
+    usual = max(USUAL_LARGEST, limits.needed_size(counts))
+    if (setting := best_two_size(counts, limits, usual)) is not None:
+        yield setting
 
 
 def _sketched_decoys(profile: Profile, guarantee: SmallSum) -> Plan:

@@ -45,9 +45,7 @@ def fill(holdings: Holdings, limits: Limits, max_size: int | None, draws: Draws)
     people = holdings.by_mark(holdings.counts)
     if bool((people > limits.table([holdings.people])[0]).any()):
         return None
-    found = sorted(
-        _settings(holdings, people, limits, max_size), key=lambda s: _foreseen(s, people, limits)
-    )
+    found = foreseen_settings(holdings, limits, max_size)
     tried = [*found[:_TRIED], *sorted(found[_TRIED:], key=lambda setting: setting[0].size)]
     for number, setting in enumerate(dict.fromkeys(tried)):
         allowed = limits.table([part.size for part in setting])
@@ -56,6 +54,13 @@ def fill(holdings: Holdings, limits: Limits, max_size: int | None, draws: Draws)
             exchange.mix()
             return exchange.listed()
     return None
+
+
+def foreseen_settings(holdings: Holdings, limits: Limits, max_size: int | None) -> list[Setting]:
+    """Settings in which every mark has room, the best foreseen first."""
+    people = holdings.by_mark(holdings.counts)
+    settings = _settings(holdings, people, limits, max_size)
+    return sorted(settings, key=lambda setting: _foreseen(setting, people, limits))
 
 
 def _settings(

@@ -93,6 +93,12 @@ class BucketPlan(RecordPlan):
         first = parts.first[np.searchsorted(parts.blocks, np.arange(self.cuts.blocks))]
         return [int(each) for each in first]
 
+    def by_part(self, view: int) -> IntArray:
+        """People in the buckets of every part, by the value that they have in a view."""
+        counts = np.zeros((len(self.filling.parts.sizes), len(self.holdings.views[view].values)))
+        np.add.at(counts.T, self.holdings.of[:, view], self.filling.parts.counts.T)
+        return counts.astype(np.int64)
+
     @property
     def holds_for_columns(self) -> bool:
         return True

@@ -1,25 +1,22 @@
 """Which promise can be kept at a wished-for accuracy, and what accuracy a promise leaves.
 
-Errors are means of |estimate − truth| / truth over random conjunctions of quasi columns and one
-sensitive value whose true count has the size asked for, predicted from plans in closed form.
+An error is the mean of |estimate − truth| / truth over the sensitive values that so many people
+have, for a count of that size, predicted from plans in closed form. Previews of a promise, on the
+page and in `describe`, show the same.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
-
-import numpy as np
 
 from sfumato.draws import Draws
 from sfumato.engines.choosing import possible_mechanisms
 from sfumato.engines.counting import Progress, no_progress
 from sfumato.engines.people import one_row_each
-from sfumato.errors import InfeasibleGuarantee, SingularOperator, UsageError
+from sfumato.errors import UsageError
 from sfumato.guarantees import Guarantee, parse_guarantee
 from sfumato.mechanisms import (
     Mechanism,
@@ -27,19 +24,12 @@ from sfumato.mechanisms import (
     mechanisms_for,
     mechanisms_on_request,
 )
-from sfumato.operators.base import FloatArray
-from sfumato.outlook.advise.advice import Advice, Cost, Option, Priced
-from sfumato.outlook.advise.families import (
-    average_ceiling,
-    families,
-    stated_ceilings,
-)
-from sfumato.outlook.advise.search import solve
-from sfumato.outlook.advise.study import Study
+from sfumato.outlook.advise.advice import Advice, Cost, Option, Priced, Spared
+from sfumato.outlook.advise.families import average_ceiling, families, stated_ceilings
+from sfumato.outlook.advise.pricing import CANNOT, Pricing
+from sfumato.outlook.advise.search import solve, spared
 from sfumato.table import as_table
-from sfumato.workloads import SizeClass
 
-QUESTIONS = 300
 NEAR = 1.02  # times the smallest average ceiling: as good as equal
 
 
@@ -48,30 +38,33 @@ def advise(table: Any, *, guarantee: None = None, **settings: Any) -> Advice: ..
 
 
 @overload
-def advise(table: Any, *, guarantee: Guarantee | str, **settings: Any) -> Cost: ...
+def advise(
+    table: Any, *, guarantee: Guarantee | str | Mapping[str, str], **settings: Any
+) -> Cost: ...
 
 
 def advise(
     table: Any,
     *,
-    guarantee: Guarantee | str | None = None,
+    guarantee: Guarantee | str | Mapping[str, str] | None = None,
     mechanism: Mechanism | str | None = None,
     target_error: float = 0.1,
     min_count: int = 500,
     ceilings: Mapping[Any, Any] | None = None,
     among: Sequence[str] | None = None,
-    seed: int = 0,
-    questions: int = QUESTIONS,
     progress: Progress = no_progress,
     **roles: Any,
 ) -> Advice | Cost:
     """Which guarantee fits a table, and what it costs; nothing is published.
 
     `table` comes from `read`, or is anything that `read` takes, with its roles. Found is the
-    strongest promise of each family that keeps the mean relative error of counts of at least
-    `min_count` at `target_error`; `ceilings` say, by sensitive value, how much anybody may believe
-    at most; `among` names the guarantees to choose from, all by default. Of the promises that
-    reach the target the one with the smallest average ceiling is recommended.
+    strongest promise of each family under which a count of `min_count` people is expected to be
+    off by at most `target_error`, for every sensitive column; columns have promises of their own
+    where that is stronger. `ceilings` say, by sensitive value, its largest
+    posterior; `among` names the guarantees to choose from, all by default. Of the promises that
+    reach the target the one with the smallest average ceiling is recommended. With several
+    sensitive columns the advice says which of them costs most, and what leaving it out would
+    bring.
 
     With a `guarantee` it is the other way round: the expected error of counts, by their size, under
     that promise, one line per mechanism that keeps it, or for the given `mechanism`, and why the
@@ -79,24 +72,24 @@ def advise(
 
     >>> import pyarrow as pa
     >>> people = pa.table({"sex": ["F", "M"] * 300, "ill": ["a", "b", "c"] * 200})
-    >>> known = dict(quasi="sex", sensitive="ill", min_count=50, questions=20)
+    >>> known = dict(quasi="sex", sensitive="ill", min_count=50)
     >>> found = advise(people, target_error=0.3, among=["l-diversity"], **known)
     >>> str(found.recommended.guarantee)
-    'l-diversity(3)'
+    'l-diversity(2)'
     >>> cost = advise(people, guarantee="l-diversity(2)", mechanism="optimal", **known)
     >>> [str(line.mechanism) for line in cost.lines]
     ['optimal']
     """
     declared = one_row_each(as_table(table, roles), Draws.system())
+    if min_count < 1:
+        raise UsageError(f"The smallest count must be at least 1. Got {min_count} instead.")
     if guarantee is not None:
         if ceilings or among:
             raise UsageError("Give ceilings or among to choose a guarantee, or name one, not both.")
-        guarantee = parse_guarantee(guarantee).for_columns(declared.sensitive)
-        mechanism = given_mechanism(mechanism)
-        sizes = _sizes(min_count)
-        possible_mechanisms(guarantee, mechanism)  # refuses what does not keep it
-        study = Study.of(declared, sizes, questions=questions, seed=seed, progress=progress)
-        return _cost(study, sizes, guarantee, mechanism)
+        promise = parse_guarantee(guarantee).for_columns(declared.sensitive)
+        named = given_mechanism(mechanism)
+        possible_mechanisms(promise, named)  # refuses what does not keep it
+        return _cost(Pricing.of(declared, min_count, progress), promise, named)
     if mechanism is not None:
         raise UsageError("A mechanism is for a guarantee that is named, too.")
     if not 0 < target_error < 1:
@@ -104,28 +97,27 @@ def advise(
             "The target error must lie between 0 and 1, both excluded: 0.1 is 10 %. "
             f"Got {target_error:g} instead."
         )
-    least, steps = [_at_least(min_count)], _Steps(progress)
-    study = Study.of(declared, least, questions=questions, seed=seed, progress=steps)
-    stated = stated_ceilings(study.histogram, ceilings or {})
-    listed = families(study.histogram, stated, cells=bool(declared.quasi), among=among)
-    steps.total, options = len(listed), []
+    steps = _Steps(progress)
+    pricing = Pricing.of(declared, min_count, steps)
+    stated = stated_ceilings(pricing.histograms, ceilings or {})
+    listed = families(pricing.histograms, stated, cells=bool(declared.quasi), among=among)
+    steps.total, options = len(listed), list[Option]()
     for steps.done, family in enumerate(listed):
-        options.append(solve(study, family, target_error, stated))
-    if not options:
-        raise UsageError("None of these guarantees can be kept on this table. Name others.")
+        options.append(solve(pricing, family, target_error))
+    recommended = _strongest(options)
     return Advice(
         target_error=target_error,
         min_count=min_count,
-        ceilings=stated,
-        questions=len(study.workload),
+        ceilings={value: limit for own in stated.values() for value, limit in own.items()},
         options=tuple(options),
-        recommended=_strongest(options),
+        recommended=recommended,
+        spared=tuple(spared(pricing, recommended, listed)),
     )
 
 
 @dataclass
 class _Steps:
-    """Tells how many families are done, whatever a study says by itself."""
+    """Tells how many families are done, whatever a prediction says by itself."""
 
     progress: Progress
     done: int = 0
@@ -147,48 +139,36 @@ def _strongest(options: list[Option]) -> Option | None:
     return next(option for option in able if option.ceiling <= NEAR * least)
 
 
-def _cost(
-    study: Study, sizes: tuple[SizeClass, ...], guarantee: Guarantee, given: Mechanism | None
-) -> Cost:
+def _cost(pricing: Pricing, guarantee: Guarantee, named: Mechanism | None) -> Cost:
     """The expected error under a promise, by mechanism and size of count."""
-    guarantee.require_feasible(study.histogram)
-    mechanisms = mechanisms_for(guarantee) + mechanisms_on_request(guarantee)
-    lines, refused = [], []
-    asked = [given] if given is not None else mechanisms
+    for histogram in pricing.histograms:
+        guarantee.require_feasible(histogram)
+    sizes = tuple(sorted({size for size in (10, 100) if size < pricing.count} | {pricing.count}))
+    asked = (
+        [named]
+        if named is not None
+        else mechanisms_for(guarantee) + mechanisms_on_request(guarantee)
+    )
+    lines, refused = list[Priced](), list[tuple[Mechanism, str]]()
     for done, mechanism in enumerate(asked):
-        study.progress(f"predicting {mechanism}", done, len(asked))
+        pricing.progress(f"predicting {mechanism}", done, len(asked))
         try:
-            errors = study.errors(guarantee, mechanism)
-        except (InfeasibleGuarantee, UsageError, SingularOperator) as error:  # others may
-            if given is not None:
+            by_column = pricing.by_size(guarantee, mechanism, sizes)
+        except CANNOT as error:  # others may
+            if named is not None:
                 raise
             refused.append((mechanism, str(error)))
             continue
-        means = tuple(_mean(errors[size.holds(study.truth)]) for size in sizes)
-        lines.append(Priced(mechanism, means))
-    lines.sort(key=lambda line: math.inf if math.isnan(line.errors[-1]) else line.errors[-1])
-    ceiling = average_ceiling(guarantee, study.histogram)
-    return Cost(guarantee, ceiling, sizes, len(study.workload), tuple(lines), tuple(refused))
+        lines += [Priced(mechanism, column, tuple(e)) for column, e in by_column.items()]
+    worst = {str(line.mechanism): -math.inf for line in lines}
+    for line in lines:
+        last = line.errors[-1]
+        worst[str(line.mechanism)] = max(
+            worst[str(line.mechanism)], math.inf if math.isnan(last) else last
+        )
+    lines.sort(key=lambda line: worst[str(line.mechanism)])
+    ceilings = {h.column: average_ceiling(guarantee, h) for h in pricing.histograms}
+    return Cost(guarantee, ceilings, sizes, tuple(lines), tuple(refused))
 
 
-def _mean(errors: FloatArray) -> float:
-    return float(np.mean(errors)) if len(errors) else float("nan")
-
-
-def _sizes(min_count: int) -> tuple[SizeClass, ...]:
-    """Sizes of counts up to the one asked for, and above it."""
-    edges = [edge for edge in (1, 11, 101) if edge < min_count] + [min_count]
-    found = [
-        SizeClass(f"{low:,} to {high - 1:,}" if high - 1 > low else f"{low:,}", low, high - 1)
-        for low, high in itertools.pairwise(edges)
-    ]
-    return (*found, _at_least(min_count))
-
-
-def _at_least(count: int) -> SizeClass:
-    if count < 1:
-        raise UsageError(f"The smallest count must be at least 1. Got {count} instead.")
-    return SizeClass(f"{count:,} or more", count, sys.maxsize)
-
-
-__all__ = ["Advice", "Cost", "Option", "Priced", "advise"]
+__all__ = ["Advice", "Cost", "Option", "Priced", "Spared", "advise"]

@@ -1,38 +1,79 @@
-"""The promises that advice chooses from: a ladder per guarantee and reader, from strong to weak."""
+"""The promises that advice chooses from: a ladder per column, guarantee and reader, from strong to
+weak."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 from sfumato.columns import Value, value_text
 from sfumato.errors import InfeasibleGuarantee, UsageError
-from sfumato.guarantees import GUARANTEES, Ceilings, Guarantee, Reader, require_known
+from sfumato.guarantees import (
+    DEFAULT_PROMISE,
+    GUARANTEES,
+    CeilingGuarantee,
+    Ceilings,
+    Guarantee,
+    OddsGuarantee,
+    Reader,
+    conjunction,
+    parse_guarantee,
+    require_known,
+)
 from sfumato.guarantees.value_table import label
 from sfumato.mechanisms import MECHANISMS, Mechanism
 from sfumato.outlook.catalogue import reach_of
 from sfumato.profile import Histogram
 from sfumato.textform import rational
 
+CeilingsByColumn = Mapping[str, Ceilings]
+
 
 @dataclass(frozen=True, eq=False)
 class Family:
-    """`promises[0]` is the strongest, each later one allows more; all `mechanisms` are tried.
+    """For every sensitive column a ladder: the first promise is the strongest, each later one
+    allows more. `mechanisms` hold against the same reader; all are tried.
 
-    Where the histogram allows none, `impossible` says why.
+    Where the counts allow none, `refused` says why.
     """
 
     name: str
-    guarantees: Sequence[Guarantee]
+    ladders: Mapping[str, Sequence[Guarantee]]
     mechanisms: tuple[Mechanism, ...]
     against: Reader
-    impossible: str = ""
+    refused: str = ""
+
+    @property
+    def length(self) -> int:
+        return max(map(len, self.ladders.values()))
+
+    def rung(self, step: int) -> dict[str, int]:
+        """For every column the place in its ladder after so many of `length` steps."""
+        last = max(self.length - 1, 1)
+        return {
+            column: round(step * (len(ladder) - 1) / last)
+            for column, ladder in self.ladders.items()
+        }
+
+    def promise(self, places: Mapping[str, int]) -> Guarantee:
+        """What is promised with each column at its place."""
+        named = {column: self.ladders[column][place] for column, place in places.items()}
+        first, *others = named.values()
+        if all(promise == first for promise in others):
+            return first
+        return conjunction(list(named.values()), list(named))
+
+    @property
+    def by_column(self) -> bool:
+        """Whether columns may have different promises."""
+        first = next(iter(self.ladders.values()))[0]
+        return len(self.ladders) > 1 and isinstance(first, CeilingGuarantee | OddsGuarantee)
 
 
 def families(
-    histogram: Histogram,
-    ceilings: Ceilings,
+    histograms: Sequence[Histogram],
+    ceilings: CeilingsByColumn,
     *,
     cells: bool = True,
     among: Sequence[str] | None = None,
@@ -45,32 +86,59 @@ def families(
     """
     for name in among or ():
         require_known(name)
-    found = []
+    listed: list[Family] = []
     for name, cls in GUARANTEES.items():
         if among is not None and name not in among:
             continue
-        guarantees = cls.ladder(histogram, ceilings)
-        if guarantees:
-            found += _by_reader(guarantees, cells=cells)
+        ladders = {h.column: _ladder(cls, h, ceilings, len(histograms)) for h in histograms}
+        kept = {
+            h.column: [p for p in ladders[h.column] if keeps_ceilings(p, h, ceilings[h.column])]
+            for h in histograms
+        }
+        if len(histograms) > 1 and not cls.several_columns:
+            refused = "speaks of one sensitive column"
+        elif not all(ladders.values()):
+            limit = reach_of(cls, [h for h in histograms if not ladders[h.column]]).limit
+            refused = f"cannot be kept: {limit}"
+        elif not all(kept.values()):
+            refused = "keeps no such ceiling"
         else:
-            limit = reach_of(cls, [histogram]).limit
-            found.append(Family(name, (), (), cls.holds_against, impossible=limit))
-    return sorted(found, key=lambda family: -family.against.strength)
+            listed += _by_reader(cls, kept, cells=cells)
+            continue
+        listed.append(Family(name, {}, (), cls.holds_against, refused))
+    return sorted(listed, key=lambda family: -family.against.strength)
 
 
-def _by_reader(guarantees: Sequence[Guarantee], *, cells: bool) -> list[Family]:
-    first = guarantees[0]
+def _ladder(
+    cls: type[Guarantee], histogram: Histogram, ceilings: CeilingsByColumn, columns: int
+) -> Sequence[Guarantee]:
+    """Of several columns, one with a value that is too common for groups that are all different is
+    promised what keeps any shares."""
+    ladder = cls.ladder(histogram, ceilings[histogram.column])
+    if not ladder and columns > 1 and issubclass(cls, CeilingGuarantee):
+        return parse_guarantee(DEFAULT_PROMISE).ladder(histogram, ceilings[histogram.column])
+    return ladder
+
+
+def _by_reader(
+    cls: type[Guarantee], ladders: Mapping[str, Sequence[Guarantee]], *, cells: bool
+) -> Iterator[Family]:
+    if not issubclass(cls, CeilingGuarantee | OddsGuarantee):  # one promise for all columns
+        shortest = min(ladders.values(), key=len)
+        ladders = dict.fromkeys(ladders, shortest)
+    first = next(iter(ladders.values()))[0]
     by_reader: dict[Reader, list[Mechanism]] = {}
-    for mechanism in [mechanism for cls in MECHANISMS.values() for mechanism in cls.advised()]:
+    for mechanism in [mechanism for known in MECHANISMS.values() for mechanism in known.advised()]:
         if mechanism.keeps(first) and (cells or not mechanism.needs_cells):
             by_reader.setdefault(mechanism.promised(first).against(), []).append(mechanism)
-    found = []
     for reader, mechanisms in by_reader.items():
         names = dict.fromkeys(mechanism.name for mechanism in mechanisms)
-        own = "" if reader == first.against() else f" by {' and '.join(names)}"
-        kept = [mechanisms[0].promised(guarantee) for guarantee in guarantees]
-        found.append(Family(f"{first.name}{own}", kept, tuple(mechanisms), reader))
-    return found
+        by = "" if reader == first.against() else f" by {' and '.join(names)}"
+        kept = {
+            column: [mechanisms[0].promised(promise) for promise in ladder]
+            for column, ladder in ladders.items()
+        }
+        yield Family(f"{cls.name}{by}", kept, tuple(mechanisms), reader)
 
 
 def keeps_ceilings(guarantee: Guarantee, histogram: Histogram, ceilings: Ceilings) -> bool:
@@ -94,29 +162,33 @@ def average_ceiling(guarantee: Guarantee, histogram: Histogram) -> float:
     return float(sum((share * ceiling for share, ceiling in pairs), Fraction(0)))
 
 
-def stated_ceilings(histogram: Histogram, given: Mapping[object, object]) -> dict[Value, Fraction]:
-    """The steward's ceilings by value of the domain, exact; a value may be given as its text."""
-    names = {label(value): value for value in histogram.values}
-    found: dict[Value, Fraction] = {}
-    for name, limit in given.items():
+def stated_ceilings(
+    histograms: Sequence[Histogram], limits: Mapping[object, object]
+) -> dict[str, dict[Value, Fraction]]:
+    """The steward's ceilings by column and value of the domain, exact; a value may be given as its
+    text, and is limited in every column that has it."""
+    stated: dict[str, dict[Value, Fraction]] = {histogram.column: {} for histogram in histograms}
+    for name, limit in limits.items():
         text = name if isinstance(name, str) else label(name)
-        if text not in names:
-            raise UsageError(
-                f"The ceiling names {text!r}, which column {histogram.column!r} does not have."
-            )
-        value = names[text]
-        found[value] = rational(limit, f"ceiling of {text}")
-        if not 0 < found[value] < 1:
+        having = [h for h in histograms if text in map(label, h.values)]
+        if not having:
+            columns = " or ".join(repr(histogram.column) for histogram in histograms)
+            raise UsageError(f"The ceiling names {text!r}, which column {columns} does not have.")
+        ceiling = rational(limit, f"ceiling of {text}")
+        if not 0 < ceiling < 1:
             raise UsageError(
                 f"The ceiling of {text!r} must lie between 0 and 1, both excluded. Got {limit} "
                 "instead."
             )
-        share = histogram.shares[histogram.values.index(value)]
-        if share >= found[value]:
-            raise InfeasibleGuarantee(
-                f"The ceiling of {value_text(value)} is {float(found[value]):.4g}, but its share "
-                f"in column {histogram.column!r} is {float(share):.4g}: everybody gives it that "
-                "chance without any release. Choose a ceiling above the share.",
-                witness=value_text(value),
-            )
-    return found
+        for histogram in having:
+            code = [label(value) for value in histogram.values].index(text)
+            value, share = histogram.values[code], histogram.shares[code]
+            if share >= ceiling:
+                raise InfeasibleGuarantee(
+                    f"The ceiling of {value_text(value)} is {float(ceiling):.4g}, but its share "
+                    f"in column {histogram.column!r} is {float(share):.4g}: everybody gives "
+                    "it that chance without any release. Choose a ceiling above the share.",
+                    witness=value_text(value),
+                )
+            stated[histogram.column][value] = ceiling
+    return stated

@@ -1,117 +1,104 @@
-"""The strongest promise of a family that reaches a wished-for error, found on few predictions."""
+"""The strongest promises of a family that reach a wished-for error, found on predictions."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator, Sequence
 
-from sfumato.guarantees import Ceilings, Guarantee
-from sfumato.mechanisms import Mechanism, mechanisms_for
-from sfumato.outlook.advise.advice import Option
-from sfumato.outlook.advise.families import Family, average_ceiling, keeps_ceilings
-from sfumato.outlook.advise.study import Study
+from sfumato.outlook.advise.advice import Option, Spared
+from sfumato.outlook.advise.families import Family, average_ceiling
+from sfumato.outlook.advise.pricing import Pricing
 
-CLOSE = 0.98  # of the target: a promise whose error is that near needs no better one
-_ROUNDS = 5
-_MOST_VALUES = 200  # with more, what is searched for is what is priced: an upper bound
+_RARE = 0.01  # of the people: values that are proposed to be put together
 _PARTS = 4  # places where the most accurate promise is looked for
 
 
-def solve(study: Study, family: Family, target: float, ceilings: Ceilings) -> Option:
-    """The strongest promise of a family that reaches the target."""
-    histogram, against = study.histogram, str(family.against)
-    if family.impossible:
-        return Option(family.name, against, refused=f"cannot be kept: {family.impossible}")
-    allowed = [p for p in family.guarantees if keeps_ceilings(p, histogram, ceilings)]
-    if not allowed:
-        return Option(family.name, against, refused="keeps no such ceiling")
-    place, reached = _search(study, family, allowed, target)
-    guarantee = allowed[place]
-    error, mechanism = _picked(study, family, guarantee)
+def solve(pricing: Pricing, family: Family, target: float) -> Option:
+    """The strongest promise of a family whose errors are within the target, else the most accurate.
+
+    The ladders of several columns are walked down together; then each column goes up its own
+    again, as far as the errors of all stay within the target.
+    """
+    against = str(family.against)
+    if family.refused:
+        return Option(family.name, against, refused=family.refused)
+
+    def error(places: dict[str, int]) -> float:
+        promise, worst = family.promise(places), math.inf
+        for mechanism in reversed(family.mechanisms):  # the form that costs least comes last
+            worst = min(worst, pricing.worst(promise, mechanism))
+            if worst <= target:
+                break
+        return worst
+
+    step = first_within(lambda step: error(family.rung(step)), family.length, target)
+    places = family.rung(step)
+    if family.by_column and error(places) <= target:
+        for column in sorted(places, key=lambda name: len(family.ladders[name])):
+            strongest = first_within(
+                lambda place, column=column: error({**places, column: place}),  # type: ignore[misc]
+                places[column] + 1,
+                target,
+            )
+            places[column] = strongest
+    promise = family.promise(places)
+    worst, mechanism = pricing.best(promise, family.mechanisms)
+    histograms = pricing.histograms
+    ceilings = {h.column: average_ceiling(promise, h) for h in histograms}
+    if worst == math.inf:
+        names = " or ".join(dict.fromkeys(each.name for each in family.mechanisms))
+        return Option(family.name, against, refused=f"cannot be kept here by {names}")
     return Option(
         family.name,
         against,
-        guarantee=guarantee,
+        guarantee=promise,
         mechanism=mechanism,
-        error=error,
-        ceiling=average_ceiling(guarantee, histogram),
-        reached=reached or error <= target,
+        errors=dict(pricing.errors(promise, mechanism)),
+        ceilings=ceilings,
+        places=family.rung(step),
+        reached=worst <= target,
     )
 
 
-def _picked(study: Study, family: Family, guarantee: Guarantee) -> tuple[float, Mechanism]:
-    """The error of what `publish` would pick by itself for a promise.
-
-    It may be a mechanism that takes too long to be looked at for every promise of the search. So
-    that is priced once, for the promise that was found: a few questions tell how it compares.
+def spared(pricing: Pricing, option: Option | None, listed: Sequence[Family]) -> Iterator[Spared]:
+    """What leaving out each of several columns, or putting its rare values together, would bring
+    to the others, where all of them are promised alike: before columns went up their own ladders.
     """
-    error, mechanism = study.best(guarantee, family.mechanisms)
-    if not study.table.quasi or len(study.histogram.values) > _MOST_VALUES:
-        return error, mechanism
-    few = study.error(guarantee, mechanism, few=True)
-    for other in mechanisms_for(guarantee):
-        same = other.promised(guarantee).against() == family.against
-        if same and other.needs_bins and 0 < few < math.inf:
-            ratio = study.error(guarantee, other, few=True) / few
-            if ratio < 1:
-                return error * ratio, other
-    return error, mechanism
+    if option is None or option.mechanism is None or len(option.errors) < 2:
+        return
+    family = next(family for family in listed if family.name == option.family)
+    errors = pricing.errors(family.promise(option.places), option.mechanism)
+    for column in errors:
+        others = {name: place for name, place in option.places.items() if name != column}
+        worst = max(error for name, error in errors.items() if name != column)
+        without = pricing.without(column).worst(family.promise(others), option.mechanism)
+        histogram = pricing.profile.histograms[column]
+        least = max(2, round(_RARE * histogram.rows))
+        rare = int((histogram.counts < least).sum())
+        merged = math.nan
+        if rare > 1:
+            fewer = pricing.merged(column, least)
+            merged = fewer.worst(family.promise(option.places), option.mechanism)
+        yield Spared(column, worst, without, rare, least, merged)
 
 
-def _search(
-    study: Study, family: Family, allowed: list[Guarantee], target: float
-) -> tuple[int, bool]:
-    """The strongest that reaches the target, or else the most accurate, and whether it does.
+def first_within(error: Callable[[int], float], length: int, target: float) -> int:
+    """The first place whose error is within the target, else that of the smallest error seen.
 
-    Bisection on a few questions, aimed anew until all of them agree. Before it gives up it looks
-    at what the few questions found most accurate.
+    Later places have smaller errors, but for what integers do to buckets, and where a weak promise
+    leaves values that cannot be told apart: then the most accurate of some places is the end of the
+    search.
+
+    >>> first_within([9, 7, 4, 2, 1].__getitem__, 5, 4.5), first_within([3, 2].__getitem__, 2, 1)
+    (2, 1)
     """
-    aim, tried = target, dict[int, float]()
-    for _ in range(_ROUNDS):
-        place = _bisect(study, family, allowed, aim)
-        if place in tried:
-            break
-        error = tried[place] = study.best(allowed[place], family.mechanisms)[0]
-        if CLOSE * target <= error <= target or error == 0 or not math.isfinite(error):
-            break
-        few, _ = study.best(allowed[place], family.mechanisms, few=True)
-        aim = target * few / error * (CLOSE if error > target else 1.0)
-    if min(tried.values()) > target:
-        place = _bisect(study, family, allowed, 0.0)
-        tried[place] = study.best(allowed[place], family.mechanisms)[0]
-    reached = [place for place, error in tried.items() if error <= target]
-    return (min(reached), True) if reached else (min(tried, key=tried.__getitem__), False)
-
-
-def _bisect(study: Study, family: Family, allowed: list[Guarantee], aim: float) -> int:
-    """The first promise, from the strongest, whose few questions are within `aim`.
-
-    Weaker promises have smaller errors, but for what integers do to buckets, and where a weak
-    promise leaves values that cannot be told apart. So where the weakest is not within `aim`, the
-    most accurate of some is where the search starts; or ends, if that is not within it either.
-    Every other step looks where the logarithms of the errors known so far point, the others halve
-    what is left.
-    """
-
-    def error(place: int) -> float:
-        return study.best(allowed[place], family.mechanisms, few=True)[0]
-
-    low, high = -1, len(allowed) - 1
-    above, below = math.inf, error(high)
-    if below > aim:
-        high = min({high * part // _PARTS for part in range(1, _PARTS + 1)}, key=error)
-        below = error(high)
-        if below > aim:
+    high = length - 1
+    if error(high) > target:
+        high = min({high * part // _PARTS for part in range(_PARTS + 1)}, key=error)
+        if error(high) > target:
             return high
-    guessing = False
+    low = -1
     while high - low > 1:
         middle = (low + high) // 2
-        if guessing and math.isfinite(above) and below > 0:
-            part = math.log(above / aim) / math.log(above / below)
-            middle = min(max(low + round(part * (high - low)), low + 1), high - 1)
-        found = error(middle)
-        if found <= aim:
-            high, below = middle, found
-        else:
-            low, above = middle, found
-        guessing = not guessing
+        low, high = (low, middle) if error(middle) <= target else (middle, high)
     return high

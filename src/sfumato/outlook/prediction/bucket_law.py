@@ -61,9 +61,8 @@ class BucketLaw(ErrorLaw):
         """
         inside = np.zeros(len(self.histogram))
         parts = self._plan.filling.parts
-        shares = np.zeros((len(parts.sizes), len(inside)))
-        np.add.at(shares.T, self._plan.holdings.of[:, self._view], parts.counts.T)
-        for held, size, buckets in zip(shares, parts.sizes, parts.buckets, strict=True):
+        by_part = self._plan.by_part(self._view)
+        for held, size, buckets in zip(by_part, parts.sizes, parts.buckets, strict=True):
             inside += held * np.maximum(held / buckets, 1.0) / size
         kept = inside / np.maximum(self.histogram, 1.0)
         rest = np.maximum(1 - self._shares, 1e-300)
