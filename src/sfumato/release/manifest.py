@@ -214,7 +214,8 @@ class Manifest(Part, frozen=True, kw_only=True, tag_field="kind"):
     sfumato: Annotated[str, Meta(max_length=64)]
     writer: Annotated[str, Meta(max_length=64)] = ""  # of the Parquet files: decides their bytes
     mechanism: Annotated[str, Meta(max_length=1000)]
-    stated: LongText | dict[str, LongText] = field(name="guarantee")  # for all, or by column
+    # for all, or by column; msgspec 0.22 frees a union of a dict and a text with limits wrongly
+    stated: str | dict[str, LongText] = field(name="guarantee")
     rows: Count
     suppressed: Count
     missing: Literal["refuse", "value", "drop"]
