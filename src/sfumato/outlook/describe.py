@@ -33,7 +33,6 @@ from sfumato.guarantees import Guarantee, parse_guarantee
 from sfumato.mechanisms import Mechanism, Plan, given_mechanism
 from sfumato.outlook.catalogue import allowed_guarantees
 from sfumato.outlook.describe_generalized import describe_generalized
-from sfumato.outlook.describe_plan import describe_plan
 from sfumato.outlook.describe_release import describe_release, domain_text
 from sfumato.outlook.describe_small_sum import describe_small_sum
 from sfumato.outlook.description import Description
@@ -118,6 +117,9 @@ def describe(
     notes += steward_notes(people.counted(profile), people.guarantee)
     notes.append("Does not protect against: " + "; ".join(guarantee.unprotected()) + ".")
     notes += words.caveats()
+    plan_tables, plan_notes = plan.description()
+    tables += [ResultTable(*table[:4], note=table.note) for table in plan_tables]
+    notes += plan_notes
     for described in DESCRIBERS:
         more_tables, more_notes = described(profile, guarantee, plan)
         tables += more_tables
@@ -134,11 +136,7 @@ def release_at(origin: Any) -> Release | None:
     return None
 
 
-DESCRIBERS: list[Describer] = [
-    describe_plan,
-    describe_small_sum,
-    describe_generalized,
-]
+DESCRIBERS: list[Describer] = [describe_small_sum, describe_generalized]
 
 
 def _quasi(table: Table) -> tuple[list[QuasiColumn], dict[str, int]]:

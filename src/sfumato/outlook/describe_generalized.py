@@ -22,8 +22,8 @@ _MOST_ROWS = 2_000_000  # larger tables have too many bucket sizes to try for a 
 def describe_generalized(
     profile: Profile, guarantee: Guarantee, plan: Plan
 ) -> tuple[list[ResultTable], list[str]]:
-    """For l-diversity and beta-likeness: which l and beta this histogram allows."""
-    if not isinstance(guarantee, LDiversity | BetaLikeness):
+    """For ranges and sets: which l and beta this histogram allows."""
+    if plan.kind != "generalized" or not isinstance(guarantee, LDiversity | BetaLikeness):
         return [], []
     return [allowed(histogram) for histogram in profile.histograms.values()], []
 

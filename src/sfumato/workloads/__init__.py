@@ -1,6 +1,6 @@
 """Many count questions at once: made, saved as SQL, and answered by bitmaps in numpy."""
 
-from sfumato.workloads.answers import WorkloadAnswers, release_answers
+from sfumato.workloads.answers import WorkloadAnswers, answers_of_shares, release_answers
 from sfumato.workloads.conditions import Between, Condition, OneOf
 from sfumato.workloads.conjunctions import Conjunctions, random_conjunctions
 from sfumato.workloads.generate import KINDS, SizeClass, generate_workload, size_classes
@@ -19,6 +19,7 @@ __all__ = [
     "SizeClass",
     "Workload",
     "WorkloadAnswers",
+    "answers_of_shares",
     "generate_workload",
     "load_workload",
     "people_of",

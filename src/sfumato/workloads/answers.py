@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from sfumato.draws import BoolArray, IntArray
+from sfumato.draws import BoolArray, Draws, IntArray
 from sfumato.engines.counting import Progress, no_progress
 from sfumato.errors import UsageError, WeakPromiseWarning
 from sfumato.operators.base import FloatArray
@@ -66,6 +66,15 @@ def release_answers(
             warnings.simplefilter("ignore", WeakPromiseWarning)
             _ColumnAnswers(source, quasi, workload, column).fill(answers, progress)
     return answers
+
+
+def answers_of_shares(
+    release: Release, column: str, shares: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """By (share, value): the count of a value and its standard error, among so large a share of
+    the people, drawn at random."""
+    source = source_of(release, session_of(release))
+    return _ColumnAnswers(source, ShownQuasi(release), Workload((), ""), column).of_shares(shares)
 
 
 class _ColumnAnswers:
@@ -124,6 +133,19 @@ class _ColumnAnswers:
         for own, nothing_known in zip(groups, unsure.tolist(), strict=True):
             for part in parts[1:] if nothing_known else ():
                 part[own] = np.nan
+
+    def of_shares(self, shares: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Estimates and standard errors of every value, by (share, value)."""
+        found, order = [], Draws.from_seed(0).order("shares", len(self._line))
+        step = max(_AT_ONCE // max(self._values**2, len(self._symbol)), 1)
+        forms = [(value, np.array([value])) for value in range(self._values)]
+        for low in range(0, len(shares), step):
+            some = shares[low : low + step]
+            moments = self._moments([(order[: round(share * len(order))], None) for share in some])
+            read = _read(self._estimator.estimate(moments), [forms] * len(some), self._values)
+            found.append(np.stack(read[:2]).reshape(2, len(some), self._values))
+        counts, stderrs = np.concatenate(found, axis=1)
+        return counts, stderrs
 
     def _moments(self, matched: Sequence[Matched]) -> Moments:
         """A class for every condition."""

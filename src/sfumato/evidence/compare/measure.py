@@ -26,6 +26,7 @@ from sfumato.mechanisms import Mechanism, parse_mechanism
 from sfumato.mechanisms.burel import Burel
 from sfumato.mechanisms.heterogeneous.mechanism import HeterogeneousGeneralization
 from sfumato.mechanisms.ring import Ring
+from sfumato.operators.base import FloatArray
 from sfumato.outlook.prediction import workload_errors
 from sfumato.pace import Progress, part_of
 from sfumato.release import GeneralizedRelease, Release
@@ -37,6 +38,7 @@ _MATCHED: tuple[type[Mechanism], ...] = (HeterogeneousGeneralization, Ring, Bure
 TRIAL = "trial"  # the file in a trial's folder that a process takes it from
 # how far a candidate is once each of its parts is done, in thousandths
 _PUBLISHED, _ASKED, _AUDITED, WHOLE = 150, 300, 500, 1000
+_FORETOLD = 100  # questions whose errors are foretold from the plan: each takes a while
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,23 +160,30 @@ def _measured(trial: Trial, progress: Progress) -> dict[str, Any]:
             if isinstance(release, GeneralizedRelease)
             else None
         ),
-        "predicted": _predicted(trial, manifest.mechanism),
+        "predicted": _predicted(trial, manifest.mechanism, np.abs(answers.estimates - truth)),
         "seconds": {name: round(value, 3) for name, value in seconds.items()},
     }
 
 
-def _predicted(trial: Trial, mechanism: str) -> dict[str, Any] | None:
-    """What the plan alone lets expect of the same questions; None where nothing can be told."""
+def _predicted(trial: Trial, mechanism: str, errors: FloatArray) -> dict[str, Any] | None:
+    """The mean absolute error that the plan alone lets expect of the first questions, and what it
+    was; None where nothing can be told."""
     guarantee, chosen = parse_guarantee(trial.candidate.guarantee), parse_mechanism(mechanism)
     if isinstance(chosen, _MATCHED):
         return None
+    workload = trial.settings.workload
+    some = Workload(workload.questions[:_FORETOLD], workload.source)
     try:
         profile = profile_for(trial.table, guarantee, chosen)
         _, plan = choose_plan(profile, guarantee, chosen, Draws.system())
-        errors = workload_errors(plan, profile, people_of(trial.table), trial.settings.workload)
+        expected = workload_errors(plan, profile, people_of(trial.table), some)
     except SfumatoError:
         return None
-    return {"mean_absolute_error": _number(float(errors.mean()))}
+    measured = errors[:_FORETOLD][np.isfinite(errors[:_FORETOLD])]
+    return {
+        "mean_absolute_error": _number(float(expected.mean())),
+        "measured": _number(float(measured.mean())) if len(measured) else None,
+    }
 
 
 def _attacked(

@@ -128,8 +128,8 @@ def _pairs(truth: Sequence[int], row: Row) -> list[tuple[float, float]]:
 def _predictions(measured: Sequence[Row]) -> ResultTable:
     rows: list[tuple[Cell, ...]] = []
     for row in measured:
-        error = row.result["accuracy"]["mean_absolute_error"]
-        predicted = (row.result["predicted"] or {}).get("mean_absolute_error")
+        foretold = row.result["predicted"] or {}
+        error, predicted = foretold.get("measured"), foretold.get("mean_absolute_error")
         ratio = error / predicted if predicted and error is not None else None
         rows.append((row.name, error, predicted, ratio))
     return untitled(

@@ -12,7 +12,7 @@ from sfumato.engines.exposure import shown_histogram
 from sfumato.evidence.compare.accuracy import LOW, held_by_class
 from sfumato.evidence.report.discreet import QUESTIONS
 from sfumato.evidence.report.evidence import SEEDS, Evidence, files_of, parameters_of
-from sfumato.evidence.report.expected import SHARE, YARDSTICK, ExpectedErrors
+from sfumato.evidence.report.expected import YARDSTICK, ExpectedErrors
 from sfumato.evidence.report.shapes import shape_charts
 from sfumato.guarantees import parse_guarantee
 from sfumato.guarantees.meaning import meaning_for_a_person
@@ -130,15 +130,18 @@ def _usual_error(evidence: Evidence) -> KeyFigure:
         words += " in a rehearsal." if utility.rehearsed else "."
         near = most is None or most >= YARDSTICK
         return KeyFigure.of_share(title if near else f"Error of counts {sizes}", error, words)
-    known = [found for found in evidence.expected if isinstance(found, ExpectedErrors)]
+    known = [
+        found
+        for found in evidence.expected
+        if isinstance(found, ExpectedErrors) and np.isfinite(found.by_value).any()
+    ]
     if not known:
         return KeyFigure(title, "–", "It depends on the question: every answer has an error bar.")
-    worst = max(known, key=lambda found: float(np.median(found.by_value)))
+    worst = max(known, key=lambda found: float(np.nanmedian(found.by_value)))
     return KeyFigure.of_share(
         f"Error of a count of {worst.size:,}",
-        float(np.median(worst.by_value)),
-        f"Median over the values of {worst.column}, predicted for such a count among "
-        f"{SHARE * worst.size:,} people.",
+        float(np.nanmedian(worst.by_value)),
+        f"Median over the values of {worst.column}, predicted from the release alone.",
     )
 
 
@@ -236,7 +239,7 @@ def _error_charts(evidence: Evidence) -> list[Chart]:
     ]
     caption = (
         "Relative error of a count by its size. Predicted from the release alone, for a "
-        f"condition that {SHARE} times as many people satisfy as are counted."
+        "condition that has nothing to do with the sensitive column."
     )
     if utility is not None:
         for least, most, asked, error, _ in utility.classes:
@@ -264,7 +267,7 @@ def _error_charts(evidence: Evidence) -> list[Chart]:
         }
         caption = (
             f"Predicted relative error of a count of {found.size:,} people with each "
-            f"{found.column} among {SHARE * found.size:,}, from the release alone."
+            f"{found.column}, from the release alone."
         )
         charts.append(error_by_value(errors, caption, name=f"value-{found.column}"))
     return charts
