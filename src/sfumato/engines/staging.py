@@ -159,7 +159,8 @@ class LocalStaged(Staged):
         dropped: int,
         kept: BoolArray | None = None,
     ) -> None:
-        self.label, self.schema, self.foreign = source.label, source.schema, source.foreign
+        self.label, self.foreign = source.label, source.foreign
+        self.schema = pa.schema([field for field in source.schema if field.name in columns])
         self.columns, self.number, self.dropped = columns, number, dropped
         self._spool, self._values, self._kept = spool, values, kept
         self.domains = {name: found.take(pc.sort_indices(found)) for name, found in values.items()}
