@@ -214,6 +214,21 @@ def test_a_source_that_fails_midway(tmp_path: Path, leftovers: Any) -> None:
     assert leftovers(tmp_path) == []
 
 
+@pytest.mark.parametrize(
+    ("written", "advice"),
+    [
+        ("? ", r"If '\?' stands for what is not known, say --missing-markers '\?'\.$"),
+        (" a ", r"If blanks around texts mean nothing, say --trim\.$"),
+        ("z", r"State them too, or drop the rows\.$"),
+    ],
+)
+def test_values_outside_a_domain_tell_what_was_probably_not_said(written: str, advice: str) -> None:
+    data = changed([*BEFORE, written])
+    table = sf.read(data, quasi="x", sensitive="s", domain={"s": "a,b,c,d"})
+    with pytest.raises(DataError, match=advice):
+        take_profile(table)
+
+
 def test_too_many_sensitive_values() -> None:
     data = pa.table({"s": range(staging.MOST_VALUES + 1)})
     with pytest.raises(DataError, match="more than 100,000 different values"):

@@ -118,6 +118,27 @@ def test_one_that_counted_whole_tables_is_not_kept() -> None:
         assert bool(scratch._idle) is not counting_all
 
 
+KILLED = """
+import os, signal, sys
+import pyarrow as pa
+from sfumato.engines import spool
+spooled = spool.Spool()
+for _ in range(20):
+    spooled.add(pa.record_batch({"ill": pa.array(["flu"] * 200_000)}))
+assert spooled._files and sum(batch.num_rows for batch in spooled) == 4_000_000
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_killed_run_leaves_nothing_of_the_table(tmp_path: Path) -> None:
+    """What was staged lies in files without a name: the system takes them with the process."""
+    ended = subprocess.run(
+        [sys.executable, "-c", KILLED], env={**os.environ, "TMPDIR": str(tmp_path)}, check=False
+    )
+    assert ended.returncode == -9
+    assert list(tmp_path.iterdir()) == []
+
+
 WORKER = """
 import queue
 from sfumato import processes

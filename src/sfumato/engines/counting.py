@@ -16,6 +16,7 @@ from sfumato.operators.base import FloatArray
 from sfumato.pace import Progress as Progress  # told to everybody above
 from sfumato.profile import Cells, Histogram, Holders, Holdings, Profile
 from sfumato.table import Table
+from sfumato.table.reading import MARKERS
 
 __all__ = ["Progress", "no_progress"]
 
@@ -57,7 +58,7 @@ def sensitive_domain(table: Table, column: str, counts: Mapping[Value, int]) -> 
         rows = sum(counts[value] for value in strangers)
         raise DataError(
             f"Column {column!r} of {table.label} has {rows:,} rows with values outside the stated "
-            "domain. State them too, or drop the rows."
+            f"domain. {_what_differs(strangers, values)}"
         )
     missing = counts.get(None, 0)
     if missing and table.missing == "refuse":
@@ -67,6 +68,17 @@ def sensitive_domain(table: Table, column: str, counts: Mapping[Value, int]) -> 
         ).repaired_by(missing="value")
     own = missing and table.missing == "value" and None not in values
     return (*values, None) if own else values
+
+
+def _what_differs(strangers: set[Value], values: tuple[Value, ...]) -> str:
+    """What was probably not said of a table, or said when it was published."""
+    texts = sorted(value for value in strangers if isinstance(value, str))
+    marks = [text.strip() for text in texts if text.strip().casefold() in MARKERS]
+    if marks:
+        return f"If {marks[0]!r} stands for what is not known, say --missing-markers '{marks[0]}'."
+    if any(text.strip() in values for text in texts):
+        return "If blanks around texts mean nothing, say --trim."
+    return "State them too, or drop the rows."
 
 
 def _range_values(column: str, stated: Range) -> tuple[Value, ...]:

@@ -1,20 +1,23 @@
-"""Batches that wait in memory or, where they are many, on disk in a private folder."""
+"""Batches that wait in memory or, where they are many, in files without a name."""
 
 from __future__ import annotations
 
+import mmap
+import tempfile
 from collections.abc import Iterator
-from pathlib import Path
+from typing import IO
 
 import pyarrow as pa
-
-from sfumato.scratch import scratch_folder
 
 IN_MEMORY = 16_000_000  # bytes
 
 
 class Spool:
     """Takes batches, then gives them back in their order as often as needed; codes may grow wider
-    on the way. Its folder goes away with it.
+    on the way.
+
+    Its files are seen by nobody else, and the system takes them away with the process, however
+    that ends.
 
     >>> spool = Spool()
     >>> for kind in (pa.uint8(), pa.uint16()):
@@ -26,35 +29,35 @@ class Spool:
     def __init__(self) -> None:
         self._waiting: list[pa.RecordBatch] = []
         self._bytes = 0
-        self._folder: Path | None = None
-        self._schemas: list[pa.Schema] = []
+        self._files: list[IO[bytes]] = []  # one for each schema
         self._writer: pa.ipc.RecordBatchStreamWriter | None = None
+        self._schema: pa.Schema | None = None
 
     def add(self, batch: pa.RecordBatch) -> None:
         self._waiting.append(batch)
         self._bytes += batch.nbytes
         if self._bytes > IN_MEMORY:
-            self._folder = self._folder or scratch_folder(self)
             for held in self._waiting:
-                self._write(self._folder, held)
+                self._write(held)
             self._waiting = []
 
-    def _write(self, folder: Path, batch: pa.RecordBatch) -> None:
-        if self._writer is None or self._schemas[-1] != batch.schema:
+    def _write(self, batch: pa.RecordBatch) -> None:
+        if self._writer is None or self._schema != batch.schema:
             self._end()
-            path = folder / f"{len(self._schemas)}.arrow"
-            self._writer = pa.ipc.new_stream(str(path), batch.schema)
-            self._schemas.append(batch.schema)
+            self._files.append(tempfile.TemporaryFile(prefix="sfumato-"))  # noqa: SIM115
+            self._writer = pa.ipc.new_stream(self._files[-1], batch.schema)
+            self._schema = batch.schema
         self._writer.write_batch(batch)
 
     def _end(self) -> None:
         if self._writer is not None:
             self._writer.close()
+            self._files[-1].flush()
             self._writer = None
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         self._end()
-        for number in range(len(self._schemas)):
-            with pa.memory_map(f"{self._folder}/{number}.arrow") as file:
-                yield from pa.ipc.open_stream(file)
+        for file in self._files:
+            seen = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            yield from pa.ipc.open_stream(pa.py_buffer(seen))
         yield from self._waiting
