@@ -25,6 +25,8 @@ from sfumato.queries.dialect import AGGREGATES, Node, PeopleCount
 from sfumato.queries.duals import Dual
 from sfumato.queries.question import Term
 
+_NO_SPREAD = 1e-9  # of the sum of squares
+
 
 @dataclass(frozen=True, eq=False)
 class LinearSum:
@@ -252,14 +254,22 @@ def _covariance(least: float) -> Callable[..., Dual]:
     return lambda n, y, x, yy, yx, xx: _scatter(n, y, x, yx) / (n - least)
 
 
+def _varying(n: Dual, first: Dual, second: Dual) -> Dual:
+    """The scatter of one argument; not a number where it is the same for everybody: what is left
+    is a rounding then."""
+    found = _scatter(n, first, first, second)
+    varies = found.value > _NO_SPREAD * second.value
+    return Dual(np.where(varies, found.value, np.nan), found.slopes)
+
+
 def _correlation(n: Dual, y: Dual, x: Dual, yy: Dual, yx: Dual, xx: Dual) -> Dual:
-    root = (_scatter(n, y, y, yy) * _scatter(n, x, x, xx)) ** 0.5
+    root = (_varying(n, y, yy) * _varying(n, x, xx)) ** 0.5
     return (_scatter(n, y, x, yx) / root).within(-1.0, 1.0)
 
 
 def _slope(n: Dual, y: Dual, x: Dual, yy: Dual, yx: Dual, xx: Dual) -> Dual:
     """Of the line y = intercept + slope·x that is nearest in squares."""
-    return _scatter(n, y, x, yx) / _scatter(n, x, x, xx)
+    return _scatter(n, y, x, yx) / _varying(n, x, xx)
 
 
 def _intercept(n: Dual, y: Dual, x: Dual, yy: Dual, yx: Dual, xx: Dual) -> Dual:
