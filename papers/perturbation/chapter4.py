@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from papers.conjunctions import Conjunctions, random_conjunctions
 from papers.metrics import error_by_selectivity, reconstruction_error
 from papers.perturbation.arrange import reverse_cuthill_mckee
 from papers.perturbation.data import (
@@ -34,7 +35,6 @@ from sfumato.operators import Uniform
 from sfumato.operators.base import FloatArray, Operator
 from sfumato.profile import Histogram
 from sfumato.results import Cell, ResultTable
-from sfumato.workloads import Conjunctions, random_conjunctions
 
 SELECTIVITIES = (0.001, 0.005, 0.01)
 ZIPF_PROMISE = RhoPrivacy(Fraction(1, 13), Fraction(1, 6))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from papers.coded import People
+from papers.conjunctions import Conjunctions, random_conjunctions
 from papers.laplace import laplace_noise
 from papers.splu.four_states import reconstruct
 from papers.splu.greedy import GreedyGroups
@@ -20,7 +21,6 @@ from sfumato.mechanisms.splu import DecoyValues
 from sfumato.operators import Decoy
 from sfumato.operators.base import FloatArray
 from sfumato.profile import Histogram, Profile
-from sfumato.workloads import Conjunctions, random_conjunctions
 
 MOST_ROUNDS = 2000  # of the paper's iteration; its 1 % stop comes far earlier for most queries
 LAPLACE = {"Laplace ln 2": math.log(2), "Laplace ln 3": math.log(3)}

@@ -6,80 +6,33 @@ the engine sums the records, numpy estimates. Nothing in here can see a raw tabl
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from sfumato.errors import UsageError
 from sfumato.queries.answer import Answer
 from sfumato.queries.opened import OpenedRelease, open_release
 
 if TYPE_CHECKING:
-    from sfumato.queries.dialect import Node
-    from sfumato.queries.sources import Request
     from sfumato.release import Release
 
 
-def ask(
-    release: Release,
-    sql: str,
-    *,
-    confidence: float = 0.95,
-    keys: bool = False,
-    estimator: str | None = None,
-    threads: int | None = None,
-    min_count: int | None = None,
-) -> Answer:
-    """Answer `sql` from a release alone.
-
-    `confidence` is that of the intervals; `keys` shows the empty groups as well; `estimator` None
-    is the kind's default.
-    """
+def ask(release: Release, sql: str, **how: Any) -> Answer:
+    """Answer `sql` from a release alone; `how` it is answered says `Request`."""
+    from sfumato.queries.evaluate import answer
     from sfumato.queries.exact import answered_exactly, with_known_parts
-    from sfumato.queries.parse import deep_refused, read
+    from sfumato.queries.parse import deep_refused, question_of, read
+    from sfumato.queries.sources import Request
+    from sfumato.queries.spelling import check_spelling
 
-    request = request_for(
-        confidence=confidence,
-        keys=keys,
-        estimator=estimator,
-        threads=threads,
-    )
+    request = Request(**how)
     with deep_refused():
         tree = read(sql)
         found = answered_exactly(release, tree, request)
         if found is None:
-            found = _estimated(release, with_known_parts(release, tree, request), request)
-        return found if min_count is None else found.hiding(min_count)
-
-
-def _estimated(release: Release, tree: Node, request: Request) -> Answer:
-    from sfumato.queries.evaluate import answer
-    from sfumato.queries.parse import question_of
-    from sfumato.queries.spelling import check_spelling
-
-    question = question_of(tree, release.columns, release.merges)
-    check_spelling(question, release.columns)
-    return answer(release, question, request)
-
-
-def request_for(
-    *,
-    confidence: float = 0.95,
-    keys: bool = False,
-    estimator: str | None = None,
-    threads: int | None = None,
-) -> Request:
-    """How a question is to be answered, checked."""
-    from sfumato.queries.sources import Request
-
-    if not 0 < confidence < 1:
-        raise UsageError(
-            "The 'confidence' parameter must be a number between 0 and 1. "
-            f"Got {confidence} instead."
-        )
-    if threads is not None and threads < 1:
-        raise UsageError(
-            f"The 'threads' parameter must be a whole number from 1 up. Got {threads} instead."
-        )
-    return Request(confidence, keys, estimator, threads)
+            tree = with_known_parts(release, tree, request)
+            question = question_of(tree, release.columns, release.merges)
+            check_spelling(question, release.columns)
+            found = answer(release, question, request)
+        return found if request.min_count is None else found.hiding(request.min_count)
 
 
 open = open_release  # its public name

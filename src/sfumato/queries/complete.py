@@ -28,14 +28,14 @@ from sfumato.operators.base import FloatArray
 from sfumato.operators.links import Links
 from sfumato.operators.links import Shown as ShownRecords
 from sfumato.queries.bucket_table import bucket_table_of
-from sfumato.queries.bucketed import BucketedSource
 from sfumato.queries.completion import Lists, Uniform, dealt_values, values_given_symbols
 from sfumato.queries.evaluate import source_of
 from sfumato.queries.model_sample import drawn_sample, listed_sample
+from sfumato.queries.perturbed import PerturbedSource
 from sfumato.queries.quasi_codes import QuasiCode, codes_of_columns
 from sfumato.queries.rules import Normal, RuleShape, Sample, with_pairs
 from sfumato.queries.session import Session, session_of
-from sfumato.queries.sources import PerturbedSource, Source
+from sfumato.queries.sources import Source
 from sfumato.queries.statements import in_order
 from sfumato.release import BucketedRelease, Release
 
@@ -210,10 +210,7 @@ class DealtCompletion(Completion):
         return values
 
 
-_KINDS: dict[type[Source], type[Any]] = {
-    PerturbedSource: DrawnCompletion,
-    BucketedSource: DealtCompletion,
-}
+_KINDS: dict[str, type[Any]] = {"perturbed": DrawnCompletion, "bucketed": DealtCompletion}
 
 
 def _whole_buckets(session: Session, quasi: Sequence[str]) -> Iterator[pa.Table]:
@@ -252,8 +249,7 @@ def completion_of(
     reason = source.uncompletable() or _hindrance(source)
     if reason is not None:
         raise QueryError(f"This release cannot be completed: {reason}. Ask it by SQL.")
-    made = next(made for kind, made in _KINDS.items() if isinstance(source, kind))
-    completion: Completion = made(source, copies, draws, progress)
+    completion: Completion = _KINDS[release.kind](source, copies, draws, progress)
     return completion
 
 
@@ -266,7 +262,7 @@ def _hindrance(source: Source) -> str | None:
         return f"{release.rows:,} records are too few to learn from"
     if release.scales is not None:
         return "records of this release are copies of samples"
-    if isinstance(source, BucketedSource) and source.release.fakes:
+    if release.fakes:
         return "the buckets of this release list fakes"
     return None
 

@@ -20,29 +20,23 @@ from sfumato.queries.classes import ByValue, Classes, different
 from sfumato.queries.duals import variables
 from sfumato.queries.grid import grid
 from sfumato.queries.ordered import add_ordered, check_number
-from sfumato.queries.people import check_people
+from sfumato.queries.perturbed import EM, PerturbedSource, check_counts
 from sfumato.queries.question import GROUPING, Question
 from sfumato.queries.question_plan import QuestionPlan
 from sfumato.queries.ranges import GeneralizedSource
-from sfumato.queries.reconstructed import EM, check_counts, likeliest_counts
 from sfumato.queries.session import Session, session_of
 from sfumato.queries.simulated import simulated
-from sfumato.queries.sources import PerturbedSource, Request, Source
+from sfumato.queries.sources import Request, Source
 from sfumato.queries.statements import answer as answer_statement
 from sfumato.queries.statements import answer_columns
 from sfumato.queries.statements import grid as grid_statement
 from sfumato.queries.totals import totals_of
-from sfumato.release import (
-    BucketedRelease,
-    GeneralizedRelease,
-    PerturbedRelease,
-    Release,
-)
+from sfumato.release import Release
 
-SOURCES: dict[type[Release], type[Source]] = {
-    PerturbedRelease: PerturbedSource,
-    BucketedRelease: BucketedSource,
-    GeneralizedRelease: GeneralizedSource,
+SOURCES: dict[str, type[Source]] = {
+    "perturbed": PerturbedSource,
+    "bucketed": BucketedSource,
+    "generalized": GeneralizedSource,
 }
 
 
@@ -51,7 +45,6 @@ def answer(release: Release, question: Question, request: Request) -> Answer:
     session = session_of(release, request.threads)
     source = source_of(release, session)
     source.check(question, request)
-    check_people(release, question)
     evaluation = Evaluation(source, question, request)
     several = len(question.groupings) > 1
     tables = {
@@ -137,10 +130,7 @@ def _without_groupings(
 
 def source_of(release: Release, session: Session) -> Source:
     """A release as the evaluator sees it, by the class of its kind."""
-    for kind, made in SOURCES.items():
-        if isinstance(release, kind):
-            return made(release, session)
-    raise QueryError(f"Releases of the class {type(release).__name__} cannot be asked.")
+    return SOURCES[release.kind](release, session)
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,8 +195,8 @@ class Evaluation:
             reached = np.ones(forms.pairs, np.bool_)
         forms, found = self._rows(plan, lines, classes, cells, forms, reached)
         counts = None
-        if self._name == EM and isinstance(source, PerturbedSource) and columns:
-            counts = likeliest_counts(source, columns, moments)
+        if self._name == EM and columns:
+            counts = source.likeliest_counts(columns, moments)
         for place, (aggregate, planned) in enumerate(
             zip(question.aggregates, plan.sums, strict=True)
         ):

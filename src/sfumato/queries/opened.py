@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sfumato.errors import UsageError
 from sfumato.queries.answer import Answer
 from sfumato.release import Release
 
@@ -32,7 +33,7 @@ class OpenedRelease(Release):
         threads: int | None = None,
         min_count: int | None = None,
     ) -> Answer:
-        """Answer `sql` from this release alone: see `sfumato.queries.ask`."""
+        """Answer `sql` from this release alone: see `sfumato.queries.sources.Request`."""
         from sfumato.queries import ask
 
         return ask(
@@ -51,9 +52,33 @@ class OpenedRelease(Release):
         What a column means stands in `frame.attrs`. Sensitive values may be drawn, decoys, or stand
         in a bucket's list: for estimates ask by `sql`, for likely values by `complete`.
         """
-        from sfumato.queries.rows import published_rows
+        import numpy as np
+        import pyarrow as pa
+        import pyarrow.parquet as pq
 
-        return published_rows(self, sample, seed)
+        from sfumato.draws import Draws
+
+        if sample is not None and sample < 1:
+            raise UsageError(f"'sample' must be a whole number from 1 up. Got {sample} instead.")
+        table = pa.concat_tables([pq.read_table(path) for path in self.records])
+        if sample is not None and sample < len(table):
+            draws = Draws.system() if seed is None else Draws.from_seed(seed)
+            table = table.take(np.sort(draws.order("sample", len(table))[:sample]))
+        try:
+            frame: pandas.DataFrame = table.to_pandas()
+        except ImportError:
+            raise UsageError("to_pandas() needs the package pandas: pip install pandas.") from None
+        frame.attrs = {name: self._meaning(name) for name in frame.columns}
+        return frame
+
+    def _meaning(self, name: str) -> str:
+        for column in self.columns:
+            if name in self.shown_as(column):
+                if column.role == "quasi":
+                    end = "" if name == column.name else f", an end of {column.name}"
+                    return f"quasi-identifier{end}"
+                return self.means(column)
+        return "how the record was published: see the release format"
 
     def __reduce__(self) -> tuple[Any, tuple[str]]:
         return open_release, (str(self.path),)
@@ -74,10 +99,10 @@ class OpenedRelease(Release):
         threads: int | None = None,
     ) -> Crosstab:
         """Two columns against each other: counts, shares, and a test of independence."""
-        from sfumato.queries import request_for
         from sfumato.queries.crosstab import crosstab
+        from sfumato.queries.sources import Request
 
-        request = request_for(confidence=confidence, estimator=estimator, threads=threads)
+        request = Request(confidence, estimator=estimator, threads=threads)
         return crosstab(self, rows, columns, where, request)
 
     def complete(

@@ -6,6 +6,8 @@ the people that it spans (`operators.matched`).
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -38,53 +40,64 @@ _COMPARISONS: dict[type[Node], str] = {
 _MIRRORED = {">": "<", ">=": "<=", "<": ">", "<=": ">=", "=": "="}
 
 
+@dataclass(frozen=True, eq=False)
+class Spanned:
+    """Ranges or sets of one quasi column, read as the people that they span."""
+
+    name: str
+    spans: int
+    values: pa.Array | None  # that a condition is asked of; None where ranges end at any number
+    matched: MatchedRanges | MatchedSets | None
+    low: FloatArray
+    high: FloatArray
+
+    @classmethod
+    def of(cls, release: GeneralizedRelease, column: Column) -> Spanned:
+        nothing = np.zeros(0)
+        if column.kind == "categorical":
+            lists = stored(release, column.name)
+            inside, starts = lists.flatten(), np.asarray(lists.offsets.to_numpy(), np.int64)
+            if pa.types.is_dictionary(inside.type):
+                inside = inside.dictionary_decode()
+            values = inside.unique()
+            codes = np.asarray(pc.index_in(inside, value_set=values).to_numpy(), np.int64)
+            told = release.marginal_of(column, values)
+            sets = MatchedSets(codes, starts - starts[0], len(values), release.spans, told)
+            return cls(column.name, release.spans, values, sets, nothing, nothing)
+        low, high = (
+            np.asarray(stored(release, end).cast(pa.float64(), safe=False).to_numpy(), np.float64)
+            for end in release.shown_as(column)
+        )
+        whole = whole_numbers(column)
+        if whole is None:
+            return cls(column.name, release.spans, None, None, low, high)
+        first, last = ((end - whole[0]).astype(np.int64) for end in (low, high))
+        told = release.marginals.get(column.name)
+        ranges = MatchedRanges(first, last, len(whole), release.spans, told)
+        return cls(column.name, release.spans, pa.array(whole), ranges, nothing, nothing)
+
+    def reading(
+        self, holds: Callable[[pa.Array], BoolArray], ends: Callable[[], tuple[float, float]]
+    ) -> Reading:
+        """How much of each record satisfies a condition: which values do, or its ends."""
+        if self.values is None or self.matched is None:
+            return read_people(self.low, self.high, *ends(), self.spans)
+        return self.matched.reading(holds(self.values))
+
+
 def overlap(term: Term, release: GeneralizedRelease, session: Session) -> Reading:
     """How much of each published row satisfies a condition on one quasi column."""
     (name,) = term.quasi
-    asked, matches = release.column(name), release.spans
-    if asked.kind == "categorical":
-        return _of_sets(term, asked, release, session)
-    low, high = (_numbers(release, part) for part in release.shown_as(asked))
-    whole = whole_numbers(asked)
-    if whole is not None:
-        satisfied = _asked(term, pa.array(whole), session)
-        first = int(whole[0])
-        matched = session.remembered(
-            ("matched", name),
-            lambda: MatchedRanges(
-                (low - first).astype(np.int64),
-                (high - first).astype(np.int64),
-                len(whole),
-                matches,
-                release.marginals.get(name),
-            ),
-        )
-        return matched.reading(satisfied)
-    return read_people(low, high, *_ends(term.tree, term), matches)
-
-
-def _of_sets(term: Term, asked: Column, release: GeneralizedRelease, session: Session) -> Reading:
-    if not isinstance(asked.domain, Values):
+    asked = release.column(name)
+    if asked.kind == "categorical" and not isinstance(asked.domain, Values):
         raise QueryError(
             f"Column {asked.name!r} has too many values to weigh a condition on it. Ask about "
             "other columns."
         )
-    lists = stored(release, asked.name)
-    values, starts = lists.flatten(), np.asarray(lists.offsets.to_numpy(), np.int64)
-    unique = values.unique()
-    codes = np.asarray(pc.index_in(values, value_set=unique).to_numpy(), np.int64)
-    satisfied = _asked(term, unique, session)
-    matched = session.remembered(
-        ("matched", asked.name),
-        lambda: MatchedSets(
-            codes,
-            starts - starts[0],
-            len(unique),
-            release.spans,
-            release.marginal_of(asked, unique),
-        ),
+    spanned = session.remembered(("spanned", name), lambda: Spanned.of(release, asked))
+    return spanned.reading(
+        lambda values: _asked(term, values, session), lambda: _ends(term.tree, term)
     )
-    return matched.reading(satisfied)
 
 
 def _asked(term: Term, values: pa.Array, session: Session) -> BoolArray:
@@ -110,10 +123,6 @@ def stored(release: Release, name: str) -> pa.Array:
     if isinstance(column, pa.ChunkedArray):
         column = column.chunk(0) if column.num_chunks else pa.array([], column.type)
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
-
-
-def _numbers(release: Release, name: str) -> FloatArray:
-    return np.asarray(stored(release, name).cast(pa.float64(), safe=False).to_numpy(), np.float64)
 
 
 def _ends(tree: Node, term: Term) -> tuple[float, float]:

@@ -15,8 +15,9 @@ from sfumato.operators.ranges import RangeEstimator, Reading, ShareSums
 from sfumato.queries.overlap import overlap, stored
 from sfumato.queries.question import Question, Term
 from sfumato.queries.question_plan import QuestionPlan, Weight
-from sfumato.queries.sources import ColumnSource, Request, codes_of
+from sfumato.queries.sources import ColumnSource, Request
 from sfumato.release import GeneralizedRelease
+from sfumato.release.values import codes_of
 
 
 class GeneralizedSource(ColumnSource):

@@ -60,7 +60,7 @@ class PerturbedRelease(Release):
         if not isinstance(operator, Parts):
             return codes
         parts = records.column(self._part_columns[name]).to_numpy()
-        return operator.lookup[np.asarray(parts, np.int64), codes]
+        return np.where(codes < 0, -1, operator.lookup[np.asarray(parts, np.int64), codes])
 
     def _known_names(self, table: str) -> set[str]:
         parts = {f"part_{column.name}" for column in self.sensitive}

@@ -12,9 +12,7 @@ from html import escape
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from sfumato.columns import Column, Values, list_some
 from sfumato.draws import IntArray
@@ -24,7 +22,7 @@ from sfumato.operators import Operator
 from sfumato.release.files import check_files, read_schema
 from sfumato.release.manifest import UNFINISHED, Manifest, Merged, read_manifest
 from sfumato.release.records import record_names, scan
-from sfumato.release.values import count_strangers, typed_values
+from sfumato.release.values import codes_of, count_strangers, typed_values
 from sfumato.scratch import scratch_database
 from sfumato.storage import address_of, release_folder
 
@@ -181,15 +179,12 @@ class Release:
         return 0
 
     def shown_codes(self, records: pa.Table | pa.RecordBatch, name: str) -> IntArray:
-        """What records show of a sensitive column: codes in its domain, or its operator's symbols.
+        """What records show of a sensitive column: codes in its domain, or its operator's symbols;
+        −1 for a value outside it.
 
         `records` has the columns of `shown_as`, as they stand in the files.
         """
-        shown, domain = records.column(name), self.domain(name)
-        if pa.types.is_dictionary(shown.type):
-            shown = shown.cast(shown.type.value_type)
-        found = pc.index_in(shown, value_set=domain.cast(shown.type))
-        return np.asarray(found.to_numpy(), np.int64)
+        return codes_of(records.column(name), self.domain(name))
 
     def file(self, stem: str) -> Path:
         """A side file, such as `sensitive` of a bucketed release."""

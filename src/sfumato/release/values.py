@@ -5,9 +5,12 @@ from __future__ import annotations
 from datetime import datetime, time
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from sfumato.columns import Range, Values, value_to_json
+from sfumato.draws import IntArray
 
 
 def typed_values(values: tuple[Any, ...], kind: pa.DataType) -> pa.Array:
@@ -27,6 +30,14 @@ def typed_values(values: tuple[Any, ...], kind: pa.DataType) -> pa.Array:
         read = (time if pa.types.is_time(kind) else datetime).fromisoformat
         return pa.array([None if text is None else read(text) for text in texts], kind)
     return pa.array(texts, pa.string()).cast(kind)
+
+
+def codes_of(values: pa.Array | pa.ChunkedArray, domain: pa.Array) -> IntArray:
+    """The place of every value in the domain, −1 for a value outside it."""
+    if pa.types.is_dictionary(values.type):
+        values = values.cast(values.type.value_type)
+    found = pc.index_in(values, value_set=domain.cast(values.type))
+    return np.asarray(pc.fill_null(found, -1).to_numpy(), np.int64)
 
 
 def in_utc(column: pa.ChunkedArray) -> pa.ChunkedArray:

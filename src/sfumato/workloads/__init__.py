@@ -2,7 +2,6 @@
 
 from sfumato.workloads.answers import WorkloadAnswers, answers_of_shares, release_answers
 from sfumato.workloads.conditions import Between, Condition, OneOf
-from sfumato.workloads.conjunctions import Conjunctions, random_conjunctions
 from sfumato.workloads.generate import KINDS, SizeClass, generate_workload, size_classes
 from sfumato.workloads.people import CodedColumn, People, people_of, true_counts
 from sfumato.workloads.questions import CountQuestion, Workload, load_workload
@@ -12,7 +11,6 @@ __all__ = [
     "Between",
     "CodedColumn",
     "Condition",
-    "Conjunctions",
     "CountQuestion",
     "OneOf",
     "People",
@@ -23,7 +21,6 @@ __all__ = [
     "generate_workload",
     "load_workload",
     "people_of",
-    "random_conjunctions",
     "release_answers",
     "size_classes",
     "true_counts",

@@ -23,7 +23,7 @@ from sfumato.queries.evaluate import source_of
 from sfumato.queries.overlap import stored
 from sfumato.queries.session import session_of
 from sfumato.queries.sources import Source
-from sfumato.release import GeneralizedRelease, Release
+from sfumato.release import Release
 from sfumato.workloads.questions import Workload
 from sfumato.workloads.range_shares import RangeShares
 from sfumato.workloads.shown import ShownQuasi
@@ -99,7 +99,7 @@ class _ColumnAnswers:
         self._copies = None if shown.copies is None else different[1]
         self._sampled = None if shown.sampled is None else shown.sampled[first]
         self._ranges: RangeShares | None = None
-        if isinstance(source.release, GeneralizedRelease):
+        if not source.counts_exactly:
             self._ranges = RangeShares(self._symbol[self._line], self._values, quasi)
         else:
             self._estimator = source.estimator([column], source.estimators[0])

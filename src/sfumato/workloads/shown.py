@@ -8,20 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from sfumato.columns import Column
-from sfumato.draws import IntArray
+from sfumato.draws import BoolArray, IntArray
 from sfumato.errors import UsageError
 from sfumato.operators.base import FloatArray
-from sfumato.operators.matched import MatchedRanges, MatchedSets, read_people
 from sfumato.operators.ranges import Reading
-from sfumato.queries.overlap import stored
-from sfumato.release import GeneralizedRelease, PerturbedRelease, Release
-from sfumato.release.marginals import whole_numbers
+from sfumato.queries.overlap import Spanned, stored
+from sfumato.release import GeneralizedRelease, Release
 from sfumato.workloads.bitmaps import Bitmaps, Bits
 from sfumato.workloads.conditions import Condition, OneOf
 from sfumato.workloads.questions import CountQuestion
@@ -41,7 +40,7 @@ class ShownQuasi:
     def __init__(self, release: Release) -> None:
         self._release = release
         self._columns: dict[str, ShownColumn] = {}
-        self._spans: dict[str, Callable[[Condition], Reading]] = {}
+        self._spans: dict[str, Spanned] = {}
         self.bitmaps = Bitmaps(release.rows)
 
     def _column(self, name: str) -> ShownColumn:
@@ -51,15 +50,20 @@ class ShownQuasi:
 
     def readings(self, question: CountQuestion) -> list[Reading]:
         """What ranges and sets show of each condition."""
-        release, found = self._release, []
-        assert isinstance(release, GeneralizedRelease)
+        release, found = cast("GeneralizedRelease", self._release), []
         for name, condition in question.conditions.items():
             if name not in self._spans:
-                column = _quasi(release, name)
-                read = _ranges if column.kind == "numeric" else _sets
-                self._spans[name] = read(release, column)
-            found.append(self._spans[name](condition))
+                self._spans[name] = Spanned.of(release, _quasi(release, name))
+            found.append(self._reading(name, condition))
         return found
+
+    def _reading(self, name: str, condition: Condition) -> Reading:
+        numeric = self._release.column(name).kind == "numeric"
+
+        def holds(values: pa.Array) -> BoolArray:
+            return condition.holds(values.cast(pa.float64()) if numeric else values)
+
+        return self._spans[name].reading(holds, lambda: _ends(name, condition))
 
     def matching(self, question: CountQuestion) -> tuple[IntArray, FloatArray | None]:
         """The records that can satisfy the conditions, and how far; None where all do wholly."""
@@ -98,7 +102,7 @@ def _quasi(release: Release, name: str) -> Column:
 
 def _read(release: Release, column: Column) -> ShownColumn:
     codes, values = coded(stored(release, column.name))
-    merged = release.merges.get(column.name) if isinstance(release, PerturbedRelease) else None
+    merged = release.merges.get(column.name)
     if merged is None:
         return ShownColumn(codes, lambda condition: condition.holds(values).astype(np.float64))
     members = {each.label: each.values for each in merged}
@@ -110,25 +114,6 @@ def _read(release: Release, column: Column) -> ShownColumn:
     return ShownColumn(codes, fits)
 
 
-def _ranges(release: GeneralizedRelease, column: Column) -> Callable[[Condition], Reading]:
-    parts = release.shown_as(column)
-    low, high = (
-        np.asarray(stored(release, part).cast(pa.float64(), safe=False).to_numpy(), np.float64)
-        for part in parts
-    )
-    whole = whole_numbers(column)
-    if whole is None:
-        return lambda asked: read_people(low, high, *_ends(column.name, asked), release.spans)
-    matched = MatchedRanges(
-        (low - whole[0]).astype(np.int64),
-        (high - whole[0]).astype(np.int64),
-        len(whole),
-        release.spans,
-        release.marginals.get(column.name),
-    )
-    return lambda asked: matched.reading(asked.holds(pa.array(whole, pa.float64())))
-
-
 def _ends(name: str, condition: Condition) -> tuple[float, float]:
     if isinstance(condition, OneOf) and len(condition.values) > 1:
         raise UsageError(
@@ -138,16 +123,3 @@ def _ends(name: str, condition: Condition) -> tuple[float, float]:
     if isinstance(condition, OneOf):
         return float(condition.values[0]), float(condition.values[0])
     return float(condition.low), float(condition.high)
-
-
-def _sets(release: GeneralizedRelease, column: Column) -> Callable[[Condition], Reading]:
-    lists = stored(release, column.name)
-    inside, values = coded(_decoded(lists.flatten()))
-    starts = np.asarray(lists.offsets.to_numpy(), np.int64)
-    told = release.marginal_of(column, values)
-    matched = MatchedSets(inside, starts - starts[0], len(values), release.spans, told)
-    return lambda asked: matched.reading(asked.holds(values))
-
-
-def _decoded(array: pa.Array) -> pa.Array:
-    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array

@@ -1,0 +1,252 @@
+"""Perturbed releases as the evaluator sees them.
+
+The estimator `em` answers from the likeliest table of counts (thesis, Section 3.3): for each group
+of the quasi keys the joint histogram of the sensitive columns is estimated whole; conditions and
+keys on sensitive columns then read that table. The standard error stays that of the unbiased
+estimate.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sfumato.columns import list_some, value_text
+from sfumato.draws import IntArray
+from sfumato.errors import BundleError, QueryError, SingularOperator, WeakPromiseWarning
+from sfumato.operators import Decoy, Operator, Parts
+from sfumato.operators.base import FloatArray
+from sfumato.operators.decoy_estimates import DecoyEstimator
+from sfumato.operators.estimator import Estimator, Moments
+from sfumato.operators.inverse import Inverse
+from sfumato.operators.joint import JointEstimator
+from sfumato.operators.reconstruct import most_likely
+from sfumato.operators.structured import Composition, DrawnEstimator
+from sfumato.queries.aggregates import COUNT, COUNT_PEOPLE
+from sfumato.queries.sources import ColumnSource, Shown, integers
+from sfumato.queries.statements import RecordSums, count, named
+from sfumato.release import PerturbedRelease
+from sfumato.release.values import codes_of
+
+if TYPE_CHECKING:
+    from sfumato.queries.question import Question
+
+EM = "em"
+MOST_ITERATED = 2_000_000
+
+
+class PerturbedSource(ColumnSource):
+    """A record shows what an operator made of its value."""
+
+    title = "A perturbed release"
+    release: PerturbedRelease
+
+    @property
+    def estimators(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Shrunk by default, unless an operator's values are not shrunk one by one."""
+        shrinks = all(operator.shrinks for operator in self.release.operators.values())
+        return ("shrunk", "inverse", "em") if shrinks else ("inverse", "shrunk", "em")
+
+    def shown(self, columns: Sequence[str]) -> list[str]:
+        parts = [self.release.part_column(name) for name in columns]
+        found = [*columns, *(name for name in parts if name is not None)]
+        if self.release.scales is not None and columns:
+            found.append("part")
+        lacking = sorted(set(found) - set(self.session.names))
+        if lacking:
+            raise BundleError(
+                f"The records lack {list_some(lacking)}, which the operators of "
+                f"{list_some(columns)} need. Fetch the release again."
+            )
+        return list(dict.fromkeys(found))
+
+    def read(self, columns: Sequence[str], shown: Mapping[str, pa.ChunkedArray]) -> Shown:
+        found = super().read(columns, shown)
+        if self.release.scales is None:
+            return found
+        part = integers(shown["part"])
+        return Shown(found.symbols, found.kept, np.array(self.release.scales)[part], part > 0)
+
+    def published_counts(self, column: str) -> IntArray:
+        """How many records show each value."""
+        values = named(self.session.record_columns()[column], "value")
+        counted = self.session.sums(RecordSums([values], [named(count(), "n")], []))
+        domain = self.release.domain(column)
+        codes = codes_of(counted.column("value"), domain)
+        counts = np.asarray(counted.column("n").to_numpy(), np.float64)
+        return np.bincount(codes[codes >= 0], counts[codes >= 0], len(domain)).astype(np.int64)
+
+    def operator(self, column: str) -> Operator:
+        """The operator, completed with the release's published counts where it needs them."""
+        return self.session.remembered(("operator", column), lambda: self._completed(column))
+
+    def _completed(self, column: str) -> Operator:
+        operator = self.release.operators.get(column)
+        if operator is None:
+            raise QueryError(
+                f"The release holds no operator for column {column!r}, so nothing can be estimated "
+                "from it. Ask about the quasi-identifiers alone."
+            )
+        if not operator.needs_counts:
+            return operator
+        found = operator.observed(self.published_counts(column))
+        if isinstance(found, Decoy):
+            warn_near_the_limit(found, self.release.domain(column), column)
+        return found
+
+    def estimator(self, columns: Sequence[str], name: str) -> Estimator:
+        shrunk = name == "shrunk"
+        operators = [self.operator(column) for column in columns]
+        if len(operators) == 1 and isinstance(operators[0], Decoy):
+            return DecoyEstimator(operators[0], shrunk=shrunk)
+        return self.session.remembered(
+            ("estimator", shrunk, *columns),
+            lambda: self._of_columns(columns, operators, shrunk),
+        )
+
+    def _of_columns(
+        self, columns: Sequence[str], operators: Sequence[Operator], shrunk: bool
+    ) -> Estimator:
+        """One column with structure by itself, anything else jointly."""
+        inverses = [each.inverse() for each in operators]
+        first = inverses[0]
+        if len(inverses) == 1 and isinstance(first, Inverse):
+            whole = Composition.of(first, *self._shown_counts(columns, len(first.codes)))
+            return DrawnEstimator(first, whole, shrunk=shrunk)
+        wholes = [
+            Composition.of(each, *self._shown_counts([name], len(each.codes)), blocks=False)
+            for name, each in zip(columns, inverses, strict=True)
+        ]
+        return JointEstimator(inverses, wholes, shrunk=shrunk)
+
+    def _shown_counts(
+        self, columns: Sequence[str], symbols: int
+    ) -> tuple[FloatArray, FloatArray | None]:
+        """How many records of the release show each symbol, and, where draws were copied, how many
+        if each counts as often as its draw was."""
+        names, records = self.shown(columns), self.session.record_columns()
+        keys = [named(records[name], f"r{place}") for place, name in enumerate(names)]
+        lines = self.session.sums(RecordSums(keys, [named(count(), "n")], []))
+        shown = self.read(columns, {n: lines.column(f"r{k}") for k, n in enumerate(names)})
+        (at,) = shown.symbols
+        counts = np.where(shown.kept, lines.column("n").to_numpy(), 0.0)
+        found = np.bincount(np.maximum(at, 0), counts, symbols).astype(np.float64)
+        if shown.copies is None:
+            return found, None
+        noise = np.bincount(np.maximum(at, 0), counts * shown.copies, symbols)
+        return found, noise.astype(np.float64)
+
+    def uncompletable(self) -> str | None:
+        return None
+
+    def untestable(self) -> str | None:
+        if self.release.scales is not None:
+            return (
+                "its records are copies of samples, so that counts of them are no counts of people"
+            )
+        return None
+
+    def scores(self, column: str, asked: FloatArray) -> Any:
+        operator = self.release.operators[column]
+        # decoys are real values of others: a record shows one of them, with no known inverse
+        return asked.T if operator.needs_counts else operator.inverse().weigh(asked).T
+
+    def finish(self, question: Question, answer: pa.Table, aggregates: Sequence[str]) -> pa.Table:
+        """Refuse an answer about a decoy value at the eligibility limit (errata S3)."""
+        for column in question.sensitive:
+            operator = self.operator(column)
+            if not isinstance(operator, Decoy) or not len(operator.at_the_limit()):
+                continue
+            for name in aggregates:
+                if pc.any(pc.is_nan(answer.column(name))).as_py():
+                    stuck = names_of(operator.at_the_limit(), self.release.domain(column))
+                    raise SingularOperator(
+                        f"{list_some(stuck)} of column {column!r} have as many records as there "
+                        f"are groups of {operator.groups}, as far as the release shows: they stand "
+                        "in every group, so nothing tells who has them. Leave them out of the "
+                        "question, or ask for a release with smaller groups."
+                    )
+        return answer
+
+    def likeliest_counts(
+        self, columns: Sequence[str], moments: Moments
+    ) -> dict[Hashable, FloatArray]:
+        """One constrained maximum likelihood for each class."""
+        operators = [self.operator(column) for column in columns]
+        sizes = [each.values for each in operators]
+        cells = moments.classes * int(np.prod(sizes))
+        if cells > MOST_ITERATED:
+            raise QueryError(
+                f"The estimator 'em' would iterate over {cells:,} cells; at most "
+                f"{MOST_ITERATED:,} are tried. Group by fewer columns, or use 'inverse'."
+            )
+        counts: dict[Hashable, FloatArray] = {}
+        for weight in [pair[0] for pair in moments.sums if len(pair) == 1]:
+            found = most_likely(moments.table(weight, sizes), operators)
+            if not found.converged:
+                warnings.warn(
+                    f"The estimator 'em' stopped after {found.cycles:,} cycles, up to "
+                    f"{float(found.gap.max()):.2g} below the maximal log-likelihood.",
+                    WeakPromiseWarning,
+                    stacklevel=2,
+                )
+            counts[weight] = found.counts
+            for axis, operator in enumerate(operators, start=1):
+                if isinstance(operator, Parts):
+                    belongs = operator.symbol_codes[:, None] == np.arange(operator.domain)
+                    by_symbol = np.moveaxis(counts[weight], axis, -1)
+                    counts[weight] = np.moveaxis(by_symbol @ belongs, -1, axis)
+        return counts
+
+
+def check_counts(question: Question) -> None:
+    """What a table of counts can answer: COUNT(*), of groups that quasi conditions choose."""
+    for aggregate in question.aggregates:
+        first, *others = aggregate.calls()
+        if (
+            first.text != aggregate.text
+            or first.rule not in (COUNT, COUNT_PEOPLE)
+            or first.arguments
+            or others
+        ):
+            _refuse(f"{aggregate.text}: 'em' reconstructs counts", "Ask for COUNT(*)")
+        for term in first.filter:
+            if term.quasi or not term.sensitive:
+                _refuse(
+                    f"the FILTER {term.text}: it has to use sensitive columns alone",
+                    "Move it into WHERE",
+                )
+    for term in (*question.where, *question.keys):
+        if term.is_mixed:
+            _refuse(
+                f"{term.text}: it mixes quasi-identifiers and sensitive columns",
+                "Join conditions on either by AND, and group by columns of either",
+            )
+
+
+def _refuse(what: str, instead: str) -> NoReturn:
+    raise QueryError(
+        f"The estimator 'em' cannot answer {what}. {instead}, or leave the estimator out."
+    )
+
+
+def names_of(places: IntArray, domain: pa.Array) -> list[str]:
+    return [value_text(domain[int(place)].as_py()) for place in places]
+
+
+def warn_near_the_limit(operator: Decoy, domain: pa.Array, column: str) -> None:
+    """Warn, by name, of values whose counts within a condition are hardly known."""
+    near = names_of(operator.near_the_limit(), domain)
+    if near:
+        warnings.warn(
+            f"{list_some(near)} of column {column!r} have nearly 1/{operator.groups} of the "
+            "records, so that they stand in nearly every group: within a condition, their counts "
+            "are very uncertain, as their error bars show.",
+            WeakPromiseWarning,
+            stacklevel=2,
+        )
