@@ -1,27 +1,36 @@
-"""How far estimates will be off, for every kind of plan, in closed form and before publishing.
+"""How far answers will be off, for every kind of plan that draws values, before publishing.
 
 A law answers two questions. `within`: given how many records of a condition have each value, what
-is E|estimate − truth| for sets of values? `by_size`: for every value and size of count, the same
-under the condition that a histogram alone suggests, where the value is as common as in the table.
+is E|answer − truth| for sets of values? `by_size`: for every value and size of count, the same
+under the condition that a histogram alone suggests, where the value is about as common as in the
+table. The variance of an estimate is the operator's, and what is made of it what answers make of
+it: it is drawn towards independence (`operators.shrinkage`), here for a few quantiles of its law.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from sfumato.draws import IntArray
 from sfumato.operators import Decoy, Operator, Parts
-from sfumato.operators.absolute import expected_absolute
 from sfumato.operators.base import FloatArray
 from sfumato.operators.buckets import BucketOperator
 from sfumato.operators.decoy import DecoyForm
-from sfumato.outlook.prediction.absolute import lattice_absolute
+from sfumato.operators.shrinkage import SIZES, USUAL, Belief, Cells
 from sfumato.workloads.questions import CountQuestion
 
 Asked = Sequence[IntArray]  # for each question, the codes of its values
+Moments = tuple[float, float]  # bias and variance
+
+_QUANTILES = 32
+_FEW = 8  # quantiles, where only a histogram is known
+_STEP = 13  # of the quantiles from value to value, so that they do not move together
+_MOST = 400  # values that are looked at one by one, if only a histogram is known
 
 
 class ErrorLaw(ABC):
@@ -36,47 +45,138 @@ class ErrorLaw(ABC):
         """By (size of count, value); not a number where nobody has the value."""
 
 
-# of a count: the weight of a record that shows what is asked for, and how many of those with it and
-# of those without it do
-Showing = tuple[float, tuple[float, float], tuple[float, float]]
+class DrawnLaw(ErrorLaw):
+    """Where records are drawn one by one."""
+
+    shrinks = True
+    histogram: FloatArray
+
+    @abstractmethod
+    def variances(self, counts: FloatArray) -> FloatArray:
+        """Of the unbiased estimate of every value."""
+
+    @abstractmethod
+    def moments(self, question: CountQuestion, counts: FloatArray, values: IntArray) -> Moments:
+        """Bias and variance of the unbiased estimate of a set of values."""
+
+    @abstractmethod
+    def usual(self, matching: FloatArray) -> FloatArray:
+        """The variance of a value's count among so many people, by (any, value), who are like
+        everybody."""
+
+    @cached_property
+    def shares(self) -> FloatArray:
+        return np.asarray(self.histogram / max(self.histogram.sum(), 1.0))
+
+    def within(self, question: CountQuestion, counts: FloatArray, asked: Asked) -> FloatArray:
+        people, every = float(counts.sum()), np.arange(len(counts))
+        variance = np.maximum(np.nan_to_num(self.variances(counts), posinf=0.0), 0.0)
+        share = people / max(float(self.histogram.sum()), 1.0)
+        off = np.sqrt(variance) * _shuffled(len(counts))
+        seen, outside = counts + off, np.asarray(1 - share)
+        independent = people * self.shares + _of_everybody(off, variance, share)
+        belief = Belief.of(Cells(seen, independent, np.broadcast_to(variance, seen.shape), outside))
+        found = []
+        for values in asked:
+            rest = np.setdiff1d(every, values)
+            own = rest if len(rest) < 2 <= len(values) else values  # the total is known
+            bias, noise = self.moments(question, counts, own) if len(own) else (0.0, 0.0)
+            true, expected = counts[own].sum(), people * self.shares[own].sum()
+            if 2 * expected > people:  # what most people have is what the others have not
+                true, expected, bias = people - true, people - expected, -bias
+            off = np.sqrt(noise) * _normal(_QUANTILES)
+            shown = true + bias + off
+            if self.shrinks:
+                start = expected + _of_everybody(off, noise, share)
+                cells = Cells(shown, start, np.full(len(shown), noise), outside)
+                shown = cells.moved(belief.shrunk(cells, np.arange(_QUANTILES)).kept)
+                shown = np.clip(shown, 0.0, people)
+            found.append(float(np.abs(shown - true).mean()))
+        return np.array(found)
+
+    def by_size(self, sizes: FloatArray) -> FloatArray:
+        """Over the deviations from independence that are usual."""
+        ratios, weights = _usual_ratios()
+        errors = np.full((len(sizes), len(self.shares)), np.nan)
+        there = np.flatnonzero(self.shares > 0)
+        order = there[np.argsort(self.shares[there], kind="stable")]
+        step = max(-(-len(order) // _MOST), 1)
+        some = np.unique(np.append(order[::step], order[-1:]))
+        some = some[np.argsort(self.shares[some], kind="stable")]
+        rows = self.histogram.sum()
+        for place, size in enumerate(sizes):
+            relative = np.zeros(len(some))
+            for ratio, weight in zip(ratios, weights, strict=True):
+                expected = size / ratio
+                matching = np.minimum(expected / np.maximum(self.shares, 1e-300), rows)
+                noise = np.maximum(self.usual(matching)[some], 0.0)
+                off, share = (np.sqrt(noise)[:, None] * _normal(_FEW)).T, (matching / rows)[some]
+                shown = size + off
+                if self.shrinks:
+                    start = np.maximum(expected + _of_everybody(off, noise, share), 0.0)
+                    noise, outside = (np.broadcast_to(e, off.shape) for e in (noise, 1 - share))
+                    cells = Cells(shown, start, noise, outside)
+                    group = np.zeros(shown.shape, np.int64)
+                    shown = np.maximum(cells.moved(Belief.usual(1).shrunk(cells, group).kept), 0.0)
+                relative += weight * np.abs(shown - size).mean(axis=0)
+            errors[place, order] = np.interp(self.shares[order], self.shares[some], relative)
+            errors[place, some] = relative
+        return errors
 
 
-class PerturbedLaw(ErrorLaw):
+def _of_everybody(off: FloatArray, variance: FloatArray | float, share: Any) -> FloatArray:
+    """How far what is expected is off, because the whole release is: by quantile along the first
+    axis, partly with the group that is a `share` of it."""
+    others = np.sqrt(np.maximum(share * (1 - share) * variance, 0.0))
+    apart = _normal(len(off))[np.arange(len(off)) * _STEP % len(off)]
+    return np.asarray(share * off + (others * apart if off.ndim == 1 else others * apart[:, None]))
+
+
+def _normal(number: int) -> FloatArray:
+    """Quantiles of the standard normal law, scaled to its variance."""
+    from scipy.special import ndtri
+
+    found = ndtri((np.arange(number) + 0.5) / number)
+    return np.asarray(found / found.std())
+
+
+def _shuffled(values: int) -> FloatArray:
+    """By (quantile, value): values are apart from each other."""
+    places = np.arange(_QUANTILES)[:, None] * (1 + 2 * (np.arange(values) % (_QUANTILES // 2)))
+    return np.asarray(_normal(_QUANTILES)[(places + _STEP * np.arange(values)) % _QUANTILES])
+
+
+def _usual_ratios() -> tuple[FloatArray, FloatArray]:
+    """What counts are over those under independence, and how often."""
+    ratios = np.stack([1 - np.sqrt(SIZES), 1 + np.sqrt(SIZES)])
+    weights = np.where(ratios > 0, USUAL, 0.0)
+    weights = weights * USUAL / weights.sum(axis=0)
+    return ratios[weights > 0], weights[weights > 0]
+
+
+class PerturbedLaw(DrawnLaw):
     """One operator: records are drawn one by one (`Operator.expected`)."""
 
     def __init__(self, operator: Operator, histogram: FloatArray) -> None:
-        self.operator, self.histogram = operator, histogram
+        self.operator, self.histogram, self.shrinks = operator, histogram, operator.shrinks
 
-    def within(self, question: CountQuestion, counts: FloatArray, asked: Asked) -> FloatArray:
-        errors = []
-        for values in asked:
-            variance, showing = self.noise(counts, values)
-            errors.append(lattice_absolute(*showing, variance))
-        return np.array(errors)
+    def variances(self, counts: FloatArray) -> FloatArray:
+        return self.operator.variances(counts)
 
-    def noise(self, counts: FloatArray, values: IntArray) -> tuple[float, Showing]:
-        """The variance of a count of some values, and the law of the records that show them."""
+    def moments(self, question: CountQuestion, counts: FloatArray, values: IntArray) -> Moments:
         marked = np.zeros(len(counts))
         marked[values] = 1.0
-        variance = float(self.operator.expected(counts, marked))
-        total, own = float(counts.sum()), float(counts[values].sum())
-        stays = self.operator.pull(marked)
-        hits, seen = float(counts[values] @ stays[values]), float(counts @ stays)
-        inside = hits / own if own else 0.0
-        outside = (seen - hits) / (total - own) if total > own else 0.0
-        z = self.operator.inverse().weigh(marked)
-        other = np.delete(z, values)
-        jump = float(z[values].mean() - (other.mean() if len(other) else 0.0))
-        others = (total - own, min(max(outside, 0.0), 1.0))
-        return variance, (jump, (own, min(inside, 1.0)), others)
+        return 0.0, max(float(self.operator.expected(counts, marked)), 0.0)
 
-    def by_size(self, sizes: FloatArray) -> FloatArray:
-        # n_A·share records of every value: the variance grows with n_A = size / share
-        shares = self.histogram / max(self.histogram.sum(), 1.0)
-        return _by_size(sizes, shares, self.operator.variances(shares))
+    def usual(self, matching: FloatArray) -> FloatArray:
+        return matching * self._of_record
+
+    @cached_property
+    def _of_record(self) -> FloatArray:
+        return self.variances(self.shares)
 
 
-class PartsLaw(ErrorLaw):
+class PartsLaw(PerturbedLaw):
     """Sub-tables: a record's part is published, so only the draws inside the parts are noise.
 
     Which records of a condition stand in which part is chance, and the estimate is unbiased
@@ -85,46 +185,30 @@ class PartsLaw(ErrorLaw):
 
     def __init__(self, operator: Parts, quotas: IntArray, histogram: FloatArray) -> None:
         self.histogram = histogram
-        self._operator = operator
-        held = np.maximum(histogram, 1.0)
-        self._spread = quotas / held  # by (part, value): where a record with the value stands
-        self._laws = []
-        for number, part in enumerate(operator.parts):
-            codes = np.array(part.codes, np.int64)
-            place = np.full(operator.domain, -1, np.int64)
-            place[codes] = np.arange(len(codes))
-            law = PerturbedLaw(part.operator, quotas[number][codes].astype(np.float64))
-            self._laws.append((number, codes, place, law))
-
-    def within(self, question: CountQuestion, counts: FloatArray, asked: Asked) -> FloatArray:
-        parts = [
-            (place, law, counts[codes] * self._spread[number][codes])
-            for number, codes, place, law in self._laws
+        # by (part, value): where a record with the value stands
+        spread = quotas / np.maximum(histogram, 1.0)
+        self._parts = [
+            (part.operator, np.array(part.codes, np.int64), own)
+            for part, own in zip(operator.parts, spread, strict=True)
         ]
-        return np.array([self._error(parts, values) for values in asked])
 
-    @staticmethod
-    def _error(
-        parts: Sequence[tuple[IntArray, PerturbedLaw, FloatArray]], values: IntArray
-    ) -> float:
-        """The part that matters most by its law, the noise of the others as normal."""
-        inside = [(law, counts, place[values][place[values] >= 0]) for place, law, counts in parts]
-        noises = [law.noise(counts, own) for law, counts, own in inside if len(own)]
-        if not noises:
-            return 0.0
-        _, leading = max(noises, key=lambda noise: noise[0])
-        return lattice_absolute(*leading, sum(variance for variance, _ in noises))
+    def variances(self, counts: FloatArray) -> FloatArray:
+        found = np.zeros(len(counts))
+        for operator, codes, spread in self._parts:
+            found[codes] += operator.variances(counts[codes] * spread[codes])
+        return found
 
-    def by_size(self, sizes: FloatArray) -> FloatArray:
-        shares = self.histogram / max(self.histogram.sum(), 1.0)
-        each = np.zeros(len(shares))
-        for number, codes, _, law in self._laws:
-            inside = shares[codes] * self._spread[number][codes]
-            each[codes] += law.operator.variances(inside)
-        return _by_size(sizes, shares, each)
+    def moments(self, question: CountQuestion, counts: FloatArray, values: IntArray) -> Moments:
+        marked = np.zeros(len(counts))
+        marked[values] = 1.0
+        noises = [
+            float(operator.expected(counts[codes] * spread[codes], marked[codes]))
+            for operator, codes, spread in self._parts
+        ]
+        return 0.0, max(sum(noises), 0.0)
 
 
-class DecoyLaw(ErrorLaw):
+class DecoyLaw(DrawnLaw):
     """Decoys: hidden groups, so others show a value by a hypergeometric number.
 
     `groups` knows how values meet in the groups. The estimate takes them to meet as evenly as they
@@ -135,48 +219,31 @@ class DecoyLaw(ErrorLaw):
         assert operator.counts is not None
         self.operator = operator
         self.histogram = np.array(operator.counts, np.float64)
-        self._groups = groups
-        self._rates = operator.decoy_rates
-        self._weights, self._whole = operator.inverse().own, operator.whole_inverse()
+        self._meetings = operator.whole_matrix() if groups is None else groups.matrix()
+        self._whole = operator.whole_inverse()
 
-    def within(self, question: CountQuestion, counts: FloatArray, asked: Asked) -> FloatArray:
-        meetings = self.operator.whole_matrix() if self._groups is None else self._groups.matrix()
-        return np.array([self._error(counts, values, meetings) for values in asked])
+    def variances(self, counts: FloatArray) -> FloatArray:
+        return self.operator.variances(counts)
 
-    def _error(self, counts: FloatArray, values: IntArray, meetings: FloatArray) -> float:
-        others = np.setdiff1d(np.arange(len(counts)), values)
-        if len(others) <= 1 < len(values):  # all values but one are the total without that one
-            return self._error(counts, others, meetings) if len(others) else 0.0
+    def moments(self, question: CountQuestion, counts: FloatArray, values: IntArray) -> Moments:
         if np.isin(values, self.operator.at_the_limit()).any():
-            return np.nan
-        own, total, shown = float(counts[values].sum()), float(counts.sum()), counts @ meetings
-        hits = float(counts[values] @ meetings[np.ix_(values, values)].sum(axis=1))
+            return np.nan, np.nan
+        marked = np.zeros((1, len(counts)))
+        marked[0, values] = 1.0
+        z = np.asarray(self._whole.weigh(marked))
+        bias = float(z[0] @ (counts @ self._meetings)) - float(counts[values].sum())
         if len(values) == 1:
-            weights = self._weights[values]
-            bias = float(weights @ (shown[values] - total * self._rates[values])) - own
-            variance = float(self.operator.variances_within(values, counts[values], total)[0])
-            jump = float(weights[0])
+            variance = self.operator.variances_within(values, counts[values], counts.sum())
         else:
-            marked = np.zeros((1, len(counts)))
-            marked[0, values] = 1.0
-            z = np.asarray(self._whole.weigh(marked))
-            bias = float(z[0] @ shown) - own
             form = DecoyForm(marked, z, counts[None, :])
-            variance = max(float(self.operator.set_covariance(form.sums, form, form)[0]), 0.0)
-            jump = float(z[0, values].mean() - z[0, others].mean())
-        inside = (own, min(hits / own, 1.0) if own else 0.0)
-        rate = (float(shown[values].sum()) - hits) / max(total - own, 1e-300)
-        outside = (total - own, min(max(rate, 0.0), 1.0))
-        return lattice_absolute(jump, inside, outside, variance, bias)
+            variance = self.operator.set_covariance(form.sums, form, form)
+        return bias, max(float(variance[0]), 0.0)
 
-    def by_size(self, sizes: FloatArray) -> FloatArray:
-        shares = self.histogram / max(self.histogram.sum(), 1.0)
-        every = np.arange(len(shares))
-        matching = sizes[:, None] / np.where(shares > 0, shares, np.nan)[None, :]
-        counts = np.broadcast_to(sizes[:, None], matching.shape)
-        spread = self.operator.variances_within(every, counts, matching)
-        spread[:, self.operator.at_the_limit()] = np.inf
-        return np.asarray(np.sqrt(spread * (2 / np.pi)))
+    def usual(self, matching: FloatArray) -> FloatArray:
+        own = matching * self.shares
+        found = self.operator.variances_within(np.arange(len(own)), own, matching)
+        found[self.operator.at_the_limit()] = np.inf
+        return found
 
 
 class UnknownLaw(ErrorLaw):
@@ -190,9 +257,3 @@ class UnknownLaw(ErrorLaw):
 
     def by_size(self, sizes: FloatArray) -> FloatArray:
         return np.full((len(sizes), self._values), np.nan)
-
-
-def _by_size(sizes: FloatArray, shares: FloatArray, variances: FloatArray) -> FloatArray:
-    """For variances per record of a condition: n_A = size / share."""
-    each = np.divide(variances, shares, out=np.full(len(shares), np.nan), where=shares > 0)
-    return expected_absolute(0.0, sizes[:, None] * each[None, :])

@@ -10,13 +10,12 @@ import numpy as np
 from sfumato.columns import Value, value_to_json
 from sfumato.draws import IntArray
 from sfumato.mechanisms.reconstruction.sampled import SampledPlan, published_variance
-from sfumato.operators.absolute import expected_absolute
 from sfumato.operators.base import FloatArray
-from sfumato.outlook.prediction.laws import Asked, ErrorLaw
+from sfumato.outlook.prediction.laws import DrawnLaw, Moments
 from sfumato.workloads.questions import CountQuestion
 
 
-class SampledLaw(ErrorLaw):
+class SampledLaw(DrawnLaw):
     """Groups add up: each is off by its sample's draws, times its copies; left out ones are lost.
 
     A condition that cuts through merged values takes them as evenly filled, as answers do.
@@ -24,6 +23,7 @@ class SampledLaw(ErrorLaw):
 
     def __init__(self, plan: SampledPlan) -> None:
         self._plan = plan
+        self.histogram = plan.histogram.counts.astype(np.float64)
         groups = plan.groups
         every = np.arange(len(groups))
         self._codes = groups.codes(every)
@@ -53,16 +53,19 @@ class SampledLaw(ErrorLaw):
             fits *= np.array(shares)[self._codes[name]]
         return fits
 
-    def within(self, question: CountQuestion, counts: FloatArray, asked: Asked) -> FloatArray:
-        fits = self._fits(question)
-        chosen = np.flatnonzero(fits)
-        return np.array([self._error(fits, chosen, counts, values) for values in asked])
+    shrinks = False  # few draws, copied often, are no normal law: what is foretold is the most
 
-    def _error(
-        self, fits: FloatArray, chosen: IntArray, counts: FloatArray, values: IntArray
-    ) -> float:
+    def variances(self, counts: FloatArray) -> FloatArray:
+        """The uniform operator's, times what sampling adds over the whole table."""
+        return self._plan.operator.variances(counts) * self._plan.inflation
+
+    def usual(self, matching: FloatArray) -> FloatArray:
+        return matching * self.variances(self.shares)
+
+    def moments(self, question: CountQuestion, counts: FloatArray, values: IntArray) -> Moments:
         """As `SampledPlan.moments` has it, the values asked for taken as one."""
-        setting = self._plan.setting
+        fits = self._fits(question)
+        chosen, setting = np.flatnonzero(fits), self._plan.setting
         p, q = float(setting.retention), float(setting.background) * len(values)
         held = np.zeros(len(fits))
         for value in values:
@@ -72,12 +75,4 @@ class SampledLaw(ErrorLaw):
         weights = fits[chosen]
         bias = float(weights @ own) - float(counts[values].sum())
         variance = published_variance(sizes.astype(float), samples.astype(float), own, p, q)
-        return float(expected_absolute(bias, float(weights**2 @ variance) / p**2))
-
-    def by_size(self, sizes: FloatArray) -> FloatArray:
-        """The uniform operator's variance, times what sampling adds over the whole table."""
-        histogram = self._plan.histogram.counts.astype(np.float64)
-        shares = histogram / max(histogram.sum(), 1.0)
-        each = self._plan.operator.variances(shares) * self._plan.inflation
-        ratio = np.divide(each, shares, out=np.full(len(shares), np.nan), where=shares > 0)
-        return expected_absolute(0.0, sizes[:, None] * ratio[None, :])
+        return bias, float(weights**2 @ variance) / p**2
