@@ -9,6 +9,7 @@ from sfumato.columns import Range, Value, Values
 from sfumato.errors import DataError, UsageError
 from sfumato.guarantees import Guarantee
 from sfumato.mechanisms import Mechanism, parse_mechanism
+from sfumato.mechanisms.perturbed import PerturbingMechanism
 from sfumato.mechanisms.pinned import AsBefore
 from sfumato.release import PerturbedRelease, Release
 from sfumato.table import Table
@@ -65,6 +66,7 @@ def as_before(
         operators[column.name] = release.operators[column.name]
         domains[column.name] = values
     mechanism = parse_mechanism(manifest.mechanism)
+    assert isinstance(mechanism, PerturbingMechanism)  # no other draws for people
     return replace(table, domains=pinned), AsBefore(mechanism, operators, domains)
 
 

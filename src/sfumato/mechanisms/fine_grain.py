@@ -11,13 +11,10 @@ from typing import ClassVar, Self
 import numpy as np
 
 from sfumato.columns import list_some, value_text
-from sfumato.draws import Draws
 from sfumato.errors import UsageError, WeakPromiseWarning
-from sfumato.guarantees.base import Guarantee
 from sfumato.guarantees.odds import OddsGuarantee
 from sfumato.mechanisms.limits import objective_weights, planning_counts
-from sfumato.mechanisms.perturbed import PerturbedPlan
-from sfumato.mechanisms.protocol import Mechanism
+from sfumato.mechanisms.perturbed import Chosen, PerturbingMechanism
 from sfumato.mechanisms.retentions import (
     Top,
     as_floats,
@@ -30,7 +27,7 @@ from sfumato.mechanisms.retentions import (
 from sfumato.operators import FineGrain
 from sfumato.operators import retention as closed
 from sfumato.operators.base import FloatArray
-from sfumato.profile import Histogram, Profile
+from sfumato.profile import Histogram
 from sfumato.textform import Parameter, decimal_text
 
 Gammas = Sequence[Fraction | None]
@@ -40,7 +37,7 @@ _AT_ONCE = 1 << 20  # retentions in one array
 
 
 @dataclass(frozen=True)
-class FineGrainPerturbation(Mechanism):
+class FineGrainPerturbation(PerturbingMechanism):
     """Keep every value with its own probability, the best that its limit allows.
 
     `objective` is what is best: "records" keeps as many records as they were as possible, weighted
@@ -52,7 +49,8 @@ class FineGrainPerturbation(Mechanism):
     (`limits`); the exact optimum below is .53 .53 .53 .28 .17.
 
     >>> from sfumato.guarantees import FineRhoPrivacy
-    >>> from sfumato.profile import Histogram, Profile
+    >>> from sfumato.draws import Draws
+    >>> from sfumato.profile import Profile
     >>> counts = Histogram("s", ("HD", "cancer", "AIDS", "malaria", "H1N1"),
     ...                    np.array([4, 4, 3, 2, 1]))
     >>> plan = FineGrainPerturbation().plan(
@@ -71,8 +69,6 @@ class FineGrainPerturbation(Mechanism):
         Parameter("p_min", least=0, most=1),  # a part of the uniform retention
     )
     name: ClassVar[str] = "fine-grain"
-    guarantees: ClassVar[tuple[type[Guarantee], ...]] = (OddsGuarantee,)
-    several_rows: ClassVar[bool] = True
     sentence: ClassVar[str] = (
         "Keeps each value with a chance of its own, the best that its limit allows."
     )
@@ -81,32 +77,21 @@ class FineGrainPerturbation(Mechanism):
     def candidates(cls) -> list[Self]:
         return [cls(objective="counts")]
 
-    def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> PerturbedPlan:
-        assert isinstance(guarantee, OddsGuarantee)
-        operators, limits, floors = {}, {}, {}
-        fitted = False
-        for column, histogram in profile.histograms.items():
-            guarantee.require_feasible(histogram)
-            gammas = guarantee.planning_limits(histogram)
-            stated = guarantee.planning_shares(column, histogram.values) is not None
-            fitted = fitted or not stated
-            uniform = uniform_retention(gammas)
-            floors[column] = list[int]()
-            if self.objective == "counts":
-                rough = planning_counts(guarantee, histogram)
-                # by the true counts, uniform retention may be the better where they may be seen
-                counts = rough if stated else histogram.counts.astype(np.float64)
-                operators[column] = _never_worse(best_for_counts(gammas, rough), uniform, counts)
-            else:
-                weights = objective_weights(guarantee, histogram)
-                operator = best_for_records(gammas, weights, self.p_min * uniform)
-                operators[column] = operator
-                floors[column] = _at_floor(operator, self.p_min * uniform)
-                self._report_floor(histogram, operator, floors[column], uniform)
-            limits[column] = guarantee.odds_limits(histogram)
-        return PerturbedPlan(
-            operators, limits, profile.rows, profile.histograms, floors, fitted=fitted
-        )
+    def choose(self, histogram: Histogram, guarantee: OddsGuarantee) -> Chosen:
+        gammas, limit = guarantee.planning_limits(histogram), guarantee.odds_limits(histogram)
+        stated = guarantee.planning_shares(histogram.column, histogram.values) is not None
+        uniform = uniform_retention(gammas)
+        if self.objective == "counts":
+            rough = planning_counts(guarantee, histogram)
+            # by the true counts, uniform retention may be the better where they may be seen
+            counts = rough if stated else histogram.counts.astype(np.float64)
+            operator = _never_worse(best_for_counts(gammas, rough), uniform, counts)
+            return Chosen(operator, limit, fitted=not stated)
+        weights = objective_weights(guarantee, histogram)
+        operator = best_for_records(gammas, weights, self.p_min * uniform)
+        floor = _at_floor(operator, self.p_min * uniform)
+        self._report_floor(histogram, operator, floor, uniform)
+        return Chosen(operator, limit, floor, not stated)
 
     def _report_floor(
         self,
@@ -132,7 +117,7 @@ class FineGrainPerturbation(Mechanism):
             "retention, and their counts are estimated with little precision. "
             "objective=counts serves counts better.",
             WeakPromiseWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
 
 

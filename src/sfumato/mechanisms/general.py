@@ -11,17 +11,16 @@ from typing import Any, ClassVar
 import numpy as np
 
 from sfumato.columns import list_some, value_text
-from sfumato.draws import Draws, IntArray
+from sfumato.draws import IntArray
 from sfumato.errors import UsageError, WeakPromiseWarning
-from sfumato.guarantees.base import Guarantee
 from sfumato.guarantees.odds import OddsGuarantee
 from sfumato.mechanisms.limits import objective_weights, planning_counts
-from sfumato.mechanisms.perturbed import Allowed, PerturbedPlan
-from sfumato.mechanisms.protocol import Mechanism, Standing
+from sfumato.mechanisms.perturbed import Chosen, PerturbingMechanism
+from sfumato.mechanisms.protocol import Standing
 from sfumato.mechanisms.retentions import uniform_retention
 from sfumato.operators import General
 from sfumato.operators.base import DYADIC, FloatArray
-from sfumato.profile import Histogram, Profile
+from sfumato.profile import Histogram
 from sfumato.textform import Parameter
 
 MOST_VALUES = 60
@@ -32,7 +31,7 @@ Gammas = Sequence[Fraction | None]
 
 
 @dataclass(frozen=True)
-class GeneralPerturbation(Mechanism):
+class GeneralPerturbation(PerturbingMechanism):
     """Any row-stochastic matrix under the limits, m² variables, for at most 60 values.
 
     Upward limits: P[x, y] ≤ γ_x·P[x', y] for all x' and y, so no published value raises the odds
@@ -44,7 +43,8 @@ class GeneralPerturbation(Mechanism):
     so the uniform operator is mixed in where that happens, with a warning.
 
     >>> from sfumato.guarantees import FineRhoPrivacy
-    >>> from sfumato.profile import Histogram, Profile
+    >>> from sfumato.draws import Draws
+    >>> from sfumato.profile import Profile
     >>> counts = Histogram("s", tuple("abcde"), np.array([4, 4, 3, 2, 1]))
     >>> plan = GeneralPerturbation(breaches="up").plan(
     ...     Profile(14, {"s": counts}), FineRhoPrivacy(theta=3), Draws.from_seed(1))
@@ -60,33 +60,22 @@ class GeneralPerturbation(Mechanism):
         Parameter("breaches", options=BREACHES),
     )
     name: ClassVar[str] = "general"
-    guarantees: ClassVar[tuple[type[Guarantee], ...]] = (OddsGuarantee,)
-    several_rows: ClassVar[bool] = True
     sentence: ClassVar[str] = "Searches all ways to exchange values, for at most 60 of them."
     standing: ClassVar[Standing] = "on request"
 
-    def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> PerturbedPlan:
-        assert isinstance(guarantee, OddsGuarantee)
-        operators: dict[str, General] = {}
-        limits: dict[str, Allowed] = {}
-        for column, histogram in profile.histograms.items():
-            guarantee.require_feasible(histogram)
-            if len(histogram.values) > MOST_VALUES:
-                raise UsageError(
-                    f"'{self}' solves a linear program with the square of the number of values: "
-                    f"column {column!r} has {len(histogram.values)}, the most is {MOST_VALUES}. "
-                    "Use 'fine-grain' or 'partitioned'."
-                )
-            gammas = guarantee.planning_limits(histogram)
-            weights = objective_weights(guarantee, histogram)
-            counts = planning_counts(guarantee, histogram)
-            operators[column] = self._solve(histogram, gammas, weights, counts)
-            limits[column] = guarantee.odds_limits(histogram)
-        fitted = any(
-            guarantee.planning_shares(histogram.column, histogram.values) is None
-            for histogram in profile.histograms.values()
-        )
-        return PerturbedPlan(operators, limits, profile.rows, profile.histograms, fitted=fitted)
+    def choose(self, histogram: Histogram, guarantee: OddsGuarantee) -> Chosen:
+        if len(histogram.values) > MOST_VALUES:
+            raise UsageError(
+                f"'{self}' solves a linear program with the square of the number of values: "
+                f"column {histogram.column!r} has {len(histogram.values)}, the most is "
+                f"{MOST_VALUES}. Use 'fine-grain' or 'partitioned'."
+            )
+        gammas = guarantee.planning_limits(histogram)
+        weights = objective_weights(guarantee, histogram)
+        counts = planning_counts(guarantee, histogram)
+        operator = self._solve(histogram, gammas, weights, counts)
+        stated = guarantee.planning_shares(histogram.column, histogram.values) is not None
+        return Chosen(operator, guarantee.odds_limits(histogram), fitted=not stated)
 
     def _solve(
         self, histogram: Histogram, gammas: Gammas, weights: FloatArray, counts: FloatArray
@@ -106,7 +95,7 @@ class GeneralPerturbation(Mechanism):
                 f"tell {named} from other values; {share:.0%} of the uniform operator is mixed in, "
                 "and their counts are estimated with little precision.",
                 WeakPromiseWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         return exact_operator(mixed, gammas, both=self.breaches == "both")
 

@@ -19,16 +19,14 @@ from typing import ClassVar
 import numpy as np
 
 from sfumato.columns import Value
-from sfumato.draws import Draws
 from sfumato.errors import UsageError
-from sfumato.guarantees.base import Guarantee
 from sfumato.guarantees.odds import OddsGuarantee
 from sfumato.mechanisms.general import exact_operator
-from sfumato.mechanisms.perturbed import Allowed, PerturbedPlan
-from sfumato.mechanisms.protocol import Mechanism, PlanTable, Standing
-from sfumato.operators import General, Uniform
+from sfumato.mechanisms.perturbed import Chosen, PerturbedPlan, PerturbingMechanism
+from sfumato.mechanisms.protocol import PlanTable, Standing
+from sfumato.operators import Uniform
 from sfumato.operators.base import FloatArray
-from sfumato.profile import Profile
+from sfumato.profile import Histogram
 from sfumato.textform import Parameter
 
 MOST_VALUES = 400  # the operator is written out, value by value
@@ -57,14 +55,16 @@ class NoisePlan(PerturbedPlan):
 
 
 @dataclass(frozen=True)
-class CalibratedNoise(Mechanism):
+class CalibratedNoise(PerturbingMechanism):
     """Numbers are drawn near themselves; a share of `uniform` of the draws falls anywhere.
 
     `width` is how far the noise reaches, as a share of the column's range. Without it, the one is
     taken of which the average is told best, were all values as common: it follows from the promise
     and the domain alone.
 
+    >>> from sfumato.draws import Draws
     >>> from sfumato.guarantees import RhoPrivacy
+    >>> from sfumato.profile import Profile
     >>> from sfumato.profile import Histogram
     >>> ages = Histogram("age", tuple(range(20, 80)), np.arange(60, 0, -1))
     >>> plan = CalibratedNoise().plan(
@@ -84,26 +84,21 @@ class CalibratedNoise(Mechanism):
         Parameter("uniform", least=0, below=1),  # a share of the draws
     )
     name: ClassVar[str] = "noise"
-    guarantees: ClassVar[tuple[type[Guarantee], ...]] = (OddsGuarantee,)
-    several_rows: ClassVar[bool] = True
+    planned: ClassVar[type[PerturbedPlan]] = NoisePlan
     sentence: ClassVar[str] = (
         "For numbers: publishes one near the true one oftener than one far away, so that averages "
         "stay sharp."
     )
     standing: ClassVar[Standing] = "on request"
 
-    def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> NoisePlan:
-        assert isinstance(guarantee, OddsGuarantee)
-        operators: dict[str, General] = {}
-        limits: dict[str, Allowed] = {}
-        for column, histogram in profile.histograms.items():
-            numbers = _numbers(column, histogram.values)
-            guarantee.require_feasible(histogram)
-            limit = guarantee.common_limit(column, histogram.values)
-            matrix = self._matrix(numbers, limit)
-            operators[column] = exact_operator(matrix, [limit] * len(matrix), both=True)
-            limits[column] = limit
-        return NoisePlan(operators, limits, profile.rows, profile.histograms)
+    def require_fit(self, histogram: Histogram) -> None:
+        _numbers(histogram.column, histogram.values)
+
+    def choose(self, histogram: Histogram, guarantee: OddsGuarantee) -> Chosen:
+        numbers = _numbers(histogram.column, histogram.values)
+        limit = guarantee.common_limit(histogram.column, histogram.values)
+        matrix = self._matrix(numbers, limit)
+        return Chosen(exact_operator(matrix, [limit] * len(matrix), both=True), limit)
 
     def _matrix(self, numbers: FloatArray, limit: Fraction) -> FloatArray:
         distances, gamma = _distances(numbers), float(limit)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -18,9 +19,9 @@ from sfumato.draws import Address, Draws, Positions
 from sfumato.guarantees.base import Guarantee
 from sfumato.guarantees.odds import OddsGuarantee
 from sfumato.mechanisms.described import predicted_table, staying
-from sfumato.mechanisms.protocol import Batch, PlanTable, Published, RecordPlan
+from sfumato.mechanisms.protocol import Batch, Mechanism, PlanTable, Published, RecordPlan
 from sfumato.operators.base import FloatArray, Operator
-from sfumato.profile import Histogram
+from sfumato.profile import Histogram, Profile
 
 Allowed = Fraction | Sequence[Fraction | None]  # one amplification for all values, or one each
 
@@ -142,6 +143,47 @@ class PerturbedPlan(RecordPlan):
     def check(self) -> None:
         for column, operator in self.operators.items():
             check_limits(column, operator, self.limits[column])
+
+
+class Chosen(NamedTuple):
+    """The operator of a column, how much it may raise odds, which values only a floor keeps
+    countable, and whether it follows from the histogram."""
+
+    operator: Operator
+    limit: Allowed
+    floor: Sequence[int] = ()
+    fitted: bool = False
+
+
+class PerturbingMechanism(Mechanism):
+    """A mechanism that draws each record's value by one operator per column."""
+
+    guarantees: ClassVar[tuple[type[Guarantee], ...]] = (OddsGuarantee,)
+    several_rows: ClassVar[bool] = True
+    planned: ClassVar[type[PerturbedPlan]] = PerturbedPlan
+
+    def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> PerturbedPlan:
+        assert isinstance(guarantee, OddsGuarantee)
+        chosen = dict[str, Chosen]()
+        for column, histogram in profile.histograms.items():
+            self.require_fit(histogram)
+            guarantee.require_feasible(histogram)
+            chosen[column] = self.choose(histogram, guarantee)
+        return self.planned(
+            {column: each.operator for column, each in chosen.items()},
+            {column: each.limit for column, each in chosen.items()},
+            profile.rows,
+            profile.histograms,
+            {column: each.floor for column, each in chosen.items()},
+            any(each.fitted for each in chosen.values()),
+        )
+
+    def require_fit(self, histogram: Histogram) -> None:
+        """Refuse a column that no operator of this mechanism is for."""
+
+    @abstractmethod
+    def choose(self, histogram: Histogram, guarantee: OddsGuarantee) -> Chosen:
+        """The operator of a column under a promise that it allows."""
 
 
 def check_limits(column: str, operator: Operator, allowed: Allowed) -> None:

@@ -8,25 +8,25 @@ draw everybody afresh; so it is taken over instead, and held to the promise on t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 from sfumato.columns import Value, value_text
-from sfumato.draws import Draws
 from sfumato.errors import DataError, InfeasibleGuarantee
 from sfumato.guarantees.base import Guarantee
 from sfumato.guarantees.odds import OddsGuarantee
-from sfumato.mechanisms.perturbed import Allowed, PerturbedPlan, within
-from sfumato.mechanisms.protocol import Mechanism
+from sfumato.mechanisms.perturbed import Allowed, Chosen, PerturbingMechanism, within
 from sfumato.operators.base import Operator
-from sfumato.profile import Histogram, Profile
+from sfumato.profile import Histogram
 
 
 @dataclass(frozen=True, eq=False)
-class AsBefore(Mechanism):
+class AsBefore(PerturbingMechanism):
     """A mechanism whose operators for some columns are given; it is named like that mechanism.
 
     >>> import numpy as np
+    >>> from sfumato.draws import Draws
+    >>> from sfumato.profile import Profile
     >>> from fractions import Fraction
     >>> from sfumato.guarantees import RhoPrivacy
     >>> from sfumato.mechanisms.uniform import UniformPerturbation
@@ -39,7 +39,7 @@ class AsBefore(Mechanism):
     ('uniform', Fraction(1, 8))
     """
 
-    mechanism: Mechanism
+    mechanism: PerturbingMechanism
     operators: Mapping[str, Operator]
     domains: Mapping[str, tuple[Value, ...]]
 
@@ -51,22 +51,13 @@ class AsBefore(Mechanism):
     def keeps(self, guarantee: Guarantee) -> bool:
         return self.mechanism.keeps(guarantee)
 
-    def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> PerturbedPlan:
-        assert isinstance(guarantee, OddsGuarantee)
-        operators: dict[str, Operator] = {}
-        limits: dict[str, Allowed] = {}
-        for column, histogram in profile.histograms.items():
-            if column in self.operators:
-                guarantee.require_feasible(histogram)
-                operators[column] = self.operators[column]
-                limits[column] = self._limits(guarantee, histogram)
-            else:  # published for the first time
-                alone = replace(profile, histograms={column: histogram}, cells=None)
-                first = self.mechanism.plan(alone, guarantee, draws)
-                assert isinstance(first, PerturbedPlan)
-                operators[column], limits[column] = first.operators[column], first.limits[column]
-        fitted = any(o.form != "uniform" for o in operators.values())
-        return PerturbedPlan(operators, limits, profile.rows, profile.histograms, fitted=fitted)
+    def choose(self, histogram: Histogram, guarantee: OddsGuarantee) -> Chosen:
+        before = self.operators.get(histogram.column)
+        if before is not None:
+            chosen = Chosen(before, self._limits(guarantee, histogram))
+        else:  # published for the first time
+            chosen = self.mechanism.choose(histogram, guarantee)
+        return chosen._replace(floor=(), fitted=chosen.operator.form != "uniform")
 
     def _limits(self, guarantee: OddsGuarantee, histogram: Histogram) -> Allowed:
         """What the promise allows today; raises where the operator goes beyond it."""

@@ -6,25 +6,23 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from sfumato.columns import value_text
-from sfumato.draws import Draws
 from sfumato.errors import InfeasibleGuarantee
-from sfumato.guarantees.base import Guarantee
 from sfumato.guarantees.odds import OddsGuarantee
-from sfumato.mechanisms.perturbed import PerturbedPlan
-from sfumato.mechanisms.protocol import Mechanism
+from sfumato.mechanisms.perturbed import Chosen, PerturbingMechanism
 from sfumato.operators import Uniform
-from sfumato.profile import Profile
+from sfumato.profile import Histogram
 
 
 @dataclass(frozen=True)
-class UniformPerturbation(Mechanism):
+class UniformPerturbation(PerturbingMechanism):
     """Keep each value with the largest probability p that the promise allows whatever the counts.
 
     So the operator follows from the promise and the domain alone.
 
     >>> import numpy as np
     >>> from sfumato.guarantees import RhoPrivacy
-    >>> from sfumato.profile import Histogram, Profile
+    >>> from sfumato.draws import Draws
+    >>> from sfumato.profile import Profile
     >>> counts = Histogram("s", tuple("abc"), np.array([2, 2, 6]))
     >>> plan = UniformPerturbation().plan(
     ...     Profile(10, {"s": counts}), RhoPrivacy("1/5", "1/4"), Draws.from_seed(1))
@@ -33,24 +31,18 @@ class UniformPerturbation(Mechanism):
     """
 
     name: ClassVar[str] = "uniform"
-    guarantees: ClassVar[tuple[type[Guarantee], ...]] = (OddsGuarantee,)
-    several_rows: ClassVar[bool] = True
     sentence: ClassVar[str] = (
         "Keeps each value with one chance and else draws any value: simple, well known."
     )
 
-    def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> PerturbedPlan:
-        assert isinstance(guarantee, OddsGuarantee)
-        operators, limits = {}, {}
-        for column, histogram in profile.histograms.items():
-            guarantee.require_feasible(histogram)
-            limits[column] = guarantee.common_limit(column, histogram.values)
-            operators[column] = Uniform.for_amplification(len(histogram.values), limits[column])
-            if operators[column].retention == 0:  # less than one in 2³²: nothing could be counted
-                raise InfeasibleGuarantee(
-                    f"'{guarantee}' lets so little be learnt about column {histogram.column!r} "
-                    "that no value could be kept at all, and no count estimated. Choose limits "
-                    "that are further apart.",
-                    witness=value_text(histogram.values[int(histogram.counts.argmin())]),
-                )
-        return PerturbedPlan(operators, limits, profile.rows, profile.histograms)
+    def choose(self, histogram: Histogram, guarantee: OddsGuarantee) -> Chosen:
+        limit = guarantee.common_limit(histogram.column, histogram.values)
+        operator = Uniform.for_amplification(len(histogram.values), limit)
+        if operator.retention == 0:  # less than one in 2³²: nothing could be counted
+            raise InfeasibleGuarantee(
+                f"'{guarantee}' lets so little be learnt about column {histogram.column!r} "
+                "that no value could be kept at all, and no count estimated. Choose limits "
+                "that are further apart.",
+                witness=value_text(histogram.values[int(histogram.counts.argmin())]),
+            )
+        return Chosen(operator, limit)

@@ -113,9 +113,19 @@ def limits_of(holdings: Holdings, guarantee: Guarantee, *, distinct: bool = Fals
     return Limits(tuple(every), distinct)
 
 
-def holdings_of(name: str, profile: Profile, guarantee: Guarantee) -> Holdings:
-    """What people have in all sensitive columns, where the guarantee can be kept for each."""
+def holdings_of(
+    name: str, profile: Profile, guarantee: Guarantee, most: int | None = None
+) -> Holdings:
+    """What people have in all sensitive columns, `most` of them, where the guarantee can be kept
+    for each."""
     columns = tuple(profile.histograms.values())
+    if most is not None and len(columns) > most:
+        raise UsageError(
+            f"'{name}' hides one sensitive column; this table has {len(columns)} "
+            f"({', '.join(profile.histograms)}), and a bucket filled for one may be all alike in "
+            "another. Use the mechanism 'optimal', which hides several in the same buckets, or "
+            "'local'; or name one as sensitive, and drop the others."
+        )
     if len(columns) > 1 and profile.holdings is None:
         raise UsageError(
             f"'{name}' looks at what people have in all sensitive columns: count that first."
@@ -160,21 +170,3 @@ def _allowed_by_all(guarantee: Guarantee, views: Sequence[Histogram]) -> str | N
         if str(guarantee) == asked:
             return asked
     return None
-
-
-def only_histogram(profile: Profile) -> Histogram:
-    """The sensitive column of buckets that hide one."""
-    if len(profile.histograms) != 1:
-        raise UsageError(
-            f"These buckets hide one sensitive column; this table has {len(profile.histograms)} "
-            f"({', '.join(profile.histograms)}), and a bucket filled for one may be all alike in "
-            "another. Use the mechanism 'optimal', which hides several in the same buckets, or "
-            "'local'; or name one as sensitive, and drop the others."
-        )
-    (histogram,) = profile.histograms.values()
-    if histogram.column in ("bucket", "count"):
-        raise DataError(
-            f"The sensitive column {histogram.column!r} has the name of a column that the release "
-            "adds. Rename it."
-        )
-    return histogram

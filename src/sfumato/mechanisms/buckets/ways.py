@@ -23,7 +23,6 @@ from sfumato.mechanisms.buckets.feasible import (
     holdings_of,
     infeasible,
     limits_of,
-    only_histogram,
     too_large,
 )
 from sfumato.mechanisms.buckets.filling import RoundRobin
@@ -40,7 +39,7 @@ from sfumato.mechanisms.buckets.spread import spread_evenly
 from sfumato.mechanisms.buckets.two_size import best_two_size
 from sfumato.mechanisms.mixed import Mixed, Parts
 from sfumato.mechanisms.protocol import Mechanism, Standing
-from sfumato.profile import Histogram, Holdings, Profile
+from sfumato.profile import Histogram, Profile
 from sfumato.textform import Parameter
 
 USUAL_LARGEST = 50  # M' of the paper, Table 4
@@ -106,13 +105,13 @@ class BucketMechanism(Mechanism):
 
     def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> BucketPlan:
         """Buckets for one sensitive column."""
-        histogram = only_histogram(profile)
-        guarantee.require_feasible(histogram)
-        limits = limits_of(Holdings.one(histogram), guarantee, distinct=self.fakes > 0)
+        holdings = holdings_of(self.name, profile, guarantee, most=1)
+        (histogram,) = holdings.views
+        limits = limits_of(holdings, guarantee, distinct=self.fakes > 0)
         choice = self._choice(histogram, limits, guarantee)
         check_parts(choice.setting, choice.shares, histogram.counts, limits)
         return BucketPlan(
-            Holdings.one(histogram),
+            holdings,
             limits,
             mixed([choice], limits, draws, PIECES),
             draws.permutation("slots", histogram.counts),
@@ -319,9 +318,8 @@ class AnatomyBuckets(Mechanism):
     standing: ClassVar[Standing] = "baseline"
 
     def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> BucketPlan:
-        histogram = only_histogram(profile)
-        guarantee.require_feasible(histogram)
-        holdings = Holdings.one(histogram)
+        holdings = holdings_of(self.name, profile, guarantee, most=1)
+        (histogram,) = holdings.views
         limits = limits_of(holdings, guarantee)
         diversity = limits.needed_size(histogram.counts)
         buckets = histogram.rows // diversity
