@@ -8,13 +8,34 @@ nothing this way.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import NoReturn
+
 import numpy as np
 
 from papers.laplace import laplace_noise
 from sfumato.attacks.people import People
-from sfumato.attacks.views import CountsView
+from sfumato.attacks.views import View
 from sfumato.draws import Draws
 from sfumato.errors import UsageError
+from sfumato.operators.base import FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class CountsView(View):
+    """No records, but answered counts: naive Bayes alone learns from them."""
+
+    answered: list[FloatArray]
+    prior: FloatArray
+    values: int
+
+    def tables(self, sizes: list[int], *, estimated: bool) -> list[FloatArray]:
+        return self.answered
+
+    def near(self, targets: People) -> NoReturn:
+        raise TypeError("there are no records")
+
+    evidence = weigh = near  # type: ignore[assignment]
 
 
 def answered_counts(people: People, epsilon: float, draws: Draws) -> CountsView:
@@ -31,4 +52,5 @@ def answered_counts(people: People, epsilon: float, draws: Draws) -> CountsView:
         tables.append(table)
     totals = np.bincount(people.truth, minlength=people.values)
     noise = laplace_noise(scale, people.values, draws, "laplace totals")
-    return CountsView(tables, np.maximum(totals + noise, 0.0), people.values)
+    counts = np.maximum(totals + noise, 0.0)
+    return CountsView(tables, counts / max(float(counts.sum()), 1e-300), people.values)

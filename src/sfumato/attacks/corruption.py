@@ -19,9 +19,9 @@ from sfumato.attacks.people import People, common_keys, pick
 from sfumato.attacks.protocol import Attack, Guesses, Knowledge
 from sfumato.attacks.views import BucketsView
 from sfumato.draws import BoolArray, Draws, IntArray, Positions
-from sfumato.errors import UsageError
 from sfumato.guarantees.words import Known
 from sfumato.release import BucketedRelease, Release
+from sfumato.textform import Parameter
 
 
 @dataclass(frozen=True)
@@ -42,13 +42,7 @@ class Corruption(Attack):
     knows: ClassVar[Known] = Known.RECORDS
     kinds: ClassVar[tuple[type[Release], ...]] = (BucketedRelease,)
 
-    def __post_init__(self) -> None:
-        if not str(self.known).isdecimal():
-            raise UsageError(
-                f"The 'known' parameter of {self.name} must be a whole number. "
-                f"Got {str(self.known)!r} instead."
-            )
-        object.__setattr__(self, "known", int(self.known))
+    parameters: ClassVar[tuple[Parameter, ...]] = (Parameter("known", least=0, whole=True),)
 
     def guess(self, knowledge: Knowledge, targets: People, draws: Draws) -> Guesses:
         view, people = knowledge.view, knowledge.people

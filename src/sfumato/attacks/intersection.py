@@ -13,10 +13,9 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from sfumato.attacks.linkage import matching_shares
 from sfumato.attacks.people import People, pick
 from sfumato.attacks.protocol import Attack, Guesses, Knowledge
-from sfumato.attacks.views import BucketsView, RangesView
+from sfumato.attacks.views import View
 from sfumato.draws import Draws
 from sfumato.errors import UsageError
 from sfumato.guarantees.words import Known
@@ -46,7 +45,6 @@ class Intersection(Attack):
                 "The attack 'intersection' needs another release of the same people: name it with "
                 "--with."
             )
-        assert isinstance(knowledge.view, BucketsView | RangesView)
         prior = knowledge.view.prior
         shares = [_told(view, targets) for view in (knowledge.view, *knowledge.others)]
         chances = intersected(prior, shares)
@@ -56,9 +54,9 @@ class Intersection(Attack):
         )
 
 
-def _told(view: BucketsView | RangesView, targets: People) -> FloatArray:
+def _told(view: View, targets: People) -> FloatArray:
     """Shares of the values in the targets' buckets; the release's own where nobody looks so."""
-    matches, shares = matching_shares(view, targets)
+    matches, shares = view.near(targets)
     return np.where(matches[:, None] > 0, shares, view.prior[None, :])
 
 

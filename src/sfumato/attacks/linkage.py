@@ -13,13 +13,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from sfumato.attacks.matching import Alike, Rows
 from sfumato.attacks.people import People, common_keys, pick
 from sfumato.attacks.protocol import Attack, Guesses, Knowledge
-from sfumato.attacks.views import BucketsView, CountsView, RangesView, RecordsView
 from sfumato.draws import Draws, IntArray
 from sfumato.guarantees.words import Known
-from sfumato.operators.base import FloatArray
 
 
 @dataclass(frozen=True)
@@ -34,50 +31,12 @@ class Linkage(Attack):
 
     def guess(self, knowledge: Knowledge, targets: People, draws: Draws) -> Guesses:
         view = knowledge.view
-        assert not isinstance(view, CountsView)  # it has no records to link with
-        matches, shares = matching_shares(view, targets)
+        matches, shares = view.near(targets)
         prior = view.prior
         shares = np.where(matches[:, None] > 0, shares, prior[None, :])
         values = pick(shares, prior, draws, "linkage ties")
         sure = shares[np.arange(len(shares)), values]
         return Guesses(values, sure, _risks(knowledge, targets, matches))
-
-
-def matching_shares(
-    view: RecordsView | BucketsView | RangesView, targets: People
-) -> tuple[IntArray, FloatArray]:
-    """How many records may be the target's, and the values they make likely."""
-    if isinstance(view, RangesView):
-        return _in_ranges(view, targets)
-    return linked_shares(view, targets)
-
-
-def linked_shares(view: RecordsView | BucketsView, targets: People) -> tuple[IntArray, FloatArray]:
-    """How many records have the target's quasi values, and the values they make likely."""
-    from scipy.sparse import csr_array
-
-    alike = Alike.of(view, targets)
-    if isinstance(view, BucketsView):
-        place, width, posterior = view.bucket, len(view.listed), view.shares
-    else:
-        place, width, posterior = view.shown, view.symbols, view.posterior
-    used = alike.slot >= 0
-    cells = (np.ones(int(used.sum())), (alike.slot[used], place[used]))
-    found = csr_array(cells, shape=(len(alike.matches), width)) @ posterior
-    dense = np.asarray(found.todense() if hasattr(found, "todense") else found, np.float64)
-    dense /= np.maximum(alike.matches[:, None], 1)
-    return alike.counts, dense[alike.place]
-
-
-def _in_ranges(view: RangesView, targets: People) -> tuple[IntArray, FloatArray]:
-    """Records whose ranges and sets hold all of the target's values."""
-    rows = Rows.of(view)
-    value = view.shown[rows.first]
-    found = np.zeros((len(targets), view.values))
-    for person, row in rows.fits(view, targets.codes):
-        np.add.at(found, (person, value[row]), rows.count[row])
-    matches = found.sum(axis=1)
-    return matches.astype(np.int64), found / np.maximum(matches[:, None], 1)
 
 
 def _risks(knowledge: Knowledge, targets: People, matches: IntArray) -> dict[str, float]:

@@ -15,16 +15,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from sfumato.attacks.linkage import linked_shares
 from sfumato.attacks.people import People, pick
 from sfumato.attacks.protocol import Attack, Guesses, Knowledge
 from sfumato.attacks.views import BucketsView
 from sfumato.draws import BoolArray, Draws, IntArray
-from sfumato.errors import UsageError
 from sfumato.guarantees.words import Known
 from sfumato.operators.base import FloatArray
 from sfumato.release import BucketedRelease, Release
-from sfumato.textform import rational
+from sfumato.textform import Parameter
 
 _CONFIDENCE = 1.645  # standard errors: 95 % on one side
 _LEAST = 5  # people with z that would have x: of fewer nothing is concluded
@@ -44,19 +42,12 @@ class NegativeAssociation(Attack):
     knows: ClassVar[Known] = Known.LEARNED
     kinds: ClassVar[tuple[type[Release], ...]] = (BucketedRelease,)
 
-    def __post_init__(self) -> None:
-        threshold = rational(self.threshold, "threshold")
-        if not 0 <= threshold < 1:
-            raise UsageError(
-                f"The 'threshold' parameter of {self.name} must be at least 0 and below 1. "
-                f"Got {threshold} instead."
-            )
-        object.__setattr__(self, "threshold", threshold)
+    parameters: ClassVar[tuple[Parameter, ...]] = (Parameter("threshold", least=0, below=1),)
 
     def guess(self, knowledge: Knowledge, targets: People, draws: Draws) -> Guesses:
         view = knowledge.view
         assert isinstance(view, BucketsView)
-        matches, shares = linked_shares(view, targets)
+        matches, shares = view.near(targets)
         shares = np.where(matches[:, None] > 0, shares, view.prior[None, :])
         struck = ruled_out_of(view, targets, float(self.threshold)) & (shares > 0)
         left = np.where(struck, 0.0, shares)

@@ -34,6 +34,10 @@ class Domains:
         found = pc.index_in(plain(array).cast(values.type), value_set=values)
         return np.asarray(found.fill_null(len(values)).to_numpy(), np.int64)
 
+    def all_codes(self, records: pa.Table) -> Codes:
+        """The codes of all columns of a table."""
+        return [self.codes(k, records.column(name)) for k, name in enumerate(self.names)]
+
 
 @dataclass(frozen=True, eq=False)
 class People:
@@ -94,7 +98,7 @@ def read_people(table: Table, column: str) -> People:
     domains = Domains(
         table.quasi, tuple(plain(records.column(name).unique()) for name in table.quasi)
     )
-    codes = [domains.codes(k, records.column(name)) for k, name in enumerate(table.quasi)]
+    codes = domains.all_codes(records)
     histogram = profile.histograms[column]
     truth = coded[column][kept]
     return People(kept, domains, codes, column, len(histogram.values), truth, records, histogram)

@@ -17,7 +17,7 @@ import numpy as np
 from sfumato.attacks.calibration import calibrated
 from sfumato.attacks.intervals import Interval, above_constant, paired_difference, wilson
 from sfumato.attacks.people import People
-from sfumato.attacks.views import BucketsView, RangesView, View
+from sfumato.attacks.views import View
 from sfumato.draws import BoolArray, Draws, IntArray
 from sfumato.guarantees.words import Known, Reader, Standing
 from sfumato.operators.base import FloatArray
@@ -45,7 +45,7 @@ class Knowledge:
     numeric: tuple[bool, ...] = ()  # which quasi columns are numeric
     ceilings: FloatArray | None = None  # per value, what the promise allows at most
     reader: Reader | None = None  # whom the promise holds against
-    others: tuple[BucketsView | RangesView, ...] = ()  # further releases of the same people
+    others: tuple[View, ...] = ()  # further releases of the same people
     thorough: bool = False  # whether everything is learned from, however long it takes
 
     @property

@@ -3,7 +3,7 @@
 They differ in where the rule comes from: `own-record` fits it to the release (a softmax regression
 through what is shown: published values by the operator, lists of buckets over all assignments, rows
 by the people that their ranges hold), `definetti` iterates over the buckets, `linked` learns it
-from the raw table. Rule and record together (`attacks.believing`) reach more than either: a rule
+from the raw table. Rule and record together (`attacks.views`) reach more than either: a rule
 knows nothing of the very person, and a record shows little where much was drawn or listed.
 """
 
@@ -17,17 +17,16 @@ from typing import ClassVar
 
 import numpy as np
 
-from sfumato.attacks.believing import believe, bins_of, learn_links
 from sfumato.attacks.people import People, pick
 from sfumato.attacks.protocol import Attack, Guesses, Knowledge
 from sfumato.attacks.views import BucketsView
 from sfumato.draws import Draws, IntArray
-from sfumato.errors import UsageError
 from sfumato.guarantees.words import Known
 from sfumato.operators.base import FloatArray
 from sfumato.operators.dealt import EXACT
-from sfumato.operators.links import Links, know_links
+from sfumato.operators.links import Links, fit_links, know_links, quantile_bins
 from sfumato.release import BucketedRelease, Release
+from sfumato.textform import Parameter
 
 SURE = 0.8  # from which chance on a value counts as known
 _STILL = 0.01  # people, the largest change of a count at which deFinetti's iteration stops
@@ -48,7 +47,7 @@ class LearnedReader(Attack):
             chances = np.tile(prior, (len(targets), 1))
             return Guesses(pick(chances, prior, draws, f"{self.name} ties"), chances.max(axis=1))
         rule = self.rule(knowledge, draws)
-        chances = believe(knowledge, rule, targets, draws)
+        chances = weighed(knowledge, rule, targets, draws)
         values = pick(chances, prior, draws, f"{self.name} ties")
         return Guesses(
             values,
@@ -68,6 +67,25 @@ class LearnedReader(Attack):
         return {}
 
 
+def weighed(knowledge: Knowledge, rule: Links, targets: People, draws: Draws) -> FloatArray:
+    """The chance of every value for every target: shape (targets, values)."""
+    view, people = knowledge.view, knowledge.people
+    return view.weigh(rule, targets, people, knowledge.thorough, draws)
+
+
+def bins_of(knowledge: Knowledge) -> dict[int, IntArray]:
+    """Coarse columns beside the numeric ones, by the reader's register of people."""
+    domains, found = knowledge.people.domains, {}
+    for column, numeric in enumerate(knowledge.numeric):
+        if numeric:
+            numbers = np.array([*domains.values[column].to_pylist(), None], np.float64)
+            counts = np.bincount(knowledge.people.codes[column], minlength=len(numbers))
+            bins = quantile_bins(numbers, counts)
+            if bins is not None:
+                found[column] = bins
+    return found
+
+
 @dataclass(frozen=True)
 class OwnRecord(LearnedReader):
     """Learn the rule from the release, then weigh it with the person's own record.
@@ -84,7 +102,10 @@ class OwnRecord(LearnedReader):
     knows: ClassVar[Known] = Known.LEARNED
 
     def rule(self, knowledge: Knowledge, draws: Draws) -> Links:
-        return learn_links(knowledge, draws)
+        view = knowledge.view
+        design, evidence = view.evidence(knowledge.people, bins_of(knowledge))
+        prior = np.asarray(view.prior)
+        return fit_links(design, evidence, prior, lambda n, k: draws.order("units", n)[:k])
 
 
 @dataclass(frozen=True)
@@ -109,13 +130,7 @@ class DeFinetti(LearnedReader):
     knows: ClassVar[Known] = Known.LEARNED
     kinds: ClassVar[tuple[type[Release], ...]] = (BucketedRelease,)
 
-    def __post_init__(self) -> None:
-        if not str(self.rounds).isdecimal() or int(self.rounds) < 1:
-            raise UsageError(
-                f"The 'rounds' parameter of {self.name} must be a whole number of at least 1. "
-                f"Got {str(self.rounds)!r} instead."
-            )
-        object.__setattr__(self, "rounds", int(self.rounds))
+    parameters: ClassVar[tuple[Parameter, ...]] = (Parameter("rounds", least=1, whole=True),)
 
     def rule(self, knowledge: Knowledge, draws: Draws) -> Links:
         """O(rounds · pairs), a pair being a record and a value of its bucket."""
@@ -231,6 +246,6 @@ def _cross_fitted(
         if len(inside) and len(others):
             rule = table_links(knowledge, others, draws)
             those = targets.take(inside)
-            chances[inside] = believe(knowledge, rule, those, draws)
+            chances[inside] = weighed(knowledge, rule, those, draws)
             alone[inside] = np.exp(rule.log_chances(those.codes))
     return chances, alone

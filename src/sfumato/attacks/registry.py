@@ -27,7 +27,7 @@ def parse_attack(text: str) -> Attack:
     """Read an attack from its text form.
 
     >>> parse_attack("naive-bayes(alpha=0)")
-    NaiveBayes(alpha=0, counts='estimated', delta=0)
+    NaiveBayes(alpha=Fraction(0, 1), counts='estimated')
     """
     name, positional, keywords = split_call(text, "attack")
     if name not in ATTACKS:

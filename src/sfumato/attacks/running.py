@@ -16,9 +16,10 @@ from sfumato.attacks.intersection import Intersection
 from sfumato.attacks.merged import mechanism_on_merged, merged_table
 from sfumato.attacks.people import People, common_keys, other_halves, read_people
 from sfumato.attacks.protocol import Attack, Knowledge, Outcome, guess_without, judge
+from sfumato.attacks.ranges import view_of
 from sfumato.attacks.registry import ALL, attacks_for, parse_attack
 from sfumato.attacks.shown import MATCHES, Match, see_shown
-from sfumato.attacks.views import BucketsView, RangesView, raw_view, view_of
+from sfumato.attacks.views import raw_view
 from sfumato.audits.case import raw_table
 from sfumato.draws import Draws, IntArray
 from sfumato.engines.counting import Progress, no_progress
@@ -113,9 +114,8 @@ def attack(
             if fresh and not further:
                 again = partial(_fresh_knowledge, opened, source)
                 baseline = FreshReleases.of(people, again, draws)
-            views = [view_of(each, people) for each in further]
-            listed = tuple(v for v in views if isinstance(v, BucketsView | RangesView))
-            knowledge = replace(knowledge, others=listed)
+            views = tuple(view_of(each, people) for each in further)
+            knowledge = replace(knowledge, others=views)
         else:
             knowledge, note = _shown_knowledge(source, shown, match, people)
             people = knowledge.people

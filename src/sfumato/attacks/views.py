@@ -1,37 +1,118 @@
-"""What an adversary sees of a release, in the codes of the people it is tried on."""
+"""What an adversary sees of a release, in the codes of the people it is tried on: one class a kind.
+
+A view says what a rule can be learned from, which records may be a person's, and what these and a
+rule P(value | quasi) together tell of the person: the value that a record shows, by the operator;
+the list of a bucket, over all ways to assign it; the rows whose ranges hold the person, of which
+everybody has one (`attacks.ranges`).
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property, singledispatch
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from sfumato.attacks.people import Codes, Domains, People
-from sfumato.columns import Column
-from sfumato.draws import BoolArray, IntArray
+from sfumato.attacks.people import Codes, People, common_keys
+from sfumato.draws import Draws, IntArray
+from sfumato.errors import SingularOperator
 from sfumato.operators import Operator, Parts
 from sfumato.operators.base import FloatArray
 from sfumato.operators.dealt import Dealt
-from sfumato.release import BucketedRelease, GeneralizedRelease, Release
+from sfumato.operators.links import Design, Evidence, Links, Shown
+from sfumato.release import Release
+
+_CELLS = 1 << 22  # (record, value) chances that are held at once
+_SCALINGS_QUICK, _SCALINGS_THOROUGH = 10, 100  # of the lists of large buckets
+
+
+class View(ABC):
+    """What is seen; `values` is how many the sensitive column has."""
+
+    values: int
+    prior: Any  # shares of the values, as the release tells them
+
+    @abstractmethod
+    def tables(self, sizes: list[int], *, estimated: bool) -> list[FloatArray]:
+        """Counts by (quasi value, sensitive value) per quasi-identifier, for naive Bayes."""
+
+    @abstractmethod
+    def near(self, targets: People) -> tuple[IntArray, FloatArray]:
+        """How many records may be the target's, and the values they make likely."""
+
+    @abstractmethod
+    def evidence(self, people: People, bins: Mapping[int, IntArray]) -> tuple[Design, Evidence]:
+        """The records by their quasi values, and what each shows of its value."""
+
+    @abstractmethod
+    def weigh(
+        self, rule: Links, targets: People, people: People, thorough: bool, draws: Draws
+    ) -> FloatArray:
+        """The chance of every value for every target, by rule and record together."""
 
 
 @dataclass(frozen=True, eq=False)
-class RecordsView:
-    """Records with quasi columns as they are and one sensitive value each.
+class Alike:
+    """The records that look like each target, by the profile that both have."""
+
+    slot: IntArray  # per record: the number of its profile among those of targets, or −1
+    place: IntArray  # per target
+    matches: IntArray  # per profile: how many records have it
+
+    @classmethod
+    def of(cls, records: Codes, targets: Codes, counts: tuple[int, int]) -> Alike:
+        """Without quasi-identifiers everybody looks like everybody."""
+        if records:
+            shown, wanted = common_keys(records, targets)
+        else:
+            shown, wanted = (np.zeros(count, np.int64) for count in counts)
+        asked, place = np.unique(wanted, return_inverse=True)
+        slot = np.full(int(max(shown.max(initial=-1), wanted.max(initial=-1))) + 1, -1, np.int64)
+        slot[asked] = np.arange(len(asked))
+        found = slot[shown]
+        return cls(found, place, np.bincount(found[found >= 0], minlength=len(asked)))
+
+    @property
+    def counts(self) -> IntArray:
+        """How many records look like each target."""
+        return np.asarray(self.matches[self.place])
+
+    def shares(self, of_record: IntArray, posterior: Any) -> FloatArray:
+        """The mean over each target's records of the row of `posterior` that a record has."""
+        from scipy.sparse import csr_array
+
+        used = self.slot >= 0
+        cells = (np.ones(int(used.sum())), (self.slot[used], of_record[used]))
+        found = csr_array(cells, shape=(len(self.matches), posterior.shape[0])) @ posterior
+        dense = np.asarray(found.todense() if hasattr(found, "todense") else found, np.float64)
+        return np.asarray((dense / np.maximum(self.matches[:, None], 1))[self.place])
+
+    def mean(self, total: FloatArray, rule: Links, targets: People) -> FloatArray:
+        """Sums by profile as chances; by the rule alone for whom no record looks like."""
+        mean = total / np.maximum(self.matches, 1)[:, None]
+        otherwise = np.exp(rule.log_chances(targets.codes))
+        return np.where(self.counts[:, None] > 0, mean[self.place], otherwise)
+
+
+@dataclass(frozen=True, eq=False)
+class RecordsView(View):
+    """Records with quasi-identifiers as they are and one sensitive value each.
 
     `operator` is what the values went through; None where they stand as they are (raw and
-    synthetic records). `shown` are the operator's symbols, or values.
+    synthetic records). `shown` are the operator's symbols, or values. Where `rows` say which row
+    of the raw table each record is, people are found by that.
     """
 
     codes: Codes
     shown: IntArray
     values: int
     operator: Operator | None = None
-    rows: IntArray | None = None  # which row of the raw table each record is, where that is known
+    rows: IntArray | None = None
 
     @property
     def symbols(self) -> int:
@@ -83,9 +164,63 @@ class RecordsView:
         joint /= np.maximum(joint.sum(axis=1, keepdims=True), 1e-300)
         return np.asarray(joint @ self.to_values)
 
+    def alike(self, targets: People) -> Alike:
+        counts = len(self.shown), len(targets)
+        if self.rows is not None:
+            return Alike.of([self.rows], [targets.rows], counts)
+        return Alike.of(self.codes, targets.codes, counts)
+
+    def tables(self, sizes: list[int], *, estimated: bool) -> list[FloatArray]:
+        weights = np.eye(self.symbols)
+        if self.operator is not None and estimated:
+            with suppress(SingularOperator):  # then there is nothing better than what is shown
+                weights = self.operator.observed(self.counts).weights()
+        found = []
+        for codes, size in zip(self.codes, sizes, strict=True):
+            cells = np.bincount(codes * self.symbols + self.shown, minlength=size * self.symbols)
+            table = cells.reshape(size, self.symbols).astype(np.float64)
+            found.append(np.maximum(table @ weights @ self.to_values, 0.0))
+        return found
+
+    def near(self, targets: People) -> tuple[IntArray, FloatArray]:
+        alike = self.alike(targets)
+        return alike.counts, alike.shares(self.shown, self.posterior)
+
+    def evidence(self, people: People, bins: Mapping[int, IntArray]) -> tuple[Design, Evidence]:
+        design = Design.of(self.codes, people.domains.sizes, bins)
+        return design, Shown(self.shown, self.likelihood)
+
+    def weigh(
+        self, rule: Links, targets: People, people: People, thorough: bool, draws: Draws
+    ) -> FloatArray:
+        alike = self.alike(targets)
+        likelihood = self._trusted(rule, draws) if self.operator is None else self.likelihood
+        rows = np.flatnonzero(alike.slot >= 0)
+        total = np.zeros((len(alike.matches), rule.values))
+        step = max(1, _CELLS // rule.values)
+        for start in range(0, len(rows), step):
+            some = rows[start : start + step]
+            chances = np.exp(rule.log_chances(self.codes, some))
+            np.add.at(
+                total, alike.slot[some], Shown(self.shown[some], likelihood).weigh(chances)[1]
+            )
+        return alike.mean(total, rule, targets)
+
+    def _trusted(self, rule: Links, draws: Draws) -> FloatArray:
+        """How records that go through no known operator show a value: as it is with a chance κ,
+        else as common as it is in the release. κ makes what is shown likeliest under the rule: 1
+        for a raw table, 0 where values were drawn without regard to the quasi-identifiers."""
+        some = draws.order("trust", len(self.shown))[: max(1, _CELLS // rule.values)]
+        own = np.exp(rule.log_chances(self.codes, some)[np.arange(len(some)), self.shown[some]])
+        common = self.prior[self.shown[some]]
+        trust = np.linspace(0.0, 1.0, 101)
+        likely = [float(np.log(k * own + (1 - k) * common + 1e-300).sum()) for k in trust]
+        best = float(trust[int(np.argmax(likely))])
+        return np.asarray(best * np.eye(rule.values) + (1 - best) * self.prior[:, None])
+
 
 @dataclass(frozen=True, eq=False)
-class BucketsView:
+class BucketsView(View):
     """Records with their bucket, and the values that each bucket lists: cells, bucket by bucket."""
 
     codes: Codes
@@ -121,110 +256,48 @@ class BucketsView:
         total = np.bincount(self.cell_value, self.cell_count, minlength=self.values)
         return np.asarray(total / total.sum())
 
+    def alike(self, targets: People) -> Alike:
+        return Alike.of(self.codes, targets.codes, (len(self.bucket), len(targets)))
 
-@dataclass(frozen=True, eq=False)
-class RangesView:
-    """Records that show a range or a set per quasi column, and one sensitive value each.
+    def tables(self, sizes: list[int], *, estimated: bool) -> list[FloatArray]:
+        """Every record counts for its bucket's values by their share."""
+        from scipy.sparse import csr_array
 
-    `holds[j][r, t]` says whether record r's range or set of column j holds the value of code t.
-    """
+        found, ones = [], np.ones(len(self.bucket))
+        for codes, size in zip(self.codes, sizes, strict=True):
+            standing = csr_array((ones, (codes, self.bucket)), shape=(size, len(self.listed)))
+            found.append(np.asarray((standing @ self.shares).todense()))
+        return found
 
-    holds: list[BoolArray]
-    shown: IntArray
-    values: int
+    def near(self, targets: People) -> tuple[IntArray, FloatArray]:
+        alike = self.alike(targets)
+        return alike.counts, alike.shares(self.bucket, self.shares)
 
-    @cached_property
-    def prior(self) -> FloatArray:
-        return np.bincount(self.shown, minlength=self.values) / max(len(self.shown), 1)
+    def evidence(self, people: People, bins: Mapping[int, IntArray]) -> tuple[Design, Evidence]:
+        return Design.of(self.codes, people.domains.sizes, bins), self.dealt
 
-
-@dataclass(frozen=True, eq=False)
-class CountsView:
-    """No records, but answered counts: by (quasi value, sensitive value) per quasi column."""
-
-    tables: list[FloatArray]
-    totals: FloatArray
-    values: int
-
-    @cached_property
-    def prior(self) -> FloatArray:
-        return np.asarray(self.totals / max(float(self.totals.sum()), 1e-300))
-
-
-View = RecordsView | BucketsView | RangesView | CountsView
-
-
-@singledispatch
-def view_of(release: Release, people: People) -> View:
-    """Read a release in the codes of `people`: records with a value each, for most kinds."""
-    records = _records(release)
-    shown = release.shown_codes(records, people.column)
-    operator = release.operators.get(people.column)
-    return RecordsView(_codes(people, records), shown, people.values, operator)
+    def weigh(
+        self, rule: Links, targets: People, people: People, thorough: bool, draws: Draws
+    ) -> FloatArray:
+        alike = self.alike(targets)
+        rows, dealt = self.dealt.of(np.unique(self.bucket[alike.slot >= 0]))
+        codes, slot = [column[rows] for column in self.codes], alike.slot[rows]
+        total = np.zeros(len(alike.matches) * self.values)
+        rounds = _SCALINGS_THOROUGH if thorough else _SCALINGS_QUICK
+        for _, found in dealt.assigned(partial(rule.pair_scores, codes), rounds):
+            inside = slot[found.record]
+            used = inside >= 0
+            flat = inside[used] * self.values + found.value[used]
+            total += np.bincount(flat, found.chance[used], minlength=len(total))
+        return alike.mean(total.reshape(-1, self.values), rule, targets)
 
 
-@view_of.register
-def _buckets(release: BucketedRelease, people: People) -> BucketsView:
-    import pyarrow.parquet as pq
-
-    records, listed = _records(release), pq.read_table(release.file("sensitive"))
-    names = np.asarray(listed.column("bucket").to_numpy(), np.int64)
-    buckets, cell_bucket = np.unique(names, return_inverse=True)
-    stands = np.asarray(records.column("bucket").to_numpy(), np.int64)
-    return BucketsView(
-        _codes(people, records),
-        np.searchsorted(buckets, stands),
-        cell_bucket,
-        release.shown_codes(listed, people.column),
-        np.asarray(listed.column("count").to_numpy(), np.int64),
-        people.values,
-    )
-
-
-@view_of.register
-def _ranges(release: GeneralizedRelease, people: People) -> RangesView:
-    records = _records(release)
-    holds = [
-        _holds(release.column(name), records, people.domains, place)
-        for place, name in enumerate(people.domains.names)
-    ]
-    return RangesView(holds, release.shown_codes(records, people.column), people.values)
-
-
-def _records(release: Release) -> pa.Table:
+def records_of(release: Release) -> pa.Table:
     import pyarrow.parquet as pq
 
     return pa.concat_tables([pq.read_table(path) for path in release.records])
 
 
-def _codes(people: People, records: pa.Table) -> Codes:
-    names = people.domains.names
-    return [people.domains.codes(k, records.column(name)) for k, name in enumerate(names)]
-
-
 def raw_view(people: People) -> RecordsView:
     """The raw table itself, as if it had been given out."""
     return RecordsView(people.codes, people.truth, people.values)
-
-
-def _holds(column: Column, records: pa.Table, domains: Domains, place: int) -> BoolArray:
-    values = domains.values[place]
-    rows, size = records.num_rows, domains.sizes[place]
-    holds = np.zeros((rows, size), np.bool_)
-    if column.kind == "numeric":
-        low, high = (_numbers(records.column(f"{column.name}_{end}")) for end in ("low", "high"))
-        known = _numbers(values)
-        holds[:, :-1] = (low[:, None] <= known[None, :]) & (known[None, :] <= high[:, None])
-        return holds
-    lists = records.column(column.name)
-    lists = pa.concat_arrays(lists.chunks) if isinstance(lists, pa.ChunkedArray) else lists
-    lengths = np.asarray(pc.list_value_length(lists).to_numpy(), np.int64)
-    owner = np.repeat(np.arange(rows), lengths)
-    holds[owner, domains.codes(place, lists.flatten())] = True
-    return holds
-
-
-def _numbers(array: pa.Array | pa.ChunkedArray) -> FloatArray:
-    chunks = array.chunks if isinstance(array, pa.ChunkedArray) else [array]
-    numbers = [c.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False) for c in chunks]
-    return np.concatenate(numbers) if numbers else np.empty(0)
