@@ -225,7 +225,7 @@ def test_sfumato_l_diversity_is_about_shares() -> None:
         ("k-anonymity(0)", "at least 1"),
         ("rho-privacy(1/13, 1/6)", "no requirement 'rho-privacy'"),
         ("t-closeness(-1)", "at least 0"),
-        ("t-closeness(0.1, far)", "equal or ordered"),
+        ("t-closeness(0.1, far)", "one of equal, ordered"),
         ("l-diversity", "needs l"),
     ],
 )

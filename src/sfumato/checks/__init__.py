@@ -6,7 +6,7 @@ order of rows means nothing. See `docs/audit-and-attack.md` for every measure.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -83,30 +83,29 @@ def check(
     return Check(source.label, rows, quasi, len(first), alone, tuple(columns), tuple(held), notes)
 
 
+MEASURES: tuple[tuple[str, Callable[[ClassCounts], measures.Worst | None], str], ...] = (
+    ("k-anonymity", measures.k_anonymity, ""),
+    ("distinct l-diversity", measures.distinct_l, ""),
+    ("entropy l-diversity", measures.entropy_l, ""),
+    ("l-diversity", measures.frequency_l, "1 / the largest share in a class"),
+    ("beta-likeness", measures.basic_beta, ""),
+    ("enhanced beta-likeness", measures.enhanced_beta, ""),
+    ("t-closeness, equal distance", measures.t_equal, ""),
+    ("t-closeness, ordered distance", measures.t_ordered, ""),
+    ("delta-disclosure", measures.delta_disclosure, ""),
+    ("delta-disclosure, values present", measures.delta_disclosure_present, ""),
+)
+
+
 def _measure(cells: ClassCounts) -> ColumnCheck:
-    def whole(name: str, worst: measures.Worst) -> Measure:
-        return Measure(name, int(worst.figure), worst.row)
-
-    def real(name: str, worst: measures.Worst | None, note: str = "") -> Measure:
-        return Measure(name, None, None) if worst is None else Measure(name, *_pair(worst), note)
-
-    distinct = measures.distinct_l(cells)
-    lists = (
-        whole("k-anonymity", measures.k_anonymity(cells)),
-        whole("distinct l-diversity", distinct),
-        real("entropy l-diversity", measures.entropy_l(cells)),
-        real("l-diversity", measures.frequency_l(cells), "1 / the largest share in a class"),
-        real("beta-likeness", measures.basic_beta(cells)),
-        real("enhanced beta-likeness", measures.enhanced_beta(cells)),
-        real("t-closeness, equal distance", measures.t_equal(cells)),
-        real("t-closeness, ordered distance", measures.t_ordered(cells)),
-        real("delta-disclosure", measures.delta_disclosure(cells)),
-        real(
-            "delta-disclosure, values present",
-            measures.delta_disclosure_present(cells),
-        ),
+    found = []
+    for name, measure, note in MEASURES:
+        worst = measure(cells)  # None where the values have no order
+        figure, row = (None, None) if worst is None else (worst.figure, worst.row)
+        found.append(Measure(name, figure, row, note))
+    recursive = measures.recursive_all(
+        cells, min(int(measures.distinct_l(cells).figure), MOST_RECURSIVE)
     )
-    recursive = measures.recursive_all(cells, min(int(distinct.figure), MOST_RECURSIVE))
     priors = (cells.totals / cells.totals.sum()).tolist()
     posteriors = tuple(
         Posterior(value, prior, float(share), row)
@@ -114,11 +113,7 @@ def _measure(cells: ClassCounts) -> ColumnCheck:
             cells.values, priors, measures.largest_posteriors(cells), strict=True
         )
     )
-    return ColumnCheck(cells.column, lists, recursive, posteriors)
-
-
-def _pair(worst: measures.Worst) -> tuple[float, int | None]:
-    return worst.figure, worst.row
+    return ColumnCheck(cells.column, tuple(found), recursive, posteriors)
 
 
 def _factor(column: pa.ChunkedArray, order: Sequence[Any] | None, name: str) -> Any:
@@ -147,14 +142,9 @@ def _orders(domain: Mapping[str, Any], sensitive: tuple[str, ...]) -> dict[str, 
 
 def _is_ordered(kind: pa.DataType) -> bool:
     types = pa.types
-    return bool(
-        types.is_integer(kind)
-        or types.is_floating(kind)
-        or types.is_decimal(kind)
-        or types.is_boolean(kind)
-        or types.is_temporal(kind)
-        or types.is_null(kind)
-    )
+    orders = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean,
+              types.is_temporal, types.is_null)  # fmt: skip
+    return any(is_one(kind) for is_one in orders)
 
 
 def _names(given: Sequence[str] | str) -> tuple[str, ...]:

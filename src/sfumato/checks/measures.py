@@ -12,6 +12,7 @@ from fractions import Fraction
 import numpy as np
 
 from sfumato.checks.counting import ClassCounts
+from sfumato.draws import IntArray
 from sfumato.operators.base import FloatArray
 
 
@@ -19,18 +20,18 @@ from sfumato.operators.base import FloatArray
 class Worst:
     """The worst figure of a measure and the first row of the class where it is, from 0."""
 
-    figure: float
+    figure: float | int
     row: int | None
 
 
 def k_anonymity(cells: ClassCounts) -> Worst:
     """The smallest class (Samarati, Sweeney)."""
-    return _worst(cells, cells.sizes.astype(np.float64), smallest=True)
+    return _worst(cells, cells.sizes, smallest=True)
 
 
 def distinct_l(cells: ClassCounts) -> Worst:
     """The fewest different values in a class (Machanavajjhala et al., Section 4)."""
-    return _worst(cells, np.bincount(cells.classes).astype(np.float64), smallest=True)
+    return _worst(cells, np.bincount(cells.classes), smallest=True)
 
 
 def entropy_l(cells: ClassCounts) -> Worst:
@@ -185,9 +186,9 @@ def _gains(cells: ClassCounts) -> FloatArray:
     return np.asarray((cells.counts * cells.totals.sum() - expected) / expected)
 
 
-def _worst(cells: ClassCounts, figures: FloatArray, smallest: bool = False) -> Worst:
+def _worst(cells: ClassCounts, figures: FloatArray | IntArray, smallest: bool = False) -> Worst:
     index = int(figures.argmin() if smallest else figures.argmax())
-    return Worst(float(figures[index]), int(cells.rows[index]))
+    return Worst(figures[index].item(), int(cells.rows[index]))
 
 
 def _worst_cell(cells: ClassCounts, figures: FloatArray) -> Worst:

@@ -18,7 +18,7 @@ from sfumato.columns import value_text
 from sfumato.errors import UsageError
 from sfumato.guarantees import GUARANTEES, CeilingGuarantee, Guarantee, parse_guarantee
 from sfumato.profile import Histogram
-from sfumato.textform import TextForm, decimal_text, rational, split_call
+from sfumato.textform import Parameter, TextForm, split_call
 
 ROUNDING = 1e-9  # entropies and distances are floats: so much may be missing
 
@@ -51,35 +51,13 @@ class Requirement(TextForm, ABC):
         return RequirementResult(str(self), cells.column, holds, worst.figure, limit, worst.row)
 
 
-def _at_least_one(value: object, name: str, requirement: str) -> int:
-    text = str(value).strip()
-    if not text.isdecimal() or int(text) < 1:
-        raise UsageError(
-            f"The {name!r} parameter of {requirement} must be a whole number of at least 1. "
-            f"Got {text!r} instead."
-        )
-    return int(text)
-
-
-def _positive(value: object, name: str, requirement: str, zero: bool = False) -> Fraction:
-    number = rational(value, name)
-    if number < 0 or (number == 0 and not zero):
-        raise UsageError(
-            f"The {name!r} parameter of {requirement} must be "
-            f"{'at least' if zero else 'above'} 0. Got {decimal_text(number)} instead."
-        )
-    return number
-
-
 @dataclass(frozen=True)
 class KAnonymity(Requirement):
     """Every class has at least k records."""
 
     k: int
     name: ClassVar[str] = "k-anonymity"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "k", _at_least_one(self.k, "k", self.name))
+    parameters: ClassVar[tuple[Parameter, ...]] = (Parameter("k", least=1, whole=True),)
 
     def held(self, cells: ClassCounts) -> RequirementResult:
         worst = measures.k_anonymity(cells)
@@ -92,9 +70,7 @@ class DistinctLDiversity(Requirement):
 
     l: int  # noqa: E741 - the requirement is called after it
     name: ClassVar[str] = "distinct-l-diversity"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "l", _at_least_one(self.l, "l", self.name))
+    parameters: ClassVar[tuple[Parameter, ...]] = (Parameter("l", least=1, whole=True),)
 
     def held(self, cells: ClassCounts) -> RequirementResult:
         worst = measures.distinct_l(cells)
@@ -107,9 +83,7 @@ class EntropyLDiversity(Requirement):
 
     l: Fraction  # noqa: E741
     name: ClassVar[str] = "entropy-l-diversity"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "l", _positive(self.l, "l", self.name))
+    parameters: ClassVar[tuple[Parameter, ...]] = (Parameter("l", above=0),)
 
     def held(self, cells: ClassCounts) -> RequirementResult:
         worst = measures.entropy_l(cells)
@@ -124,10 +98,10 @@ class RecursiveLDiversity(Requirement):
     c: Fraction
     l: int  # noqa: E741
     name: ClassVar[str] = "recursive-l-diversity"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "c", _positive(self.c, "c", self.name))
-        object.__setattr__(self, "l", _at_least_one(self.l, "l", self.name))
+    parameters: ClassVar[tuple[Parameter, ...]] = (
+        Parameter("c", above=0),
+        Parameter("l", least=1, whole=True),
+    )
 
     def held(self, cells: ClassCounts) -> RequirementResult:
         least, row = measures.recursive_c(cells, self.l)
@@ -143,14 +117,10 @@ class TCloseness(Requirement):
     t: Fraction
     distance: str = "equal"
     name: ClassVar[str] = "t-closeness"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "t", _positive(self.t, "t", self.name, zero=True))
-        if self.distance not in ("equal", "ordered"):
-            raise UsageError(
-                f"The 'distance' parameter of {self.name} must be equal or ordered. "
-                f"Got {self.distance!r} instead."
-            )
+    parameters: ClassVar[tuple[Parameter, ...]] = (
+        Parameter("t", least=0),
+        Parameter("distance", options=("equal", "ordered")),
+    )
 
     def held(self, cells: ClassCounts) -> RequirementResult:
         worst = measures.t_equal(cells) if self.distance == "equal" else measures.t_ordered(cells)
@@ -168,9 +138,7 @@ class DeltaDisclosure(Requirement):
 
     delta: Fraction
     name: ClassVar[str] = "delta-disclosure"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "delta", _positive(self.delta, "delta", self.name))
+    parameters: ClassVar[tuple[Parameter, ...]] = (Parameter("delta", above=0),)
 
     def held(self, cells: ClassCounts) -> RequirementResult:
         worst = measures.delta_disclosure(cells)
