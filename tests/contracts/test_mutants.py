@@ -407,6 +407,25 @@ def other_rows_of_people(better: Callable[[dict[str, Any]], bool]) -> Callable[[
     return lambda copy: copy.content(put)
 
 
+def fakes_all_alike(copy: Copy) -> None:
+    """The fake of every bucket is the first value that nobody in it has."""
+    held: dict[int, list[str]] = {}
+    for row in copy.table().to_pylist():
+        held.setdefault(row["bucket"], []).append(TRUTH[row["zip"]])
+    rows = [
+        {"bucket": bucket, "disease": value, "count": 1}
+        for bucket, own in held.items()
+        for value in [*own, next(v for v in VALUES if v not in own)]
+    ]
+    copy.written(LISTS, pa.Table.from_pylist(rows, copy.table(LISTS).schema))
+    copy.respelled()
+
+
+def digits_of_an_edge(manifest: dict[str, Any]) -> None:
+    node = next(node for node in manifest["plan"]["blocks"] if node.get("below") is not None)
+    node["below"] -= 0.471
+
+
 def another_part(copy: Copy) -> None:
     """Some groups of samples stand in the part of other groups."""
 
@@ -484,6 +503,8 @@ CONTENT: dict[str, tuple[str, Callable[[Copy], None], str]] = {
         "draws"),
     "the range of a quasi-identifier": ("buckets", domain_of_age, "domains"),
     "the threshold of fakes": ("buckets", plan(association="row 17: judge"), "facts"),
+    "fakes all alike": ("fakes", fakes_all_alike, "draws"),
+    "digits of an edge between blocks": ("blocks", lambda c: c.claim(digits_of_an_edge), "facts"),
     "samples in another part": ("sampled", another_part, "scales"),
     "a stricter promise of one column": ("by column", lambda c: c.claim(
         lambda m: m["guarantee"].update(work="l-diversity(4)")), "ceilings"),
@@ -654,6 +675,18 @@ def test_a_receipt_that_calls_a_seed_a_system_key(tmp_path: Path) -> None:
     (key,) = [f for f in verdict.findings if f.check.name == "key"]
     assert key.holds is False
     assert "the seed 471" in str(key)
+
+
+def test_a_receipt_that_calls_a_system_key_a_key_file(releases: Path, tmp_path: Path) -> None:
+    """It names no column of keys: once a traceback."""
+    shutil.copytree(releases / "uniform", tmp_path / "r")
+    Copy(tmp_path / "r").claim(lambda manifest: manifest.update(randomness="key-file"))
+    path = tmp_path / "receipt"
+    text = (releases / "uniform.receipt").read_text()
+    path.write_text(text.replace('"randomness": "system"', '"randomness": "key-file"'))
+    path.chmod(0o600)
+    verdict = sf.audit(TABLE, tmp_path / "r", receipt=path)
+    assert "names no column of keys" in str(verdict)
 
 
 def test_a_clean_copy_of_a_soiled_release(releases: Path, tmp_path: Path, cli: Any) -> None:

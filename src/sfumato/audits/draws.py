@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from sfumato.audits import catalogue
 from sfumato.audits.case import AuditCase, concerns, quoted, same
@@ -31,8 +32,9 @@ from sfumato.audits.findings import Direction, Finding
 from sfumato.audits.perturbed import quotas_of
 from sfumato.audits.sampled import sampled_distances
 from sfumato.columns import value_text
-from sfumato.draws import IntArray
+from sfumato.draws import Draws, IntArray
 from sfumato.guarantees import ReconstructionPrivacy
+from sfumato.mechanisms.buckets.fakes import Fakes
 from sfumato.operators import Decoy, Operator, Parts
 from sfumato.operators.retention import RetentionOperator
 from sfumato.release import BucketedRelease, PerturbedRelease
@@ -500,6 +502,7 @@ def _assignment(case: AuditCase) -> Iterator[Tests]:
     if release.tree is not None:  # people are assigned within their block
         block = np.searchsorted(release.first_buckets, bucket, side="right") - 1
     held = [rows.column(f"__code_{k}").to_numpy() for k in range(len(release.sensitive))]
+    yield from _fakes(case, bucket, held[0])
     _, code = np.unique(np.stack([block, *held]), axis=1, return_inverse=True)
     exponents, told = [], []
     for name in (*case.table.quasi, "__place"):
@@ -515,6 +518,35 @@ def _assignment(case: AuditCase) -> Iterator[Tests]:
         what = "their place in the table" if name == "__place" else repr(name)
         told.append(f"people who share a bucket have {what} in common")
     yield Tests(np.array(exponents), lambda test: told[test])
+
+
+def _fakes(case: AuditCase, bucket: IntArray, held: IntArray) -> Iterator[Tests]:
+    """A bucket's one fake is drawn among the values that nobody in it has, by the odds that a
+    bucket has them. Buckets all of whose people are alone show it."""
+    release, (histogram,) = case.release, list(case.profile.histograms.values())[:1]
+    assert isinstance(release, BucketedRelease)
+    ceilings = case.guarantee.ceilings(histogram)
+    if release.fakes != 1 or release.plan.association or case.rows_of_people_withheld:
+        return  # of several fakes, or of those that follow associations, the law is another
+    values, buckets = len(histogram.values), release.plan.buckets
+    listed = pq.read_table(release.file("sensitive"))
+    lists = np.zeros((buckets, values), np.bool_)
+    lists[listed.column("bucket").to_numpy(), release.shown_codes(listed, histogram.column)] = True
+    true = np.zeros_like(lists)
+    true[bucket, held] = True
+    lists, true = (each[true.sum(axis=1) + 1 == lists.sum(axis=1)] for each in (lists, true))
+    drawn = Fakes(1, histogram.counts, buckets, Draws.from_seed(0), tuple(ceilings))
+    weights = np.where(true, 0, drawn.weights).astype(np.float64)
+    for size in np.unique(true.sum(axis=1)):
+        of_size = true.sum(axis=1) == size
+        weights[of_size] = np.where(drawn.listable(int(size)), weights[of_size], 0)
+    chance = weights / np.maximum(weights.sum(axis=1, keepdims=True), 1)
+    number, best = (lists & ~true).sum(axis=0), np.zeros(values)
+    for slope in (*UP[UP <= 64], *DOWN):
+        moments = np.log1p(chance * np.expm1(slope)).sum(axis=0)
+        best = np.maximum(best, slope * number - moments)
+    names = [value_text(value) for value in histogram.values]
+    yield Tests(best - np.log(2), lambda k: f"{names[k]} is the fake of {number[k]:,} buckets")
 
 
 def _near(place: IntArray, block: IntArray) -> IntArray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,10 +13,11 @@ from sfumato.audits.case import AuditCase, concerns, quoted
 from sfumato.audits.findings import Direction, Finding
 from sfumato.columns import Column, Range, Values, value_text
 from sfumato.draws import Draws
+from sfumato.engines.binning import bins_of
 from sfumato.engines.choosing import TableCounts, with_counts
 from sfumato.engines.publication import missing_rule
 from sfumato.engines.quasi import quasi_column
-from sfumato.engines.staging import is_coded
+from sfumato.engines.staging import is_coded, stage
 from sfumato.engines.together import told_by_release
 from sfumato.errors import SfumatoError
 from sfumato.guarantees import ReconstructionPrivacy
@@ -30,7 +31,7 @@ from sfumato.release import (
     scan,
     typed_values,
 )
-from sfumato.release.manifest import PerturbedPart
+from sfumato.release.manifest import BlockNode, PerturbedPart
 from sfumato.release.values import in_utc
 from sfumato.scratch import scratch_database
 
@@ -165,6 +166,8 @@ def check_facts(case: AuditCase) -> Iterator[Finding]:
         stated = None if association is None else str(association)
         wrong += [] if plan.association == stated else ["association"]
         wrong += [] if plan.fakes == case.mechanism.fakes else ["fakes"]
+    if isinstance(release, BucketedRelease) and plan.blocks and not case.rows_of_people_withheld:
+        wrong += [] if _cuts_follow(case, plan.blocks) else ["blocks"]
     drawn = isinstance(release, PerturbedRelease) and plan.sampling is None
     if drawn and case.mechanism is not None:
         told = told_by_release(case.table, release, case.profile, case.guarantee)
@@ -184,6 +187,18 @@ def check_facts(case: AuditCase) -> Iterator[Finding]:
         elif plan.floors or plan.common:
             wrong.append("floors, common")
     yield Finding.none(catalogue.FACTS, len(wrong), listed=tuple(wrong))
+
+
+def _cuts_follow(case: AuditCase, nodes: Sequence[BlockNode]) -> bool:
+    """Whether blocks are cut where the table's bins end: digits of an edge could say something."""
+    bins = {each.column: each for each in bins_of(stage(case.table))}
+    cuts = [node for node in nodes if node.column is not None]
+    return all(
+        node.column in bins
+        and (node.below is None or float(node.below) in bins[node.column].edges)
+        and {*(node.values or ())} <= {*(bins[node.column].values or ())}
+        for node in cuts
+    )
 
 
 @concerns(PerturbedRelease, BucketedRelease)

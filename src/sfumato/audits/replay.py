@@ -94,7 +94,7 @@ def declared_again(origin: Any, receipt: Receipt) -> Table:
 
 def check_replay(case: AuditCase, receipt: Receipt) -> Iterator[Finding]:
     """Publish again and compare. Costs what publishing costs, and a reading of both files."""
-    told, trace = case.release.manifest, Trace()
+    stated, trace = case.release.manifest, Trace()
     key, origin = receipt.draws.reveal(), receipt.draws.origin
     seed = None if origin == "seeded" else seed_of(bytes.fromhex(key), SEEDS)
     yield Finding.plain(
@@ -103,6 +103,10 @@ def check_replay(case: AuditCase, receipt: Receipt) -> Iterator[Finding]:
         value=origin if seed is None else "seeded",
         witness=None if seed is None else f"the receipt says {origin}; it is the seed {seed}",
     )
+    if origin == "key-file" and case.table.key is None:
+        told = "the receipt says key-file, but names no column of keys"
+        yield Finding.plain(catalogue.REPLAY, False, witness=told)
+        return
     with scratch_space() as folder:
         try:
             manifest = repeat(receipt, case.table, case.release, folder / "release", trace)
@@ -111,9 +115,9 @@ def check_replay(case: AuditCase, receipt: Receipt) -> Iterator[Finding]:
             return
         number, where = 0, f"{manifest.rows:,} records drawn again"
         pairs = [([name], [name]) for name in manifest.files if "/" not in name]
-        pairs.insert(0, (record_names(told.files), record_names(manifest.files)))
+        pairs.insert(0, (record_names(stated.files), record_names(manifest.files)))
         for ours, theirs in pairs:
-            if [told.files[n] for n in ours] != [manifest.files[n] for n in theirs]:
+            if [stated.files[n] for n in ours] != [manifest.files[n] for n in theirs]:
                 found, how = differing_rows(
                     [case.release.path / n for n in ours], [folder / "release" / n for n in theirs]
                 )
@@ -121,7 +125,7 @@ def check_replay(case: AuditCase, receipt: Receipt) -> Iterator[Finding]:
                 number += found
     yield Finding.none(catalogue.REPLAY, number, witness=where)
     case.trace = trace
-    passed = {"files", "sfumato", "writer", *(() if told.sfumato == __version__ else WORDS)}
-    wrong = [name for name in told.__struct_fields__ if name not in passed
-             and getattr(told, name) != getattr(manifest, name)]  # fmt: skip
+    passed = {"files", "sfumato", "writer", *(() if stated.sfumato == __version__ else WORDS)}
+    wrong = [name for name in stated.__struct_fields__ if name not in passed
+             and getattr(stated, name) != getattr(manifest, name)]  # fmt: skip
     yield Finding.none(catalogue.REPLAY_MANIFEST, len(wrong), listed=tuple(wrong))
