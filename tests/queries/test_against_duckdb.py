@@ -233,6 +233,34 @@ def test_where_every_value_is_retained_estimates_are_the_truth(make_release: Any
     assert len(about) - refused >= 110
 
 
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "day IN (SELECT day FROM release WHERE age > 50)",
+        "day NOT IN (SELECT day FROM release WHERE age > 40)",
+        "day > (SELECT MIN(day) FROM release WHERE sex = 'F')",
+        "price IN (SELECT price FROM release WHERE age > 50)",
+        "price >= (SELECT AVG(price) FROM release)",
+        "weight NOT IN (SELECT weight FROM release WHERE age > 50)",
+        "weight NOT IN (SELECT weight FROM release WHERE age > 30 AND weight IS NOT NULL)",
+        "weight = (SELECT MAX(weight) FROM release)",
+        "age NOT IN (SELECT age FROM release WHERE age > 99)",
+        "age = (SELECT age FROM release WHERE age > 99)",
+    ],
+)
+def test_what_a_sub_query_finds_is_compared_as_it_is(make_release: Any, condition: str) -> None:
+    raw = raw_table()
+    sql = f"SELECT COUNT(*) FROM release WHERE ill = 'flu' AND {condition}"
+    found = make_release(raw, list(ESTIMATED)).sql(sql)
+    assert found.value == pytest.approx(of_raw(raw, sql)[0][0])
+
+
+def test_a_sub_query_of_two_columns_is_no_list_of_values(make_release: Any) -> None:
+    sql = "SELECT COUNT(*) FROM release WHERE ill = 'flu' AND age IN (SELECT age, sex FROM release)"
+    with pytest.raises(QueryError):
+        make_release(raw_table(), list(ESTIMATED)).sql(sql)
+
+
 def test_ranges_at_the_edges_of_bins(tmp_path: Path) -> None:
     """Both with and without a sensitive column, which one condition then touches."""
     raw = raw_table()

@@ -7,11 +7,9 @@ scaled.
 
 from __future__ import annotations
 
-import datetime
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +22,6 @@ from sfumato.errors import QueryError
 from sfumato.operators.base import FloatArray
 from sfumato.queries.aggregates import COUNT, Aggregate, Call
 from sfumato.queries.answer import Answer, error_text, key_text
-from sfumato.queries.dialect import Node
 from sfumato.queries.evaluate import answer, source_of
 from sfumato.queries.formulas import Formula
 from sfumato.queries.independence import Independence, independence_of
@@ -33,7 +30,7 @@ from sfumato.queries.question import ERRORS, Output, Question, Term
 from sfumato.queries.session import session_of
 from sfumato.queries.sources import Request
 from sfumato.queries.spelling import check_spelling
-from sfumato.queries.statements import cross_count, quoted, without_alias
+from sfumato.queries.statements import cross_count, literal, quoted, without_alias
 from sfumato.release import Release
 from sfumato.results import html_paragraphs, html_table
 
@@ -292,24 +289,3 @@ class _Asked:
             values: npt.NDArray[Any] = np.array(table.column(name + part).to_pylist(), np.float64)
             found[number, places[0], places[1]] = values
         return found
-
-
-def literal(value: Any) -> Node:
-    """A key of an answer as SQL.
-
-    >>> import datetime
-    >>> [literal(each).sql() for each in ("it's", -2, None, datetime.date(2024, 5, 1))]
-    ["'it''s'", '-2', 'NULL', "CAST('2024-05-01' AS DATE)"]
-    """
-    if value is None:
-        return exp.Null()
-    if isinstance(value, str):
-        return exp.Literal.string(value)
-    if isinstance(value, bool):
-        return exp.Boolean(this=value)
-    if isinstance(value, int | Decimal):
-        number = exp.Literal.number(str(abs(value)))
-        return exp.Neg(this=number) if value < 0 else number
-    kinds = {float: "DOUBLE", datetime.datetime: "TIMESTAMP", datetime.date: "DATE"}
-    kind = next((name for each, name in kinds.items() if isinstance(value, each)), "TIME")
-    return exp.Cast(this=exp.Literal.string(str(value)), to=exp.DataType.build(kind))

@@ -36,6 +36,7 @@ from sfumato.queries.question import ERRORS
 from sfumato.queries.recoded import as_lumps
 from sfumato.queries.session import session_of
 from sfumato.queries.spelling import check_literals
+from sfumato.queries.statements import literal
 
 if TYPE_CHECKING:
     from sfumato.queries.sources import Request
@@ -144,19 +145,20 @@ def with_known_parts(release: Release, tree: Node, request: Request) -> Node:
         if total is not None:
             window.replace(total)
     for part in list(tree.find_all(exp.Subquery)):
-        if isinstance(part.parent, exp.From | exp.Subquery):
+        inside = isinstance(part.parent, exp.From | exp.Subquery)
+        if inside or len(_outer(part.this).expressions) > 1:
             continue
         found = answered_exactly(release, part.this, request)
         if found is None:
             continue
-        values = [exp.convert(value) for value in found.table.column(0).to_pylist()]
+        values = [literal(value) for value in found.table.column(0).to_pylist()]
         if isinstance(part.parent, exp.In) and values:
             part.parent.set("expressions", values)
             part.parent.set("query", None)
         elif isinstance(part.parent, exp.In):
             part.parent.replace(exp.Boolean(this=False))
         else:
-            part.replace(values[0] if len(values) == 1 else part)
+            part.replace(part if len(values) > 1 else (values or [exp.Null()])[0])
     return tree
 
 

@@ -6,10 +6,13 @@ statements over the records, over the values of the sensitive columns, and over 
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import sqlglot
 from sqlglot import exp
@@ -35,6 +38,19 @@ def named(node: Node, name: str) -> exp.Alias:
 
 def as_double(node: Node) -> exp.Cast:
     return exp.Cast(this=node, to=exp.DataType(this=exp.DataType.Type.DOUBLE))
+
+
+def literal(value: Any) -> Node:
+    """A value of an answer as SQL.
+
+    >>> [literal(each).sql() for each in ("it's", -2, None, datetime.date(2024, 5, 1))]
+    ["'it''s'", '-2', 'NULL', "CAST('2024-05-01' AS DATE)"]
+    """
+    if value is None or isinstance(value, str | bool | int | Decimal):
+        return exp.convert(value)
+    kinds = {float: "DOUBLE", datetime.datetime: "TIMESTAMP", datetime.date: "DATE"}
+    kind = next((name for each, name in kinds.items() if isinstance(value, each)), "TIME")
+    return exp.Cast(this=exp.Literal.string(str(value)), to=exp.DataType.build(kind))
 
 
 def is_known(node: Node) -> exp.Not:
