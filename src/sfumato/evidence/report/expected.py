@@ -58,8 +58,11 @@ def expected_errors(release: Release, column: str) -> ExpectedErrors | str:
             counts, stderrs = answers_of_shares(release, column, shares)
     except SfumatoError as error:
         return str(error)
-    sizes = sorted({*SIZES, size := min(YARDSTICK, max(release.rows // 20, 1))})
+    sizes = sorted({*SIZES, YARDSTICK})
     errors = _by_size(np.array(sizes, np.float64), counts, stderrs)
+    usual = np.isfinite(errors).mean(axis=1) >= 0.5  # what at least half of the values reach
+    size = max((n for n, is_usual in zip(sizes, usual, strict=True) if is_usual and n <= YARDSTICK),
+               default=sizes[0])  # fmt: skip
     if not np.isfinite(errors).any():
         return "Values cannot be told apart: what answers are worth depends on the question."
     known = [
