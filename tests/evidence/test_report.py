@@ -278,10 +278,11 @@ def stays(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     rng = np.random.default_rng(5)
     who = np.repeat(np.arange(900), rng.integers(1, 4, 900))
     values = np.minimum(rng.geometric(0.15, len(who)), 30)
-    table = pa.table({"who": who, "age": rng.integers(20, 60, len(who)), "ill": values})
+    columns = {"who": who, "age": rng.integers(20, 60, len(who)), "ill": values}
+    table = pa.table({**columns, "ward": who % 7})
     pq.write_table(table, folder / "stays.parquet")
     promise = "beta-likeness(3)"
-    roles = {"quasi": "age", "sensitive": "ill", "person": "who"}
+    roles = {"quasi": "age", "sensitive": "ill", "person": "who", "drop": "ward"}
     sf.publish(folder / "stays.parquet", promise, to=folder / "release", **roles)
     return folder / "stays.parquet", folder / "release"
 
