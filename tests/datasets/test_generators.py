@@ -248,6 +248,9 @@ def test_existing_file_is_kept(tmp_path: Path) -> None:
 
 
 def test_unwritable_place(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"let its name end in .parquet"):
+        write_dataset("census", 10, tmp_path / "census.csv", seed=4)
+    assert list(tmp_path.iterdir()) == []
     with pytest.raises(DataError, match="Check that the folder exists"):
         write_dataset("census", 10, tmp_path / "missing" / "census.parquet", seed=4)
     (tmp_path / "file").write_text("")

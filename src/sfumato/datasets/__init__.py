@@ -212,6 +212,8 @@ def write_dataset(
     import pyarrow.parquet as pq
 
     target = Path(path)
+    if target.suffix not in ("", ".parquet"):
+        raise DataError(f"{str(target)!r} would be a Parquet file: let its name end in .parquet.")
     batches = generate(name, rows, seed, **params)
     if target.exists() and not overwrite:
         raise DataError(
