@@ -177,6 +177,27 @@ class Guarantee(TextForm, ABC):
         return [cls.usual()]
 
 
+class ForPlans(Guarantee):
+    """`promise` as plans are made with it; releases name the promise itself. A mixin."""
+
+    promise: Guarantee
+
+    def __str__(self) -> str:
+        return str(self.promise)
+
+    def against(self) -> Reader:
+        return self.promise.against()
+
+    def require_feasible(self, histogram: Histogram) -> None:
+        self.promise.require_feasible(histogram)
+
+    def statement(self, histogram: Histogram) -> str:
+        return self.promise.statement(histogram)
+
+    def formula(self) -> str:
+        return self.promise.formula()
+
+
 def odds(chance: Fraction) -> Fraction:
     """
     >>> odds(Fraction(1, 5))

@@ -12,17 +12,14 @@ from fractions import Fraction
 from typing import ClassVar
 
 from sfumato.errors import UsageError
+from sfumato.guarantees.base import ForPlans
 from sfumato.guarantees.ceilings import CeilingGuarantee
-from sfumato.guarantees.words import Reader
 from sfumato.profile import Histogram
 
 
 @dataclass(frozen=True, eq=False)
-class JointCeilings(CeilingGuarantee):
-    """`promise` for every column, and for the combinations of all of them.
-
-    Plans are made with it; releases name the promise itself.
-    """
+class JointCeilings(ForPlans, CeilingGuarantee):
+    """`promise` for every column, and for the combinations of all of them."""
 
     promise: CeilingGuarantee
 
@@ -35,23 +32,8 @@ class JointCeilings(CeilingGuarantee):
                 "Leave --joint out, or promise it without names."
             )
 
-    def __str__(self) -> str:
-        return str(self.promise)
-
-    def against(self) -> Reader:
-        return self.promise.against()
-
     def own_ceilings(self, histogram: Histogram) -> list[Fraction]:
         return self.promise.own_ceilings(histogram)
 
     def together(self, histograms: Mapping[str, Histogram]) -> JointCeilings:
         return self
-
-    def require_feasible(self, histogram: Histogram) -> None:
-        self.promise.require_feasible(histogram)
-
-    def statement(self, histogram: Histogram) -> str:
-        return self.promise.statement(histogram)
-
-    def formula(self) -> str:
-        return self.promise.formula()

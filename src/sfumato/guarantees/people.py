@@ -18,20 +18,20 @@ from fractions import Fraction
 from typing import ClassVar
 
 from sfumato.columns import Value
+from sfumato.guarantees.base import ForPlans
 from sfumato.guarantees.odds import OddsGuarantee
-from sfumato.guarantees.words import Reader
 from sfumato.profile import Histogram
 
 _BITS = 40  # binary digits behind the point of a row's limit
 
 
 @dataclass(frozen=True, eq=False)
-class OddsOfPeople(OddsGuarantee):
+class OddsOfPeople(ForPlans, OddsGuarantee):
     """`promise` for people of whom at most `rows_per_person` rows are published.
 
-    Plans are made with it; releases name the promise itself. `holders` are, by column, the people
-    who have each value in some row. With more than one of `columns`, it speaks of what these tell
-    together: draws for two columns are as independent as those for two rows.
+    `holders` are, by column, the people who have each value in some row. With more than one of
+    `columns`, it speaks of what these tell together: draws for two columns are as independent as
+    those for two rows.
 
     >>> from sfumato.guarantees.rho import RhoPrivacy
     >>> promise = OddsOfPeople(RhoPrivacy("1/13", "1/6"), {}, 2)
@@ -46,12 +46,6 @@ class OddsOfPeople(OddsGuarantee):
 
     name: ClassVar[str] = "for-people"
     shows_left_out: ClassVar[bool] = False  # one limit is on all values
-
-    def __str__(self) -> str:
-        return str(self.promise)
-
-    def against(self) -> Reader:
-        return self.promise.against()
 
     @property
     def looks(self) -> int:
@@ -83,12 +77,6 @@ class OddsOfPeople(OddsGuarantee):
 
     def require_feasible(self, histogram: Histogram) -> None:
         self.promise.require_feasible(self.holders[histogram.column])
-
-    def statement(self, histogram: Histogram) -> str:
-        return self.promise.statement(histogram)
-
-    def formula(self) -> str:
-        return self.promise.formula()
 
 
 def root_below(number: Fraction, k: int) -> Fraction:
