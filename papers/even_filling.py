@@ -15,7 +15,7 @@ import pyarrow as pa
 from sfumato.columns import Column
 from sfumato.draws import BoolArray, IntArray
 from sfumato.operators.base import FloatArray
-from sfumato.queries.overlap import stored
+from sfumato.queries.ranges import stored
 from sfumato.release import GeneralizedRelease
 from sfumato.release.marginals import whole_numbers
 from sfumato.workloads import Workload

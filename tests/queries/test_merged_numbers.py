@@ -8,7 +8,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.errors import QueryError
-from sfumato.queries.lumps import MergedNumbers
+from sfumato.queries.recoded import MergedNumbers
 from sfumato.release.reader import Merged
 
 

@@ -108,6 +108,11 @@ def test_what_is_the_same_for_everybody_correlates_with_nothing(identity: Opened
     assert set(identity.sql(sql).rows()[0].values()) == {None}
 
 
+def test_a_flat_line_goes_through_everybody(identity: OpenedRelease) -> None:
+    sql = "SELECT REGR_R2(CASE WHEN cost > 0 THEN 3 END, age) AS d FROM release"
+    assert identity.sql(sql).value == 1.0
+
+
 def test_averages_are_among_what_is_averaged(tmp_path) -> None:
     """In buckets the interval of an average of few people ended far outside the column."""
     draw = np.random.default_rng(2)

@@ -267,6 +267,13 @@ def _correlation(n: Dual, y: Dual, x: Dual, yy: Dual, yx: Dual, xx: Dual) -> Dua
     return (_scatter(n, y, x, yx) / root).within(-1.0, 1.0)
 
 
+def _determination(n: Dual, y: Dual, x: Dual, yy: Dual, yx: Dual, xx: Dual) -> Dual:
+    """r²; as in SQL 1 where y is the same for everybody, since the line goes through all."""
+    found = _correlation(n, y, x, yy, yx, xx) ** 2.0
+    flat = np.isnan(_varying(n, y, yy).value) & np.isfinite(_varying(n, x, xx).value)
+    return Dual(np.where(flat, 1.0, found.value), found.slopes)
+
+
 def _slope(n: Dual, y: Dual, x: Dual, yy: Dual, yx: Dual, xx: Dual) -> Dual:
     """Of the line y = intercept + slope·x that is nearest in squares."""
     return _scatter(n, y, x, yx) / _varying(n, x, xx)
@@ -315,7 +322,7 @@ AGGREGATES.update(
         exp.CovarPop: _together("covar_pop", _covariance(0.0)),
         exp.CovarSamp: _together("covar_samp", _covariance(1.0), 1.0),
         exp.Corr: _together("corr", _correlation),
-        exp.RegrR2: _together("regr_r2", lambda *moments: _correlation(*moments) ** 2.0),
+        exp.RegrR2: _together("regr_r2", _determination),
         exp.RegrSlope: _together("regr_slope", _slope),
         exp.RegrIntercept: _together("regr_intercept", _intercept),
         exp.Min: Rule("min", ("MIN(x)",), _none, order="least"),

@@ -30,10 +30,9 @@ from sfumato.queries.dialect import (
     sql_text,
     unwrap,
 )
-from sfumato.queries.lumps import Lumps, lumps_of
 from sfumato.queries.parse import question_of
 from sfumato.queries.question import ERRORS
-from sfumato.queries.recoded import as_lumps
+from sfumato.queries.recoded import Lumps, as_lumps, lumps_of
 from sfumato.queries.session import session_of
 from sfumato.queries.spelling import check_literals
 from sfumato.queries.statements import literal

@@ -9,9 +9,8 @@ from sqlglot import exp
 from sfumato.columns import Column, list_some
 from sfumato.errors import QueryError
 from sfumato.queries.dialect import Node, check_scalar, refuse, unwrap
-from sfumato.queries.lumps import Lumps
 from sfumato.queries.question import Term
-from sfumato.queries.recoded import as_lumps
+from sfumato.queries.recoded import Lumps, as_lumps
 
 
 class Names:

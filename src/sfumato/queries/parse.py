@@ -15,11 +15,10 @@ from sqlglot.errors import SqlglotError
 from sfumato.columns import Column
 from sfumato.errors import QueryError
 from sfumato.queries.dialect import LONGEST_SQL, Node, filled, refuse, unwrap, with_own_functions
-from sfumato.queries.lumps import lumps_of
 from sfumato.queries.names import Names
 from sfumato.queries.nested import flattened
 from sfumato.queries.question import Ordering, Question
-from sfumato.queries.recoded import in_order
+from sfumato.queries.recoded import in_order, lumps_of
 from sfumato.queries.select import Selection
 from sfumato.release.manifest import Merged
 

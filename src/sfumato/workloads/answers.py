@@ -20,7 +20,7 @@ from sfumato.errors import UsageError, WeakPromiseWarning
 from sfumato.operators.base import FloatArray
 from sfumato.operators.estimator import Estimated, Forms, Moments, Statistic
 from sfumato.queries.evaluate import source_of
-from sfumato.queries.overlap import stored
+from sfumato.queries.ranges import stored
 from sfumato.queries.session import session_of
 from sfumato.queries.sources import Source
 from sfumato.release import Release

@@ -19,7 +19,7 @@ from sfumato.draws import BoolArray, IntArray
 from sfumato.errors import UsageError
 from sfumato.operators.base import FloatArray
 from sfumato.operators.ranges import Reading
-from sfumato.queries.overlap import Spanned, stored
+from sfumato.queries.ranges import Spanned, stored
 from sfumato.release import GeneralizedRelease, Release
 from sfumato.workloads.bitmaps import Bitmaps, Bits
 from sfumato.workloads.conditions import Condition, OneOf
