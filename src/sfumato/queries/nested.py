@@ -21,12 +21,14 @@ _OUTER = ("order", "limit", "offset")
 _PLACES = ("where", "group", "having", "order")
 
 
-def flattened(select: exp.Select, known: Mapping[str, exp.Select] | None = None) -> exp.Select:
-    """The one SELECT over `release` that a nested one stands for.
+def flattened(
+    select: exp.Select, columns: Collection[str], known: Mapping[str, exp.Select] | None = None
+) -> exp.Select:
+    """The one SELECT over `release`, with these columns, that a nested one stands for.
 
     >>> import sqlglot
     >>> sql = "WITH old AS (SELECT * FROM release WHERE age > 60) SELECT COUNT(*) FROM old"
-    >>> flattened(sqlglot.parse_one(sql, dialect="duckdb")).sql()
+    >>> flattened(sqlglot.parse_one(sql, dialect="duckdb"), ["age"]).sql()
     'SELECT COUNT(*) FROM release WHERE age > 60'
     """
     known = dict(known or {})
@@ -37,28 +39,61 @@ def flattened(select: exp.Select, known: Mapping[str, exp.Select] | None = None)
         for each in clause.expressions:
             if not isinstance(each.this, exp.Select) or each.args["alias"].args.get("columns"):
                 refuse("this form of WITH", "Write WITH name AS (SELECT …).")
-            known[each.alias.lower()] = flattened(each.this, known)
+            known[each.alias.lower()] = flattened(each.this, columns, known)
         select = select.copy()
         select.set("with_", None)
     source = select.args.get("from_")
-    inner = None if source is None else _inner(source.this, known)
+    inner = None if source is None else _inner(source.this, columns, known)
     if source is None or inner is None:
         return select
-    return _merged(select, inner, source.this.alias_or_name)
+    named = _outputs(inner)
+    select = _spelled_out(select, named or columns, ("group", "having"))
+    return _merged(select, _spelled_out(inner, columns, _PLACES), named, source.this.alias_or_name)
 
 
-def _inner(table: Node, known: Mapping[str, exp.Select]) -> exp.Select | None:
+def _spelled_out(
+    select: exp.Select, columns: Collection[str], clauses: Collection[str]
+) -> exp.Select:
+    """Numbers and aliases in these clauses as what the SELECT list calls so: it is about to be
+    replaced by another."""
+    select, real = select.copy(), {name.lower() for name in columns}
+    items = [item.unalias() for item in select.expressions]
+    aliases = {item.alias.lower(): item.this for item in select.expressions if item.alias}
+
+    def meant(node: Node, aliases_first: bool) -> Node:
+        name = node.name.lower() if isinstance(node, exp.Column) and not node.table else ""
+        if name not in aliases or (name in real and not aliases_first):
+            return node
+        return exp.Paren(this=aliases[name].copy())
+
+    for clause in [select.args[place] for place in clauses if select.args.get(place)]:
+        in_order = isinstance(clause, exp.Order)
+        for each in clause.expressions:
+            node = each.this if in_order else each
+            number = int(node.name) if isinstance(node, exp.Literal) and node.is_int else 0
+            if 1 <= number <= len(items):
+                node.replace(items[number - 1].copy())
+        if not isinstance(clause, exp.Where):
+            select.set(clause.key, clause.transform(lambda n, f=in_order: meant(n, f)))
+    return select
+
+
+def _inner(
+    table: Node, columns: Collection[str], known: Mapping[str, exp.Select]
+) -> exp.Select | None:
     """The SELECT that a table is, None for the release itself."""
     if isinstance(table, exp.Subquery):
         if not isinstance(table.this, exp.Select):
             refuse("this sub-query", "Write FROM (SELECT … FROM release …).")
-        return flattened(table.this, known)
+        return flattened(table.this, columns, known)
     if isinstance(table, exp.Table) and not table.args.get("db"):
         return known.get(table.name.lower())
     return None
 
 
-def _merged(outer: exp.Select, inner: exp.Select, name: str) -> exp.Select:
+def _merged(
+    outer: exp.Select, inner: exp.Select, named: Mapping[str, Node], name: str
+) -> exp.Select:
     if outer.args.get("joins") or outer.args.get("laterals"):
         refuse("a join", "A release is one table, `release`; ask it alone.")
     grouped = inner.args.get("group") is not None or any(map(_aggregates, inner.expressions))
@@ -72,7 +107,6 @@ def _merged(outer: exp.Select, inner: exp.Select, name: str) -> exp.Select:
             "A sub-query that groups can be filtered, renamed and sorted; sums over its rows have "
             "to be computed from the answer.",
         )
-    named = _outputs(inner)
     result = outer.copy()
     result.set("expressions", _selected(outer, named, name))
     renamed = {each.alias.lower() for each in outer.expressions if each.alias}

@@ -74,7 +74,7 @@ def question_of(
     if not isinstance(tree, exp.Select):
         refuse(f"the statement {tree.key.upper()}", f"Write for example: {_EXAMPLE}.")
     lumps = lumps_of(columns, merges)
-    select = flattened(tree)
+    select = flattened(tree, [column.name for column in columns])
     for key in filled(select):
         if key in _CLAUSES:
             refuse(*_CLAUSES[key])
