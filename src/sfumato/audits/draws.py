@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -371,10 +372,7 @@ def _fit(case: AuditCase, classes: Classes, column: str) -> Iterator[Tests]:
     moments = _moments(case, column, operator, raw)
     if moments is None:
         return
-    exponents = np.zeros(shown.shape)
-    for slope in (*UP[UP <= 64], *DOWN):  # counts are whole: more would add nothing
-        level = high if slope > 0 else low
-        exponents = np.maximum(exponents, slope * level - moments(slope))
+    exponents = _exponents(high, low, moments)
     symbols = operator.symbol_codes if isinstance(operator, Parts) else np.arange(shown.shape[1])
 
     def name(test: int) -> str:
@@ -384,7 +382,22 @@ def _fit(case: AuditCase, classes: Classes, column: str) -> Iterator[Tests]:
             f"{len(shown)} of the table"
         )
 
-    yield Tests(exponents.reshape(-1) - np.log(2), name)
+    yield Tests(exponents.reshape(-1), name)
+
+
+def _exponents(
+    high: FloatArray, low: FloatArray, moments: Callable[[float], FloatArray]
+) -> FloatArray:
+    """−log of Chernoff's bound on the chance of so many, or so few, where `moments` are
+    log E exp(s·count)."""
+    best = np.zeros(high.shape)
+    for slope in (*UP[UP <= 64], *DOWN):  # counts are whole: more would add nothing
+        best = np.maximum(best, slope * (high if slope > 0 else low) - moments(slope))
+    return best - np.log(2)
+
+
+def _summed(group: IntArray, chance: FloatArray, slope: float) -> FloatArray:
+    return np.asarray(np.bincount(group, np.log1p(chance * np.expm1(slope))), np.float64)
 
 
 def _moments(
@@ -465,12 +478,8 @@ def _rows(case: AuditCase) -> Tests:
     exponents, told = [], []
     for place, column in enumerate((*sensitive, "rank")):
         code = found.column(column if column == "rank" else f"__code_{place}").to_numpy()
-        number = np.bincount(code, taken)
-        best = np.zeros(len(number))
-        for slope in (*UP[UP <= 64], *DOWN):
-            moments = np.bincount(code, np.log1p(chance * np.expm1(slope)))
-            best = np.maximum(best, slope * number - moments)
-        exponents.append(best - np.log(2))
+        number = np.asarray(np.bincount(code, taken), np.float64)
+        exponents.append(_exponents(number, number, partial(_summed, code, chance)))
         of = ["the first row", "a later row"] if column == "rank" else [
             value_text(value) for value in case.profile.histograms[column].values]  # fmt: skip
         told += [f"of people's rows, {of[k]} is published {number[k]:,.0f} times of "
@@ -541,12 +550,12 @@ def _fakes(case: AuditCase, bucket: IntArray, held: IntArray) -> Iterator[Tests]
         of_size = true.sum(axis=1) == size
         weights[of_size] = np.where(drawn.listable(int(size)), weights[of_size], 0)
     chance = weights / np.maximum(weights.sum(axis=1, keepdims=True), 1)
-    number, best = (lists & ~true).sum(axis=0), np.zeros(values)
-    for slope in (*UP[UP <= 64], *DOWN):
-        moments = np.log1p(chance * np.expm1(slope)).sum(axis=0)
-        best = np.maximum(best, slope * number - moments)
+    number = (lists & ~true).sum(axis=0).astype(np.float64)
+    exponents = _exponents(
+        number, number, lambda slope: np.log1p(chance * np.expm1(slope)).sum(axis=0)
+    )
     names = [value_text(value) for value in histogram.values]
-    yield Tests(best - np.log(2), lambda k: f"{names[k]} is the fake of {number[k]:,} buckets")
+    yield Tests(exponents, lambda k: f"{names[k]} is the fake of {number[k]:,.0f} buckets")
 
 
 def _near(place: IntArray, block: IntArray) -> IntArray:
