@@ -197,10 +197,11 @@ def _room(view: Listing) -> Finding:
         f"""
         WITH asked AS MATERIALIZED (SELECT row_number() OVER () AS id, * FROM needed),
              held AS (SELECT {columns}, bucket, count(*) AS n FROM published GROUP BY ALL),
-             room AS (SELECT n.id, sum(least(r.n, l.n)) AS n FROM asked AS n
-                      JOIN held AS r ON {same("r", "n", names)}
-                      JOIN {view.listed} AS l ON l.bucket = r.bucket AND l.code = n.code
-                      GROUP BY n.id)
+             pairs AS MATERIALIZED (SELECT n.id, n.code, r.bucket, r.n FROM asked AS n
+                                    JOIN held AS r ON {same("r", "n", names)}),
+             room AS (SELECT p.id, sum(least(p.n, l.n)) AS n FROM pairs AS p
+                      JOIN {view.listed} AS l ON l.bucket = p.bucket AND l.code = p.code
+                      GROUP BY p.id)
         SELECT count(*), any_value(n.code), any_value(n.n), any_value(coalesce(room.n, 0))
         FROM asked AS n LEFT JOIN room USING (id) WHERE n.n > coalesce(room.n, 0)
         """

@@ -393,7 +393,7 @@ def _exponents(
     best = np.zeros(high.shape)
     for slope in (*UP[UP <= 64], *DOWN):  # counts are whole: more would add nothing
         best = np.maximum(best, slope * (high if slope > 0 else low) - moments(slope))
-    return best - np.log(2)
+    return np.asarray(best - np.log(2))
 
 
 def _summed(group: IntArray, chance: FloatArray, slope: float) -> FloatArray:
