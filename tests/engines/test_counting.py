@@ -217,8 +217,8 @@ def test_a_source_that_fails_midway(tmp_path: Path, leftovers: Any) -> None:
 @pytest.mark.parametrize(
     ("written", "advice"),
     [
-        ("? ", r"If '\?' stands for what is not known, say --missing-markers '\?'\.$"),
-        (" a ", r"If blanks around texts mean nothing, say --trim\.$"),
+        ("? ", r"If '\?' stands for what is not known, say missing_markers='\?'\.$"),
+        (" a ", r"If blanks around texts mean nothing, say trim=\.$"),
         ("z", r"State them too, or drop the rows\.$"),
     ],
 )
