@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -115,8 +116,7 @@ def count_cells(table: Table, column: str, values: tuple[Value, ...]) -> Cells:
     domains, key, combinations = [], np.zeros(counted.num_rows, np.int64), len(values)
     for place, name in enumerate(table.quasi):
         found = counted.column(place).combine_chunks()
-        unique = found.unique()
-        domain = unique.take(pc.sort_indices(unique))  # a null comes last
+        domain = sorted_domain(rows, name, found)
         combinations *= len(domain)
         if combinations >= 1 << 63:
             raise DataError(
@@ -130,6 +130,12 @@ def count_cells(table: Table, column: str, values: tuple[Value, ...]) -> Cells:
     order = np.argsort(key * len(values) + sensitive)
     counts = counted.column("n").to_numpy()[order]
     return Cells(table.quasi, tuple(domains), key[order], sensitive[order], counts)
+
+
+def sorted_domain(rows: Staged, column: str, found: Any) -> pa.Array:
+    """What SQL tells of a column, each once and in the order of its values, a null last."""
+    unique = found.unique()
+    return unique.take(pc.sort_indices(rows.restored(column, unique)))
 
 
 def codes_of(

@@ -136,7 +136,7 @@ class CodedColumn(QuasiColumn):
         codes = array.indices
         self.missing |= codes.null_count > 0
         self._used[codes.unique().drop_null().to_numpy()] = True
-        return codes.cast(code_type(len(self._all)))
+        return codes
 
     @property
     def _values(self) -> pa.Array:

@@ -76,7 +76,7 @@ class LocalPeople(People):
 class Staged(Source):
     """A source whose rows have been looked at: `dropped` of them have no sensitive value.
 
-    `domains` are the values that codes stand for, in order. `columns` are the names in SQL.
+    `domains` are the values that codes stand for. `columns` are the names in SQL.
     """
 
     columns: Mapping[str, str]
@@ -162,25 +162,22 @@ class LocalStaged(Staged):
         self.label, self.foreign = source.label, source.foreign
         self.schema = pa.schema([field for field in source.schema if field.name in columns])
         self.columns, self.number, self.dropped = columns, number, dropped
-        self._spool, self._values, self._kept = spool, values, kept
-        self.domains = {name: found.take(pc.sort_indices(found)) for name, found in values.items()}
-        self._order = {
-            name: pc.index_in(found, value_set=self.domains[name]) for name, found in values.items()
-        }
+        self.domains, self._spool, self._kept = values, spool, kept
 
     @property
     def people(self) -> People:
-        kinds = {
-            column: code_type(len(self._order[name])) if name in self._order else self.type(name)
-            for name, column in self.columns.items()
-        }
-        return LocalPeople(pa.schema(list(kinds.items())), self._numbers, self.number)
+        schema = pa.schema([(column, self._kind(name)) for name, column in self.columns.items()])
+        return LocalPeople(schema, self._numbers, self.number)
+
+    def _kind(self, name: str) -> pa.DataType:
+        domain = self.domains.get(name)
+        return self.type(name) if domain is None else code_type(len(domain) + 1)  # and missing
 
     def chosen(self, kept: BoolArray) -> LocalStaged:
         """These rows alone."""
         number = int(kept.sum())
         return LocalStaged(
-            self, self.columns, self._spool, self._values, number, self.dropped, kept
+            self, self.columns, self._spool, self.domains, number, self.dropped, kept
         )
 
     def _stored(self) -> Batches:
@@ -193,28 +190,19 @@ class LocalStaged(Staged):
             yield batch
 
     def _numbers(self, columns: Sequence[str]) -> Batches:
-        orders = {
-            self.columns[name]: order.cast(code_type(len(order)))
-            for name, order in self._order.items()
-        }
+        kinds = {column: self._kind(name) for name, column in self.columns.items()}
         for batch in self._stored():
-            arrays = [
-                pc.take(orders[name], batch.column(name), boundscheck=False)
-                if name in orders
-                else batch.column(name)
-                for name in columns
-            ]
+            arrays = [batch.column(column).cast(kinds[column]) for column in columns]
             yield pa.RecordBatch.from_arrays(arrays, names=list(columns))
 
     def batches(self, columns: Sequence[str], rows: int, threads: bool = True) -> Batches:
-        for batch in self._stored():
-            arrays = []
-            for name in columns:
-                array = batch.column(self.columns[name])
-                if name in self._order:
-                    codes = pc.take(self._order[name], array, boundscheck=False)
-                    array = pa.DictionaryArray.from_arrays(codes, self.domains[name], safe=False)
-                arrays.append(array)
+        for batch in self._numbers([self.columns[name] for name in columns]):
+            arrays = [
+                pa.DictionaryArray.from_arrays(array, self.domains[name], safe=False)
+                if name in self.domains
+                else array
+                for name, array in zip(columns, batch.columns, strict=True)
+            ]
             whole = pa.RecordBatch.from_arrays(arrays, names=list(columns))
             for start in range(0, batch.num_rows, rows):
                 yield whole.slice(start, rows)

@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 from sfumato.columns import Kind, Value
 from sfumato.draws import BoolArray, IntArray
 from sfumato.engines.coding import SensitiveCoder
-from sfumato.engines.counting import take_profile
-from sfumato.engines.staging import stage
+from sfumato.engines.counting import sorted_domain, take_profile
+from sfumato.engines.staging import stage, staged
 from sfumato.errors import UsageError
 from sfumato.table import Table
 from sfumato.workloads.bitmaps import Bitmaps, Bits
@@ -118,13 +118,11 @@ def people_of(table: Table) -> People:
 
 def _quasi(table: Table, name: str) -> CodedColumn:
     batches = [batch.column(0) for batch in table.batches([name])]
-    texts = batches[0].dictionary if pa.types.is_dictionary(batches[0].type) else None
-    shown = pa.chunked_array([b if texts is None else b.indices for b in batches])
-    domain = shown.unique()
-    domain = domain.take(pc.sort_indices(domain))  # a null comes last
+    coded = pa.types.is_dictionary(batches[0].type)
+    shown = pa.chunked_array([b.indices if coded else b for b in batches])
+    domain = sorted_domain(staged(table), name, shown)
     codes = _small(pc.index_in(shown, value_set=domain).to_numpy(), len(domain))
-    kept = domain if texts is None else texts.take(domain)
-    return CodedColumn(name, table.kinds[name], kept, codes)
+    return CodedColumn(name, table.kinds[name], staged(table).restored(name, domain), codes)
 
 
 def _small(codes: IntArray, size: int) -> IntArray:

@@ -14,7 +14,6 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import sqlglot
 
 from sfumato.engines.spark.sealing import Sealed
 from sfumato.engines.spark.session import kept_on_disk
@@ -44,6 +43,8 @@ class FramePeople(People):
         self._frame = frame
 
     def sql(self, query: str, *columns: str) -> Batches:
+        import sqlglot
+
         (text,) = sqlglot.transpile(query, read="duckdb", write="spark")
         text = text.replace("FROM people", "FROM {people}")
         found = self._frame.sparkSession.sql(text, people=self._frame).toArrow()
@@ -133,7 +134,7 @@ def stage_frame(table: Table, frame: Any, held: ExitStack) -> Table:
         for name, values in told.items():
             coded_arrays(table, pa.RecordBatch.from_arrays([values], names=[name]), whole)
     refuse_nobody(table, read, number)
-    domains = {name: each.values.take(pc.sort_indices(each.values)) for name, each in whole.items()}
+    domains = {name: each.values for name, each in whole.items()}
     sealed = Sealed[Mapping[str, pa.Array]](domains, frame.sparkSession)
     held.enter_context(closing(sealed))
     kinds = [
