@@ -3,11 +3,42 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from starlette.responses import Response
 
 _MARKUP = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
+
+
+_FLAG = re.compile(r"--([a-z][a-z0-9-]*)( (?=\d|'|[A-Z]{2}|value|drop))?")
+_PLACES = {  # where the page has what the command line calls by a flag
+    "missing": "“Rows without a sensitive value”",
+    "bins": "“Bins” of the column",
+    "recode": "“Coarser form” of the column",
+    "domain": "“Stated domain” of the column",
+    "categorical": "“These numbers are names” of the column",
+    "columns": "“How the file is written”",
+    "encoding": "“How the file is written”",
+    "left-out": "“Largest share of people without a promise”",
+    "min-count": "size of a count",
+    "quasi-k": "“People who share every combination”",
+}
+
+
+def in_page_words(message: str) -> str:
+    """A message of the command line as the page says it: no flags.
+
+    >>> in_page_words("3 rows have none: --missing value keeps them.")
+    '3 rows have none: “Rows without a sensitive value”: value keeps them.'
+    """
+
+    def place(found: re.Match[str]) -> str:
+        if found[1] not in _PLACES:
+            return f"the command line's “{found[1].replace('-', ' ')}”{' ' if found[2] else ''}"
+        return _PLACES[found[1]] + (": " if found[2] else "")
+
+    return _FLAG.sub(place, message)
 
 
 class Refusal(Exception):

@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from sfumato.errors import DataError
+from sfumato.guarantees import DEFAULT_PROMISE
 from sfumato.version import __version__
 from sfumato.web.answers import Refusal, answer
 from sfumato.web.bodies import read_object
@@ -99,6 +100,7 @@ async def show_state(request: Request) -> Response:
             "upload_limit": services.upload_limit,
             "release": None if services.release is None else services.release.name,
             "promises": await services.promises(),
+            "default_promise": DEFAULT_PROMISE,
         }
     )
 

@@ -17,7 +17,7 @@ from starlette.types import ASGIApp
 from sfumato.errors import SfumatoError
 from sfumato.processes import TaskFailed, unexpected
 from sfumato.web import api, jobs_api, pages, session_api, tables_api
-from sfumato.web.answers import Refusal, problem
+from sfumato.web.answers import Refusal, in_page_words, problem
 from sfumato.web.guard import Guard
 from sfumato.web.jobs import Jobs, NoSuchJob
 from sfumato.web.places import Roots
@@ -124,7 +124,8 @@ async def _failed(request: Request, error: Exception) -> Response:
 
 
 async def _mistake(request: Request, error: Exception) -> Response:
-    return problem(404 if isinstance(error, NoSuchJob) else 400, str(error))
+    assert isinstance(error, SfumatoError)
+    return problem(404 if isinstance(error, NoSuchJob) else 400, in_page_words(error.with_flags))
 
 
 async def _not_found(request: Request, error: Exception) -> Response:

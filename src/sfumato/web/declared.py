@@ -12,6 +12,7 @@ from sfumato.table import Table, read
 from sfumato.table.reading import Reading
 from sfumato.table.sources import Source, find_source
 from sfumato.table_options import ROLES
+from sfumato.web.answers import in_page_words
 from sfumato.web.places import stamp
 
 
@@ -64,7 +65,7 @@ def named(path: str, name: str) -> Iterator[None]:
     try:
         yield
     except SfumatoError as error:
-        text = str(error)
+        text = in_page_words(error.with_flags)
         for told in (repr(path), path):
             text = text.replace(told, name)
         error.args = (text, *error.args[1:])

@@ -61,7 +61,8 @@ def _publish(services: Services, given: dict[str, Any]) -> Job:
     kept = services.kept("profiles", given.get("profile"))
     promise = promise_of(given)
     label = kept["declared"]["label"]
-    name = shown_name(given.get("name"), f"{label}, {promise['guarantee']}")
+    short = promise["guarantee"] if ":" not in (promise["guarantee"] or "") else "by column"
+    name = shown_name(given.get("name"), f"{label}, {short}")
     left_out = given.get("left_out") or None
     if left_out is not None and not (isinstance(left_out, str) and len(left_out) <= 20):
         raise Refusal(400, "The share of people who may be left out is a number such as 0.5.")

@@ -122,7 +122,7 @@ def plain_place(folder: Path, flag: str) -> Path:
 def _outside() -> DataError:
     return DataError(
         "That path leads outside the folders that the server was started with. Choose a file from "
-        "the list, or start the server with another --data."
+        "the list, or start the server with another folder."
     )
 
 

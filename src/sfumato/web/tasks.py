@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import sqlglot
+from sqlglot.expressions import Count, Select
 
 from sfumato.columns import Value, value_to_json
 from sfumato.draws import KEY_BYTES, Draws, fresh_key
@@ -35,6 +37,7 @@ from sfumato.release import Release
 from sfumato.results import as_json
 from sfumato.table import Table
 from sfumato.table.reading import Reading
+from sfumato.web.answers import in_page_words
 from sfumato.web.declared import declared, named, no_files, source_of
 from sfumato.web.evidence_tasks import collect_evidence, compare_candidates
 from sfumato.web.state import read_json, write_json
@@ -174,7 +177,7 @@ def predict(
     except InfeasibleGuarantee as error:
         return {
             "feasible": False,
-            "reason": str(error),
+            "reason": in_page_words(error.with_flags),
             "witness": error.witness,
             "nearest": error.nearest,
         }
@@ -278,7 +281,9 @@ def make_release(
             "statement": list(manifest.statement),
             "does_not_protect": list(manifest.does_not_protect),
             "caveats": list(manifest.caveats),
-            "notes": [*made.notes, *made.exposure.lines(promised=False)],
+            "notes": [
+                in_page_words(t) for t in (*made.notes, *made.exposure.lines(promised=False))
+            ],
             "estimators": _estimators(Release(out, verify=False)),
             "columns": [
                 {
@@ -350,6 +355,14 @@ def query(
         name + end for name in answer.aggregates for end in ("", "_stderr", "_low", "_high")
     ]
     keys = [name for name in answer.columns if name not in measures]
+    estimated = [name for name in answer.columns if not name.endswith(("_stderr", "_low", "_high"))]
+    asked = sqlglot.parse_one(sql, read="duckdb")
+    selects = asked.selects if isinstance(asked, Select) else []
+    counts = [
+        name
+        for name, select in zip(estimated, selects, strict=False)
+        if isinstance(select.unalias(), Count)
+    ]
     estimates = []
     for row in told["rows"][:MOST_ROWS] if answer.aggregates else []:
         name = answer.aggregates[0]
@@ -365,6 +378,7 @@ def query(
         {
             "columns": told["columns"],
             "aggregates": list(answer.aggregates),
+            "counts": counts,  # of people: whole numbers
             "rows": told["rows"][:MOST_ROWS],
             "left_off": max(len(told["rows"]) - MOST_ROWS, 0),
             "estimates": estimates,

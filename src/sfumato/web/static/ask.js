@@ -94,10 +94,10 @@ export function askBox(target, summary, place = "release") {
 
   function draw(found, question, level) {
     const rows = found.rows.map((row) => found.columns.map((column) => row[column]));
-    const view = gather(found.columns, rows);
+    const view = gather(found.columns, rows, found.counts ?? []);
     const estimates = (found.estimates ?? []).filter((one) => Number.isFinite(one.value));
     const parts = [h("p", { class: "quiet question" }, h("code", null, question))];
-    if (estimates.length === 1 && rows.length === 1) parts.push(single(estimates[0], level));
+    if (estimates.length === 1 && rows.length === 1) parts.push(single(estimates[0], level, found.counts.length > 0));
     if (estimates.length > 1) {
       const keys = view.columns.filter((column) => !column.number).map((column) => column.title);
       const what = view.columns.find((column) => column.number)?.title ?? "estimate";
@@ -238,7 +238,8 @@ function takeAlong(found, place) {
   );
 }
 
-function single(estimate, level) {
+function single(estimate, level, whole) {
+  const round = rounder(whole);
   const [low, high] = [estimate.low, estimate.high].map((end) => figure(round(end)));
   const sure = low === high ? " exactly" : ` between ${low} and ${high}, with ${level} confidence`;
   return h(
@@ -249,15 +250,17 @@ function single(estimate, level) {
   );
 }
 
-function round(number) {
-  return Math.abs(number) >= 100 ? Math.round(number) : number;
+/** Counts are of people, and large figures need no digits behind the point. */
+function rounder(whole) {
+  return (number) => (whole || Math.abs(number) >= 100 ? Math.round(number) : number);
 }
 
 function quoted(name) {
   return /^[a-z_][a-z0-9_]*$/i.test(name) ? name : `"${name.replaceAll('"', '""')}"`;
 }
 
-function example(summary) {
+/** A first question to a release. */
+export function example(summary) {
   const sensitive = summary.columns?.find((column) => column.role === "sensitive")?.name;
   return sensitive
     ? `SELECT ${quoted(sensitive)}, COUNT(*) FROM release GROUP BY ${quoted(sensitive)}`
@@ -265,7 +268,7 @@ function example(summary) {
 }
 
 /** Put each aggregate's four columns (c, c_stderr, c_low, c_high) into one cell. */
-function gather(columns, rows) {
+function gather(columns, rows, counts) {
   const at = new Map(columns.map((column, place) => [column, place]));
   const parts = (column) => ["_stderr", "_low", "_high"].map((ending) => at.get(column + ending));
   const aggregates = columns.filter((column) =>
@@ -277,6 +280,7 @@ function gather(columns, rows) {
     const value = row[at.get(column)];
     if (!aggregates.includes(column)) return valueText(value);
     if (value === null || value === undefined) return "–";
+    const round = rounder(counts.includes(column));
     const [, low, high] = parts(column).map((place) => row[place]);
     if (low === high) return figure(round(value));
     return `${figure(round(value))} (${figure(round(low))} … ${figure(round(high))})`;

@@ -17,8 +17,9 @@ export function names(column) {
   return ["key", "person"].includes(column.suggestion?.role);
 }
 
-/** A column's entry: {column, element, pick, refresh()}; writes into `draft` and calls `changed`. */
-export function columnCard(column, place, draft, changed) {
+/** A column's entry: {column, element, pick, refresh()}; writes into `draft` and calls `changed`. A
+ * `dense` one is a line, with its histogram among the details. */
+export function columnCard(column, place, draft, changed, dense) {
   const title = freshId("column");
   const radios = ROLES.map((role) =>
     h("input", {
@@ -51,7 +52,7 @@ export function columnCard(column, place, draft, changed) {
       column.suggestion && !role
         ? [
             h("span", { class: "tag" }, "Suggestion"),
-            h("span", null, ` ${column.suggestion.role}: ${column.suggestion.why} `),
+            h("span", null, ` ${column.suggestion.role}${dense ? "" : `: ${column.suggestion.why}`} `),
             h(
               "button",
               {
@@ -77,7 +78,7 @@ export function columnCard(column, place, draft, changed) {
         h("span", null, ` Published as it is, it names people. ${column.suggestion.why}`),
       );
     suggestion.hidden = !suggestion.hasChildNodes();
-    more.hidden = !(role === "quasi" || role === "sensitive");
+    more.hidden = !dense && !(role === "quasi" || role === "sensitive");
   }
 
   function field(part, label, hint) {
@@ -104,6 +105,8 @@ export function columnCard(column, place, draft, changed) {
 
   const fields = () => {
     if (further.childElementCount > 1) return;
+    if (dense) further.append(histogram(column));
+    if (dense && column.suggestion) further.append(h("p", null, column.suggestion.why));
     further.append(
       field(
         "domain",
@@ -132,11 +135,11 @@ export function columnCard(column, place, draft, changed) {
     );
   };
   // made when it is opened: hundreds of columns have one each
-  const further = h("details", { ontoggle: fields }, h("summary", null, "More about this column"));
+  const further = h("details", { ontoggle: fields }, h("summary", null, dense ? "Details" : "More about this column"));
   put(more, further);
   const about = column.exact === false ? "about " : "";
-  const different = `${about}${plural(column.distinct, "different value")}`;
-  const nulls = column.nulls ? `${count(column.nulls)} missing` : "none missing";
+  const different = `${about}${plural(column.distinct, dense ? "value" : "different value")}`;
+  const nulls = column.nulls || !dense ? `${column.nulls ? count(column.nulls) : "none"} missing` : null;
   const element = h(
     "li",
     { class: "card" },
@@ -145,9 +148,9 @@ export function columnCard(column, place, draft, changed) {
       { class: "card-head" },
       h("p", { class: "picked" }, pick, h("span", { class: "quiet" }, "select")),
       h("h2", { id: title, class: "column-name" }, column.name),
-      h("p", { class: "quiet" }, [typeText(column.type), different, nulls].join(" · ")),
+      h("p", { class: "quiet" }, [typeText(column.type), different, nulls].filter(Boolean).join(" · ")),
     ),
-    histogram(column),
+    dense ? null : histogram(column),
     h(
       "fieldset",
       { class: "segments", "aria-labelledby": title },

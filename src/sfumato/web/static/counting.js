@@ -1,20 +1,9 @@
 // The counting of a table whose columns have roles: a job, which goes on while nobody looks.
 
 import { finished, get, post, segment } from "./api.js";
-import { h, notice, problem, put } from "./dom.js";
+import { h, problem, put } from "./dom.js";
 import { moment } from "./format.js";
 import { buttonJob } from "./progress.js";
-
-// where this page has what the command line calls by a flag
-const FLAGS = [
-  ["--missing", "Here: choose under “Rows without a sensitive value”."],
-  ["--bins", "Here: “More about this column”, Bins."],
-  ["--recode", "Here: “More about this column”, Coarser form."],
-  ["--columns", "Here: “How the file is written” where you chose the table."],
-  ["--encoding", "Here: “How the file is written” where you chose the table."],
-  ["--domain", "Here: “More about this column”, Stated domain."],
-  ["--categorical", "Here: “More about this column”, these numbers are names."],
-];
 
 /** Counting of a table, shown in `place`; `button` starts it and waits. */
 export function counting(table, place, button) {
@@ -26,8 +15,7 @@ export function counting(table, place, button) {
   });
 
   function failed(sentence) {
-    const hints = FLAGS.filter(([flag]) => sentence.includes(flag));
-    put(place, notice("bad", sentence), hints.map(([, text]) => h("p", null, text)));
+    put(place, problem({ message: sentence }));
   }
 
   async function start(asked) {

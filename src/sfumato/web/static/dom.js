@@ -76,9 +76,11 @@ export function notice(kind, title, ...children) {
   );
 }
 
-/** An error in one sentence, as the server says it. */
+/** An error in one sentence, as the server says it; what stands out of sight comes into it. */
 export function problem(error) {
-  return notice("bad", error.message);
+  const shown = notice("bad", error.message);
+  requestAnimationFrame(() => shown.scrollIntoView({ block: "nearest" }));
+  return shown;
 }
 
 /** A button that asks once more before it does what cannot be undone. */

@@ -18,7 +18,7 @@ export function goalBox(profile, use) {
   const id = freshId("goal");
   const error = choice("error", "How wrong may a count of 500 people be?", ERRORS, "0.1");
   const anybody = h("input", { type: "checkbox", id: `${id}-anybody` });
-  const values = (profile.histogram[0]?.bars ?? []).map((bar) => bar.label);
+  const values = [...new Set(profile.histogram.flatMap((one) => one.bars.map((bar) => bar.label)))];
   const guarded = h(
     "select",
     { id: `${id}-guarded`, multiple: true, size: String(Math.min(5, Math.max(2, values.length))) },
@@ -109,17 +109,25 @@ export function goalBox(profile, use) {
       h(
         "dl",
         null,
-        fact(
-          "Worst value",
-          [valueText(one.value), ": ", percent(one.share), " → ", percent(one.ceiling)],
-        ),
-        fact("People with no promise", percent(one.without_promise), one.without_promise > 0),
-        fact(`A count of ${count(one.count)} is wrong by about`, percent(one.error)),
+        one.columns.map((column) => columnFacts(column, one)),
         fact("Holds against", one.against),
       ),
+      one.dearest ? h("p", { class: "quiet" }, one.dearest) : null,
       h("p", null, h("code", null, one.guarantee)),
       h("p", { class: "actions" }, take),
     );
+  }
+
+  /** What a column's most exposed value may come to, and how wrong counts are. */
+  function columnFacts(column, one) {
+    const of = one.columns.length > 1 ? ` of ${column.column}` : "";
+    const worst = [valueText(column.value), ": ", percent(column.share), " → ", percent(column.ceiling)];
+    const free = column.without_promise;
+    return [
+      fact(`Worst value${of}`, worst),
+      free > 0 || !of ? fact(`People with no promise${of && ` about ${column.column}`}`, percent(free), free > 0) : null,
+      fact(`A count of ${count(one.count)}${of} is wrong by about`, percent(column.error)),
+    ];
   }
 
   function fact(name, value, warn = false) {

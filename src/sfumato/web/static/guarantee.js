@@ -19,6 +19,23 @@ export function readPromise(text, promises) {
   return { promise, given };
 }
 
+const ABOUT = /^\s*('(?:[^']|'')*'|[^\s:'(]+)\s*:\s*(?=[a-z])/;
+
+/** "ill: l-diversity(3) and job: beta-likeness(2)" → [{column, text}, …]; null where a promise is for
+ * all columns. */
+export function readByColumn(text) {
+  const parts = (text ?? "").split(/ and (?=\s*(?:'(?:[^']|'')*'|[^\s:'(]+)\s*:\s*[a-z])/);
+  const read = parts.map((part) => {
+    const match = ABOUT.exec(part);
+    return match && { column: match[1], text: part.slice(match[0].length).trim() };
+  });
+  return read.every(Boolean) ? read : null;
+}
+
+export function writeByColumn(parts) {
+  return parts.map((one) => `${one.column}: ${one.text}`).join(" and ");
+}
+
 /** The text form; what is empty or stands at its default is left out. */
 export function writePromise(promise, values) {
   const parts = [];

@@ -22,7 +22,7 @@ const ORDERS = [
   ],
 ];
 
-const MANY = 60; // columns from which on those out of sight are not drawn
+const MANY = 20; // columns from which on each is a line, and those out of sight are not drawn
 
 function rank(role) {
   const place = ROLES.findIndex((one) => one.name === role);
@@ -40,7 +40,8 @@ export async function showColumns(page) {
   const counted = h("div");
   const onward = h("button", { type: "submit", class: "main" }, "Continue to the promise");
   const missing = missingChoice(draft, keep);
-  const cards = found.columns.map((column, place) => columnCard(column, place, draft, changed));
+  const many = found.columns.length > MANY;
+  const cards = found.columns.map((column, place) => columnCard(column, place, draft, changed, many));
   const pending = () =>
     found.columns.filter((column) => column.suggestion && !draft.roles[column.name]);
   const accept = h("button", { type: "button", onclick: acceptAll });
@@ -74,7 +75,7 @@ export async function showColumns(page) {
   const list = h(
     "ul",
     {
-      class: `cards${cards.length > MANY ? " many" : ""}`,
+      class: `cards${many ? " many" : ""}`,
       onchange: (event) => event.target.classList.contains("pick") && tally(),
     },
     cards.map((one) => one.element),

@@ -3,12 +3,15 @@
 import { get, post, segment, serverState } from "./api.js";
 import { candidateTray } from "./candidates.js";
 import { commandList } from "./commands.js";
-import { h, problem, put } from "./dom.js";
+import { freshId, h, problem, put } from "./dom.js";
 import { plural } from "./format.js";
 import { goalBox } from "./goal.js";
-import { readPromise, startingValues, writePromise } from "./guarantee.js";
+import { readByColumn, readPromise, startingValues, writeByColumn, writePromise } from "./guarantee.js";
 import { parameterFields } from "./parameters.js";
 import { predictionPanel } from "./prediction.js";
+
+// what every promise leaves open is told once it is foreseen
+const EACH = { name: "a promise for each column", does_not_protect: [] };
 
 export async function showPromise(page) {
   const [state, profile] = await Promise.all([
@@ -19,11 +22,11 @@ export async function showPromise(page) {
   page.title("Choose the promise");
   const allowed = new Map(profile.allowed.map((one) => [one.promise, one]));
   const promises = state.promises;
-  const first = promises.find((one) => allowed.get(one.name)?.allowed) ?? promises[0];
+  const first = readPromise(state.default_promise, promises).promise;
   const asked = readPromise(page.query.get("g"), promises);
   const chosen = {
     promise: asked?.promise ?? first,
-    text: page.query.get("g") ?? startText(first),
+    text: page.query.get("g") ?? state.default_promise,
     mechanism: page.query.get("m") ?? "",
   };
 
@@ -83,12 +86,48 @@ export async function showPromise(page) {
     if (retype) textField.value = chosen.text;
     if (redraw) drawFields();
     keep();
-    panel.ask(chosen.text, chosen.mechanism, chosen.promise);
+    panel.ask(chosen.text, chosen.mechanism, readByColumn(chosen.text) ? EACH : chosen.promise);
     tray.changed();
     byCommand.changed();
   }
 
+  /** One promise as text for each sensitive column. */
+  function drawByColumn(parts) {
+    const change = (part, field) => {
+      part.text = field.value.trim();
+      chosen.text = writeByColumn(parts);
+      apply({ redraw: false });
+    };
+    put(
+      fields,
+      h("p", { class: "quiet" }, "Every sensitive column has a promise of its own."),
+      parts.map((part) => {
+        const id = freshId("column-promise");
+        const field = h("input", { id, type: "text", class: "wide", value: part.text, spellcheck: "false" });
+        field.addEventListener("change", () => change(part, field));
+        return h("p", null, h("label", { for: id }, part.column), field);
+      }),
+      h(
+        "p",
+        null,
+        h(
+          "button",
+          { type: "button", onclick: () => typed(state.default_promise, true) },
+          "One promise for all of them",
+        ),
+      ),
+    );
+    chosen.mechanism = "";
+    mechanismField.value = "";
+    put(mechanismBox);
+  }
+
   function drawFields() {
+    const byColumn = readByColumn(chosen.text);
+    if (byColumn) {
+      drawByColumn(byColumn);
+      return;
+    }
     const values = startingValues(chosen.promise, promises, chosen.text);
     put(
       fields,
@@ -149,7 +188,7 @@ export async function showPromise(page) {
     chosen.text = text;
     const read = readPromise(text, promises);
     if (read) choose(read.promise, text);
-    apply({ redraw: Boolean(read), retype: fromServer });
+    apply({ redraw: Boolean(read) || Boolean(readByColumn(text)), retype: fromServer });
   }
 
   function choose(promise, text) {
@@ -184,6 +223,7 @@ export async function showPromise(page) {
         : null,
       about(profile),
       ". Say what you need, or choose a promise yourself. Nothing is published yet.",
+      profile.sensitive.length > 1 ? " Each sensitive column may have a promise of its own." : null,
     ),
     goal.element,
     h(

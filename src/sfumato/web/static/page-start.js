@@ -238,7 +238,7 @@ function browser(page, state, open, trouble) {
       ? h(
           "p",
           { class: "quiet" },
-          "The server was started without a folder. Start it with “sfumato serve --data FOLDER”, or upload a file.",
+          "The server was started without a folder to choose from. Upload a file.",
         )
       : chooser,
     list,
@@ -261,7 +261,7 @@ function uploader(state, open) {
         status,
         notice(
           "bad",
-          `${file.name} has ${bytes(file.size)}; an upload may have at most ${bytes(state.upload_limit)}. Put the file into a folder that the server was given with --data.`,
+          `${file.name} has ${bytes(file.size)}; an upload may have at most ${bytes(state.upload_limit)}. Put the file into a folder that the server was started with.`,
         ),
       );
       return;

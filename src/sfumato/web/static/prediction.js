@@ -2,7 +2,7 @@
 
 import { post } from "./api.js";
 import { ceilingChart, errorChart } from "./charts.js";
-import { announce, h, notice, problem, put } from "./dom.js";
+import { announce, h, notice, problem, put, table } from "./dom.js";
 import { legend, refold } from "./figures.js";
 import { count, percent, plural, valueText } from "./format.js";
 
@@ -23,6 +23,7 @@ export function predictionPanel(page, profile, useNearest) {
   const ceilingTable = h("div");
   const errorTable = h("div");
   const sketched = h("span");
+  const beside = h("div", { class: "beside" });
   const charts = h(
     "div",
     { class: "charts" },
@@ -61,7 +62,7 @@ export function predictionPanel(page, profile, useNearest) {
       errorTable,
     ),
   );
-  const element = h("div", { class: "prediction" }, words, charts);
+  const element = h("div", { class: "prediction" }, words, beside, charts);
   let asking = null; // what the server is being asked
   let next = null; // what moved meanwhile: only the latest is asked
   let saying = null;
@@ -141,7 +142,7 @@ export function predictionPanel(page, profile, useNearest) {
 
   function draw(found, guarantee, promise) {
     tell(found.feasible);
-    charts.hidden = !found.feasible;
+    charts.hidden = beside.hidden = !found.feasible;
     put(headline, found.feasible ? summary(found) : "These data do not allow this promise.");
     headline.dataset.state = found.feasible ? "good" : "bad";
     if (!found.feasible) {
@@ -199,9 +200,30 @@ export function predictionPanel(page, profile, useNearest) {
           )
         : null,
     );
+    drawBeside(found);
     drawCeilings(found);
     drawErrors(found);
     say(summary(found));
+  }
+
+  /** Risk and accuracy of the table as it is, and of a release under this promise. */
+  function drawBeside(found) {
+    const limited = found.ceilings.filter((one) => one.ceiling < 1);
+    const rows = profile.sensitive.flatMap((column) => {
+      const own = limited.filter((one) => one.column === column);
+      const worst = own.length ? percent(Math.max(...own.map((one) => one.ceiling))) : "100 %";
+      const usual = nearest(found.errors.filter((one) => one.column === column), 500);
+      return [
+        [`Largest chance that a reader gives somebody's ${column}`, "100 %", worst],
+        usual ? [`A count of ${count(usual.count)} by ${column} is wrong by about`, "0 %", percent(usual.error)] : null,
+      ];
+    });
+    const columns = [
+      { title: "" },
+      { title: "table", number: true },
+      { title: "release", number: true },
+    ];
+    put(beside, table("Risk and accuracy, before and after", columns, rows.filter(Boolean)));
   }
 
   function drawCeilings(found) {
@@ -307,6 +329,12 @@ export function errorRows(found, series) {
     .map((one) => ({ series, count: one.count, shown: Math.min(1, one.error) }));
 }
 
+/** The prediction for the count that comes nearest to this size; null where there is none. */
+function nearest(errors, size) {
+  const far = (one) => Math.abs((one?.count ?? 1e9) - size);
+  return errors.filter((one) => Number.isFinite(one.error)).reduce((best, one) => (far(one) < far(best) ? one : best), null);
+}
+
 /** The prediction in a sentence, for eyes and ears. */
 function summary(found) {
   const said = [];
@@ -319,10 +347,7 @@ function summary(found) {
     said.push(`No ceiling for ${percent(people)} of the people.`);
   }
   const errors = errorsBySize(found).filter((one) => Number.isFinite(one.error));
-  const usual = errors.reduce(
-    (best, one) => (Math.abs(one.count - 500) < Math.abs((best?.count ?? 1e9) - 500) ? one : best),
-    null,
-  );
+  const usual = nearest(errors, 500);
   if (usual)
     said.push(`A count of ${count(usual.count)} is wrong by about ${percent(usual.error)}.`);
   return said.join(" ") || "Can be kept.";

@@ -1,8 +1,8 @@
 // A release: its promise, the download, the evidence, and questions to it.
 
 import { remove, segment, ticketed } from "./api.js";
-import { askBox } from "./ask.js";
-import { h, put, sureButton, ticketLink } from "./dom.js";
+import { askBox, example } from "./ask.js";
+import { copyable, h, put, sureButton, ticketLink } from "./dom.js";
 import { evidenceBox } from "./evidence.js";
 import { bytes, moment, plural } from "./format.js";
 
@@ -14,7 +14,7 @@ export async function releaseView(page, job, back) {
   const evidence = evidenceBox(job);
   const facts = [
     plural(summary.rows ?? 0, "row"),
-    summary.suppressed ? `${plural(summary.suppressed, "row")} left out` : null,
+    summary.suppressed ? `${plural(summary.suppressed, "row")} suppressed` : null,
     summary.bytes ? bytes(summary.bytes) : null,
     moment(job.created),
   ];
@@ -85,10 +85,26 @@ export async function releaseView(page, job, back) {
       ),
     ),
     askBox({ job: job.id }, summary).element,
+    forAnalysts(summary),
     forget(job),
   );
   await evidence.start();
   return evidence.stop;
+}
+
+/** What whoever gets the release writes first, in a notebook or a terminal. */
+function forAnalysts(summary) {
+  const question = example(summary);
+  const python = `import sfumato as sf\n\nrelease = sf.open("release")\nrelease.sql(${JSON.stringify(question)})`;
+  return h(
+    "section",
+    { "aria-labelledby": "analyst-title" },
+    h("h2", { id: "analyst-title" }, "For the analyst"),
+    h("p", null, "Ordinary SQL, answered with an interval. In a notebook:"),
+    copyable(python),
+    h("p", null, "In a terminal:"),
+    copyable(`sfumato query release '${question.replaceAll("'", "'\\''")}'`),
+  );
 }
 
 function forget(job) {
