@@ -7,6 +7,7 @@ statements over the records, over the values of the sensitive columns, and over 
 from __future__ import annotations
 
 import datetime
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -43,11 +44,14 @@ def as_double(node: Node) -> exp.Cast:
 def literal(value: Any) -> Node:
     """A value of an answer as SQL.
 
-    >>> [literal(each).sql() for each in ("it's", -2, None, datetime.date(2024, 5, 1))]
-    ["'it''s'", '-2', 'NULL', "CAST('2024-05-01' AS DATE)"]
+    >>> [literal(each).sql() for each in ("it's", -2, None, 0.5, datetime.date(2024, 5, 1))]
+    ["'it''s'", '-2', 'NULL', '0.5e0', "CAST('2024-05-01' AS DATE)"]
     """
     if value is None or isinstance(value, str | bool | int | Decimal):
         return exp.convert(value)
+    if isinstance(value, float) and math.isfinite(value):  # with an exponent it is no decimal
+        number = exp.Literal.number(f"{abs(value)!r}" + ("" if "e" in repr(value) else "e0"))
+        return exp.Neg(this=number) if value < 0 else number
     kinds = {float: "DOUBLE", datetime.datetime: "TIMESTAMP", datetime.date: "DATE"}
     kind = next((name for each, name in kinds.items() if isinstance(value, each)), "TIME")
     return exp.Cast(this=exp.Literal.string(str(value)), to=exp.DataType.build(kind))
