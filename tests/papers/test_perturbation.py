@@ -101,7 +101,7 @@ def test_pages_are_whole_and_self_contained(report: Reproduction, pages: Path) -
     assert described["tables"][0]["name"] == "Table 1"
     page = (pages / "perturbation.html").read_text()
     assert all(series.name in page for series in report.series)
-    assert not re.search(r"<(script|img|link)[^>]* (src|href)=", page)
+    assert not re.search(r'<(script|img|link)[^>]* (src|href)="(?!data:)', page)
     assert "NaN" not in page.replace("nan", "NaN")
 
 

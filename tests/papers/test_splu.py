@@ -80,9 +80,6 @@ def test_every_figure_is_made(people: People, pool: Pool) -> None:
         "Figure 9(b)",
         "Figure 9(c)",
     ]
-    tables, _ = figures.ranges(people, pool, 4, SETTING)
-    cover = [row[4] for row in tables[0].rows]
-    assert all(isinstance(c, float) and c > 0.7 for c in cover), cover  # of 13 queries or more
     table, observed = two_columns.figure_12(people, (2, 3), 40)
     assert [row[0] for row in table.rows] == [2, 3]
     assert all(states.sum(axis=1).max() <= people.rows for states in observed.values())

@@ -68,9 +68,12 @@ class LocalPeople(People):
         schema = pa.schema([self._schema.field(name) for name in columns])
         reader = pa.RecordBatchReader.from_batches(schema, iter(self._batches(columns)))
         connection = scratch_database(counting=self._rows > _LARGE)
-        connection.register("people", reader)
-        with reading_errors(self):
-            yield from connection.sql(query).to_arrow_reader(_BATCH)
+        try:
+            connection.register("people", reader)
+            with reading_errors(self):
+                yield from connection.sql(query).to_arrow_reader(_BATCH)
+        finally:  # a connection that is left to the collector can crash the process at its end
+            connection.close()
 
 
 class Staged(Source):
