@@ -39,6 +39,7 @@ from sfumato.operators import Decoy, Operator, Parts, Uniform
 from sfumato.pace import Progress, part_of
 from sfumato.release import Release
 from sfumato.release.manifest import NAME, FileEntry
+from sfumato.results import Result
 from sfumato.scratch import scratch_space
 from sfumato.table import Table
 from sfumato.version import __version__
@@ -63,34 +64,18 @@ SEEDS = {
 }
 
 
-@dataclass(frozen=True)
-class Utility:
-    """Mean relative errors by class of true counts, each over many questions."""
+@dataclass(frozen=True, repr=False)
+class Utility(Result):
+    """Mean relative errors by class of true counts, each over many questions.
+
+    `rehearsed` where rows of people were drawn again, and published, to measure them.
+    """
 
     column: str
-    source: str
-    # from, to, questions, error, share held by the 95 % interval
-    classes: tuple[tuple[int, int | None, int, float, float | None], ...]
+    rehearsed: bool
+    workload: str
     covered: float | None
-    rehearsed: bool = False  # measured on rows of people that were drawn again, and published
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "column": self.column,
-            "rehearsed": self.rehearsed,
-            "workload": self.source,
-            "covered": self.covered,
-            "by_count": [
-                {
-                    "from": least,
-                    "to": most,
-                    "questions": asked,
-                    "mean_relative_error": error,
-                    "covered": held,
-                }
-                for least, most, asked, error, held in self.classes
-            ],
-        }
+    by_count: tuple[dict[str, Any], ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,15 +227,21 @@ def _measure(
         truth = true_counts(workload, people)
         answers = release_answers(workload, shown, progress=progress)
     found = measure_accuracy(truth, answers, [""] * len(workload), people.rows)
-    classes = []
-    for each in found.by_class:
-        if each.questions >= QUESTIONS:
-            above = EDGES[EDGES.index(each.least) + 1]
-            most = None if above > people.rows else above - 1
-            held = None if each.covered is None else round(each.covered, 2)
-            classes.append((each.least, most, each.questions, two_digits(each.mean), held))
+    by_count = [
+        {
+            "from": each.least,
+            "to": None
+            if (above := EDGES[EDGES.index(each.least) + 1]) > people.rows
+            else above - 1,
+            "questions": each.questions,
+            "mean_relative_error": two_digits(each.mean),
+            "covered": None if each.covered is None else round(each.covered, 2),
+        }
+        for each in found.by_class
+        if each.questions >= QUESTIONS
+    ]
     covered = None if found.covered is None else round(found.covered, 2)
-    return Utility(column, workload.source, tuple(classes), covered, shown is not release)
+    return Utility(column, shown is not release, workload.source, covered, tuple(by_count))
 
 
 @contextmanager

@@ -48,7 +48,9 @@ def report_page(evidence: Evidence) -> str:
     about = [text for h in histograms if (text := meaning_for_a_person(promise, h, quasi))]
     attack_chart, adversaries, successes = _attacks(evidence)
     utility = evidence.utility
-    covered = [] if utility is None else [utility.covered, *(c[-1] for c in utility.classes)]
+    covered = (
+        [] if utility is None else [utility.covered, *(c["covered"] for c in utility.by_count)]
+    )
     least_covered = min((share for share in covered if share is not None), default=1.0)
     return render(
         "evidence/report/report.html.jinja",
@@ -122,9 +124,9 @@ def _without_counts(evidence: Evidence) -> list[Histogram]:
 def _usual_error(evidence: Evidence) -> KeyFigure:
     """How far a count of some 500 is off: as measured, or else as predicted."""
     title, utility = f"Error of a count of {YARDSTICK}", evidence.utility
-    reached = [c for c in utility.classes if c[0] <= YARDSTICK] if utility else []
+    reached = [c for c in utility.by_count if c["from"] <= YARDSTICK] if utility else []
     if utility is not None and reached:
-        least, most, asked, error, _ = reached[-1]
+        least, most, asked, error, _ = reached[-1].values()
         sizes = f"from {least:,}" + (f" to {most:,}" if most else "")
         words = f"Mean relative error of the counts {sizes}, {asked:,} questions, measured"
         words += " in a rehearsal." if utility.rehearsed else "."
@@ -242,11 +244,11 @@ def _error_charts(evidence: Evidence) -> list[Chart]:
         "condition that has nothing to do with the sensitive column."
     )
     if utility is not None:
-        for least, most, asked, error, _ in utility.classes:
+        for least, most, asked, error, _ in map(dict.values, utility.by_count):
             middle = (least * (most or 3 * least)) ** 0.5
             points.append(ErrorPoint("measured", round(middle), error, asked))
         caption += (
-            f" Measured: means over at least {QUESTIONS} questions each of {utility.source}, "
+            f" Measured: means over at least {QUESTIONS} questions each of {utility.workload}, "
             "placed at the middle of their class; their conditions may hold for more people, "
             "which makes the error larger."
         )
@@ -257,7 +259,9 @@ def _error_charts(evidence: Evidence) -> list[Chart]:
             )
         if utility.covered is not None:
             caption += f" The 95 % intervals held the truth in {utility.covered:.0%} of the "
-            caption += "questions." + held_by_class([(c[0], c[1], c[-1]) for c in utility.classes])
+            caption += "questions." + held_by_class(
+                [(c["from"], c["to"], c["covered"]) for c in utility.by_count]
+            )
     charts = [error_by_count(points, caption)] if points else []
     for found in known:
         errors = {
