@@ -59,7 +59,9 @@ class Worker:
         return self._process.pid
 
     @classmethod
-    async def start(cls, tasks: str, temporary: Path, memory: int = 0) -> Worker:
+    async def start(
+        cls, tasks: str, temporary: Path, memory: int = 0, cwd: Path | None = None
+    ) -> Worker:
         """A process for the TASKS of a module; `temporary` is made, and goes away with it."""
         temporary.mkdir(mode=0o700)
         process = await asyncio.create_subprocess_exec(
@@ -74,7 +76,7 @@ class Worker:
             stderr=asyncio.subprocess.DEVNULL,
             limit=_LONGEST_LINE,
             start_new_session=True,  # a group of its own, so that killing takes its children too
-            cwd=temporary,
+            cwd=cwd,
             # small matrices are slower with threads, much slower on a busy machine
             env={"OPENBLAS_NUM_THREADS": "1", **os.environ, "TMPDIR": str(temporary)},
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -63,14 +64,15 @@ def people_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def found(people_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Comparison:
     stages: list[tuple[str, int, int]] = []
     out = tmp_path_factory.mktemp("compare") / "report"
-    comparison = compare(
-        declared(people_path),
-        CANDIDATES,
-        out=out,
-        jobs=2,
-        progress=lambda *told: stages.append(told),
-        **FEW,  # type: ignore[arg-type]
-    )
+    with contextlib.chdir(people_path.parent):  # processes find the table as it is named
+        comparison = compare(
+            declared(Path(people_path.name)),
+            CANDIDATES,
+            out=out,
+            jobs=2,
+            progress=lambda *told: stages.append(told),
+            **FEW,  # type: ignore[arg-type]
+        )
     assert stages[-1] == ("writing the report", 4000, 4000)
     assert any(stage == "heterogeneous: attacking: linkage" for stage, _, _ in stages)
     assert len({done for _, done, _ in stages}) > 20, "it stands still within a candidate"

@@ -30,9 +30,8 @@ class Workers:
             self._spare = asyncio.create_task(self._started())
 
     async def _started(self) -> Worker:
-        return await Worker.start(
-            _TASKS, self._state.folder("temp", new_identifier()), self._memory
-        )
+        temporary = self._state.folder("temp", new_identifier())
+        return await Worker.start(_TASKS, temporary, self._memory, cwd=temporary)
 
     async def fresh(self) -> Worker:
         """A worker that has done nothing yet. Whoever takes it stops it."""
