@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from sfumato.pages.answers import Drawing, DrawnChart
 
 MOST_SHOWN = 60
+_LOPSIDED = 0.1  # of an interval: how much further it may reach to one side beside an error
 _ROUNDING = 1e-8  # of a value: an error below it is what sums of squares are rounded by
 
 
@@ -111,7 +112,8 @@ class Answer:
         measures = []
         for name in self.aggregates:
             value, error, low, high = (table.column(p).to_pylist() for p in self._parts(name))
-            texts = [error_text(*each) for each in zip(value, error, strict=True)]
+            parts, whole = zip(value, error, low, high, strict=True), name in self.counts
+            texts = [estimate_text(*each, None, whole=whole) for each in parts]
             measures.append(Measure(name, value, low, high, texts))
         caption = f"Error bars are intervals that hold in {100 * self.confidence:.6g} % of cases."
         return Drawing(title, caption, axes, measures)
@@ -201,7 +203,8 @@ class Answer:
 
     def _text(self, row: dict[str, Any], name: str) -> str:
         value, stderr, low, high = (row[part] for part in self._parts(name))
-        return estimate_text(value, stderr, low, high, self.confidence)
+        whole = name in self.counts
+        return estimate_text(value, stderr, low, high, self.confidence, whole=whole)
 
     @staticmethod
     def _parts(name: str) -> list[str]:
@@ -244,16 +247,26 @@ def estimate_text(
     stderr: float | None,
     low: float | None,
     high: float | None,
-    confidence: float,
+    confidence: float | None,
+    *,
+    whole: bool = False,
 ) -> str:
     """Value, standard error and interval, with as many digits as the error leaves meaningful.
 
+    A number alone is exact. The error stands beside it only where the interval reaches as far to
+    both sides; `whole` numbers have no digits where the interval is wider than one of them.
+    Without a confidence the interval is left out where there is an error.
+
     >>> estimate_text(41.3712, 0.1234, 41.129, 41.613, 0.95)
     '41.37 ± 0.12 (95 %: 41.13 … 41.61)'
+    >>> estimate_text(238.0, 9.8, 154.2, 245.4, 0.95, whole=True)
+    '238 (95 %: 154 … 245)'
     >>> estimate_text(12000.0, 0.0, 12000.0, 12000.0, 0.95)
     '12,000'
     >>> estimate_text(646.0000000001, 3.9e-8, 645.9999999, 646.0000001, 0.95)  # rounding of sums
     '646'
+    >>> estimate_text(41.3712, 0.1234, 41.129, 41.613, None)
+    '41.37 ± 0.12'
     """
     if value is None:
         return "(none)"
@@ -264,20 +277,16 @@ def estimate_text(
             return f"{value:,.0f}"
         return f"{value:,.6g}"
     digits = min(max(1 - math.floor(math.log10(stderr)), 0), 12)
-    percent = f"{100 * confidence:.6g}"
-    return (
-        f"{_number(value, digits)} ± {_number(stderr, digits)} "
-        f"({percent} %: {_number(low, digits)} … {_number(high, digits)})"
+    if whole and high - low > 1:
+        digits = 0
+    ends = f"{_number(low, digits)} … {_number(high, digits)}"
+    percent = "" if confidence is None else f"{100 * confidence:.6g} %: "
+    if abs(low + high - 2 * value) > _LOPSIDED * (high - low):
+        return f"{_number(value, digits)} ({percent}{ends})"
+    error = (
+        f"{_number(value, digits)} ± {_number(stderr, digits if stderr >= 1 else max(digits, 1))}"
     )
-
-
-def error_text(value: float | None, stderr: float | None) -> str:
-    """Value and standard error, short.
-
-    >>> error_text(41.3712, 0.1234), error_text(12000.0, 0.0)
-    ('41.37 ± 0.12', '12,000')
-    """
-    return estimate_text(value, stderr, value, value, 0.5).split(" (")[0]
+    return error if confidence is None else f"{error} ({percent}{ends})"
 
 
 def _number(value: float, digits: int) -> str:

@@ -21,7 +21,7 @@ from sqlglot import exp
 from sfumato.errors import QueryError
 from sfumato.operators.base import FloatArray
 from sfumato.queries.aggregates import COUNT, Aggregate, Call
-from sfumato.queries.answer import Answer, error_text, key_text
+from sfumato.queries.answer import Answer, estimate_text, key_text
 from sfumato.queries.evaluate import answer, source_of
 from sfumato.queries.formulas import Formula
 from sfumato.queries.independence import Independence, independence_of
@@ -119,16 +119,15 @@ class Crosstab:
     def _cells(self) -> tuple[list[str], list[list[str]]]:
         """Counts with their errors and their share of the row."""
         down, across = self.keys
-        count, error = self.measure(), self.measure(part="stderr")
+        value, error, low, high = (self.measure(part=p) for p in ("", "stderr", "low", "high"))
         share = self.measure("share_of_row")
+
+        def cell(at: tuple[int, int]) -> str:
+            text = estimate_text(value[at], error[at], low[at], high[at], None, whole=True)
+            return f"{text} ({100 * max(share[at], 0):.0f} %)"
+
         lines = [
-            [
-                key_text(key),
-                *(
-                    f"{error_text(count[r, c], error[r, c])} ({100 * max(share[r, c], 0):.0f} %)"
-                    for c in range(len(across))
-                ),
-            ]
+            [key_text(key), *(cell((r, c)) for c in range(len(across)))]
             for r, key in enumerate(down)
         ]
         return [f"{self.names[0]} \\ {self.names[1]}", *map(key_text, across)], lines
