@@ -56,6 +56,7 @@ AVOIDED = re.compile(
 def alike(text: str) -> str:
     """Numbers, rules and blanks made alike."""
     text = re.sub(r"-?\d[\d,]*(\.\d+)?(e[-+]?\d+)?", "#", text)
+    text = text.replace("# ± # (", "# (")  # whether an interval is lopsided is chance
     text = re.sub(r"─+", "─", text)
     return "\n".join(" ".join(line.split()) for line in text.strip().splitlines())
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -55,6 +55,7 @@ class Moments:
     copies: FloatArray | None = None
     sampled: BoolArray | None = None
     pool: IntArray | None = None
+    extremes: Mapping[Hashable, tuple[float, float]] = field(default_factory=dict)  # of an e
 
     @classmethod
     def of_counts(cls, counts: FloatArray, weight: Hashable) -> Moments:
@@ -385,10 +386,11 @@ def quotients_of(statistics: Sequence[Statistic], moments: Moments, forms: Forms
 def average_ends(top: Statistic, moments: Moments, forms: Forms) -> Ends:
     """The ends of what e·h of one record can be, by row.
 
-    e is within mean ± √((n−1)·variance) of the records that show the same. Those of a pool are
-    taken together, so that a quotient and its CASE form end alike.
+    e is within mean ± √((n−1)·variance) of the records that show the same, and within what is known
+    of it. Those of a pool are taken together, so that a quotient and its CASE form end alike.
     """
     pool = np.arange(moments.classes) if moments.pool is None else moments.pool
+    known = moments.extremes.get(top.weight, (-np.inf, np.inf))
     h = top.values.reshape(len(top.values), math.prod(top.values.shape[1:]))
     there = top.there.reshape(h.shape)
     adds = np.asarray(there.any(axis=1), np.bool_)
@@ -408,10 +410,11 @@ def average_ends(top: Statistic, moments: Moments, forms: Forms) -> Ends:
     with np.errstate(divide="ignore", invalid="ignore"):
         mean = total / n
         reach = np.sqrt(np.maximum((n - 1) * (square / n - mean * mean), 0.0))
+        own = np.sort(scale[profile] * np.array(known)[:, None], axis=0)
     pools = int(pool.max(initial=-1)) + 1
     ends = np.full((2, pools), np.nan)
-    np.fmin.at(ends[0], pool[moments.of], mean - reach)
-    np.fmax.at(ends[1], pool[moments.of], mean + reach)
+    np.fmin.at(ends[0], pool[moments.of], np.fmax(mean - reach, own[0]))
+    np.fmax.at(ends[1], pool[moments.of], np.fmin(mean + reach, own[1]))
     if top.scale is None:
         every = ends[:, None] * np.array([h[there].min(), h[there].max()])[None, :, None]
         ends = np.array([every.min(axis=(0, 1)), every.max(axis=(0, 1))])

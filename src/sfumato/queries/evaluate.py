@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 
+from sfumato.columns import Range
 from sfumato.draws import BoolArray
 from sfumato.errors import QueryError
 from sfumato.limits import check_rows
@@ -159,7 +160,13 @@ class Told:
         shown = {name: lines.column(short) for name, short in plan.shown.items()}
         moments = source.read(columns, shown).moments(classes.number, classes.of, sums)
         cells = plan.read_cells(domains, classes.profiles)
-        return cls(plan, lines, classes, replace(moments, pool=classes.key), cells)
+        return cls(
+            plan,
+            lines,
+            classes,
+            replace(moments, pool=classes.key, extremes=_extremes(source.release, plan)),
+            cells,
+        )
 
 
 class Evaluation:
@@ -296,3 +303,14 @@ def _check_numbers(plan: QuestionPlan, domains: Sequence[pa.Array]) -> None:
     kinds = plan.types_of([argument for _, argument in arguments.values()], domains)
     for (text, (call, _)), kind in zip(arguments.items(), kinds, strict=True):
         check_number(call.rule.name, text, kind)
+
+
+def _extremes(release: Release, plan: QuestionPlan) -> dict[Hashable, tuple[float, float]]:
+    """What a weight that is a column can be, where the manifest says it."""
+    found: dict[Hashable, tuple[float, float]] = {}
+    for weight in (weights[0] for weights in plan.weights() if len(weights) == 1):
+        name = weight.terms[weight.factors[0]].column if len(weight.factors) == 1 else None
+        domain = release.column(name).domain if name is not None else None
+        if isinstance(domain, Range) and domain.low is not None and domain.high is not None:
+            found[weight] = float(domain.low), float(domain.high)
+    return found
