@@ -8,14 +8,12 @@ from typing import Any, ClassVar
 import pytest
 
 import sfumato as sf
-from sfumato.columns import Value
 from sfumato.draws import Draws
-from sfumato.engines.counting import count_cells, take_profile
 from sfumato.engines.engine import Engine
 from sfumato.engines.publishing import ENGINES
 from sfumato.engines.stream import RecordStream
 from sfumato.mechanisms import CellPlan, Plan, RecordPlan, TablePlan, parse_mechanism
-from sfumato.profile import Cells, Profile
+from sfumato.profile import Profile
 from sfumato.textform import split_call
 
 ROLES = ("--quasi", "age,sex,region", "--sensitive", "disease")
@@ -25,15 +23,6 @@ class Ledger(Engine):
     """As little as an engine can be: one batch, one thread."""
 
     name: ClassVar[str] = "ledger"
-
-    def repeated_keys(self) -> int:
-        return 0
-
-    def profile(self) -> Profile:
-        return take_profile(self.table)
-
-    def cells(self, column: str, values: tuple[Value, ...]) -> Cells:
-        return count_cells(self.table, column, values)
 
     def stream(self, plan: RecordPlan, profile: Profile, draws: Draws) -> RecordStream:
         progress = self.options.progress

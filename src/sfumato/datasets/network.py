@@ -25,11 +25,11 @@ _CHUNK = 1 << 15  # rows per inner step: temporaries stay in the second-level ca
 _RAKING_STEPS = 400  # a fixed number, so that the tables never depend on a stopping rule
 
 
-def listed(name: str) -> list[list[Any]]:
-    """The rows of a list that comes with the package."""
-    text = resources.files("sfumato.datasets").joinpath(f"{name}.json").read_text("utf-8")
-    rows: list[list[Any]] = json.loads(text)
-    return rows
+def listed(name: str) -> Any:
+    """A list of data that comes with the package."""
+    return json.loads(
+        resources.files("sfumato.datasets").joinpath(f"{name}.json").read_text("utf-8")
+    )
 
 
 @dataclass(frozen=True)

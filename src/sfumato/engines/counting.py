@@ -138,6 +138,17 @@ def sorted_domain(rows: Staged, column: str, found: Any) -> pa.Array:
     return unique.take(pc.sort_indices(rows.restored(column, unique)))
 
 
+def whole_column(table: Table, column: str) -> tuple[pa.Array, IntArray]:
+    """The values of a column of a staged table in order, a null last, and the code of every row."""
+    rows = staged(table)
+    arrays = [batch.column(0) for batch in table.batches([column])]
+    coded = column in rows.domains
+    shown = pa.chunked_array([array.indices if coded else array for array in arrays])
+    domain = sorted_domain(rows, column, shown)
+    codes = pc.index_in(shown, value_set=domain).to_numpy().astype(np.int64)
+    return rows.restored(column, domain), codes
+
+
 def codes_of(
     rows: Staged, column: str, values: tuple[Value, ...], found: pa.ChunkedArray
 ) -> IntArray:

@@ -16,15 +16,14 @@ import pyarrow as pa
 from sfumato.columns import Column
 from sfumato.draws import Draws
 from sfumato.engines.choosing import TableCounts
-from sfumato.engines.counting import Progress, check_keys, count_combinations, no_progress
+from sfumato.engines.counting import Progress, no_progress
 from sfumato.engines.from_cells import CellStream
 from sfumato.engines.spelling import restored, spell
 from sfumato.engines.spool import Spool
 from sfumato.engines.staging import stage
 from sfumato.engines.stream import Follower, RowStream
 from sfumato.mechanisms import CellPlan, Plan, RecordPlan
-from sfumato.operators.base import FloatArray
-from sfumato.profile import Histogram, Profile
+from sfumato.profile import Profile
 from sfumato.table import Table
 
 
@@ -91,14 +90,6 @@ class Engine(TableCounts, ABC):
     def take(self, table: Table) -> None:
         """Go on with the rows of the table that are to be published."""
         self.table = table
-
-    def repeated_keys(self) -> int:
-        """How many rows repeat the key of another row; a missing key is refused."""
-        return check_keys(self.table)
-
-    def combination_counts(self, histograms: Mapping[str, Histogram]) -> FloatArray:
-        """Records by the values of all sensitive columns: one axis for each."""
-        return count_combinations(self.table, histograms)
 
     @abstractmethod
     def stream(self, plan: RecordPlan, profile: Profile, draws: Draws) -> RowStream:

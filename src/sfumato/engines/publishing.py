@@ -22,7 +22,7 @@ from sfumato.engines.choosing import (
     weaker_offer,
     with_counts,
 )
-from sfumato.engines.counting import Progress, no_progress
+from sfumato.engines.counting import Progress, check_keys, count_combinations, no_progress
 from sfumato.engines.engine import Engine, RunOptions
 from sfumato.engines.exposure import exposure_of
 from sfumato.engines.ledger import OpenLedger, People, open_ledger
@@ -204,7 +204,7 @@ def run(
         table, promise = people.table, people.guarantee
         if people.rule is not None:
             running.take(table)
-        refuse_repeated(table, running.repeated_keys())
+        refuse_repeated(table, check_keys(running.table))
         counted = running.profile()
         if options.joint and len(table.sensitive) > 1:
             promise = promise.together(counted.histograms)
@@ -225,7 +225,7 @@ def run(
             spent = ledger.ledger.with_release(name, chosen, plan, profile, draws, rows, known)
         together = []
         if isinstance(plan, PerturbedPlan):
-            combined = partial(running.combination_counts, profile.histograms)
+            combined = partial(count_combinations, running.table, profile.histograms)
             together = told_by_columns(combined, profile.histograms, plan.operators, guarantee)
         written = running.write(bundle.folder, plan, profile, draws)
         manifest = make_manifest(

@@ -14,6 +14,7 @@ from sfumato.columns import Column, Range, Values
 from sfumato.draws import Draws, IntArray
 from sfumato.engines.coding import SensitiveCoder
 from sfumato.engines.compact import missing_apart, sensitive_columns, sensitive_spelled
+from sfumato.engines.counting import whole_column
 from sfumato.engines.engine import RunOptions, Written
 from sfumato.engines.spelling import Spelled, spell
 from sfumato.engines.staging import stage
@@ -35,26 +36,13 @@ class WholeTable:
         self.table, self.profile = stage(table, threads=threads), profile
         (histogram,) = profile.histograms.values()
         coder = SensitiveCoder(table, histogram.column, histogram.values)
-        codes: list[IntArray] = []
-        chunks: dict[str, list[pa.Array]] = {name: [] for name in table.quasi}
-        for batch in self.table.batches((*table.quasi, *table.sensitive)):
-            codes.append(coder(batch.column(histogram.column)))
-            for name in table.quasi:
-                array = batch.column(name)
-                if pa.types.is_dictionary(array.type):
-                    array = array.dictionary_decode()
-                chunks[name].append(array)
-        self.codes = np.concatenate(codes) if codes else np.empty(0, np.int64)
+        batches = self.table.batches([histogram.column])
+        self.codes = np.concatenate([coder(batch.column(0)) for batch in batches])
         self.domains: dict[str, pa.Array] = {}
-        self.axes: list[Axis] = []
-        for name in table.quasi:
-            values = pa.chunked_array(chunks.pop(name), table.type_of(name))
-            self.axes.append(self._axis(name, values))
+        self.axes: list[Axis] = [self._axis(name) for name in table.quasi]
 
-    def _axis(self, name: str, values: pa.ChunkedArray) -> Axis:
-        unique = pc.unique(values)
-        domain = unique.take(pc.sort_indices(unique))
-        codes = np.asarray(pc.index_in(values, value_set=domain).to_numpy(), np.int64)
+    def _axis(self, name: str) -> Axis:
+        domain, codes = whole_column(self.table, name)
         self.domains[name] = domain
         stated = self.table.domains.get(name)
         if self.table.kinds[name] == "numeric":
@@ -67,9 +55,9 @@ class WholeTable:
         hierarchy = self.table.hierarchies.get(name)
         if hierarchy is not None:
             # all leaves of the file, so that a set does not tell which of them occur
-            domain = hierarchy.leaves(domain, name)
+            occurring, domain = domain, hierarchy.leaves(domain, name)
             self.domains[name] = domain
-            codes = np.asarray(pc.index_in(values, value_set=domain).to_numpy(), np.int64)
+            codes = pc.index_in(occurring, value_set=domain).to_numpy().astype(np.int64)[codes]
             parents = hierarchy.parents(domain.to_pylist())
             return TreeAxis(name, codes, len(domain), parents, max(len(domain) - 1, 0))
         return SetAxis(name, codes, len(domain), max(number - 1, 0))

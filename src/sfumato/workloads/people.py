@@ -8,13 +8,12 @@ from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from sfumato.columns import Kind, Value
 from sfumato.draws import BoolArray, IntArray
 from sfumato.engines.coding import SensitiveCoder
-from sfumato.engines.counting import sorted_domain, take_profile
-from sfumato.engines.staging import stage, staged
+from sfumato.engines.counting import take_profile, whole_column
+from sfumato.engines.staging import stage
 from sfumato.errors import UsageError
 from sfumato.table import Table
 from sfumato.workloads.bitmaps import Bitmaps, Bits
@@ -117,12 +116,8 @@ def people_of(table: Table) -> People:
 
 
 def _quasi(table: Table, name: str) -> CodedColumn:
-    batches = [batch.column(0) for batch in table.batches([name])]
-    coded = pa.types.is_dictionary(batches[0].type)
-    shown = pa.chunked_array([b.indices if coded else b for b in batches])
-    domain = sorted_domain(staged(table), name, shown)
-    codes = _small(pc.index_in(shown, value_set=domain).to_numpy(), len(domain))
-    return CodedColumn(name, table.kinds[name], staged(table).restored(name, domain), codes)
+    domain, codes = whole_column(table, name)
+    return CodedColumn(name, table.kinds[name], domain, _small(codes, len(domain)))
 
 
 def _small(codes: IntArray, size: int) -> IntArray:
