@@ -15,9 +15,12 @@ from scipy.optimize import linear_sum_assignment
 import sfumato as sf
 from sfumato import audits
 from sfumato.audits import draws as drawn
+from sfumato.audits.assignment import in_common
 from sfumato.audits.case import AuditCase, raw_table
+from sfumato.audits.chances import UP
 from sfumato.audits.classes import Cells, Classes, find_classes
 from sfumato.audits.draws import check_draws
+from sfumato.audits.following import Groups, Pairs
 from sfumato.audits.perturbed import check_amplification
 from sfumato.audits.spelling import rewrite
 from sfumato.draws import Draws, Positions
@@ -267,11 +270,9 @@ def test_the_bounds_are_never_below_the_chance() -> None:
     classes = Classes(owner.astype(np.uint64), np.ones(people, np.int64), {}, {}, ())
     for hits in (20, 30, 45, 60):
         shown = Cells.of(owner[:hits], np.zeros(hits, np.int64), np.ones(hits, np.int64))
-        pairs = drawn.Pairs.of(
-            classes, cells, shown, lambda x, y: np.full(len(x), chance), alone=True
-        )
-        every = drawn.Groups(pairs, np.zeros(people, np.int64), False, str)
-        for slope in drawn.UP:
+        pairs = Pairs.of(classes, cells, shown, lambda x, y: np.full(len(x), chance), alone=True)
+        every = Groups(pairs, np.zeros(people, np.int64), False, str)
+        for slope in UP:
             every.add(slope, *pairs.moments(slope))
         (exponent,) = every.exponents
         assert np.exp(-exponent) >= stats.binom.sf(hits - 1, people, chance) * (1 - 1e-9)
@@ -281,8 +282,8 @@ def test_the_bounds_are_never_below_the_chance() -> None:
     bounds = []
     for _ in range(1000):
         bucket = np.concatenate([rng.permutation(100) for _ in range(4)])
-        bounds.append(np.exp(-drawn.in_common(code, bucket, mark)))
+        bounds.append(np.exp(-in_common(code, bucket, mark)))
     assert (np.array(bounds) < 0.1).sum() <= 100 + 5 * 10
     together = np.concatenate([np.argsort(np.argsort(mark[code == k], kind="stable")) for k in
                                range(4)])  # fmt: skip
-    assert drawn.in_common(code, together, mark) > 20
+    assert in_common(code, together, mark) > 20

@@ -25,7 +25,7 @@ def test_a_figure_beyond_its_limit_is_never_called_fine() -> None:
 def test_names_and_titles_of_checks_are_told_apart() -> None:
     """Every check has a name of its own, and every title can be rendered."""
     constants = [value for value in vars(catalogue).values() if isinstance(value, Check)]
-    assert len(catalogue.every_check()) == len(constants)
+    assert len({check.name for check in constants}) == len(constants)
     for check in constants:
         assert "{" not in check.title_of("a column", "something")
 

@@ -148,12 +148,3 @@ HISTORY = Check("history", "history")
 PERSONAL_DRAWS = Check("personal-draws", "draws that belong to people")
 SAME_OPERATOR = Check("same-operator", "operator of {column} as before")
 AS_BEFORE = Check("as-before", "people whose {column} is not as published before")
-
-
-def every_check() -> dict[str, Check]:
-    """The house's checks by name.
-
-    >>> every_check()["draws"] is DRAWS
-    True
-    """
-    return {value.name: value for value in globals().values() if isinstance(value, Check)}
