@@ -267,6 +267,11 @@ def test_what_a_sub_query_finds_is_compared_as_it_is(make_release: Any, conditio
         "GROUP BY sex, town)",
         "SELECT upper(a) AS c, COUNT(*) AS n FROM (SELECT sex AS a, ill AS i FROM release) "
         "WHERE i = 'flu' GROUP BY c",
+        "SELECT d, COUNT(*) AS n FROM (SELECT *, age // 10 AS d FROM release) WHERE ill = 'flu' "
+        "GROUP BY d",
+        "SELECT sex, COUNT(*) AS n FROM (SELECT *, 'x' AS sex FROM release) WHERE ill = 'flu' "
+        "GROUP BY sex",
+        "SELECT a, COUNT(ill) AS n FROM (SELECT sex AS a, town AS a, ill FROM release) GROUP BY a",
     ],
 )
 def test_numbers_and_aliases_of_a_sub_query_are_its_own(make_release: Any, sql: str) -> None:

@@ -46,7 +46,7 @@ def flattened(
     inner = None if source is None else _inner(source.this, columns, known)
     if source is None or inner is None:
         return select
-    named = _outputs(inner)
+    named = _outputs(inner, columns)
     select = _spelled_out(select, named or columns, ("group", "having"))
     return _merged(select, _spelled_out(inner, columns, _PLACES), named, source.this.alias_or_name)
 
@@ -141,18 +141,23 @@ def _aggregates(node: Node) -> bool:
     return any(is_aggregate(part) for part in node.walk())
 
 
-def _outputs(inner: exp.Select) -> dict[str, Node]:
-    """What the names of the inner SELECT stand for; empty where it selects everything."""
+def _outputs(inner: exp.Select, columns: Collection[str]) -> dict[str, Node]:
+    """What the names of the inner SELECT stand for, the first of two as in DuckDB; empty where it
+    selects everything and no more."""
     found: dict[str, Node] = {}
     for item in inner.expressions:
         if isinstance(item, exp.Star):
-            if len(inner.expressions) > 1 or filled(item):
-                refuse("* beside other columns in a sub-query", "Name the columns.")
-            return {}
+            if filled(item):
+                refuse("* with EXCLUDE or REPLACE in a sub-query", "Name the columns.")
+            if len(inner.expressions) == 1:
+                return {}
+            for name in columns:
+                found.setdefault(name, exp.column(name, quoted=True))
+            continue
         if not item.alias_or_name:
             shown = item.sql(dialect="duckdb", comments=False)[:60]
             raise QueryError(f"{shown!r} in the sub-query has no name. Give it one with AS.")
-        found[item.alias_or_name] = unwrap(item.this if isinstance(item, exp.Alias) else item)
+        found.setdefault(item.alias_or_name, unwrap(item.unalias()))
     return found
 
 
@@ -174,7 +179,7 @@ def _replaced(
     node: Node, named: Mapping[str, Node], name: str, renamed: Collection[str] = ()
 ) -> Node:
     """`renamed` are names of the outer SELECT, which it may sort by."""
-    folded = {key.lower(): found for key, found in named.items()}
+    folded = {key.lower(): found for key, found in reversed(list(named.items()))}
 
     def replace(part: Node) -> Node:
         if not isinstance(part, exp.Column) or part.name.lower() in renamed:
