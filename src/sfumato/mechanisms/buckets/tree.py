@@ -5,8 +5,9 @@ over blocks. A cut gains what it tells about the sensitive columns (n times the 
 of side and value). It loses room: of every value a block may have at most `slack` times what its
 limit allows, and the nearer a value comes to its limit the less its buckets tell it from others,
 1 − D/(f'·N) of what they could (methods, section 7), which counts by its logarithm for everybody
-who has the value. A block more costs `CUT` for every value, which is what chance alone would seem
-to tell, and has people for `FEWEST` buckets at least: fewer cannot tell values apart.
+who has the value. A block more costs `CUT` for every value, half of what chance alone would seem to
+tell (answers are about these people, so what chance did to a block is told, too), and has people
+for `FEWEST` buckets at least: fewer cannot tell values apart.
 
 Room is judged on counts rounded to tens, so that near the limit nine people in ten cannot decide a
 cut by being in the table or not; that the limit itself holds is judged on the counts as they are.
@@ -35,7 +36,7 @@ CellArray = npt.NDArray[np.int32]
 
 _NONE: CellArray = np.empty(0, np.int32)
 ROUNDED = 10  # people: counts are rounded to multiples before room is judged
-CUT = 0.5  # nats, for every value: what a block more costs
+CUT = 0.25  # nats, for every value: what a block more costs
 CARE = 0.3  # what room weighs, beside what is told
 FEWEST = 20  # buckets of a block, as people need them on average
 _LEAST_LEFT = 1e-3  # of a value's room: with less, there is none
