@@ -226,7 +226,7 @@ def _with_job(arguments: list[str], program: typer.Typer) -> list[str]:
         return arguments
     commands: dict[str, Any] = getattr(typer.main.get_command(program), "commands", {})
     name = next((given for given in arguments if not given.startswith("-")), "")
-    if name not in commands or name in ("init", "query"):
+    if name not in commands or name == "init":
         return arguments
     command, rest = commands[name], arguments[arguments.index(name) + 1 :]
     try:
@@ -234,12 +234,27 @@ def _with_job(arguments: list[str], program: typer.Typer) -> list[str]:
         places = _places(job, job.get(SHARED, {}))
         empty = command.make_context(name, [], resilient_parsing=True)
         given, *_ = command.make_parser(empty).parse_args(list(rest))
+        if name == "query":
+            return _with_release(arguments, given, places.get("release"))
     except Exception:  # whoever reads the file or the arguments says what is wrong
         return ["--job", JOB, *arguments]
     asked = [each.name for each in command.params if each.name in places]
     named = {each: given[each].rstrip("/") for each in asked if isinstance(given.get(each), str)}
     others = any(places[each].rstrip("/") != place for each, place in named.items())
     return arguments if others or not asked else ["--job", JOB, *arguments]
+
+
+def _with_release(arguments: list[str], given: dict[str, Any], release: str | None) -> list[str]:
+    """A question alone is for the release of the job file.
+
+    >>> _with_release(["query", "SELECT 1"], {"release": "SELECT 1"}, "out")
+    ['query', 'out', 'SELECT 1']
+    """
+    question = given.get("release")
+    if release is None or not isinstance(question, str) or isinstance(given.get("sql"), str):
+        return arguments
+    place = arguments.index(question)
+    return [*arguments[:place], release, *arguments[place:]]
 
 
 def _job_first(arguments: list[str]) -> list[str]:

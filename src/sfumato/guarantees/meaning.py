@@ -9,7 +9,7 @@ from sfumato.guarantees.base import Guarantee
 from sfumato.guarantees.ceilings import CeilingGuarantee
 from sfumato.profile import Histogram
 
-_COMMON = 0.1  # a value that neither few nor most have says most
+_COMMON, _HALF = 0.1, 0.5  # a value that neither few nor most have says most
 
 
 def meaning_for_a_person(
@@ -30,10 +30,11 @@ def meaning_for_a_person(
     limited = [code for code in range(len(shares)) if shares[code] > 0 and ceilings[code] < 1]
     if not limited:
         return f"Nothing is promised about {histogram.column!r}."
-    usual = [
-        code for code in limited if shares[code] <= _COMMON and histogram.values[code] is not None
-    ]
-    code = max(usual or limited, key=shares.__getitem__)
+    named = [code for code in limited if histogram.values[code] is not None]
+    usual = [code for code in named if shares[code] <= _COMMON]
+    code = max(
+        usual or [code for code in named if shares[code] < _HALF] or limited, key=shares.__getitem__
+    )
     known = "published columns" if not quasi else " and ".join(quasi[:2])
     if isinstance(guarantee, CeilingGuarantee):
         known += f", but not how they are associated with {histogram.column},"

@@ -32,6 +32,9 @@ DOMINANT = 0.4  # of the people: a value that so many have is pointed out
 RARE = 20  # people: rarer values are put together
 _FEW_NUMBERS = 20  # more different numbers are published in bins
 _MANY_TEXTS = 50
+_MOST_CODES = 100  # more whole numbers are amounts
+_CODED = {"occupation", "workclass", "relationship", "marital_status", "race", "sex"}
+_CODED |= {"country", "place", "specialty", "diagnosis"}
 _AGES = "bins(0, 18, 25, 35, 45, 55, 65, 75, inf)"
 _NO_CSV = {".parquet", ".arrow", ".feather", ".ipc", ".xlsx", ".xls", ".ods", ".sav", ".zsav"}
 _NO_CSV |= {".sas7bdat", ".dta", ".por", ".gz", ".zst"}
@@ -84,9 +87,13 @@ class Proposal:
             for reason in dict.fromkeys(self.columns.values()):
                 names = [name for name, why in self.columns.items() if why == reason]
                 lines.append(f"#   {', '.join(names)}: {reason}")
-        lines += ["", "[publish]"]
-        lines += [f"# {sentence}" for sentence in self.meanings]
-        lines += [f"guarantee = {_toml(self.guarantee)}", f"out = {_toml(self.out)}"]
+        lines += ["", "[publish]", f"out = {_toml(self.out)}"]
+        if len(self.meanings) == 1:
+            lines += [f"# {self.meanings[0]}", f"guarantee = {_toml(self.guarantee)}"]
+        else:
+            lines += ["", "[publish.guarantee]  # of each sensitive column"]
+            for column, sentence in zip(self.table["sensitive"], self.meanings, strict=True):
+                lines += [f"# {sentence}", f"{_key(column)} = {_toml(self.guarantee)}"]
         if self.decisions:
             lines += ["", "# Decide:"]
             lines += [f"# - {sentence}" for sentence in self.decisions]
@@ -139,6 +146,10 @@ def _proposal(name: str, options: dict[str, Any], seen: Survey, progress: Progre
     columns = {column.name: column for column in seen.columns}
     published = [*by_role["quasi"], *by_role["sensitive"]]
     source = find_source(name, _reading(options))
+    codes = [column for column in published if _coded(columns[column])]
+    if codes:
+        table["categorical"] = codes
+        reasons["categorical"] = "Codes: what is between two of them means nothing."
     recodes = {
         column: recode
         for column in published
@@ -207,9 +218,15 @@ def _first_of_each(seen: Survey, names: list[str]) -> list[str]:
     return [name for name in names if name in first.values()]
 
 
+def _coded(column: SurveyedColumn) -> bool:
+    """Whether its whole numbers stand for something else, as those of countries and jobs do."""
+    whole = column.type.startswith(("int", "uint"))
+    return whole and column.suggestion.meaning in _CODED and column.distinct <= _MOST_CODES
+
+
 def _recode(column: SurveyedColumn, role: str, source: Any) -> str:
     """A coarser form of a column that has many values, '' for none."""
-    kind, many = column.type, column.distinct > _FEW_NUMBERS
+    kind, many = column.type, column.distinct > _FEW_NUMBERS and not _coded(column)
     if kind.startswith(("date", "timestamp")):
         return "month()" if role == "quasi" else "year()"
     if kind.startswith(("int", "uint", "float", "double", "decimal", "halffloat")):

@@ -52,7 +52,7 @@ MEANINGS = (
         "occupation",
         "sensitive",
         r"occupation|job|profession",
-        r".*(specialty|executive|clerical|adm support|sales|craft|operators|technician|farming"
+        r".*(specialty|exec|clerical|adm support|machine|tech|sales|craft|operators|farming"
         r"|handlers|cleaners|service|serv|production|transport|household|teacher|nurse).*",
     ),
     Meaning(
@@ -82,7 +82,17 @@ MEANINGS = (
         "education",
         "quasi",
         r"education|school|degree",
-        r".*(grade|high school|college|bachelor|master|doctor|degree|children).*",
+        r".*(grade|high school|college|bachelor|master|doctor|degree|children|hs-grad|assoc-).*"
+        r"|\d+(st|nd|rd|th)(-\d+th)?|prof-school|preschool",
+    ),
+    Meaning(
+        "workclass", "quasi", r"workclass", r"private|self-emp.*|.*-gov|without-pay|never-worked"
+    ),
+    Meaning(
+        "relationship",
+        "quasi",
+        r"relationship|household",
+        r"husband|wife|own-child|not-in-family|unmarried|other-relative",
     ),
     Meaning(
         "country", "quasi", r"country|nationality|native", r"united.states|mexico|germany|cuba"
@@ -93,8 +103,8 @@ MEANINGS = (
     Meaning(
         "visible",
         "quasi",
-        r"birth|born|birthdate|dob|workclass|religion|height|weight|household|relationship"
-        r"|admission|admitted|discharge|arrival|department|date|year|month",
+        r"birth|born|birthdate|dob|religion|height|weight|admission|admitted|discharge|arrival"
+        r"|department|date|year|month",
     ),
 )
 
