@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import re
 import shutil
 from collections.abc import Callable
@@ -400,3 +401,22 @@ def test_the_manifest_tells_no_secret(tmp_path: Path) -> None:
         records = (place / "records/part-00000.parquet").read_bytes()
         for secret in (b"hidden", b"n17", b"ARROW:schema", b"pandas"):
             assert secret not in records
+
+
+def test_records_that_arrow_cannot_read_are_one_sentence(
+    published: Callable[[str], Path], tmp_path: Path
+) -> None:
+    """DuckDB reads some of them: an audit of such a release ended in a traceback."""
+    place = shutil.copytree(published("optimal"), tmp_path / "release")
+    opened, rng, unreadable = Release(place), random.Random(5), 0
+    path = opened.records[0]
+    whole = path.read_bytes()
+    for _ in range(60):
+        damaged = bytearray(whole)
+        damaged[rng.randrange(4, len(whole) // 2)] = rng.randrange(256)
+        path.write_bytes(damaged)
+        try:
+            opened.table()
+        except BundleError:
+            unreadable += 1
+    assert unreadable

@@ -9,7 +9,6 @@ from functools import cached_property, singledispatch
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from sfumato.attacks.people import Codes, Domains, People, common_keys
 from sfumato.attacks.views import BucketsView, RecordsView, View, records_of
@@ -146,7 +145,7 @@ def view_of(release: Release, people: People) -> View:
 
 @view_of.register
 def _buckets(release: BucketedRelease, people: People) -> BucketsView:
-    records, listed = records_of(release), pq.read_table(release.file("sensitive"))
+    records, listed = records_of(release), release.side_table("sensitive")
     names = np.asarray(listed.column("bucket").to_numpy(), np.int64)
     buckets, cell_bucket = np.unique(names, return_inverse=True)
     stands = np.asarray(records.column("bucket").to_numpy(), np.int64)

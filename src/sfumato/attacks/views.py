@@ -293,9 +293,7 @@ class BucketsView(View):
 
 
 def records_of(release: Release) -> pa.Table:
-    import pyarrow.parquet as pq
-
-    return pa.concat_tables([pq.read_table(path) for path in release.records])
+    return release.table()
 
 
 def raw_view(people: People) -> RecordsView:

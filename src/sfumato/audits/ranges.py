@@ -19,11 +19,9 @@ class Ranges:
     the sensitive column `codes` by record of the table, `published` by row of the release."""
 
     def __init__(self, case: AuditCase) -> None:
-        import pyarrow.parquet as pq
-
         self.case = case
         self.raw = pa.Table.from_batches(list(case.raw_batches())).combine_chunks()
-        self.records = pa.concat_tables([pq.read_table(path) for path in case.release.records])
+        self.records = case.release.table()
         (self.histogram,) = case.profile.histograms.values()
         self.ceilings = case.guarantee.ceilings(self.histogram)
         self.codes = np.asarray(self.raw.column("__code_0").to_numpy(), np.int64)

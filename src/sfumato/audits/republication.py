@@ -292,10 +292,9 @@ def _both(case: AuditCase, other: Release, column: str, one: IntArray, two: IntA
 
 def _shares(case: AuditCase, release: Release, column: str) -> Any:
     """A sparse matrix (bucket, value) of shares, in this table's codes."""
-    import pyarrow.parquet as pq
     from scipy.sparse import csr_array
 
-    listed = pq.read_table(release.file("sensitive"))
+    listed = release.side_table("sensitive")
     buckets = np.asarray(listed.column("bucket").to_numpy(), np.int64)
     counts = np.asarray(listed.column("count").to_numpy(), np.float64)
     places = {value: code for code, value in enumerate(case.profile.histograms[column].values)}

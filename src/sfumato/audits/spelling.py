@@ -38,6 +38,7 @@ from sfumato.release import (
     Release,
     typed_values,
 )
+from sfumato.release.files import opened_parquet
 from sfumato.release.manifest import NAME
 from sfumato.scratch import scratch_space
 from sfumato.version import __version__
@@ -91,7 +92,7 @@ def listed_counts(release: Release) -> dict[str, Histogram]:
     if not isinstance(release, BucketedRelease):
         return {}
     found, stated = {}, release.histogram
-    table = pq.read_table(release.file("sensitive"))
+    table = release.side_table("sensitive")
     number = table.column("count").to_numpy()
     for column in release.sensitive:
         values = tuple(release.domain(column.name).to_pylist())
@@ -152,7 +153,7 @@ def _sorted_values(release: Release, name: str) -> pa.Array:
     """The texts of a column that is too large to list."""
     seen = pa.array([], _type_of(release, name))
     for path in release.records:
-        with pq.ParquetFile(path) as file:
+        with opened_parquet(path) as file:
             for batch in file.iter_batches(columns=[name]):
                 seen = pa.concat_arrays([seen, batch.column(0).unique()]).unique()
     seen = seen.drop_null()
@@ -162,7 +163,7 @@ def _sorted_values(release: Release, name: str) -> pa.Array:
 def _rows(paths: list[Path], columns: dict[str, Spelled]) -> Iterator[pa.RecordBatch]:
     """Codes and plain numbers, as publishing hands them to the writer."""
     for path in paths:
-        with pq.ParquetFile(path) as file:
+        with opened_parquet(path) as file:
             names = file.schema_arrow.names
             order = [*(name for name in columns if name in names)]
             rest = [name for name in names if name not in order]
@@ -253,7 +254,7 @@ def _pieces(paths: Sequence[Path]) -> Iterator[pa.Table]:
     """The rows of the files in tables of as many rows, however they were written."""
     whole = None
     for path in paths:
-        with pq.ParquetFile(path) as file:
+        with opened_parquet(path) as file:
             for batch in file.iter_batches(batch_size=_AT_ONCE):
                 piece = pa.Table.from_batches([batch])
                 whole = piece if whole is None else pa.concat_tables([whole, piece])

@@ -48,8 +48,6 @@ def release_penalty(release: Release | str | Path, raw: Table | None = None) -> 
 
     The bound follows from everybody's values: it is for the steward, not for a report.
     """
-    import pyarrow.parquet as pq
-
     opened = release if isinstance(release, Release) else Release(release)
     if not isinstance(opened, GeneralizedRelease):
         raise UsageError(
@@ -59,7 +57,7 @@ def release_penalty(release: Release | str | Path, raw: Table | None = None) -> 
     found: dict[str, float] = {}
     for column in opened.quasi:
         names = list(opened.shown_as(column))
-        table = pa.concat_tables([pq.read_table(path, columns=names) for path in opened.records])
+        table = opened.table(names)
         if column.kind == "numeric":
             assert isinstance(column.domain, Range)
             low, high = (

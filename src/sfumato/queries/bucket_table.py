@@ -63,12 +63,11 @@ class BucketTable:
 def read_bucket_table(release: BucketedRelease, columns: Sequence[str] = ()) -> BucketTable:
     """Read and check `sensitive.parquet`: all that queries about some columns need follows from
     it; by default about the first."""
-    import pyarrow.parquet as pq
     from scipy.sparse import csr_array
 
     columns = tuple(columns) or (release.sensitive[0].name,)
     domains = [release.domain(column) for column in columns]
-    table = pq.read_table(release.file("sensitive"))
+    table = release.side_table("sensitive")
     buckets, counts = _integers(table.column("bucket")), _integers(table.column("count"))
     each = [
         _integers(pc.index_in(table.column(name).combine_chunks(), value_set=domain))

@@ -152,17 +152,13 @@ class DrawnCompletion(Completion):
         return drawn_sample(self.release, self.column, self._operator)
 
     def pieces(self) -> Iterator[tuple[pa.Table, Values]]:
-        import pyarrow.parquet as pq
-
         rows = max(min(_ROWS, _CELLS // max(self._operator.domain_size, 1)), 1)
         names = list(
             dict.fromkeys([*self.quasi, *self.release.shown_as(self.release.column(self.column))])
         )
-        for path in self.release.records:
-            with pq.ParquetFile(path) as file:
-                for batch in file.iter_batches(rows, columns=names):
-                    records = pa.Table.from_batches([batch])
-                    yield records, self._values(records)
+        for _, batch in self.release.batches(names, rows):
+            records = pa.Table.from_batches([batch])
+            yield records, self._values(records)
 
     def _values(self, records: pa.Table) -> Values:
         fitted = self.fitted

@@ -38,15 +38,12 @@ def coded_records(
 
 def kept_records(release: Release, shown: Sequence[str], keep: Keep) -> pa.Table:
     """The quasi columns of the records that `keep` keeps, and what they show."""
-    import pyarrow.parquet as pq
-
     quasi = [column.name for column in release.quasi]
     batches, start = [], 0
-    for path in release.records:
-        for batch in pq.ParquetFile(path).iter_batches(_BATCH, columns=[*quasi, *shown]):
-            table = pa.Table.from_batches([batch])
-            batches.append(table.filter(pa.array(keep(table, start))))
-            start += len(table)
+    for _, batch in release.batches([*quasi, *shown], _BATCH):
+        table = pa.Table.from_batches([batch])
+        batches.append(table.filter(pa.array(keep(table, start))))
+        start += len(table)
     return pa.concat_tables(batches)
 
 

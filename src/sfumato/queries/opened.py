@@ -53,14 +53,12 @@ class OpenedRelease(Release):
         in a bucket's list: for estimates ask by `sql`, for likely values by `complete`.
         """
         import numpy as np
-        import pyarrow as pa
-        import pyarrow.parquet as pq
 
         from sfumato.draws import Draws
 
         if sample is not None and sample < 1:
             raise UsageError(f"'sample' must be a whole number from 1 up. Got {sample} instead.")
-        table = pa.concat_tables([pq.read_table(path) for path in self.records])
+        table = self.table()
         if sample is not None and sample < len(table):
             draws = Draws.system() if seed is None else Draws.from_seed(seed)
             table = table.take(np.sort(draws.order("sample", len(table))[:sample]))

@@ -122,10 +122,7 @@ def _asked(term: Term, values: pa.Array, session: Session) -> BoolArray:
 
 def stored(release: Release, name: str) -> pa.Array:
     """A column of the records in the order of the files: DuckDB keeps none between questions."""
-    import pyarrow.parquet as pq
-
-    tables = [pq.read_table(path, columns=[name]) for path in release.records]
-    column = pa.concat_tables(tables).column(0).combine_chunks()
+    column = release.table([name]).column(0).combine_chunks()
     if isinstance(column, pa.ChunkedArray):
         column = column.chunk(0) if column.num_chunks else pa.array([], column.type)
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column

@@ -89,7 +89,7 @@ class BucketedRelease(Release):
     def _compare_blocks(self, tree: BlockTree) -> None:
         """Every record is in a bucket of its own block."""
         strangers = 0
-        for _, batch in self._batches([*tree.columns, "bucket"]):
+        for _, batch in self.batches([*tree.columns, "bucket"]):
             buckets = np.asarray(batch.column("bucket").to_numpy(zero_copy_only=False), np.int64)
             held = np.searchsorted(np.array(self._first), buckets, side="right") - 1
             strangers += int((held != tree.numbers(batch)).sum())

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -41,6 +43,18 @@ def check_files(folder: Path, manifest: Manifest, where: str, *, hashes: bool) -
                 f"{name} of {where} is not the file that was published: its SHA-256 or size "
                 "differs from the manifest. Fetch the release again."
             )
+
+
+@contextmanager
+def opened_parquet(path: Path) -> Iterator[Any]:
+    """A Parquet file of a release: what Arrow cannot read of it is one sentence."""
+    import pyarrow.parquet as pq
+
+    try:
+        with pq.ParquetFile(path) as file:
+            yield file
+    except (pa.ArrowException, OSError):
+        raise BundleError(f"Cannot read {path.name} of the release. Fetch it again.") from None
 
 
 def read_schema(folder: Path, names: Sequence[str], where: str) -> tuple[pa.Schema, int]:

@@ -127,7 +127,7 @@ class PerturbedRelease(Release):
         for column, name in self._part_columns.items():
             operator = self._operators[column]
             assert isinstance(operator, Parts)
-            for path, batch in self._batches((column, name)):
+            for path, batch in self.batches((column, name)):
                 self._check_parts(path, batch.column(name), len(operator.parts), "operator")
                 if (self.shown_codes(batch, column) < 0).any():
                     raise BundleError(
@@ -135,7 +135,7 @@ class PerturbedRelease(Release):
                         "not have."
                     )
         if self._scales is not None:
-            for path, batch in self._batches(("part",)):
+            for path, batch in self.batches(("part",)):
                 self._check_parts(path, batch.column("part"), len(self._scales), "scale")
 
     def _check_parts(self, path: Path, parts: pa.Array, many: int, what: str) -> None:

@@ -19,7 +19,7 @@ from sfumato.draws import IntArray
 from sfumato.errors import BundleError
 from sfumato.limits import limit_behind
 from sfumato.operators import Operator
-from sfumato.release.files import check_files, read_schema
+from sfumato.release.files import check_files, opened_parquet, read_schema
 from sfumato.release.manifest import UNFINISHED, Manifest, Merged, read_manifest
 from sfumato.release.records import record_names, scan
 from sfumato.release.values import codes_of, count_strangers, typed_values
@@ -271,16 +271,27 @@ class Release:
         """The columns that a table of this kind may have."""
         return {column.name for column in self.columns}
 
-    def _batches(self, names: Sequence[str]) -> Iterator[tuple[Path, pa.RecordBatch]]:
-        import pyarrow.parquet as pq
-
+    def batches(
+        self, names: Sequence[str], rows: int = 1 << 16
+    ) -> Iterator[tuple[Path, pa.RecordBatch]]:
+        """Some columns of the records, and the file that each piece stands in."""
         for path in self.records:
-            try:
-                with pq.ParquetFile(path) as file:
-                    for batch in file.iter_batches(columns=list(names)):
-                        yield path, batch
-            except (pa.ArrowException, OSError):
-                raise BundleError(f"Cannot read {path.name} of {self.where}.") from None
+            with opened_parquet(path) as file:
+                for batch in file.iter_batches(rows, columns=list(names)):
+                    yield path, batch
+
+    def table(self, names: Sequence[str] | None = None) -> pa.Table:
+        """The records whole, or some of their columns."""
+        pieces = []
+        for path in self.records:
+            with opened_parquet(path) as file:
+                pieces.append(file.read(None if names is None else list(names)))
+        return pa.concat_tables(pieces)
+
+    def side_table(self, stem: str) -> pa.Table:
+        """A side file, such as `sensitive` of a bucketed release, whole."""
+        with opened_parquet(self.file(stem)) as file:
+            return file.read()
 
     def _in_database(self, compare: Callable[[Any], None]) -> None:
         """Look at the files with a DuckDB; what it cannot read is a `BundleError` too."""

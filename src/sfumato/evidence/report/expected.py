@@ -93,13 +93,8 @@ def _by_size(sizes: FloatArray, counts: FloatArray, stderrs: FloatArray) -> Floa
 
 def published_counts(release: Release, column: str, operator: Operator) -> IntArray:
     """How often each value, or each (part, value), stands in the records."""
-    import pyarrow.parquet as pq
-
     names = list(release.shown_as(release.column(column)))
     counts = np.zeros(operator.values, np.int64)
-    for path in release.records:
-        with pq.ParquetFile(path) as file:
-            for batch in file.iter_batches(columns=names):
-                codes = release.shown_codes(batch, column)
-                counts += np.bincount(codes, minlength=operator.values)
+    for _, batch in release.batches(names):
+        counts += np.bincount(release.shown_codes(batch, column), minlength=operator.values)
     return counts
