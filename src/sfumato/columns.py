@@ -23,11 +23,11 @@ else:  # as JSON holds them, see `value_to_json`
 LongText = Annotated[str, Meta(max_length=4_000_000, pattern="^[^@]*$")]
 
 
-class Part(Struct, frozen=True, forbid_unknown_fields=True):
+class ManifestPart(Struct, frozen=True, forbid_unknown_fields=True):
     """A part of a manifest: what is not declared cannot stand in it."""
 
 
-class Values(Part, frozen=True, tag="values", tag_field="form"):
+class Values(ManifestPart, frozen=True, tag="values", tag_field="form"):
     """An ordered list of values; None stands for a missing value that counts as one."""
 
     values: tuple[Stated, ...]
@@ -36,7 +36,7 @@ class Values(Part, frozen=True, tag="values", tag_field="form"):
         return len(self.values)
 
 
-class Range(Part, frozen=True, tag="range", tag_field="form"):
+class Range(ManifestPart, frozen=True, tag="range", tag_field="form"):
     """The numbers from `low` to `high`; `missing` says whether nulls occur beside them."""
 
     low: Number | None
@@ -49,7 +49,7 @@ class Range(Part, frozen=True, tag="range", tag_field="form"):
                 structs.force_setattr(self, name, float(end))
 
 
-class Column(Part, frozen=True):
+class Column(ManifestPart, frozen=True):
     """A published column. `type` is the Arrow type's text, of the values, never of their codes."""
 
     name: Annotated[str, Meta(min_length=1)]

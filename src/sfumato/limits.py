@@ -34,7 +34,7 @@ _GROUPS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory
 
 
 @dataclass(frozen=True)
-class Limits:
+class ResourceLimits:
     """What the work in hand may take; `ends` is a moment of `time.monotonic`, None for never."""
 
     timeout: float | None = None
@@ -49,8 +49,8 @@ class Limits:
             raise LimitReached(too_long(self.timeout or 0.0))
 
 
-_NONE = Limits()
-_current: ContextVar[Limits] = ContextVar("limits", default=_NONE)
+_NONE = ResourceLimits()
+_current: ContextVar[ResourceLimits] = ContextVar("limits", default=_NONE)
 
 
 @contextmanager
@@ -60,7 +60,7 @@ def limited(
     memory: int | str | None = None,
     spill: int | str | None = None,
     rows: int | None = None,
-) -> Iterator[Limits]:
+) -> Iterator[ResourceLimits]:
     """Hold all work inside the block to these limits; what is left out stays as it is.
 
     `timeout` is in seconds and looked at between two steps, so work may end a step later. `memory`
@@ -99,7 +99,7 @@ def limited(
         _current.reset(token)
 
 
-def current_limits() -> Limits:
+def current_limits() -> ResourceLimits:
     """The limits of the work in hand."""
     return _current.get()
 

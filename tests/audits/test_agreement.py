@@ -18,9 +18,9 @@ from sfumato.audits import draws as drawn
 from sfumato.audits.assignment import in_common
 from sfumato.audits.case import AuditCase, raw_table
 from sfumato.audits.chances import UP
-from sfumato.audits.classes import Cells, Classes, find_classes
+from sfumato.audits.classes import EquivalenceClasses, ValueCells, find_classes
 from sfumato.audits.draws import check_draws
-from sfumato.audits.following import Groups, Pairs
+from sfumato.audits.following import Groups, ValuePairs
 from sfumato.audits.perturbed import check_amplification
 from sfumato.audits.spelling import rewrite
 from sfumato.draws import Draws, Positions
@@ -266,11 +266,13 @@ def test_the_bounds_are_never_below_the_chance() -> None:
     """Against exact tails of a binomial, and against simulated buckets."""
     people, chance = 60, 0.3
     owner = np.arange(people)
-    cells = Cells.of(owner, np.zeros(people, np.int64), np.ones(people, np.int64))
-    classes = Classes(owner.astype(np.uint64), np.ones(people, np.int64), {}, {}, ())
+    cells = ValueCells.of(owner, np.zeros(people, np.int64), np.ones(people, np.int64))
+    classes = EquivalenceClasses(owner.astype(np.uint64), np.ones(people, np.int64), {}, {}, ())
     for hits in (20, 30, 45, 60):
-        shown = Cells.of(owner[:hits], np.zeros(hits, np.int64), np.ones(hits, np.int64))
-        pairs = Pairs.of(classes, cells, shown, lambda x, y: np.full(len(x), chance), alone=True)
+        shown = ValueCells.of(owner[:hits], np.zeros(hits, np.int64), np.ones(hits, np.int64))
+        pairs = ValuePairs.of(
+            classes, cells, shown, lambda x, y: np.full(len(x), chance), alone=True
+        )
         every = Groups(pairs, np.zeros(people, np.int64), False, str)
         for slope in UP:
             every.add(slope, *pairs.moments(slope))

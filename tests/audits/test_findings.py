@@ -9,17 +9,17 @@ import pyarrow as pa
 import pytest
 
 import sfumato as sf
-from sfumato.audits import Check, Finding, Result, Verdict, catalogue
+from sfumato.audits import Check, CheckResult, Finding, Verdict, catalogue
 from sfumato.audits.findings import SHOWN, Direction
 
 
 def test_a_figure_beyond_its_limit_is_never_called_fine() -> None:
     for direction, value in ((Direction.AT_MOST, 3), (Direction.AT_LEAST, 1)):
         with pytest.raises(ValueError, match="cannot be called fine"):
-            Finding(catalogue.DRAWS, Result.OK, "s", value, 2, direction)
+            Finding(catalogue.DRAWS, CheckResult.OK, "s", value, 2, direction)
         assert Finding.limited(catalogue.DRAWS, value, direction, 2).holds is False
     with pytest.raises(ValueError, match="needs a direction"):
-        Finding(catalogue.DRAWS, Result.OK, "s", 1, 2)
+        Finding(catalogue.DRAWS, CheckResult.OK, "s", 1, 2)
 
 
 def test_names_and_titles_of_checks_are_told_apart() -> None:

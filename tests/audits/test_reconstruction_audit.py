@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import sfumato as sf
-from sfumato.audits import Result, audit
+from sfumato.audits import CheckResult, audit
 from sfumato.engines.publishing import publish
 from sfumato.operators import Uniform
 from sfumato.release.manifest import FileEntry
@@ -77,7 +77,7 @@ def test_the_exact_tails_are_told(tmp_path: Path) -> None:
     verdict = audit(RAW, release(tmp_path / "r", "sps(merge=none)"))
     found = {finding.title: finding for finding in verdict.findings}
     after = found["exact tails of disease"]
-    assert after.result is Result.OK
+    assert after.result is CheckResult.OK
     assert float(after.value or 0) >= 0.3
 
 

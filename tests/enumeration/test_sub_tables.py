@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 import sfumato as sf
-from sfumato.audits.findings import Result
+from sfumato.audits.findings import CheckResult
 from sfumato.errors import InfeasibleGuarantee
 from sfumato.guarantees import RhoPrivacy
 from sfumato.mechanisms import partitioned
@@ -178,7 +178,7 @@ def test_the_audit_refuses_sub_tables_of_the_thesis_under_the_new_sentence(tmp_p
             )
         audit = sf.audit(table, tmp_path / name, receipt=tmp_path / f"{name} receipt")
         failed = [
-            finding.check.name for finding in audit.findings if finding.result is Result.FAILED
+            finding.check.name for finding in audit.findings if finding.result is CheckResult.FAILED
         ]
         assert ("part-posterior" in failed) is forgetful
         assert forgetful or not failed

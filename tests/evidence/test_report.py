@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import sfumato as sf
-from sfumato.audits import Check, Finding, Result
+from sfumato.audits import Check, CheckResult, Finding
 from sfumato.audits.catalogue import ELIGIBILITY, POSTERIOR
 from sfumato.audits.findings import Direction
 from sfumato.evidence.report import Report, write_report
@@ -236,7 +236,7 @@ def test_a_check_that_says_nothing_of_disclosure_keeps_its_figures() -> None:
         finding = Finding.limited(
             check, 2137, Direction.AT_MOST, 2138, column="disease", witness="row 17 has disease a"
         )
-        assert shown_finding(finding) == Finding(check, Result.OK, "disease")
+        assert shown_finding(finding) == Finding(check, CheckResult.OK, "disease")
 
 
 def test_attack_figures_are_coarse(table: Path, tmp_path: Path) -> None:

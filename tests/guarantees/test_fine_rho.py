@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from sfumato.errors import DataError, InfeasibleGuarantee, UsageError
 from sfumato.guarantees import FineRhoPrivacy, parse_guarantee
-from sfumato.guarantees.value_table import Limit, Limits
+from sfumato.guarantees.value_table import ChanceLimits, Limit
 from sfumato.profile import Histogram
 
 
@@ -56,7 +56,7 @@ def test_text_form_round_trips(text: str) -> None:
     )
 )
 def test_any_value_survives_the_text_form(rows) -> None:
-    limits = Limits(tuple(Limit(v, rho, (rho + 1) / 2, weight) for v, rho, weight in rows))
+    limits = ChanceLimits(tuple(Limit(v, rho, (rho + 1) / 2, weight) for v, rho, weight in rows))
     promise = FineRhoPrivacy(limits=limits)
     assert parse_guarantee(str(promise)) == promise
 
@@ -91,7 +91,7 @@ def test_limits_file(tmp_path: Path) -> None:
 
 
 def test_dates_are_named_by_their_text() -> None:
-    promise = FineRhoPrivacy(limits=Limits.of("2026-11-15:0.5:0.9;*:0.6:0.9"))
+    promise = FineRhoPrivacy(limits=ChanceLimits.of("2026-11-15:0.5:0.9;*:0.6:0.9"))
     day = datetime.date(2026, 11, 15)
     assert promise.odds_limits(histogram(1, 1, values=(day, None)))[0] == 9
 
@@ -134,13 +134,13 @@ def test_bad_texts(text: str, message: str) -> None:
 
 
 def test_values_without_a_row_are_not_silently_unprotected() -> None:
-    promise = FineRhoPrivacy(limits=Limits.of("v0:0.1:0.2"))
+    promise = FineRhoPrivacy(limits=ChanceLimits.of("v0:0.1:0.2"))
     with pytest.raises(DataError, match=r"have no row for 'v1'.*add a row for '\*'"):
         promise.require_feasible(histogram(1, 1))
 
 
 def test_values_that_the_column_does_not_have_are_named() -> None:
-    promise = FineRhoPrivacy(limits=Limits.of("v0:0.1:0.2;typo:0.1:0.2;*"))
+    promise = FineRhoPrivacy(limits=ChanceLimits.of("v0:0.1:0.2;typo:0.1:0.2;*"))
     with pytest.raises(DataError, match=r"name 'typo', which the column does not have"):
         promise.require_feasible(histogram(1, 1))
 
@@ -162,7 +162,7 @@ def test_statements_say_what_is_not_covered() -> None:
     assert "at most 4 times that share" in text
     assert "Where that is 1 or more, nothing is promised." in text
     assert promise.left_out(counts) == [0]
-    limited = FineRhoPrivacy(limits=Limits.of("v2:0.02:0.1;v1:0.05:0.2;*"))
+    limited = FineRhoPrivacy(limits=ChanceLimits.of("v2:0.02:0.1;v1:0.05:0.2;*"))
     stated = limited.statement(counts)
     assert "'v2' 0.02 → 0.1" in stated
     assert "Nor is anything promised about: 'v0'." in stated

@@ -14,8 +14,8 @@ from sfumato.mechanisms.buckets.multi_size import recursive_multi_size
 from sfumato.mechanisms.buckets.optimal import optimal_setting
 from sfumato.mechanisms.buckets.settings import (
     Limits,
-    Part,
     Setting,
+    SizedBuckets,
     loss,
     mean_squared_error,
     part_rooms,
@@ -220,6 +220,6 @@ def test_totals_beyond_32_bits_flow():
 
 
 def test_one_record_and_no_records():
-    assert best_two_size(np.array([1]), Limits((Fraction(1),)), 5) == (Part(1, 1),)
+    assert best_two_size(np.array([1]), Limits((Fraction(1),)), 5) == (SizedBuckets(1, 1),)
     assert optimal_setting(np.array([0, 0]), Limits((Fraction(1, 2),) * 2), 5).setting == ()
-    assert mean_squared_error((Part(1, 1),)) == 0
+    assert mean_squared_error((SizedBuckets(1, 1),)) == 0

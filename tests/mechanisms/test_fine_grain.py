@@ -15,7 +15,7 @@ from sfumato.engines.words import Facts
 from sfumato.errors import InfeasibleGuarantee, UsageError, WeakPromiseWarning
 from sfumato.guarantees import FineRhoPrivacy, RhoPrivacy
 from sfumato.guarantees.odds import round_down
-from sfumato.guarantees.value_table import Limits
+from sfumato.guarantees.value_table import ChanceLimits
 from sfumato.mechanisms import mechanisms_for, parse_mechanism
 from sfumato.mechanisms.fine_grain import FineGrainPerturbation
 from sfumato.mechanisms.general import GeneralPerturbation, exact_operator, total_variance
@@ -111,7 +111,7 @@ def test_stated_weights_move_the_optimum() -> None:
         plain, weighted = (
             FineGrainPerturbation(p_min=Fraction(1, 100)).plan(
                 tables,
-                FineRhoPrivacy(limits=Limits.of(limits.format(*stated))),
+                FineRhoPrivacy(limits=ChanceLimits.of(limits.format(*stated))),
                 DRAWS,
             )
             for stated in (("", ""), (":0", ":0"))
@@ -126,7 +126,7 @@ def test_stated_weights_move_the_optimum() -> None:
 @pytest.mark.filterwarnings("ignore::sfumato.errors.WeakPromiseWarning")
 def test_under_stated_limits_no_count_decides(limits: str, mechanism: str) -> None:
     """Whatever the table, the operator is the same: it can tell nothing about anybody."""
-    promise, way = FineRhoPrivacy(limits=Limits.of(limits)), parse_mechanism(mechanism)
+    promise, way = FineRhoPrivacy(limits=ChanceLimits.of(limits)), parse_mechanism(mechanism)
     tables = [profile(2, 7, 60, 31), profile(97, 1, 1, 1), profile(25, 25, 25, 25)]
     plans = [way.plan(table, promise, DRAWS) for table in tables]
     assert len({str(plan.public()) for plan in plans}) == 1

@@ -15,7 +15,7 @@ from sfumato.errors import InfeasibleGuarantee, UsageError
 from sfumato.guarantees import BetaLikeness, LDiversity
 from sfumato.mechanisms.burel import Burel, likeness_runs
 from sfumato.mechanisms.generalized import penalty
-from sfumato.mechanisms.halving import Limits
+from sfumato.mechanisms.halving import ClassLimits
 from sfumato.mechanisms.heterogeneous.mechanism import HeterogeneousGeneralization
 from sfumato.mechanisms.heterogeneous.ncp import Axis, NumericAxis, SetAxis
 from sfumato.mechanisms.hilbert import hilbert_order
@@ -118,7 +118,7 @@ def test_burel_shows_less_than_the_curve_where_columns_can_be_cut() -> None:
 def test_limits_are_exact_however_large_the_numbers() -> None:
     for large in (1, 10**12):
         third = Fraction(10**6 * large, 3 * 10**6 * large + 1)  # a little below 1/3
-        limits = Limits([third, Fraction(1)])
+        limits = ClassLimits([third, Fraction(1)])
         assert limits.kept(np.array([1, 3]))
         assert not limits.kept(np.array([1, 2]))
         assert not limits.kept(np.array([0, 0]))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from sfumato.draws import Draws, IntArray
 from sfumato.mechanisms.buckets.accuracy import spread_between
-from sfumato.mechanisms.mixed import Mixed, Parts
+from sfumato.mechanisms.mixed import BucketParts, Mixed
 
 Part = tuple[IntArray, int, int, IntArray]
 
@@ -36,12 +36,12 @@ def a_part(draw: st.DrawFn, values: int) -> Part:
 
 
 @st.composite
-def parts(draw: st.DrawFn) -> tuple[Parts, IntArray]:
+def parts(draw: st.DrawFn) -> tuple[BucketParts, IntArray]:
     values = draw(st.integers(1, 9))
     made = draw(st.lists(a_part(values), min_size=1, max_size=4))
     counts, sizes, buckets, limits = (np.array(each) for each in zip(*made, strict=True))
     blocks = np.cumsum([0, *(draw(st.integers(0, 1)) for _ in made[1:])])
-    return Parts(blocks, sizes, buckets, counts), limits
+    return BucketParts(blocks, sizes, buckets, counts), limits
 
 
 def table_of(mixed: Mixed) -> IntArray:
@@ -56,7 +56,7 @@ def table_of(mixed: Mixed) -> IntArray:
 @settings(max_examples=120, deadline=None)
 @given(parts(), st.integers(1, 70), st.booleans(), st.integers(0, 1 << 30))
 def test_margins_ceilings_and_what_is_listed(
-    made: tuple[Parts, IntArray], pieces: int, gathered: bool, seed: int
+    made: tuple[BucketParts, IntArray], pieces: int, gathered: bool, seed: int
 ) -> None:
     held, limits = made
     many = np.full(len(held.sizes), pieces)
@@ -95,7 +95,7 @@ def test_mates_are_those_of_the_own_bucket() -> None:
 
 def one_part(counts: IntArray, size: int, limit: int, seed: int, pieces: int = 4096) -> Mixed:
     one = np.ones(1, np.int64)
-    held = Parts(0 * one, size * one, one * int(counts.sum() // size), counts[None, :])
+    held = BucketParts(0 * one, size * one, one * int(counts.sum() // size), counts[None, :])
     limits = np.full((1, len(counts)), limit)
     return Mixed(held, limits, one * pieces, Draws.from_seed(seed), gathered=limit > 1)
 
@@ -142,6 +142,6 @@ def test_rare_values_do_not_meet() -> None:
 )
 def test_impossible_parts_are_refused(counts: list[int], size: int, message: str) -> None:
     one = np.ones(1, np.int64)
-    held = Parts(0 * one, size * one, 2 * one, np.array([counts]))
+    held = BucketParts(0 * one, size * one, 2 * one, np.array([counts]))
     with pytest.raises(ValueError, match=message):
         Mixed(held, np.ones((1, 2), np.int64), one, Draws.from_seed(1))

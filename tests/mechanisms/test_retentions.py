@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import linprog
 
 from sfumato.mechanisms.retentions import (
-    Top,
+    TopRetention,
     as_floats,
     best_top,
     drawable,
@@ -117,5 +117,5 @@ def test_a_value_may_stand_alone_above_the_others() -> None:
 
 def test_tops_beyond_reach_step_down_to_p_min() -> None:
     gammas = [Fraction(2), Fraction(3)]
-    kept = drawable(gammas, Top(1, 0.5), uniform_retention(gammas) / 2)
+    kept = drawable(gammas, TopRetention(1, 0.5), uniform_retention(gammas) / 2)
     assert min(kept) >= int(uniform_retention(gammas) / 2 * DYADIC)

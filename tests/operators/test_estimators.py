@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from sfumato.operators import Decoy, FineGrain, Operator, Part, Parts, Uniform
+from sfumato.operators import Decoy, FineGrain, Operator, Parts, SubTable, Uniform
 from sfumato.operators.drawn import DrawnEstimated
 from sfumato.operators.estimator import Forms, Moments, Statistic
 from sfumato.operators.inverse import DenseInverse, Inverse
@@ -24,9 +24,9 @@ OPERATORS: dict[str, Operator] = {
     "parts": Parts(
         VALUES,
         (
-            Part((0, 1, 2), Uniform(3, Fraction(1, 2))),
-            Part((1, 3), FineGrain.of([Fraction(1, 4), Fraction(1)])),
-            Part((2, 4), Uniform(2, Fraction(1))),
+            SubTable((0, 1, 2), Uniform(3, Fraction(1, 2))),
+            SubTable((1, 3), FineGrain.of([Fraction(1, 4), Fraction(1)])),
+            SubTable((2, 4), Uniform(2, Fraction(1))),
         ),
     ),
     "decoy": Decoy(VALUES, 2).observed(np.array([40_000, 0, 30_000, 20_000, 33_000])),

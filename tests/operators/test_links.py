@@ -13,9 +13,9 @@ from sfumato.operators import Uniform
 from sfumato.operators.dealt import Dealt, balanced, permanent_shares
 from sfumato.operators.links import (
     Design,
-    Evidence,
     Links,
-    Shown,
+    RecordLikelihoods,
+    ShownSymbols,
     SoftmaxFit,
     count_links,
     fit_links,
@@ -95,9 +95,9 @@ def test_scaling_comes_near_the_exact_sum() -> None:
 def test_the_gradient_is_that_of_the_likelihood(kind: str) -> None:
     """Central differences in double precision, through the chance of a single value."""
     rng = np.random.default_rng(5)
-    evidence: Evidence
+    evidence: RecordLikelihoods
     if kind == "shown":
-        evidence = Shown(rng.integers(0, 3, 24), rng.dirichlet(np.ones(3), 3).T)
+        evidence = ShownSymbols(rng.integers(0, 3, 24), rng.dirichlet(np.ones(3), 3).T)
     else:
         size = 4 if kind == "small buckets" else 12
         slots = np.repeat(np.arange(24 // size), size) * 3 + rng.integers(0, 3, 24)
@@ -125,12 +125,12 @@ def test_a_law_is_found_again_through_what_is_shown(seen: str) -> None:
     """Mean distance of chances from the true law, 6,000 records; not learning would leave 0.18."""
     rng = np.random.default_rng(6)
     codes, true, truth = law(rng, 6000)
-    evidence: Evidence = seen_truth(truth, 4)
+    evidence: RecordLikelihoods = seen_truth(truth, 4)
     if seen == "uniform":
         operator = Uniform(4, 1 / 2)
         keep = rng.random(6000) < 1 / 2
         shown = np.where(keep, truth, rng.integers(0, 4, 6000))
-        evidence = Shown(shown, operator.matrix().T)
+        evidence = ShownSymbols(shown, operator.matrix().T)
     elif seen == "buckets":
         cells, count = np.unique(np.arange(6000) // 4 * 4 + truth, return_counts=True)
         evidence = Dealt(np.arange(6000) // 4, cells // 4, cells % 4, count, 4)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from sfumato.operators import FineGrain, Part, Parts, Uniform
+from sfumato.operators import FineGrain, Parts, SubTable, Uniform
 from sfumato.operators.base import DYADIC
 from sfumato.operators.reconstruct import most_likely
 
@@ -66,7 +66,7 @@ def test_two_columns_at_once() -> None:
 
 def test_parts_keep_their_sizes() -> None:
     half = Uniform(2, Fraction(1, 4))
-    parts = Parts(3, (Part((0, 1), half), Part((0, 2), half)))
+    parts = Parts(3, (SubTable((0, 1), half), SubTable((0, 2), half)))
     shown = np.array([[30.0, 70.0, 10.0, 5.0]])
     found = most_likely(shown, [parts]).counts[0]
     assert found[:2].sum() == pytest.approx(100, abs=1e-3)

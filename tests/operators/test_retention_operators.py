@@ -16,8 +16,8 @@ from sfumato.operators import (
     FineGrain,
     General,
     Operator,
-    Part,
     Parts,
+    SubTable,
     Uniform,
     operator_from_json,
 )
@@ -113,8 +113,8 @@ def test_excluded_values_are_infinitely_amplified() -> None:
 PARTS = Parts(
     4,
     (
-        Part((0, 1, 3), Uniform(3, Fraction(1, 4))),
-        Part((1, 2), FineGrain((HALF, DYADIC // 8))),
+        SubTable((0, 1, 3), Uniform(3, Fraction(1, 4))),
+        SubTable((1, 2), FineGrain((HALF, DYADIC // 8))),
     ),
 )
 

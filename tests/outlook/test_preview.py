@@ -13,7 +13,7 @@ from sfumato.engines.words import Facts
 from sfumato.errors import InfeasibleGuarantee, UsageError
 from sfumato.guarantees import GUARANTEES, CeilingGuarantee, parse_guarantee
 from sfumato.mechanisms import MECHANISMS, parse_mechanism
-from sfumato.mechanisms.buckets.settings import Limits, Part, check_parts
+from sfumato.mechanisms.buckets.settings import Limits, SizedBuckets, check_parts
 from sfumato.outlook.catalogue import allowed_guarantees, guarantee_list
 from sfumato.outlook.prediction import error_by_count
 from sfumato.outlook.preview import preview
@@ -148,7 +148,7 @@ def test_sketched_sizes_can_be_filled(guarantee: str, values: int) -> None:
     plan = sketched(profile, promise, parse_mechanism("optimal"))
     assert isinstance(plan, SketchedBuckets)
     parts = plan.filling.parts
-    setting = tuple(map(Part, parts.sizes.tolist(), parts.buckets.tolist()))
+    setting = tuple(map(SizedBuckets, parts.sizes.tolist(), parts.buckets.tolist()))
     check_parts(setting, parts.counts, histogram.counts, limits)
     rows = plan.operator().matrix().sum(axis=1)
     assert rows == pytest.approx(np.ones(values))

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from sfumato.draws import Draws, Positions
-from sfumato.operators import FineGrain, General, Operator, Part, Parts, Uniform
+from sfumato.operators import FineGrain, General, Operator, Parts, SubTable, Uniform
 from sfumato.operators.base import DYADIC
 from sfumato.queries import OpenedRelease, ask
 from sfumato.queries.parse import parse
@@ -362,7 +362,7 @@ def test_sub_tables_are_weighed_by_their_own_operators(make_release: MakeRelease
         {"age": [1, 2, 3, 4], "s": ["a", "b", "a", "c"], "part": pa.array([0, 0, 1, 1], pa.int32())}
     )
     operator = Parts(
-        3, (Part((0, 1), Uniform(2, Fraction(1))), Part((0, 2), Uniform(2, Fraction(1, 2))))
+        3, (SubTable((0, 1), Uniform(2, Fraction(1))), SubTable((0, 2), Uniform(2, Fraction(1, 2))))
     )
     truth = table.drop_columns(["part"])
     release = make_release(truth, ["s"], {"s": operator}, published=table, verify=False)

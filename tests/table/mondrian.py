@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from sfumato.table.merging import Axis
+from sfumato.table.merging import MergedAxis
 
 
-def coded(table: pa.Table, names: Sequence[str]) -> tuple[list[Axis], Any, Any]:
+def coded(table: pa.Table, names: Sequence[str]) -> tuple[list[MergedAxis], Any, Any]:
     """Axes, distinct combinations and how many people have each."""
     axes, columns = [], []
     for name in names:
@@ -22,13 +22,13 @@ def coded(table: pa.Table, names: Sequence[str]) -> tuple[list[Axis], Any, Any]:
         domain = domain.take(pa.compute.sort_indices(domain))
         ordered = pa.types.is_integer(domain.type) or pa.types.is_floating(domain.type)
         positions = domain.cast(pa.float64()).to_numpy() if ordered else None
-        axes.append(Axis(len(domain), positions))
+        axes.append(MergedAxis(len(domain), positions))
         columns.append(pa.compute.index_in(values, value_set=domain).to_numpy())
     places, people = np.unique(np.stack(columns), axis=1, return_counts=True)
     return axes, places.astype(np.int64), people
 
 
-def mondrian(axes: Sequence[Axis], places: Any, people: Any, k: int) -> Any:
+def mondrian(axes: Sequence[MergedAxis], places: Any, people: Any, k: int) -> Any:
     """Strict Mondrian (LeFevre and others 2006)."""
     found, waiting, number = np.zeros(places.shape[1], np.int64), [np.arange(places.shape[1])], 0
     while waiting:

@@ -17,7 +17,7 @@ import sfumato as sf
 from sfumato.checks import check
 from sfumato.datasets import census
 from sfumato.errors import DataError, UsageError
-from sfumato.table.merging import Axis, certainty_penalty, classes
+from sfumato.table.merging import MergedAxis, certainty_penalty, classes
 from tests.table.mondrian import coded, mondrian
 
 PEOPLE = st.lists(
@@ -63,7 +63,7 @@ def test_every_combination_has_k_people_and_tells_the_truth(rows: Any, k: int) -
 @given(st.integers(0, 2**32 - 1), st.integers(2, 5), st.integers(20, 60))
 def test_the_order_of_people_does_not_matter(seed: int, k: int, rows: int) -> None:
     draw = np.random.default_rng(seed)
-    axes = [Axis(8, np.arange(8.0)), Axis(5)]
+    axes = [MergedAxis(8, np.arange(8.0)), MergedAxis(5)]
     raw = np.stack([draw.integers(0, 8, rows), draw.integers(0, 5, rows)])
     places, people = np.unique(raw, axis=1, return_counts=True)
     found = classes(axes, places, people, k)
@@ -80,7 +80,7 @@ def test_penalties_are_those_of_the_definition() -> None:
     parents = np.array([[0, 1, 2, 3, 4, 5], [6, 6, 7, 7, 7, 8], [9, 9, 9, 9, 9, 9]])
     under = np.array([1, 1, 1, 1, 1, 1, 2, 3, 1, 6])
     positions = np.array([0.0, 1, 4, 5, 9, 10])
-    for axis in (Axis(6), Axis(6, positions), Axis(6, None, parents, under)):
+    for axis in (MergedAxis(6), MergedAxis(6, positions), MergedAxis(6, None, parents, under)):
         for _ in range(50):
             places = draw.integers(0, 6, draw.integers(1, 6))
             for end, penalty in enumerate(axis.penalties(places), 1):

@@ -24,7 +24,7 @@ import pytest
 pytest.importorskip("starlette", reason="the extra [web] is not installed")
 
 from sfumato.web.app import Settings, build
-from sfumato.web.server import Address, Server, listen
+from sfumato.web.server import Server, ServerAddress, listen
 from sfumato.web.sessions import Sessions
 from sfumato.web.state import StateFolder
 
@@ -158,7 +158,7 @@ def opened(data: Path, folder: Path, timeout: float = 120.0) -> Iterator[Site]:
         folder, [data], upload_limit=1_000_000, memory_limit=2 << 30, timeout=timeout
     )
     state, sock, ready = StateFolder(settings.state), listen("127.0.0.1", 0), threading.Event()
-    address = Address(*sock.getsockname())
+    address = ServerAddress(*sock.getsockname())
     sessions = Sessions()
     server = Server(build(settings, sessions, state, address.names), ready.set)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]})

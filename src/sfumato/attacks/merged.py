@@ -14,7 +14,7 @@ from sfumato.release import Release, typed_values
 from sfumato.table import Source, Table
 
 
-class MergedSource(Source):
+class RelabelledSource(Source):
     """Another source, with the labels of merged values in their place."""
 
     def __init__(self, source: Source, labels: Mapping[str, tuple[pa.Array, pa.Array]]) -> None:
@@ -52,7 +52,7 @@ def merged_table(table: Table, release: Release) -> Table:
     if not labels:
         return table
     kinds = {name: "categorical" if name in labels else kind for name, kind in table.kinds.items()}
-    return replace(table, source=MergedSource(table.source, labels), kinds=kinds)
+    return replace(table, source=RelabelledSource(table.source, labels), kinds=kinds)
 
 
 def mechanism_on_merged(text: str) -> str:

@@ -15,7 +15,7 @@ from sfumato.attacks.views import BucketsView, RecordsView, View, records_of
 from sfumato.columns import Column
 from sfumato.draws import BoolArray, Draws, IntArray
 from sfumato.operators.base import FloatArray
-from sfumato.operators.links import Design, Evidence, Links, Shown
+from sfumato.operators.links import Design, Links, RecordLikelihoods, ShownSymbols
 from sfumato.release import BucketedRelease, GeneralizedRelease, Release
 
 PAIRS = 1 << 24  # (person, row) pairs that are compared at once
@@ -85,7 +85,9 @@ class RangesView(View):
         matches = found.sum(axis=1)
         return matches.astype(np.int64), found / np.maximum(matches[:, None], 1)
 
-    def evidence(self, people: People, bins: Mapping[int, IntArray]) -> tuple[Design, Evidence]:
+    def evidence(
+        self, people: People, bins: Mapping[int, IntArray]
+    ) -> tuple[Design, RecordLikelihoods]:
         """A row stands for whoever its ranges hold, by what people have in each column."""
         from scipy.sparse import csr_array
 
@@ -93,7 +95,7 @@ class RangesView(View):
         for holds, codes in zip(self.holds, people.codes, strict=True):
             held = holds * (np.bincount(codes, minlength=holds.shape[1]) + 1e-9)[None, :]
             blocks.append(csr_array(held / np.maximum(held.sum(axis=1, keepdims=True), 1e-300)))
-        return Design.joined(blocks, bins), Shown(self.shown, np.eye(self.values))
+        return Design.joined(blocks, bins), ShownSymbols(self.shown, np.eye(self.values))
 
     def weigh(
         self, rule: Links, targets: People, people: People, thorough: bool, draws: Draws

@@ -24,7 +24,7 @@ from sfumato.errors import SingularOperator
 from sfumato.operators import Operator, Parts
 from sfumato.operators.base import FloatArray
 from sfumato.operators.dealt import Dealt
-from sfumato.operators.links import Design, Evidence, Links, Shown
+from sfumato.operators.links import Design, Links, RecordLikelihoods, ShownSymbols
 from sfumato.release import Release
 
 _CELLS = 1 << 22  # (record, value) chances that are held at once
@@ -46,7 +46,9 @@ class View(ABC):
         """How many records may be the target's, and the values they make likely."""
 
     @abstractmethod
-    def evidence(self, people: People, bins: Mapping[int, IntArray]) -> tuple[Design, Evidence]:
+    def evidence(
+        self, people: People, bins: Mapping[int, IntArray]
+    ) -> tuple[Design, RecordLikelihoods]:
         """The records by their quasi values, and what each shows of its value."""
 
     @abstractmethod
@@ -186,9 +188,11 @@ class RecordsView(View):
         alike = self.alike(targets)
         return alike.counts, alike.shares(self.shown, self.posterior)
 
-    def evidence(self, people: People, bins: Mapping[int, IntArray]) -> tuple[Design, Evidence]:
+    def evidence(
+        self, people: People, bins: Mapping[int, IntArray]
+    ) -> tuple[Design, RecordLikelihoods]:
         design = Design.of(self.codes, people.domains.sizes, bins)
-        return design, Shown(self.shown, self.likelihood)
+        return design, ShownSymbols(self.shown, self.likelihood)
 
     def weigh(
         self, rule: Links, targets: People, people: People, thorough: bool, draws: Draws
@@ -202,7 +206,9 @@ class RecordsView(View):
             some = rows[start : start + step]
             chances = np.exp(rule.log_chances(self.codes, some))
             np.add.at(
-                total, alike.slot[some], Shown(self.shown[some], likelihood).weigh(chances)[1]
+                total,
+                alike.slot[some],
+                ShownSymbols(self.shown[some], likelihood).weigh(chances)[1],
             )
         return alike.mean(total, rule, targets)
 
@@ -273,7 +279,9 @@ class BucketsView(View):
         alike = self.alike(targets)
         return alike.counts, alike.shares(self.bucket, self.shares)
 
-    def evidence(self, people: People, bins: Mapping[int, IntArray]) -> tuple[Design, Evidence]:
+    def evidence(
+        self, people: People, bins: Mapping[int, IntArray]
+    ) -> tuple[Design, RecordLikelihoods]:
         return Design.of(self.codes, people.domains.sizes, bins), self.dealt
 
     def weigh(

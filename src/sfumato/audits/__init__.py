@@ -19,7 +19,7 @@ from sfumato.audits import (  # noqa: F401  # noqa: F401
 )
 from sfumato.audits.case import CHECKS, AuditCase, Before, Look, concerns, raw_table
 from sfumato.audits.catalogue import Check, Disclosure
-from sfumato.audits.findings import Finding, Result, Verdict
+from sfumato.audits.findings import CheckResult, Finding, Verdict
 from sfumato.audits.perturbed import check_decoys
 from sfumato.audits.replay import check_replay, declared_again
 from sfumato.audits.spelling import check_spelling
@@ -153,6 +153,13 @@ def _unjudged(release: Release, findings: list[Finding], why: str) -> Iterator[F
 
 
 __all__ = [
-    "CHECKS", "AuditCase", "Check", "Disclosure", "Finding", "Result", "Verdict", "audit",
+    "CHECKS",
+    "AuditCase",
+    "Check",
+    "CheckResult",
+    "Disclosure",
+    "Finding",
+    "Verdict",
+    "audit",
     "concerns",
 ]  # fmt: skip

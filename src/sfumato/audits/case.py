@@ -22,7 +22,7 @@ from sfumato.profile import Profile
 from sfumato.release import Release, scan
 from sfumato.scratch import scratch_database
 from sfumato.table import Bins, Missing, Table, read
-from sfumato.table.quasi_k import Merged
+from sfumato.table.quasi_k import QuasiMerge
 from sfumato.table.sources import find_source
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ def raw_table(origin: Any, release: Release) -> Table:
         return origin
     source = find_source(origin)
     manifest = release.manifest
-    merged = None if manifest.quasi_k is None else Merged.options(in_json(manifest.quasi_k))
+    merged = None if manifest.quasi_k is None else QuasiMerge.options(in_json(manifest.quasi_k))
     sensitive = [column for column in release.columns if column.role == "sensitive"]
     own = sensitive if merged else release.columns  # the columns that the table has as well
     quasi = merged["quasi"] if merged else [c.name for c in release.columns if c.role == "quasi"]

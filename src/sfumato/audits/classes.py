@@ -21,7 +21,7 @@ MOST_PEOPLE = 2_000_000  # people looked at, chosen by a hash of their quasi-ide
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
+class ValueCells:
     """Numbers of records by class and code, one row for each pair that there is."""
 
     owner: IntArray
@@ -29,10 +29,11 @@ class Cells:
     count: IntArray
 
     @classmethod
-    def of(cls, owner: IntArray, code: IntArray, count: IntArray) -> Cells:
+    def of(cls, owner: IntArray, code: IntArray, count: IntArray) -> ValueCells:
         """Equal pairs are added up; sorted by class, then code.
 
-        >>> Cells.of(np.array([2, 0, 2]), np.array([0, 1, 0]), np.array([1, 5, 2])).count.tolist()
+        >>> cells = ValueCells.of(np.array([2, 0, 2]), np.array([0, 1, 0]), np.array([1, 5, 2]))
+        >>> cells.count.tolist()
         [5, 3]
         """
         codes = int(code.max(initial=-1)) + 1
@@ -63,7 +64,7 @@ class QuasiGroups:
 
 
 @dataclass(frozen=True, eq=False)
-class Classes:
+class EquivalenceClasses:
     """The classes of a table. `true` and `shown` have a row for every class and combination of
     codes: `owner`, `count`, and the codes by column; what `Parts` show are symbols."""
 
@@ -73,11 +74,11 @@ class Classes:
     shown: Mapping[str, IntArray]
     quasi: tuple[QuasiGroups, ...]
 
-    def cells(self, rows: Mapping[str, IntArray], codes: IntArray) -> Cells:
-        return Cells.of(rows["owner"], codes, rows["count"])
+    def cells(self, rows: Mapping[str, IntArray], codes: IntArray) -> ValueCells:
+        return ValueCells.of(rows["owner"], codes, rows["count"])
 
 
-def find_classes(case: AuditCase) -> Classes:
+def find_classes(case: AuditCase) -> EquivalenceClasses:
     """One pass over the table and one over the records."""
     names = [quoted(name) for name in case.table.quasi]
     every = -(-case.profile.rows // MOST_PEOPLE)
@@ -102,7 +103,7 @@ def find_classes(case: AuditCase) -> Classes:
     ).to_arrow_table()
     for code, column in zip(codes, case.table.sensitive, strict=True):
         shown = shown.append_column(code, pa.array(release.shown_codes(shown, column)))
-    return Classes(
+    return EquivalenceClasses(
         hashes,
         classes.column("size").to_numpy(),
         _rows(true, hashes, case),

@@ -24,9 +24,9 @@ from sfumato.audits import catalogue
 from sfumato.audits.assignment import bucket_tests, row_tests
 from sfumato.audits.case import AuditCase, concerns
 from sfumato.audits.chances import ALARM, DOWN, UP, FloatArray, Tests, count_exponents
-from sfumato.audits.classes import Classes, find_classes
+from sfumato.audits.classes import EquivalenceClasses, find_classes
 from sfumato.audits.findings import Direction, Finding
-from sfumato.audits.following import MOST_VALUES, Chances, Groups, Pairs
+from sfumato.audits.following import MOST_VALUES, Chances, Groups, ValuePairs
 from sfumato.audits.perturbed import quotas_of
 from sfumato.audits.sampled import sampled_distances
 from sfumato.columns import value_text
@@ -134,7 +134,9 @@ def operator_chances(operator: Operator) -> Chances:
 # -- agreement with the truth ----------------------------------------------------------------------
 
 
-def _agreement(case: AuditCase, classes: Classes, column: str, chances: Chances) -> Iterator[Tests]:
+def _agreement(
+    case: AuditCase, classes: EquivalenceClasses, column: str, chances: Chances
+) -> Iterator[Tests]:
     """Everybody, and by true value, by quasi-identifier and by both."""
     operator = case.release.operators[column]
     shown = classes.shown[column]
@@ -142,7 +144,7 @@ def _agreement(case: AuditCase, classes: Classes, column: str, chances: Chances)
         shown = operator.symbol_codes[shown]
     true = classes.cells(classes.true, classes.true[column])
     alone = isinstance(operator, Decoy)
-    pairs = Pairs.of(classes, true, classes.cells(classes.shown, shown), chances, alone=alone)
+    pairs = ValuePairs.of(classes, true, classes.cells(classes.shown, shown), chances, alone=alone)
     if pairs is None:
         return
     values = [value_text(value) for value in case.profile.histograms[column].values]
@@ -178,7 +180,10 @@ def _agreement(case: AuditCase, classes: Classes, column: str, chances: Chances)
 
 
 def _coin(
-    case: AuditCase, classes: Classes, columns: tuple[str, str], chances: dict[str, Chances]
+    case: AuditCase,
+    classes: EquivalenceClasses,
+    columns: tuple[str, str],
+    chances: dict[str, Chances],
 ) -> Iterator[Tests]:
     """Two columns agree with the truth together as often as two independent draws do."""
     first, second = columns
@@ -198,7 +203,7 @@ def _coin(
 
     alone = any(isinstance(operator, Decoy) for operator in operators)
     true, shown = sides
-    pairs = Pairs.of(classes, true, shown, both, alone=alone)
+    pairs = ValuePairs.of(classes, true, shown, both, alone=alone)
     if pairs is not None:
         every = np.zeros(len(pairs.owner), np.int64)
         agreement = Groups(pairs, every, False, lambda _: f"{first!r} and {second!r} together")
@@ -210,7 +215,7 @@ def _coin(
 # -- fit to the operator ---------------------------------------------------------------------------
 
 
-def _fit(case: AuditCase, classes: Classes, column: str) -> Iterator[Tests]:
+def _fit(case: AuditCase, classes: EquivalenceClasses, column: str) -> Iterator[Tests]:
     """How often each value, or value and part, is shown, in parts of the table by a hash."""
     operator, histogram = case.release.operators[column], case.profile.histograms[column]
     parts = int(np.clip(classes.sizes.sum() // (20 * operator.values), 1, HASHED))

@@ -23,7 +23,7 @@ LISTED = 5  # names of one finding that the text shows
 _SELDOM = 0.01  # limits of tests are below: so seldom may an honest release fail one
 
 
-class Result(Enum):
+class CheckResult(Enum):
     """How a check ended."""
 
     OK = "ok"
@@ -63,7 +63,7 @@ class Finding:
     """
 
     check: Check
-    result: Result
+    result: CheckResult
     column: str | None = None
     value: Figure | None = None
     limit: Figure | None = None
@@ -79,7 +79,7 @@ class Finding:
         if self.direction is None:
             raise ValueError(f"The limit of {self.title!r} needs a direction.")
         kept = self.direction.allows(self.value, self.limit)
-        if self.result is Result.OK and not kept:
+        if self.result is CheckResult.OK and not kept:
             raise ValueError(f"{self.title!r} is beyond its limit and cannot be called fine.")
 
     @classmethod
@@ -92,7 +92,7 @@ class Finding:
         >>> print(Finding.limited(ROWS, 9, Direction.EXACTLY, 10))
         failed  rows: 9 (exactly 10)
         """
-        result = Result.OK if direction.allows(value, limit) else Result.FAILED
+        result = CheckResult.OK if direction.allows(value, limit) else CheckResult.FAILED
         return cls(check, result, value=value, limit=limit, direction=direction, **more)
 
     @classmethod
@@ -103,17 +103,17 @@ class Finding:
     @classmethod
     def plain(cls, check: Check, holds: bool, **more: Any) -> Finding:
         """A yes or no without a figure."""
-        return cls(check, Result.OK if holds else Result.FAILED, **more)
+        return cls(check, CheckResult.OK if holds else CheckResult.FAILED, **more)
 
     @classmethod
     def skipped(cls, check: Check, **more: Any) -> Finding:
         """What could not be looked at; the witness says what would be needed."""
-        return cls(check, Result.SKIPPED, **more)
+        return cls(check, CheckResult.SKIPPED, **more)
 
     @classmethod
     def info(cls, check: Check, value: Figure, **more: Any) -> Finding:
         """A figure that nothing was promised about."""
-        return cls(check, Result.INFO, value=value, **more)
+        return cls(check, CheckResult.INFO, value=value, **more)
 
     @property
     def title(self) -> str:
@@ -122,9 +122,9 @@ class Finding:
     @property
     def holds(self) -> bool | None:
         """None where it was not looked at."""
-        if self.result is Result.SKIPPED:
+        if self.result is CheckResult.SKIPPED:
             return None
-        return self.result is not Result.FAILED
+        return self.result is not CheckResult.FAILED
 
     @property
     def warns_of_several(self) -> bool:

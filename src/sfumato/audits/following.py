@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfumato.audits.chances import ALARM, FloatArray, Tests
-from sfumato.audits.classes import Cells, Classes
+from sfumato.audits.classes import EquivalenceClasses, ValueCells
 from sfumato.draws import IntArray
 
 Chances = Callable[[IntArray, IntArray], FloatArray]  # P[x, y]
@@ -19,7 +19,7 @@ MOST_PAIRS = 8_000_000
 
 
 @dataclass(frozen=True, eq=False)
-class Pairs:
+class ValuePairs:
     """Within every class, each true value with each value that would agree with somebody's.
 
     The people of cell i are those of class `owner[i]` with `true[i]`. Pair k belongs to cell
@@ -38,8 +38,14 @@ class Pairs:
 
     @classmethod
     def of(
-        cls, classes: Classes, true: Cells, shown: Cells, chances: Chances, *, alone: bool
-    ) -> Pairs | None:
+        cls,
+        classes: EquivalenceClasses,
+        true: ValueCells,
+        shown: ValueCells,
+        chances: Chances,
+        *,
+        alone: bool,
+    ) -> ValuePairs | None:
         """With `alone`, only people whom nobody looks like. None where nobody can be followed."""
         support = np.bincount(true.owner, minlength=len(classes.sizes))
         chosen = (support > 0) & (support <= MOST_VALUES)
@@ -83,7 +89,7 @@ class Groups:
     others their power and never tell anything (Tarone 1990).
     """
 
-    def __init__(self, pairs: Pairs, key: IntArray, by_pair: bool, name: Callable[[int], str]):
+    def __init__(self, pairs: ValuePairs, key: IntArray, by_pair: bool, name: Callable[[int], str]):
         self.by_pair, self._name = by_pair, name
         count, own = pairs.count[pairs.cell], pairs.true[pairs.cell] == pairs.shown
         surprise = np.where(pairs.chance > 0, -np.log(np.maximum(pairs.chance, 1e-300)), 0.0)

@@ -13,7 +13,7 @@ import numpy as np
 
 from sfumato.audits import catalogue
 from sfumato.audits.case import AuditCase, concerns, quoted
-from sfumato.audits.findings import Direction, Finding, Result
+from sfumato.audits.findings import CheckResult, Direction, Finding
 from sfumato.columns import in_json, value_text, value_to_json
 from sfumato.draws import Draws, IntArray
 from sfumato.engines.choosing import TableCounts, with_counts
@@ -100,7 +100,7 @@ def _tails(sampled: Sampled) -> Finding:
     told = f"{short:,} of {int(kept.sum()):,} groups fall short; the worst is "
     return Finding(
         catalogue.EXACT_TAILS,
-        Result.FAILED if short else Result.OK,
+        CheckResult.FAILED if short else CheckResult.OK,
         plan.histogram.column,
         float(worst[where]),
         chance,

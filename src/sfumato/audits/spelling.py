@@ -28,7 +28,7 @@ from sfumato.engines.words import with_words
 from sfumato.errors import SfumatoError
 from sfumato.guarantees import parse_guarantee
 from sfumato.mechanisms import parse_mechanism
-from sfumato.mechanisms.buckets.settings import Part, mean_squared_error
+from sfumato.mechanisms.buckets.settings import SizedBuckets, mean_squared_error
 from sfumato.profile import Histogram
 from sfumato.release import (
     BucketedRelease,
@@ -108,7 +108,7 @@ def _derived(release: Release) -> Any:
     plan = release.plan
     if not isinstance(release, BucketedRelease):
         return plan
-    setting = tuple(Part(each.size, each.buckets) for each in plan.sizes)
+    setting = tuple(SizedBuckets(each.size, each.buckets) for each in plan.sizes)
     return msgspec.structs.replace(
         plan,
         buckets=sum(part.buckets for part in setting),

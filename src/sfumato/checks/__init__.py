@@ -21,7 +21,7 @@ from sfumato.checks.counting import (
     raw_codes,
     read_columns,
 )
-from sfumato.checks.report import Check, ColumnCheck, Measure, Posterior
+from sfumato.checks.report import Check, ColumnCheck, Posterior, TableMeasure
 from sfumato.checks.requirements import (
     REQUIREMENTS,
     Requirement,
@@ -102,7 +102,7 @@ def _measure(cells: ClassCounts) -> ColumnCheck:
     for name, measure, note in MEASURES:
         worst = measure(cells)  # None where the values have no order
         figure, row = (None, None) if worst is None else (worst.figure, worst.row)
-        found.append(Measure(name, figure, row, note))
+        found.append(TableMeasure(name, figure, row, note))
     recursive = measures.recursive_all(
         cells, min(int(measures.distinct_l(cells).figure), MOST_RECURSIVE)
     )
@@ -187,9 +187,9 @@ __all__ = [
     "Check",
     "ClassCounts",
     "ColumnCheck",
-    "Measure",
     "Posterior",
     "RequirementResult",
+    "TableMeasure",
     "check",
     "parse_requirement",
 ]

@@ -14,7 +14,7 @@ SHOWN_VALUES = 12  # posteriors that are shown, the largest rise first; JSON has
 
 
 @dataclass(frozen=True)
-class Measure:
+class TableMeasure:
     """One figure, with the first row (from 0) of the class where it is worst."""
 
     name: str
@@ -38,14 +38,14 @@ class ColumnCheck:
     """The measures of one sensitive column; `recursive` maps l to the c that must be exceeded."""
 
     column: str
-    measures: tuple[Measure, ...]
+    measures: tuple[TableMeasure, ...]
     recursive: dict[int, float]
     posteriors: tuple[Posterior, ...]
 
     def __getitem__(self, name: str) -> float | int | None:
         """The figure of a measure by name.
 
-        >>> ColumnCheck("s", (Measure("k-anonymity", 2, 0),), {}, ())["k-anonymity"]
+        >>> ColumnCheck("s", (TableMeasure("k-anonymity", 2, 0),), {}, ())["k-anonymity"]
         2
         """
         return next(measure.figure for measure in self.measures if measure.name == name)

@@ -17,8 +17,8 @@ import numpy as np
 
 from sfumato.datasets.alias import FloatArray
 from sfumato.datasets.network import (
-    Column,
     Network,
+    NetworkColumn,
     Parent,
     band_masses,
     bands,
@@ -75,26 +75,26 @@ def network() -> Network:
     workclass = shares_of(np.array([told.employers[job.employer] for job in jobs], np.float64))
     names = tuple(job.name for job in jobs)
     columns = (
-        Column("age", tuple(AGES), age, integers="int16"),
-        Column("gender", ("male", "female"), gender, (by_age,)),
-        Column(
+        NetworkColumn("age", tuple(AGES), age, integers="int16"),
+        NetworkColumn("gender", ("male", "female"), gender, (by_age,)),
+        NetworkColumn(
             "education", tuple(map(int, told.education)), education, (by_age, by_gender), "int8"
         ),
-        Column("marital", tuple(told.marital), _marital(told), (by_age, by_gender)),
-        Column("race", races, _values(told.races)),
-        Column(
+        NetworkColumn("marital", tuple(told.marital), _marital(told), (by_age, by_gender)),
+        NetworkColumn("race", races, _values(told.races)),
+        NetworkColumn(
             "country",
             countries,
             rake(np.array(drawn_to), _values(told.races), country_shares),
             (Parent("race", np.arange(len(races))),),
         ),
-        Column(
+        NetworkColumn(
             "occupation",
             names,
             rake(_occupation_tilt(jobs, levels), people, occupation_shares),
             (by_age, by_gender, Parent("education", np.arange(len(levels)))),
         ),
-        Column(
+        NetworkColumn(
             "workclass", told.workclasses, workclass, (Parent("occupation", np.arange(len(jobs))),)
         ),
     )

@@ -13,8 +13,8 @@ import numpy as np
 from sfumato.datasets.alias import FloatArray
 from sfumato.datasets.diagnoses import MEN_ONLY, SUDDEN, WOMEN_ONLY, Diagnosis, diagnoses
 from sfumato.datasets.network import (
-    Column,
     Network,
+    NetworkColumn,
     Parent,
     band_masses,
     bands,
@@ -64,11 +64,11 @@ def network() -> Network:
     by_admission = Parent("admission", np.arange(len(ADMISSIONS)))
     names = tuple(d.name for d in listed)
     columns = (
-        Column("age", tuple(AGES), age, integers="int16"),
-        Column("sex", SEXES, sex, (by_age,)),
-        Column("region", REGIONS, _regions(), (by_age,)),
-        Column("admission", ADMISSIONS, admission, (by_age,)),
-        Column("diagnosis", names, diagnosis, (by_age, by_sex, by_admission)),
+        NetworkColumn("age", tuple(AGES), age, integers="int16"),
+        NetworkColumn("sex", SEXES, sex, (by_age,)),
+        NetworkColumn("region", REGIONS, _regions(), (by_age,)),
+        NetworkColumn("admission", ADMISSIONS, admission, (by_age,)),
+        NetworkColumn("diagnosis", names, diagnosis, (by_age, by_sex, by_admission)),
     )
     return Network("hospital", columns, (*QUASI, SENSITIVE))
 

@@ -45,7 +45,7 @@ class Parent:
 
 
 @dataclass(frozen=True)
-class Column:
+class NetworkColumn:
     """One column: its values, and its shares given each combination of its parents' groups.
 
     `shares` has the shape (groups of the first parent, …, groups of the last, values). Numbers
@@ -113,10 +113,10 @@ class Network:
     """Columns in the order in which they are drawn, and the order in which they are written."""
 
     name: str
-    columns: tuple[Column, ...]
+    columns: tuple[NetworkColumn, ...]
     order: tuple[str, ...]
 
-    def column(self, name: str) -> Column:
+    def column(self, name: str) -> NetworkColumn:
         return next(column for column in self.columns if column.name == name)
 
     def codes(self, draws: Draws, start: int, count: int) -> dict[str, Codes]:

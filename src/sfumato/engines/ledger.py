@@ -59,14 +59,14 @@ class Look:
 
 
 @dataclass(frozen=True)
-class People:
+class PublishedPeople:
     """Who is published, as far as a ledger knows: the key column, and a sketch of the keys."""
 
     key: str | None = None
     sketch: tuple[int, ...] = ()
 
     @classmethod
-    def of(cls, table: Table, draws: Draws) -> People:
+    def of(cls, table: Table, draws: Draws) -> PublishedPeople:
         """The smallest keyed hashes, in one pass over the keys; nothing where nobody is repeated.
 
         Without the key file nobody can try whether somebody is among them.
@@ -140,7 +140,7 @@ class Ledger:
         profile: Profile,
         draws: Draws,
         rows: int,
-        people: People,
+        people: PublishedPeople,
     ) -> Ledger:
         """The ledger with one release more, of so many `rows` of a person; refused beyond the
         promise."""
@@ -189,7 +189,12 @@ class Ledger:
             )
 
     def _draws_of(
-        self, column: str, operator: Operator, values: Sequence[str], draws: Draws, people: People
+        self,
+        column: str,
+        operator: Operator,
+        values: Sequence[str],
+        draws: Draws,
+        people: PublishedPeople,
     ) -> str:
         """The same for draws that are the same: see the top of this module.
 

@@ -25,7 +25,7 @@ from sfumato.engines.choosing import (
 from sfumato.engines.counting import Progress, check_keys, count_combinations, no_progress
 from sfumato.engines.engine import Engine, RunOptions
 from sfumato.engines.exposure import exposure_of
-from sfumato.engines.ledger import OpenLedger, People, open_ledger
+from sfumato.engines.ledger import OpenLedger, PublishedPeople, open_ledger
 from sfumato.engines.local import LocalEngine
 from sfumato.engines.people import for_people
 from sfumato.engines.publication import (
@@ -221,7 +221,9 @@ def run(
             rows = 1 if people.rule is None else people.rule.rows
             name = options.release.name
             # of people with several rows another row may be drawn another time: a fresh look
-            known = People() if people.rule is not None else People.of(table, draws)
+            known = (
+                PublishedPeople() if people.rule is not None else PublishedPeople.of(table, draws)
+            )
             spent = ledger.ledger.with_release(name, chosen, plan, profile, draws, rows, known)
         together = []
         if isinstance(plan, PerturbedPlan):

@@ -22,7 +22,7 @@ from sfumato.private import create_private, outside_release, read_private
 from sfumato.release import typed_values
 from sfumato.table import Hierarchy, Table, read
 from sfumato.table.counted_rows import CountedRows
-from sfumato.table.quasi_k import Merged
+from sfumato.table.quasi_k import QuasiMerge
 from sfumato.table.reading import Reading
 from sfumato.table.recodes import parse_recode
 from sfumato.version import __version__
@@ -147,7 +147,7 @@ class Receipt:
         )
 
     def _merged_again(self, source: Any) -> Table:
-        merged = Merged.options(self.table["quasi_k"])
+        merged = QuasiMerge.options(self.table["quasi_k"])
         sensitive = [
             column
             for column in map(Column.from_json, self.table["columns"])

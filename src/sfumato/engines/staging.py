@@ -35,7 +35,7 @@ def no_progress(stage: str, done: int, total: int) -> None:
     """Progress for nobody."""
 
 
-class People(ABC):
+class CodedPeople(ABC):
     """Records in columns of numbers, and what can be asked of them."""
 
     @abstractmethod
@@ -55,7 +55,7 @@ class People(ABC):
         return self.sql(f"SELECT {named}, count(*) AS n FROM people GROUP BY ALL", *columns)
 
 
-class LocalPeople(People):
+class LocalPeople(CodedPeople):
     """Records that DuckDB counts; it spills where it must."""
 
     def __init__(
@@ -92,11 +92,11 @@ class Staged(Source):
 
     @property
     @abstractmethod
-    def people(self) -> People:
+    def people(self) -> CodedPeople:
         """The rows as numbers."""
 
     @abstractmethod
-    def map(self, columns: Sequence[str], step: Step, schema: pa.Schema) -> People:
+    def map(self, columns: Sequence[str], step: Step, schema: pa.Schema) -> CodedPeople:
         """What a function makes of the values of these columns, batch by batch."""
 
     def restored(self, column: str, found: pa.Array) -> pa.Array:
@@ -168,7 +168,7 @@ class LocalStaged(Staged):
         self.domains, self._spool, self._kept = values, spool, kept
 
     @property
-    def people(self) -> People:
+    def people(self) -> CodedPeople:
         schema = pa.schema([(column, self._kind(name)) for name, column in self.columns.items()])
         return LocalPeople(schema, self._numbers, self.number)
 
@@ -210,7 +210,7 @@ class LocalStaged(Staged):
             for start in range(0, batch.num_rows, rows):
                 yield whole.slice(start, rows)
 
-    def map(self, columns: Sequence[str], step: Step, schema: pa.Schema) -> People:
+    def map(self, columns: Sequence[str], step: Step, schema: pa.Schema) -> CodedPeople:
         def made(asked: Sequence[str]) -> Batches:
             return (step(batch).select(list(asked)) for batch in self.batches(columns, _BATCH))
 

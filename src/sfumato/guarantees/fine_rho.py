@@ -12,7 +12,7 @@ from sfumato.errors import InfeasibleGuarantee, UsageError
 from sfumato.guarantees.base import Ceilings, require_two_values
 from sfumato.guarantees.ladders import factors, just_above, largest_other, up_to_one
 from sfumato.guarantees.odds import OddsGuarantee
-from sfumato.guarantees.value_table import EVERY_OTHER, Limit, Limits, file_as_limits, label
+from sfumato.guarantees.value_table import EVERY_OTHER, ChanceLimits, Limit, file_as_limits, label
 from sfumato.guarantees.words import Extremes, Reach, amount, rarest_share
 from sfumato.profile import Histogram
 from sfumato.textform import Parameter, decimal_text
@@ -37,7 +37,7 @@ class FineRhoPrivacy(OddsGuarantee):
     """
 
     theta: Fraction | None = None
-    limits: Limits | None = field(default=None)
+    limits: ChanceLimits | None = field(default=None)
 
     name: ClassVar[str] = "fine-rho-privacy"
     title: ClassVar[str] = "Every value at most theta times as likely"
@@ -56,7 +56,7 @@ class FineRhoPrivacy(OddsGuarantee):
             more="A larger theta protects less, and common values not at all; counts become more "
             "accurate.",
         ),
-        Parameter("limits", form=Limits.of),
+        Parameter("limits", form=ChanceLimits.of),
     )
     does_not_protect: ClassVar[tuple[str, ...]] = (
         "values without a limit of their own: the statement says which",
@@ -220,7 +220,7 @@ class FineRhoPrivacy(OddsGuarantee):
         rho1 = just_above(largest_other(histogram, ceilings))
         rest = [Limit(EVERY_OTHER, rho1, rho2) for rho2 in up_to_one(rho1)]
         rest.append(Limit(EVERY_OTHER, None, None))
-        return [cls(limits=Limits((*own, row))) for row in rest]
+        return [cls(limits=ChanceLimits((*own, row))) for row in rest]
 
 
 def _between(histogram: Histogram, value: Value, limit: Fraction) -> Fraction:

@@ -212,10 +212,10 @@ class Limit(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Limits(ValueTable):
+class ChanceLimits(ValueTable):
     """Chances before and after by value, and what keeping a record of it is worth.
 
-    >>> limits = Limits.of("HIV:0.01:0.05;flu:1/3:0.5:2;*")
+    >>> limits = ChanceLimits.of("HIV:0.01:0.05;flu:1/3:0.5:2;*")
     >>> str(limits), limits.rows[1].gamma
     ("'HIV:0.01:0.05;flu:1/3:0.5:2;*'", Fraction(2, 1))
     """

@@ -11,7 +11,7 @@ from sfumato.draws import IntArray
 from sfumato.errors import SingularOperator, UsageError
 from sfumato.learn.undone import Undone
 from sfumato.operators.base import FloatArray
-from sfumato.operators.links import Evidence, Shown, seen_truth
+from sfumato.operators.links import RecordLikelihoods, ShownSymbols, seen_truth
 
 CORRECTIONS = ("forward", "backward")
 _HARDLY = 1e-4  # the least eigenvalue at which values can still be told apart
@@ -29,7 +29,7 @@ class Seen:
     weights: FloatArray  # (symbols, values): what a record counts towards a value, unbiased
     told: float  # how well values can be told apart, from 0 to 1
     unit: IntArray  # by record: what is independent of all others
-    together: Evidence | None = None  # where the records of a unit tell of each other
+    together: RecordLikelihoods | None = None  # where the records of a unit tell of each other
     listed: Any = None  # (units, values), where units list values: how often
     block: IntArray | None = None  # by unit, where people were mixed block by block
     cut_by: tuple[str, ...] = ()  # the columns by which blocks were cut
@@ -69,11 +69,11 @@ class Seen:
             )
         return np.asarray(self.weights[self.shown])
 
-    def through(self, correction: str) -> Evidence:
+    def through(self, correction: str) -> RecordLikelihoods:
         """What a rule is fitted to."""
         if correction == "backward" and not self.is_true:
             return Undone(self.unbiased(), self.unit)
-        return self.together or Shown(self.shown, self.likelihood)
+        return self.together or ShownSymbols(self.shown, self.likelihood)
 
 
 def truly_seen(name: str, values: tuple[Any, ...], codes: IntArray) -> Seen:

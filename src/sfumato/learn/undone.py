@@ -19,7 +19,7 @@ import numpy as np
 
 from sfumato.draws import IntArray
 from sfumato.operators.base import FloatArray
-from sfumato.operators.links import Chances, Evidence
+from sfumato.operators.links import Chances, RecordLikelihoods
 
 _UNSEEN = 1e-9  # an eigenvalue that rounding cannot tell from 0
 _LEAST = 1e-30
@@ -54,7 +54,7 @@ def _spectrum(
 
 
 @dataclass(frozen=True, eq=False)
-class Undone(Evidence):
+class Undone(RecordLikelihoods):
     """Record r counts `weights[r, x]` towards x, whatever a rule says; `unit` is its unit's."""
 
     weights: FloatArray

@@ -16,7 +16,7 @@ from sfumato.guarantees.odds import OddsGuarantee
 from sfumato.mechanisms.limits import objective_weights, planning_counts
 from sfumato.mechanisms.perturbed import Chosen, PerturbingMechanism
 from sfumato.mechanisms.retentions import (
-    Top,
+    TopRetention,
     as_floats,
     best_top,
     common_retentions,
@@ -151,7 +151,7 @@ def best_for_counts(gammas: Gammas, counts: FloatArray) -> FineGrain:
     at = best_of(grid)
     finer = np.linspace(grid[max(at - 1, 0)], grid[min(at + 1, 64)], 17)
     tops = np.concatenate([grid[at : at + 1], finer])
-    best = Top(value, float(tops[best_of(tops)]))
+    best = TopRetention(value, float(tops[best_of(tops)]))
     return FineGrain(drawable(gammas, best, Fraction(0)))
 
 

@@ -26,10 +26,10 @@ Halves = tuple[IntArray, IntArray]
 Way = Callable[[IntArray, IntArray], Iterator[Halves]]  # of records and their places
 
 
-class Limits:
+class ClassLimits:
     """How many records of each value a class of some size may have, exactly.
 
-    >>> limits = Limits([Fraction(1, 3), Fraction(1)])
+    >>> limits = ClassLimits([Fraction(1, 3), Fraction(1)])
     >>> limits.kept(np.array([2, 4])), limits.kept(np.array([2, 3]))
     (True, False)
     """
@@ -56,8 +56,8 @@ class Held:
     ceilings: Sequence[Fraction]
 
     @cached_property
-    def _limits(self) -> Limits:
-        return Limits(self.ceilings)
+    def _limits(self) -> ClassLimits:
+        return ClassLimits(self.ceilings)
 
     def kept(self, records: IntArray) -> bool:
         """Whether a class of these records keeps the ceilings, and has anybody."""

@@ -48,7 +48,7 @@ _ROUNDS = 8  # of gathering: what is neither absent nor at its limit is halved i
 
 
 @dataclass(frozen=True, eq=False)
-class Parts:
+class BucketParts:
     """`buckets` buckets of `sizes` places, filled by `counts` of each value, part by part.
 
     Parts of one block follow one another; buckets are numbered part by part.
@@ -87,13 +87,13 @@ class Mixed:
     with others, or described, deals nothing.
 
     >>> one = np.array([1])
-    >>> parts = Parts(0 * one, 2 * one, 3 * one, np.array([[2, 2, 1, 1]]))
+    >>> parts = BucketParts(0 * one, 2 * one, 3 * one, np.array([[2, 2, 1, 1]]))
     >>> mixed = Mixed(parts, np.ones((1, 4), np.int64), 3 * one, Draws.from_seed(1))
     >>> sorted(mixed.slot_buckets().tolist())
     [0, 0, 1, 1, 2, 2]
     """
 
-    parts: Parts
+    parts: BucketParts
     limits: IntArray  # u by (part, value)
     pieces: IntArray  # at most, by part
     draws: Draws = field(repr=False)
@@ -111,7 +111,7 @@ class Mixed:
     def groups(cls, counts: IntArray, size: int, draws: Draws) -> Mixed:
         """One part of buckets of a size, each value at most once in a bucket."""
         one, h = np.ones(1, np.int64), np.asarray(counts, np.int64)[None, :]
-        parts = Parts(0 * one, size * one, one * (int(h.sum()) // size), h)
+        parts = BucketParts(0 * one, size * one, one * (int(h.sum()) // size), h)
         pieces = min(4096, max(1024, (1 << 18) // h.shape[1]))  # fits the second-level cache
         return cls(parts, np.ones_like(h), pieces * one, draws)
 

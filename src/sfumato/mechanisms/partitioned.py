@@ -29,7 +29,7 @@ from sfumato.mechanisms.partitioning.merge import Merging, best_merging
 from sfumato.mechanisms.partitioning.part import CutCounts
 from sfumato.mechanisms.perturbed import within
 from sfumato.mechanisms.protocol import Batch, Mechanism, PlanTable, Published, RecordPlan
-from sfumato.operators import Part, Parts
+from sfumato.operators import Parts, SubTable
 from sfumato.profile import Histogram, Profile
 from sfumato.textform import Parameter
 
@@ -259,7 +259,7 @@ class Cutting:
         parts, limits = [], list[Fraction | None]()
         found = self.counts.best_operators(inside)
         for own, (operator, allowed) in zip(self.codes, found, strict=True):
-            parts.append(Part(tuple(own.tolist()), operator))
+            parts.append(SubTable(tuple(own.tolist()), operator))
             limits += allowed
         whole = Parts(len(histogram.values), tuple(parts))
         coupled = self.counts.symbols is not None

@@ -25,7 +25,7 @@ from sfumato.operators.base import DYADIC, FloatArray, dyadic_floor
 
 
 @dataclass(frozen=True)
-class Top:
+class TopRetention:
     """A solution: the value that is kept most, and how often."""
 
     value: int
@@ -44,10 +44,10 @@ def as_floats(gammas: Sequence[Fraction | None]) -> FloatArray:
     return np.array([np.inf if gamma is None else float(gamma) for gamma in gammas])
 
 
-def retentions(gammas: FloatArray, top: Top) -> FloatArray:
+def retentions(gammas: FloatArray, top: TopRetention) -> FloatArray:
     """All p_i for a given top. O(m).
 
-    >>> retentions(np.array([15, 15, 6.6, 4.5, 39 / 11]), Top(0, 0.5277)).round(2).tolist()
+    >>> retentions(np.array([15, 15, 6.6, 4.5, 39 / 11]), TopRetention(0, 0.5277)).round(2).tolist()
     [0.53, 0.53, 0.53, 0.28, 0.17]
     """
     others, own = _bounds(gammas, top.value, top.retention)
@@ -83,14 +83,14 @@ def _bounds(gammas: FloatArray, k: int, t: float) -> tuple[FloatArray, float]:
     return others, float(own)
 
 
-def best_top(gammas: FloatArray, weights: FloatArray, p_min: float) -> Top:
+def best_top(gammas: FloatArray, weights: FloatArray, p_min: float) -> TopRetention:
     """The optimum; `gammas` may hold infinities, `p_min` at most the uniform retention.
 
     O(m log m) for the common family and for each of the few values that may stand alone.
     """
     finite = np.isfinite(gammas)
     if len(gammas) == 1 or not finite.any():
-        return Top(int(np.argmax(gammas)), 1.0)
+        return TopRetention(int(np.argmax(gammas)), 1.0)
     m = len(gammas)
     crossing = np.ones(m)
     crossing[finite] = (gammas[finite] - 1) / (m - 1 + gammas[finite])
@@ -114,7 +114,9 @@ def largest_common_top(gammas: FloatArray, p_min: float) -> float:
     return min(highest, 1 - (1 + (m - 1) * p_min) / smallest)
 
 
-def _common(gammas: FloatArray, weights: FloatArray, p_min: float, crossing: FloatArray) -> Top:
+def _common(
+    gammas: FloatArray, weights: FloatArray, p_min: float, crossing: FloatArray
+) -> TopRetention:
     m = len(gammas)
     order = np.argsort(crossing, kind="stable")
     falling = np.where(np.isfinite(gammas), gammas, 0.0) * weights / (m - 1)
@@ -122,7 +124,7 @@ def _common(gammas: FloatArray, weights: FloatArray, p_min: float, crossing: Flo
     slope = weights.sum() - np.cumsum((weights + falling)[order])
     at = int(np.argmax(slope <= 0)) if bool((slope <= 0).any()) else m - 1
     t = min(float(crossing[order[at]]), largest_common_top(gammas, p_min))
-    return Top(int(np.argmax(gammas)), t)
+    return TopRetention(int(np.argmax(gammas)), t)
 
 
 def _may_stand_alone(gammas: FloatArray, weights: FloatArray, crossing: FloatArray) -> list[int]:
@@ -145,7 +147,7 @@ def _may_stand_alone(gammas: FloatArray, weights: FloatArray, crossing: FloatArr
 
 def _alone(
     gammas: FloatArray, weights: FloatArray, p_min: float, crossing: FloatArray, k: int
-) -> Top | None:
+) -> TopRetention | None:
     m = len(gammas)
     others = np.delete(gammas, k)
     smallest, own = float(others.min()), float(gammas[k])
@@ -162,10 +164,12 @@ def _alone(
     inside = meet[(meet > low) & (meet < high)]
     candidates = np.unique(np.concatenate([[low], inside, [high]]))
     best = concave_argmax(
-        lambda place: float(weights @ retentions(gammas, Top(k, float(candidates[place])))),
+        lambda place: float(
+            weights @ retentions(gammas, TopRetention(k, float(candidates[place])))
+        ),
         len(candidates),
     )
-    return Top(k, float(candidates[best]))
+    return TopRetention(k, float(candidates[best]))
 
 
 def concave_argmax(objective: Callable[[int], float], n: int) -> int:
@@ -184,13 +188,15 @@ def concave_argmax(objective: Callable[[int], float], n: int) -> int:
     return low
 
 
-def drawable(gammas: Sequence[Fraction | None], top: Top, p_min: Fraction) -> tuple[int, ...]:
+def drawable(
+    gammas: Sequence[Fraction | None], top: TopRetention, p_min: Fraction
+) -> tuple[int, ...]:
     """The solution as numerators over 2³² that keep every limit in exact arithmetic.
 
     Given the integer for t, each p_i is the floor of its exact bound, so the limits hold whatever
     t is; t itself steps down where rounding would take a value below p_min.
 
-    >>> halves = drawable([Fraction(2), Fraction(2)], Top(0, 1 / 3), Fraction(0))
+    >>> halves = drawable([Fraction(2), Fraction(2)], TopRetention(0, 1 / 3), Fraction(0))
     >>> FRACTIONS = [Fraction(kept, DYADIC) for kept in halves]
     >>> all(1 * p + 2 * q <= 1 for p, q in (FRACTIONS, FRACTIONS[::-1]))
     True

@@ -14,7 +14,7 @@ from sfumato.operators.base import Operator
 from sfumato.operators.decoy import Decoy
 from sfumato.operators.fine_grain import FineGrain
 from sfumato.operators.general import General
-from sfumato.operators.parts import Part, Parts
+from sfumato.operators.parts import Parts, SubTable
 from sfumato.operators.uniform import Uniform
 
 OPERATORS: dict[str, type[Operator]] = {
@@ -43,8 +43,8 @@ __all__ = [
     "FineGrain",
     "General",
     "Operator",
-    "Part",
     "Parts",
+    "SubTable",
     "Uniform",
     "operator_from_json",
 ]

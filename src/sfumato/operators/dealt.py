@@ -19,7 +19,7 @@ import numpy as np
 
 from sfumato.draws import BoolArray, IntArray
 from sfumato.operators.base import FloatArray
-from sfumato.operators.links import Chances, Evidence, Links
+from sfumato.operators.links import Chances, Links, RecordLikelihoods
 
 EXACT = 8  # values that a bucket lists, up to which every way is summed
 _SCALINGS = 100  # at most, of buckets above
@@ -31,7 +31,7 @@ _ALIKE = 0.2  # buckets whose sizes differ by no more, in logarithms, are looked
 
 
 @dataclass(frozen=True, eq=False)
-class Pairs:
+class PairChances:
     """Chances of single (record, value) pairs; pairs that are absent have none."""
 
     record: IntArray
@@ -44,16 +44,16 @@ class Pairs:
         np.maximum.at(found, self.record, self.chance)
         return found
 
-    def summed(self) -> Pairs:
+    def summed(self) -> PairChances:
         """Every pair once: a value that a bucket lists twice comes in two pairs."""
         values = int(self.value.max(initial=0)) + 1
         keys, place = np.unique(self.record * values + self.value, return_inverse=True)
         chance = np.bincount(place, self.chance).astype(np.float64)
-        return Pairs(keys // values, keys % values, chance)
+        return PairChances(keys // values, keys % values, chance)
 
 
 @dataclass(frozen=True, eq=False)
-class Dealt(Evidence):
+class Dealt(RecordLikelihoods):
     """Records in buckets, and the values that each bucket lists, as cells sorted by bucket."""
 
     bucket: IntArray  # per record, 0 … buckets−1
@@ -103,13 +103,13 @@ class Dealt(Evidence):
             np.add.at(given.reshape(-1), place, pairs.chance.astype(given.dtype))
         return likelihood, given
 
-    def given(self, rule: Links, codes: Sequence[IntArray]) -> Pairs:
+    def given(self, rule: Links, codes: Sequence[IntArray]) -> PairChances:
         """Everybody's chances under a rule."""
         found = [each for _, each in self.assigned(partial(rule.pair_scores, codes))]
         if not found:
-            return Pairs(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+            return PairChances(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
         parts = ((each.record, each.value, each.chance) for each in found)
-        return Pairs(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+        return PairChances(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
     @cached_property
     def _small(self) -> list[tuple[IntArray, IntArray]]:
@@ -160,7 +160,7 @@ class Dealt(Evidence):
 
     def assigned(
         self, score: Callable[[IntArray, IntArray], FloatArray], scalings: int = _SCALINGS
-    ) -> Iterator[tuple[float, Pairs]]:
+    ) -> Iterator[tuple[float, PairChances]]:
         """Some buckets at a time: their log likelihood, and the chances of their people, where
         `score` has the log chances of (record, value)."""
         for rows, slots in self._small:
@@ -171,7 +171,7 @@ class Dealt(Evidence):
             ways, shares = permanent_shares(np.exp(np.maximum(logs - top, _LOWEST)))
             real = person >= 0
             likelihood = float(np.log(ways).sum() + top.sum())
-            yield likelihood, Pairs(person[real], value[real], shares[real])
+            yield likelihood, PairChances(person[real], value[real], shares[real])
         for rows, cells in self._large:
             values = self.cell_value[cells]
             person, value = np.broadcast_arrays(rows[:, :, None], values[:, None, :])
@@ -184,7 +184,7 @@ class Dealt(Evidence):
             )
             sure, seen = chance[real], logs[real]
             likelihood = float((sure * (seen - np.log(sure + 1e-30))).sum())
-            yield likelihood, Pairs(person[real], value[real], sure)
+            yield likelihood, PairChances(person[real], value[real], sure)
 
 
 def _spread(starts: IntArray, counts: IntArray, chosen: IntArray, width: int) -> IntArray:

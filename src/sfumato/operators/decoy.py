@@ -35,7 +35,7 @@ class DecoySums:
 
 
 @dataclass(frozen=True, eq=False)
-class DecoyForm:
+class ValueSums:
     """Sums over several values, by (sum, value): h, z = W·h by what is shown, and Σ e."""
 
     values: FloatArray
@@ -189,7 +189,7 @@ class Decoy(Operator):
         (d, u), a = self._shape, self.meetings
         return np.asarray(np.diag(d) + np.outer(u, a))
 
-    def set_covariance(self, square: FloatArray, first: DecoyForm, second: DecoyForm) -> FloatArray:
+    def set_covariance(self, square: FloatArray, first: ValueSums, second: ValueSums) -> FloatArray:
         """Cov of two estimated sums over several values by `whole_inverse`; equal: variance.
 
         `square` is Σ e_i·e_j by true value. A draw of y anywhere moves the operator and with it
@@ -216,7 +216,7 @@ class Decoy(Operator):
 
         return mean(one * other) - mean(one) * mean(other)
 
-    def _tilt(self, form: DecoyForm) -> FloatArray:
+    def _tilt(self, form: ValueSums) -> FloatArray:
         """T by shown value: each value's decoys grow in proportion to its published count."""
         c, held = self.groups, np.maximum(np.array(self.counts or (), np.float64), 1.0)
         met = form.sums * self._shape[1]

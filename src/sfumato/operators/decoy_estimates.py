@@ -9,9 +9,9 @@ import numpy as np
 
 from sfumato.draws import IntArray
 from sfumato.operators.base import FloatArray
-from sfumato.operators.decoy import Decoy, DecoyForm, DecoySums
+from sfumato.operators.decoy import Decoy, DecoySums, ValueSums
 from sfumato.operators.estimator import Estimated, Estimator, Forms, Moments, Statistic
-from sfumato.operators.shrinkage import Cells
+from sfumato.operators.shrinkage import CountEstimates
 from sfumato.operators.structured import Composition, Structured
 
 _AT_ONCE = 1 << 22  # numbers that are held at the same time for sets of values
@@ -28,7 +28,7 @@ class DecoyEstimated(Structured):
         super().__init__(moments, operator.whole_inverse(), whole)
         self._operator, self._composition = operator, whole
 
-    def cells(self, number: Hashable) -> Cells:
+    def cells(self, number: Hashable) -> CountEstimates:
         found = super().cells(number)
         people = found.independent.sum(axis=1, keepdims=True)
         every = np.arange(found.independent.shape[1])
@@ -103,7 +103,7 @@ class DecoyEstimated(Structured):
             for each in (first, second):
                 values = np.where(inside, each.values[forms.profile[classes]], 0.0)
                 sums = self._by_truth(known, independent, each.weight)[place]
-                asked.append(DecoyForm(values, self.inverse.weigh(values), sums))
+                asked.append(ValueSums(values, self.inverse.weigh(values), sums))
             square = self._by_truth(known, independent, first.weight, second.weight)[place]
             found[forms.row[chosen]] = self._operator.set_covariance(square, *asked)
         return found

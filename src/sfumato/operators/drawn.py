@@ -39,7 +39,7 @@ from sfumato.operators.estimator import (
     quotients_of,
     sum_by,
 )
-from sfumato.operators.shrinkage import Belief, Cells, Shrunk, added_up
+from sfumato.operators.shrinkage import Belief, CountEstimates, Shrunk, added_up
 from sfumato.operators.tails import TwoRates, assisted_count
 
 _USUAL = 30.0  # records
@@ -95,7 +95,7 @@ class DrawnEstimated(Estimated):
         them show something that is; the same of those who have nothing."""
 
     @abstractmethod
-    def cells(self, number: Hashable) -> Cells:
+    def cells(self, number: Hashable) -> CountEstimates:
         """By (pool, value): estimates of counts."""
 
     def law(
@@ -146,7 +146,7 @@ class DrawnEstimated(Estimated):
 
     def read(self, forms: Forms, statistics: Sequence[Statistic]) -> Totals:
         with np.errstate(all="ignore"):  # weights and values need not be numbers
-            return _Sums(self, forms, statistics).totals()
+            return _DrawnSums(self, forms, statistics).totals()
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,7 +155,7 @@ class _Row:
 
     pool: IntArray
     people: FloatArray
-    cells: Cells
+    cells: CountEstimates
     shrunk: Shrunk
     shown: FloatArray
     law: TwoRates
@@ -173,7 +173,7 @@ class _Row:
         return np.where(self.cells.variance > 0, found, 1.0)
 
 
-class _Sums:
+class _DrawnSums:
     """Sums by row, each drawn towards independence by what its count is; and their covariances."""
 
     def __init__(
@@ -263,7 +263,7 @@ class _Sums:
         people = forms.by_row(estimated.counted(forms, sums, each.counted))
         unbiased = self._linear(count, count.values)
         assert estimated.rows is not None
-        cells = Cells(
+        cells = CountEstimates(
             unbiased,
             own,
             self._noise_of(count, people),
@@ -286,7 +286,9 @@ class _Sums:
         return _Row(pool, people, cells, shrunk, shown, law, belief.spread[pool], excess)
 
     @staticmethod
-    def _either_side(belief: Belief, cells: Cells, people: FloatArray, pool: IntArray) -> Shrunk:
+    def _either_side(
+        belief: Belief, cells: CountEstimates, people: FloatArray, pool: IntArray
+    ) -> Shrunk:
         """What most people have is what the others have not: they are the same answer."""
         most = cells.independent > people / 2
         turned = replace(

@@ -15,7 +15,7 @@ from sfumato.operators.base import FloatArray
 from sfumato.operators.drawn import DrawnEstimated
 from sfumato.operators.estimator import Estimated, Estimator, Forms, Moments, sum_by
 from sfumato.operators.inverse import DenseInverse, Inverse, product
-from sfumato.operators.shrinkage import Cells
+from sfumato.operators.shrinkage import CountEstimates
 from sfumato.operators.structured import Composition
 
 _AT_ONCE = 1 << 22  # weights that are written down at the same time
@@ -181,7 +181,7 @@ class Joint(DrawnEstimated):
         places = np.ix_(np.arange(len(chosen)), *(each.codes for each in self._inverses))
         return np.asarray(inside[places].reshape(len(chosen), -1), np.float64)
 
-    def cells(self, number: Hashable) -> Cells:
+    def cells(self, number: Hashable) -> CountEstimates:
         pools = self.pools
         sums, place = self.moments.sums[(number,)], self.pool[self.moments.of]
         copies = np.ones(len(sums)) if self.moments.copies is None else self.moments.copies
@@ -201,7 +201,7 @@ class Joint(DrawnEstimated):
         noise = np.maximum(_outer(squares).reshape(-1) - true, 0.0)
         people, drawn = sum_by(place, sums, pools), sum_by(place, sums * copies, pools)
         assert self.rows is not None
-        return Cells(
+        return CountEstimates(
             found.reshape(pools, len(true)),
             people[:, None] * true,
             drawn[:, None] * noise,

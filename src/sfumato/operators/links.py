@@ -102,14 +102,14 @@ def links_of_counts(counts: IntArray, tables: Sequence[IntArray], alpha: float =
     return Links("naive Bayes", np.log(start / start.sum()), rules)
 
 
-class Evidence(ABC):
+class RecordLikelihoods(ABC):
     """What is seen of records: how likely, for each value that a record might have."""
 
     units: int  # what is independent of each other: records, or buckets
     is_latent: ClassVar[bool] = True  # whether the chances given what is seen follow the rule's
 
     @abstractmethod
-    def of(self, chosen: IntArray) -> tuple[IntArray, Evidence]:
+    def of(self, chosen: IntArray) -> tuple[IntArray, RecordLikelihoods]:
         """The records of the chosen units, and what is seen of those alone."""
 
     @abstractmethod
@@ -119,7 +119,7 @@ class Evidence(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class Shown(Evidence):
+class ShownSymbols(RecordLikelihoods):
     """Record r shows symbol `shown[r]`; `likelihood` has its likelihood by value in a row."""
 
     shown: IntArray
@@ -129,8 +129,8 @@ class Shown(Evidence):
     def units(self) -> int:  # type: ignore[override]
         return len(self.shown)
 
-    def of(self, chosen: IntArray) -> tuple[IntArray, Shown]:
-        return chosen, Shown(self.shown[chosen], self.likelihood)
+    def of(self, chosen: IntArray) -> tuple[IntArray, ShownSymbols]:
+        return chosen, ShownSymbols(self.shown[chosen], self.likelihood)
 
     def weigh(self, chances: Chances) -> tuple[float, Chances]:
         joint = chances * self.likelihood.astype(chances.dtype)[self.shown]
@@ -139,9 +139,9 @@ class Shown(Evidence):
         return float(np.log(mass).sum(dtype=np.float64)), joint
 
 
-def seen_truth(truth: IntArray, values: int) -> Shown:
+def seen_truth(truth: IntArray, values: int) -> ShownSymbols:
     """The raw table: everybody's value is seen."""
-    return Shown(truth, np.eye(values))
+    return ShownSymbols(truth, np.eye(values))
 
 
 def quantile_bins(numbers: FloatArray, counts: IntArray) -> IntArray | None:
@@ -214,7 +214,7 @@ class Design:
 
 def fit_links(
     design: Design,
-    evidence: Evidence,
+    evidence: RecordLikelihoods,
     prior: FloatArray,
     pick: Callable[[int, int], IntArray],
     ridges: Sequence[float] = RIDGES,
@@ -291,10 +291,10 @@ class SoftmaxFit:
     """Softmax regression through what is seen of records; as precise as the design's numbers."""
 
     design: Any  # sparse (records, features)
-    evidence: Evidence
+    evidence: RecordLikelihoods
 
     @classmethod
-    def of(cls, design: Design, evidence: Evidence, units: IntArray) -> Self:
+    def of(cls, design: Design, evidence: RecordLikelihoods, units: IntArray) -> Self:
         rows, seen = evidence.of(np.sort(units))
         return cls(design.matrix[rows], seen)
 

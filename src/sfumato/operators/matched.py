@@ -18,7 +18,7 @@ import numpy as np
 
 from sfumato.draws import BoolArray, IntArray
 from sfumato.operators.base import FloatArray
-from sfumato.operators.ranges import Reading
+from sfumato.operators.ranges import ConditionShares
 
 _ROUNDS = 30
 _SETTLED = 1e-4
@@ -109,7 +109,7 @@ class Matched(ABC):
         mass = np.maximum(self.inside(marginal), _NOTHING)
         return self.added(self._free / mass, marginal, 1 / self._people)
 
-    def reading(self, satisfied: BoolArray) -> Reading:
+    def reading(self, satisfied: BoolArray) -> ConditionShares:
         """Of every record, how many of its people satisfy a condition, whether all do or any may;
         and how many people there are, as far as cells that it cuts leave it open."""
         inside = self.inside(satisfied.astype(np.float64))
@@ -123,7 +123,7 @@ class Matched(ABC):
             )
             least = float(self.told.people[met >= every].sum()) - apart
             most = float(self.told.people[met > 0].sum()) + apart
-        return Reading(self.share(satisfied), everybody, anybody, (least, most))
+        return ConditionShares(self.share(satisfied), everybody, anybody, (least, most))
 
     def share(self, satisfied: BoolArray) -> FloatArray:
         """Of each record's people, how many have a value that satisfies the condition."""
@@ -212,7 +212,7 @@ class MatchedSets(Matched):
 
 def read_people(
     low: FloatArray, high: FloatArray, first: float, last: float, matches: int
-) -> Reading:
+) -> ConditionShares:
     """Of ranges of numbers that are not whole: both ends are named, the others spread evenly.
 
     >>> read_people(np.array([0.0]), np.array([4.0]), 3.0, 9.0, 4).people.tolist()
@@ -222,7 +222,7 @@ def read_people(
     even = np.maximum(np.minimum(high, last) - np.maximum(low, first), 0.0) / width
     ends = [((first <= each) & (each <= last)).astype(np.float64) for each in (low, high)]
     spanned = (ends[0] + ends[1]) / people + (1 - 2 / people) * even
-    return Reading(
+    return ConditionShares(
         np.where(high > low, spanned, ends[0]),
         (first <= low) & (high <= last),
         (low <= last) & (high >= first),

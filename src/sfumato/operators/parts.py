@@ -23,7 +23,7 @@ from sfumato.operators.uniform import Uniform
 
 
 @dataclass(frozen=True)
-class Part:
+class SubTable:
     """A sub-table: the codes of its values, and the operator that works on their places."""
 
     codes: tuple[int, ...]
@@ -35,7 +35,7 @@ class Parts(Operator):
     """One operator per sub-table; `domain` is the number of values of the whole column.
 
     >>> half = Uniform(2, Fraction(1, 2))
-    >>> parts = Parts(3, (Part((0, 1), half), Part((0, 2), half)))
+    >>> parts = Parts(3, (SubTable((0, 1), half), SubTable((0, 2), half)))
     >>> parts.symbol_codes.tolist(), parts.symbol_parts.tolist()
     ([0, 1, 0, 2], [0, 0, 1, 1])
     >>> parts.total(np.array([5.0, 1.0, 2.0, 4.0])).tolist()
@@ -43,7 +43,7 @@ class Parts(Operator):
     """
 
     domain: int
-    parts: tuple[Part, ...]
+    parts: tuple[SubTable, ...]
 
     form: ClassVar[str] = "parts"
 
@@ -96,7 +96,7 @@ class Parts(Operator):
             np.bincount(self.symbol_codes, by_symbol, minlength=self.domain), np.float64
         )
 
-    def _blocks(self) -> list[tuple[Part, slice]]:
+    def _blocks(self) -> list[tuple[SubTable, slice]]:
         return [
             (part, slice(int(start), int(start) + len(part.codes)))
             for part, start in zip(self.parts, self.starts, strict=True)
@@ -181,7 +181,7 @@ class Parts(Operator):
         }
         try:
             parts = tuple(
-                Part(
+                SubTable(
                     tuple(_whole(code) for code in listed["codes"]),
                     forms[listed["operator"]["form"]].from_json(listed["operator"]),
                 )

@@ -36,7 +36,7 @@ _UNIFORM = 12  # a number anywhere between two ends has their squared distance o
 
 
 @dataclass(frozen=True, eq=False)
-class Reading:
+class ConditionShares:
     """By record, for a condition on one quasi column: how many of its people satisfy it, whether
     all do, and whether any may; and between how many people the column is told to have."""
 
@@ -58,7 +58,10 @@ class ShareSums:
 
     @classmethod
     def of(
-        cls, readings: Sequence[Reading], rows: int, summed: Callable[[FloatArray], FloatArray]
+        cls,
+        readings: Sequence[ConditionShares],
+        rows: int,
+        summed: Callable[[FloatArray], FloatArray],
     ) -> ShareSums:
         """`summed` adds up by line what it is given by record; all of the readings are joined."""
         people, everybody, anybody = np.ones(rows), np.ones(rows), np.ones(rows)
@@ -106,10 +109,10 @@ class RangeEstimated(Estimated):
         return np.bincount(pair[pair >= 0], minlength=forms.pairs) > 0
 
     def read(self, forms: Forms, statistics: Sequence[Statistic]) -> Totals:
-        return _Sums(self, forms, statistics).totals()
+        return _RangeSums(self, forms, statistics).totals()
 
 
-class _Sums:
+class _RangeSums:
     """Sums of shares; what they can be at all is their interval."""
 
     def __init__(

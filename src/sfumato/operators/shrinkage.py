@@ -30,7 +30,7 @@ _NEWTON = 25
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
+class CountEstimates:
     """Estimates of counts, one beside the other: of values, or of sets of values."""
 
     unbiased: FloatArray
@@ -73,16 +73,16 @@ class Belief:
         return cls(np.broadcast_to(USUAL, (groups, len(SIZES))), np.full(groups, USUAL @ SIZES))
 
     @classmethod
-    def of(cls, values: Cells) -> Belief:
+    def of(cls, values: CountEstimates) -> Belief:
         """From all values of every group: cells by (group, value)."""
         groups, many = values.unbiased.shape
         shares = np.empty((groups, len(SIZES)))
         step = max(_AT_ONCE // max(many * len(SIZES), 1), 1)
         there = (values.independent > 0) & np.isfinite(values.away) & np.isfinite(values.variance)
-        values = Cells(*(np.where(there, each, 0.0) for each in _arrays(values)))
+        values = CountEstimates(*(np.where(there, each, 0.0) for each in _arrays(values)))
         for low in range(0, groups, step):
             at = slice(low, low + step)
-            some = Cells(*(np.asarray(each[at]) for each in _arrays(values)))
+            some = CountEstimates(*(np.asarray(each[at]) for each in _arrays(values)))
             seen = there[at][..., None]
             known = np.broadcast_to(USUAL, (len(seen), len(SIZES)))
             going = np.ones(len(seen), np.bool_)
@@ -99,7 +99,7 @@ class Belief:
             shares[at] = known
         return cls(shares, likeliest_spread(values, there))
 
-    def shrunk(self, cells: Cells, group: IntArray) -> Shrunk:
+    def shrunk(self, cells: CountEstimates, group: IntArray) -> Shrunk:
         """Cells of these groups, drawn towards independence."""
         weights, gains = cells.weighed(self.shares[group])
         gain = (weights * gains).sum(axis=-1)
@@ -112,7 +112,7 @@ class Belief:
         kept = np.where(error > 0, np.clip(np.maximum(gain, kept), 0.0, 1.0), 1.0)
         return Shrunk(kept, gain, (weights * left).sum(axis=-1))
 
-    def tested(self, values: Cells) -> Belief:
+    def tested(self, values: CountEstimates) -> Belief:
         """The same, with how much larger errors seem to be than believed (Stein)."""
         group = np.broadcast_to(np.arange(len(self.shares))[:, None], values.unbiased.shape)
         found, noise = self.shrunk(values, group), values.variance
@@ -136,7 +136,7 @@ class Shrunk:
     variance: FloatArray
 
 
-def likeliest_spread(values: Cells, there: BoolArray) -> FloatArray:
+def likeliest_spread(values: CountEstimates, there: BoolArray) -> FloatArray:
     """τ² by group, from u ~ N(n₀, τ²n₀² + c + V): Fisher's scoring."""
     squares, fixed = values.independent**2, values.chance + values.variance
     away = values.away**2
@@ -186,7 +186,7 @@ def added_up(
     return np.where(known, found, counts)
 
 
-def _arrays(cells: Cells) -> tuple[FloatArray, ...]:
+def _arrays(cells: CountEstimates) -> tuple[FloatArray, ...]:
     shape = cells.unbiased.shape
     return (
         cells.unbiased,

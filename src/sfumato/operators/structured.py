@@ -22,7 +22,7 @@ from sfumato.operators.estimator import (
     sum_by,
 )
 from sfumato.operators.inverse import DenseInverse, Inverse, product
-from sfumato.operators.shrinkage import Cells
+from sfumato.operators.shrinkage import CountEstimates
 
 _AT_ONCE = 1 << 22  # numbers that are held at the same time for pairs in several blocks
 _LEAST = 1e-9  # people that a value is taken to have at least
@@ -254,7 +254,7 @@ class Structured(DrawnEstimated):
         parts = (has, has * np.clip(other + jump, 0.0, 1.0), 1 - has, (1 - has) * other)
         return tuple(self._added(forms, by_block, np.where(reached, e, 0.0), 0.0) for e in parts)
 
-    def cells(self, number: Hashable) -> Cells:
+    def cells(self, number: Hashable) -> CountEstimates:
         assert self._whole is not None
         inverse, whole, moments = self.inverse, self._whole, self.moments
         pools = self.pools
@@ -282,7 +282,7 @@ class Structured(DrawnEstimated):
             found = [self._by_value(each) for each in found]
         assert self.rows is not None
         outside = 1 - sum_by(place, sums, pools)[:, None] / max(self.rows, 1.0)
-        return Cells(found[0], found[1], np.maximum(found[2], 0.0), outside)
+        return CountEstimates(found[0], found[1], np.maximum(found[2], 0.0), outside)
 
     def _by_value(self, by_symbol: FloatArray) -> FloatArray:
         found = np.zeros((len(by_symbol), self.inverse.values))

@@ -25,11 +25,11 @@ from sfumato.mechanisms.buckets.exchange import foreseen_settings
 from sfumato.mechanisms.buckets.feasible import holdings_of, limits_of
 from sfumato.mechanisms.buckets.filling import Entries, Runs
 from sfumato.mechanisms.buckets.rungs import settings_for_answers
-from sfumato.mechanisms.buckets.settings import Limits, Part, Setting
+from sfumato.mechanisms.buckets.settings import Limits, Setting, SizedBuckets
 from sfumato.mechanisms.buckets.spread import spread_evenly
 from sfumato.mechanisms.buckets.two_size import best_two_size
 from sfumato.mechanisms.buckets.ways import USUAL_LARGEST
-from sfumato.mechanisms.mixed import Parts, SmallArray
+from sfumato.mechanisms.mixed import BucketParts, SmallArray
 from sfumato.mechanisms.splu import DecoyGroups, DecoyPlan, DecoyValues
 from sfumato.operators.base import FloatArray
 from sfumato.operators.buckets import BucketOperator
@@ -42,7 +42,7 @@ _ROUNDS = 30  # of fitting how values make room for one another
 class Unfilled:
     """Buckets whose contents nobody has decided."""
 
-    parts: Parts
+    parts: BucketParts
 
     def slot_buckets(self) -> SmallArray:
         raise TypeError("a sketch publishes nothing")
@@ -81,7 +81,7 @@ class SketchedBuckets(BucketPlan):
         together = np.zeros((values, values))
         sizes = zip(parts.sizes.tolist(), parts.buckets.tolist(), strict=True)
         for (size, buckets), counts, most in zip(sizes, self.spread[view], allowed, strict=True):
-            together += _meetings(counts, Part(size, buckets), most)
+            together += _meetings(counts, SizedBuckets(size, buckets), most)
         return BucketOperator(histogram.counts.astype(np.float64), together, None)
 
 
@@ -122,7 +122,7 @@ def _sketched_buckets(
         whole = [counts for counts in spread if counts is not None]
         if len(whole) == len(spread):
             sizes, buckets = np.array(setting).T
-            parts = Parts(np.zeros(len(sizes), np.int64), sizes, buckets, whole[0])
+            parts = BucketParts(np.zeros(len(sizes), np.int64), sizes, buckets, whole[0])
             return SketchedBuckets(holdings, limits, Unfilled(parts), _no_slots(), spread=whole)
     return None
 
@@ -155,7 +155,7 @@ def _no_slots() -> Permutation:
     return Draws.system().permutation("slots", np.ones(1, np.int64))
 
 
-def _meetings(counts: IntArray, part: Part, allowed: IntArray) -> FloatArray:
+def _meetings(counts: IntArray, part: SizedBuckets, allowed: IntArray) -> FloatArray:
     """Σ over buckets of c_x·c_y/size, as mixing has it on average; rows sum to the counts.
 
     How often x stands in a bucket varies by v_x; a bucket's places add up, so where one value has

@@ -32,7 +32,7 @@ FORMATS = (".html", ".png", ".svg")
 
 
 @dataclass(frozen=True)
-class Axis:
+class AnswerKey:
     """A key: its name and, by row of the answer, its value; `ordered` where it is a number."""
 
     name: str
@@ -41,7 +41,7 @@ class Axis:
 
 
 @dataclass(frozen=True)
-class Measure:
+class AnswerMeasure:
     """An estimate by row of the answer, with its interval where there is one, and its text."""
 
     name: str
@@ -57,8 +57,8 @@ class Drawing:
 
     title: str
     caption: str
-    axes: Sequence[Axis]
-    measures: Sequence[Measure]
+    axes: Sequence[AnswerKey]
+    measures: Sequence[AnswerMeasure]
 
     def chart(self) -> DrawnChart:
         """The chart for a notebook: one panel by measure, below each other."""
@@ -122,7 +122,7 @@ class Drawing:
         parts = [part for m in self.measures for part in (m.values, m.low, m.high)]
         return untitled(tuple(columns), list(zip(*cells, *parts, strict=True)))
 
-    def _specification(self, measure: Measure) -> Spec:
+    def _specification(self, measure: AnswerMeasure) -> Spec:
         return specification(self._panel(measure), self._height())
 
     def _height(self) -> int:
@@ -133,7 +133,7 @@ class Drawing:
             return 300
         return max(3, len(dict.fromkeys(lines.keys))) * _LINE
 
-    def _panel(self, measure: Measure) -> Panel:
+    def _panel(self, measure: AnswerMeasure) -> Panel:
         rows = self._rows(measure)
         if len(self.axes) == 2:
             return self._squares(rows, measure.name)
@@ -141,7 +141,7 @@ class Drawing:
             return self._line(rows, measure.name)
         return self._bars(rows, measure.name)
 
-    def _rows(self, measure: Measure) -> list[Row]:
+    def _rows(self, measure: AnswerMeasure) -> list[Row]:
         keys = [axis.keys if axis.ordered else [str(k) for k in axis.keys] for axis in self.axes]
         found: list[Row] = []
         for place, value in enumerate(measure.values):

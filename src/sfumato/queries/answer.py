@@ -89,7 +89,7 @@ class Answer:
         return drawing.chart()
 
     def _drawing(self, title: str) -> Drawing:
-        from sfumato.pages.answers import MOST_MARKS, Axis, Drawing, Measure
+        from sfumato.pages.answers import MOST_MARKS, AnswerKey, AnswerMeasure, Drawing
 
         inside = {part for name in self.columns for part in self._parts(name)[1:]}
         names = [n for n in self.columns if n not in self.aggregates and n not in inside]
@@ -108,13 +108,13 @@ class Answer:
             column = table.column(name)
             texts = [self._key(row, name, key) for row, key in enumerate(column.to_pylist())]
             ordered = not self.summed_over and not column.null_count and _is_ordered(column.type)
-            axes.append(Axis(name, column.to_pylist() if ordered else texts, ordered))
+            axes.append(AnswerKey(name, column.to_pylist() if ordered else texts, ordered))
         measures = []
         for name in self.aggregates:
             value, error, low, high = (table.column(p).to_pylist() for p in self._parts(name))
             parts, whole = zip(value, error, low, high, strict=True), name in self.counts
             texts = [estimate_text(*each, None, whole=whole) for each in parts]
-            measures.append(Measure(name, value, low, high, texts))
+            measures.append(AnswerMeasure(name, value, low, high, texts))
         caption = f"Error bars are intervals that hold in {100 * self.confidence:.6g} % of cases."
         return Drawing(title, caption, axes, measures)
 

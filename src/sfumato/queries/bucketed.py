@@ -16,14 +16,14 @@ from sfumato.errors import SingularOperator, WeakPromiseWarning
 from sfumato.operators.base import FloatArray
 from sfumato.operators.estimator import Estimator
 from sfumato.queries.bucket_table import BucketTable, bucket_table_of
-from sfumato.queries.sources import Shown, Source, integers
+from sfumato.queries.sources import QuestionSource, ShownLines, integers
 from sfumato.release import BucketedRelease
 
 if TYPE_CHECKING:
     from sfumato.queries.question import Question
 
 
-class BucketedSource(Source):
+class BucketedSource(QuestionSource):
     """A record shows its bucket, and a bucket lists values."""
 
     title = "A bucketed release"
@@ -34,10 +34,10 @@ class BucketedSource(Source):
     def shown(self, columns: Sequence[str]) -> list[str]:
         return ["bucket"] if columns else []
 
-    def read(self, columns: Sequence[str], shown: Mapping[str, pa.ChunkedArray]) -> Shown:
+    def read(self, columns: Sequence[str], shown: Mapping[str, pa.ChunkedArray]) -> ShownLines:
         buckets = integers(shown["bucket"])
         listed = self._listed(columns).shares.shape[0]
-        return Shown((buckets,), (buckets >= 0) & (buckets < listed))
+        return ShownLines((buckets,), (buckets >= 0) & (buckets < listed))
 
     def estimator(self, columns: Sequence[str], name: str) -> Estimator:
         return self._listed(columns).estimator(name, columns)

@@ -80,7 +80,7 @@ class ByValue:
 
 
 @dataclass(frozen=True, eq=False)
-class Classes:
+class LineClasses:
     """The lines of a question by class: equal quasi keys and equal profile."""
 
     of: IntArray  # the class of every line
@@ -90,7 +90,7 @@ class Classes:
     profiles: pa.Table
 
     @classmethod
-    def read(cls, lines: pa.Table, plan: QuestionPlan) -> Classes:
+    def read(cls, lines: pa.Table, plan: QuestionPlan) -> LineClasses:
         keys, first = numbered([lines.column(f"k{place}") for place in plan.quasi], len(lines))
         profile, first_profile = numbered([lines.column(name) for name in plan.mixed], len(lines))
         many = max(len(first_profile), 1)
@@ -106,9 +106,9 @@ class Classes:
         numbers, first, _ = cells.forms
         return Forms.of(self.profile, numbers, first)
 
-    def only(self, lines: IntArray) -> Classes:
+    def only(self, lines: IntArray) -> LineClasses:
         """Some of the lines; classes without any stay."""
-        return Classes(self.of[lines], self.key, self.profile, self.first_of_key, self.profiles)
+        return LineClasses(self.of[lines], self.key, self.profile, self.first_of_key, self.profiles)
 
 
 def numbered(columns: Sequence[pa.ChunkedArray], rows: int) -> tuple[IntArray, IntArray]:

@@ -26,7 +26,7 @@ from sfumato.draws import Draws, IntArray, Positions
 from sfumato.errors import DataError, QueryError, UsageError
 from sfumato.operators.base import FloatArray
 from sfumato.operators.links import Links
-from sfumato.operators.links import Shown as ShownRecords
+from sfumato.operators.links import ShownSymbols as ShownRecords
 from sfumato.queries.bucket_table import bucket_table_of
 from sfumato.queries.completion import Lists, Uniform, dealt_values, values_given_symbols
 from sfumato.queries.evaluate import source_of
@@ -35,7 +35,7 @@ from sfumato.queries.perturbed import PerturbedSource
 from sfumato.queries.quasi_codes import QuasiCode, codes_of_columns
 from sfumato.queries.rules import Normal, RuleShape, Sample, with_pairs
 from sfumato.queries.session import Session, session_of
-from sfumato.queries.sources import Source
+from sfumato.queries.sources import QuestionSource
 from sfumato.queries.statements import in_order
 from sfumato.release import BucketedRelease, Release
 
@@ -64,7 +64,9 @@ class _Fitted:
 class Completion(ABC):
     """A release of one kind, to be completed."""
 
-    def __init__(self, source: Source, copies: int, draws: Draws, progress: Progress) -> None:
+    def __init__(
+        self, source: QuestionSource, copies: int, draws: Draws, progress: Progress
+    ) -> None:
         self.release, self.session = source.release, source.session
         self.copies, self.draws, self._progress = copies, draws, progress
         (self.column,) = (column.name for column in self.release.sensitive)
@@ -249,7 +251,7 @@ def completion_of(
     return completion
 
 
-def _hindrance(source: Source) -> str | None:
+def _hindrance(source: QuestionSource) -> str | None:
     """Why nothing can be fitted to this release, if so."""
     release = source.release
     if not release.quasi:

@@ -17,7 +17,7 @@ from sfumato.operators.estimator import Forms, Moments, Totals, summed
 from sfumato.queries.aggregates import Aggregate
 from sfumato.queries.answer import Answer
 from sfumato.queries.bucketed import BucketedSource
-from sfumato.queries.classes import ByValue, Classes, different
+from sfumato.queries.classes import ByValue, LineClasses, different
 from sfumato.queries.duals import variables
 from sfumato.queries.grid import grid
 from sfumato.queries.ordered import add_ordered, check_number
@@ -27,14 +27,14 @@ from sfumato.queries.question_plan import QuestionPlan
 from sfumato.queries.ranges import GeneralizedSource
 from sfumato.queries.session import Session, session_of
 from sfumato.queries.simulated import simulated
-from sfumato.queries.sources import Request, Source
+from sfumato.queries.sources import QuestionSource, Request
 from sfumato.queries.statements import answer as answer_statement
 from sfumato.queries.statements import answer_columns
 from sfumato.queries.statements import grid as grid_statement
 from sfumato.queries.totals import totals_of
 from sfumato.release import Release
 
-SOURCES: dict[str, type[Source]] = {
+SOURCES: dict[str, type[QuestionSource]] = {
     "perturbed": PerturbedSource,
     "bucketed": BucketedSource,
     "generalized": GeneralizedSource,
@@ -78,7 +78,7 @@ def answer(release: Release, question: Question, request: Request) -> Answer:
     return Answer(table, tuple(names), request.confidence, evaluation.estimator, summed, counts)
 
 
-def _estimates(source: Source, question: Question, request: Request) -> pa.Table:
+def _estimates(source: QuestionSource, question: Question, request: Request) -> pa.Table:
     """Keys and estimates of one grouping."""
 
     def evaluate(asked: Question) -> pa.Table:
@@ -89,7 +89,7 @@ def _estimates(source: Source, question: Question, request: Request) -> pa.Table
     return evaluate(question)
 
 
-def _by_grouping(source: Source, question: Question, request: Request) -> pa.Table:
+def _by_grouping(source: QuestionSource, question: Question, request: Request) -> pa.Table:
     """The estimates of every grouping, one below the other; other keys are NULL there."""
     if request.keys:
         raise QueryError(
@@ -129,30 +129,30 @@ def _without_groupings(
     return table.remove_column(last), tuple(outside[number] for number in numbers)
 
 
-def source_of(release: Release, session: Session) -> Source:
+def source_of(release: Release, session: Session) -> QuestionSource:
     """A release as the evaluator sees it, by the class of its kind."""
     return SOURCES[release.kind](release, session)
 
 
 @dataclass(frozen=True, eq=False)
-class Told:
+class EngineAnswer:
     """What the engine told of a question: lines, their classes and moments, and the values."""
 
     plan: QuestionPlan
     lines: pa.Table
-    classes: Classes
+    classes: LineClasses
     moments: Moments
     cells: ByValue | None  # None where no sensitive column takes part
 
     @classmethod
-    def of(cls, source: Source, question: Question) -> Told:
+    def of(cls, source: QuestionSource, question: Question) -> EngineAnswer:
         """Sum the records of a release as a question needs them."""
         columns = question.sensitive
         plan = QuestionPlan(question, source.session, columns, source.shown(columns))
         domains = source.domains(columns)
         _check_numbers(plan, domains)
         lines = source.lines(plan)
-        classes = Classes.read(lines, plan)
+        classes = LineClasses.read(lines, plan)
         check_rows(len(classes.first_of_key))
         sums = plan.moments_of(lines)
         if not columns:
@@ -172,7 +172,7 @@ class Told:
 class Evaluation:
     """One question, from its plan to the table of its estimates."""
 
-    def __init__(self, source: Source, question: Question, request: Request) -> None:
+    def __init__(self, source: QuestionSource, question: Question, request: Request) -> None:
         self._source, self._question, self._request = source, question, request
         self._name = request.estimator or (source.estimators or ("",))[0]
         if self._name == EM:
@@ -187,7 +187,7 @@ class Evaluation:
         """Keys `k…` and, for each aggregate, `a…` with error and interval: one line per row."""
         question, source = self._question, self._source
         columns = question.sensitive
-        told = Told.of(source, question)
+        told = EngineAnswer.of(source, question)
         plan, lines, classes = told.plan, told.lines, told.classes
         moments, cells = told.moments, told.cells
         estimator = None
@@ -225,7 +225,7 @@ class Evaluation:
         self,
         plan: QuestionPlan,
         lines: pa.Table,
-        classes: Classes,
+        classes: LineClasses,
         cells: ByValue | None,
         forms: Forms,
         reached: BoolArray,

@@ -14,9 +14,9 @@ import pyarrow as pa
 from sfumato.operators.association import FEW, Association, Side, association
 from sfumato.operators.base import FloatArray
 from sfumato.queries.classes import numbered
-from sfumato.queries.evaluate import Told
+from sfumato.queries.evaluate import EngineAnswer
 from sfumato.queries.question import Question
-from sfumato.queries.sources import Source
+from sfumato.queries.sources import QuestionSource
 
 MOST_KEYS = 2_000  # of both sides together, where people were mixed within blocks: Cov is dense
 
@@ -58,12 +58,12 @@ class Independence:
         return f"{found} {self.note}".rstrip()
 
 
-def independence_of(source: Source, question: Question) -> Independence:
+def independence_of(source: QuestionSource, question: Question) -> Independence:
     """Test the two keys of a question that counts by them."""
     reason = _hindrance(source, question)
     if reason is not None:
         return Independence(refused=reason)
-    told = Told.of(source, question)
+    told = EngineAnswer.of(source, question)
     (counts,) = [told.moments.sums[(each.weight,)] for each in told.plan.sums[0]]
     sides = [_side(source, told, place) for place in range(2)]
     block, note = None, ""
@@ -96,7 +96,7 @@ def _told_of(found: Association, note: str) -> Independence:
     return Independence(found.statistic, found.freedom, found.p_value, note)
 
 
-def _hindrance(source: Source, question: Question) -> str | None:
+def _hindrance(source: QuestionSource, question: Question) -> str | None:
     """Why a test would not have its size, if it would not."""
     person = source.release.manifest.person
     if person is not None and person.rows > 1:
@@ -113,7 +113,7 @@ def _hindrance(source: Source, question: Question) -> str | None:
     return source.untestable() if one.sensitive or other.sensitive else None
 
 
-def _side(source: Source, told: Told, place: int) -> Side:
+def _side(source: QuestionSource, told: EngineAnswer, place: int) -> Side:
     key = told.plan.question.keys[place]
     if not key.sensitive:
         numbers, _ = numbered([told.lines.column(f"k{place}")], len(told.lines))

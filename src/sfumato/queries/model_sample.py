@@ -14,10 +14,10 @@ from sfumato.operators import Operator, Parts
 from sfumato.operators.base import FloatArray
 from sfumato.operators.buckets import BucketOperator
 from sfumato.operators.dealt import Dealt
-from sfumato.operators.links import Shown
+from sfumato.operators.links import ShownSymbols
 from sfumato.queries.bucket_table import BucketTable
 from sfumato.queries.quasi_codes import QuasiCode, codes_of_columns
-from sfumato.queries.rules import CELLS, Reading, Sample
+from sfumato.queries.rules import CELLS, Sample, SampleReading
 from sfumato.release import Release
 
 _BATCH = 1 << 16  # records that are read at once
@@ -67,10 +67,10 @@ def drawn_sample(
     shown = release.shown_codes(kept, column)
     weights = operator.inverse().weigh(np.eye(operator.domain_size)).T
 
-    def reading(units: IntArray) -> Reading:
+    def reading(units: IntArray) -> SampleReading:
         counts = np.bincount(shown[units], minlength=operator.values)
         chances, prior, parts = shown_chances(operator, counts)
-        return Reading(Shown(shown, chances), prior, chances, weights, parts)
+        return SampleReading(ShownSymbols(shown, chances), prior, chances, weights, parts)
 
     sample = Sample(
         codes,
@@ -147,12 +147,12 @@ def listed_sample(
     bucket = dealt.bucket
     prior = np.maximum(table.counts, 1e-3)
 
-    def reading(units: IntArray) -> Reading:
+    def reading(units: IntArray) -> SampleReading:
         some = listed[units]
         held = np.asarray(some.sum(axis=0), np.float64)
         operator = BucketOperator(held, (some.T @ shares[units]).toarray(), None)
         placed = listed.multiply(1 / np.maximum(held, 1.0)).tocsr()
-        return Reading(dealt, prior / prior.sum(), placed, shares @ operator.seen_inverse)
+        return SampleReading(dealt, prior / prior.sum(), placed, shares @ operator.seen_inverse)
 
     sample = Sample(
         codes,

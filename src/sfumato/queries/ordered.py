@@ -34,7 +34,7 @@ from sfumato.queries.question import ERRORS, Question, Term
 from sfumato.queries.statements import RecordSums, all_of, as_double, named, over
 
 if TYPE_CHECKING:
-    from sfumato.queries.sources import Source
+    from sfumato.queries.sources import QuestionSource
 
 MOST_THRESHOLDS = 160
 _ROUNDING = 1e-9  # of the records: what sums may be off by
@@ -53,7 +53,7 @@ def check_number(name: str, text: str, kind: str) -> None:
 
 
 def add_ordered(
-    question: Question, source: Source, evaluate: Evaluate, quantile: float
+    question: Question, source: QuestionSource, evaluate: Evaluate, quantile: float
 ) -> pa.Table:
     """The estimates of a question some of whose aggregates need the order of values."""
     plain = {p: a for p, a in enumerate(question.aggregates) if not a.is_ordered}
@@ -79,7 +79,7 @@ def add_ordered(
     return pa.table(columns)
 
 
-def _counted(call: Call, question: Question, source: Source) -> pa.Table:
+def _counted(call: Call, question: Question, source: QuestionSource) -> pa.Table:
     """Exactly, by DuckDB."""
     records, session = source.session.record_columns(), source.session
     inside = over(call.arguments[0], records)
@@ -98,7 +98,7 @@ def _counted(call: Call, question: Question, source: Source) -> pa.Table:
     return _exact(found, found.column("a0"))
 
 
-def _of_domain(call: Call, question: Question, source: Source) -> pa.Table:
+def _of_domain(call: Call, question: Question, source: QuestionSource) -> pa.Table:
     """MIN(x) and MAX(x) of a whole sensitive column are the ends of its published domain."""
     (argument,) = call.arguments
     whole = argument.column is not None and not (question.keys or question.where or call.filter)
@@ -142,7 +142,7 @@ class _Quantile:
 
     call: Call
     question: Question
-    source: Source
+    source: QuestionSource
     evaluate: Evaluate
     quantile: float
 

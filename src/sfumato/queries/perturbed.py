@@ -28,7 +28,7 @@ from sfumato.operators.joint import JointEstimator
 from sfumato.operators.reconstruct import most_likely
 from sfumato.operators.structured import Composition, DrawnEstimator
 from sfumato.queries.aggregates import COUNT, COUNT_PEOPLE
-from sfumato.queries.sources import ColumnSource, Shown, integers
+from sfumato.queries.sources import ColumnSource, ShownLines, integers
 from sfumato.queries.statements import RecordSums, count, named
 from sfumato.release import PerturbedRelease
 from sfumato.release.values import codes_of
@@ -65,12 +65,12 @@ class PerturbedSource(ColumnSource):
             )
         return list(dict.fromkeys(found))
 
-    def read(self, columns: Sequence[str], shown: Mapping[str, pa.ChunkedArray]) -> Shown:
+    def read(self, columns: Sequence[str], shown: Mapping[str, pa.ChunkedArray]) -> ShownLines:
         found = super().read(columns, shown)
         if self.release.scales is None:
             return found
         part = integers(shown["part"])
-        return Shown(found.symbols, found.kept, np.array(self.release.scales)[part], part > 0)
+        return ShownLines(found.symbols, found.kept, np.array(self.release.scales)[part], part > 0)
 
     def published_counts(self, column: str) -> IntArray:
         """How many records show each value."""

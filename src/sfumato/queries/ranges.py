@@ -21,7 +21,7 @@ from sfumato.errors import QueryError
 from sfumato.operators.base import FloatArray
 from sfumato.operators.estimator import Estimator, Forms, Moments, Statistic, Totals, sum_by
 from sfumato.operators.matched import MatchedRanges, MatchedSets, read_people
-from sfumato.operators.ranges import RangeEstimator, Reading, ShareSums
+from sfumato.operators.ranges import ConditionShares, RangeEstimator, ShareSums
 from sfumato.queries.dialect import Node
 from sfumato.queries.question import Question, Term
 from sfumato.queries.question_plan import QuestionPlan, Weight
@@ -84,14 +84,14 @@ class Spanned:
 
     def reading(
         self, holds: Callable[[pa.Array], BoolArray], ends: Callable[[], tuple[float, float]]
-    ) -> Reading:
+    ) -> ConditionShares:
         """How much of each record satisfies a condition: which values do, or its ends."""
         if self.values is None or self.matched is None:
             return read_people(self.low, self.high, *ends(), self.spans)
         return self.matched.reading(holds(self.values))
 
 
-def overlap(term: Term, release: GeneralizedRelease, session: Session) -> Reading:
+def overlap(term: Term, release: GeneralizedRelease, session: Session) -> ConditionShares:
     """How much of each published row satisfies a condition on one quasi column."""
     (name,) = term.quasi
     asked = release.column(name)
@@ -189,7 +189,7 @@ class GeneralizedSource(ColumnSource):
 
     def lines(self, plan: QuestionPlan) -> pa.Table:
         """Shares of the records, summed by the value that they show."""
-        known: dict[str, Reading] = {}
+        known: dict[str, ConditionShares] = {}
         sums: dict[str, FloatArray] = {}
         self._shares: dict[Hashable, ShareSums] = {}
         codes = np.zeros(self.release.rows, np.int64)

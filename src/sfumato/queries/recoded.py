@@ -42,7 +42,7 @@ class Lumps(ABC):
         """The texts on the asked side of a number; `QueryError` where it cuts one in two."""
 
 
-class Bins(Lumps):
+class BinnedColumn(Lumps):
     """A binned column: `[18, 65)`."""
 
     compares = (exp.GT, exp.GTE, exp.LT, exp.LTE)
@@ -115,7 +115,9 @@ class MergedNumbers(Lumps):
 
 def lumps_of(columns: Sequence[Column], merges: Mapping[str, Sequence[Merged]]) -> dict[str, Lumps]:
     """The columns that are published in texts of several numbers, by name."""
-    found: dict[str, Lumps] = {each.name: Bins(each) for each in columns if each.bins is not None}
+    found: dict[str, Lumps] = {
+        each.name: BinnedColumn(each) for each in columns if each.bins is not None
+    }
     for name, merged in merges.items():
         values = [value for each in merged for value in each.values if value is not None]
         if values and all(isinstance(v, int | float) and not isinstance(v, bool) for v in values):

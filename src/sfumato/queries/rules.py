@@ -15,7 +15,7 @@ import numpy as np
 
 from sfumato.draws import IntArray
 from sfumato.operators.base import FloatArray
-from sfumato.operators.links import Design, Evidence, Links, fit_links
+from sfumato.operators.links import Design, Links, RecordLikelihoods, fit_links
 
 CELLS = 1 << 23  # (records, values) that are read at most
 Normal = Callable[[int], FloatArray]  # so many standard normal numbers
@@ -38,16 +38,16 @@ class Sample:
     units: int
     shown: IntArray  # the symbol of every record
     part: IntArray | None  # the sub-table of every record, where a release has some
-    reading: Callable[[IntArray], Reading]  # of some units by themselves
+    reading: Callable[[IntArray], SampleReading]  # of some units by themselves
     placed: bool  # whether records were placed without replacement: all of them together are known
     share: float  # of the release's records
 
 
 @dataclass(frozen=True, eq=False)
-class Reading:
+class SampleReading:
     """What symbols tell, as far as some units of a sample know."""
 
-    evidence: Evidence  # of the whole sample
+    evidence: RecordLikelihoods  # of the whole sample
     prior: FloatArray  # shares of the values
     chances: Any  # Pr(symbol | value), (symbols, values), dense or sparse
     weights: FloatArray  # (symbols, values): what a symbol counts towards a value, unbiased
@@ -69,7 +69,7 @@ class RuleShape:
     scales: tuple[float, ...]  # by column: slopes of pairs are smaller
 
     @classmethod
-    def of(cls, sample: Sample, whole: Reading) -> RuleShape:
+    def of(cls, sample: Sample, whole: SampleReading) -> RuleShape:
         """The shape that fits a sample; `whole` is the reading of all its units."""
         coarse = tuple(
             coarse_codes(np.bincount(column, minlength=size), ordered)
@@ -89,7 +89,7 @@ class RuleShape:
         }
         return cls(coarse, pairs, Design.joined(_blocks(features, sizes, scales), bins), scales)
 
-    def draw(self, reading: Reading, half: IntArray, normal: Normal) -> Links:
+    def draw(self, reading: SampleReading, half: IntArray, normal: Normal) -> Links:
         """A rule as likely as any other, given what is seen of all units and the ridge as a prior.
 
         A random half, counted twice, disturbs the likelihood by as much as the units themselves
@@ -100,12 +100,12 @@ class RuleShape:
         centre = normal(shape[0] * shape[1]).reshape(shape) / np.sqrt(_RIDGE)
         return self._fitted(reading, half, _RIDGE / 2, centre)
 
-    def fit(self, reading: Reading, units: IntArray) -> Links:
+    def fit(self, reading: SampleReading, units: IntArray) -> Links:
         """The rule under which what is seen of these units is likeliest."""
         return self._fitted(reading, units, _RIDGE, None)
 
     def _fitted(
-        self, reading: Reading, units: IntArray, ridge: float, centre: FloatArray | None
+        self, reading: SampleReading, units: IntArray, ridge: float, centre: FloatArray | None
     ) -> Links:
         rule = fit_links(
             self.design,
@@ -169,7 +169,7 @@ def _blocks(
     ]
 
 
-def _telling(sample: Sample, reading: Reading, coarse: Sequence[IntArray]) -> list[int]:
+def _telling(sample: Sample, reading: SampleReading, coarse: Sequence[IntArray]) -> list[int]:
     """The columns whose values tell most about the sensitive one, as far as is seen.
 
     By the excess of squared deviations of unbiased counts from independence over their noise.

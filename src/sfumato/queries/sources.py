@@ -57,7 +57,7 @@ class Request:
 
 
 @dataclass(frozen=True, eq=False)
-class Shown:
+class ShownLines:
     """What the lines show: a number for each sensitive column, and how often a draw was copied."""
 
     symbols: tuple[IntArray, ...]
@@ -70,7 +70,7 @@ class Shown:
         return found if self.kept.all() else found.only(self.kept)
 
 
-class Source(ABC):
+class QuestionSource(ABC):
     """A release as the evaluator sees it."""
 
     title: ClassVar[str]
@@ -120,7 +120,7 @@ class Source(ABC):
         return self.session.sums(plan.record_sums())
 
     @abstractmethod
-    def read(self, columns: Sequence[str], shown: Mapping[str, pa.ChunkedArray]) -> Shown:
+    def read(self, columns: Sequence[str], shown: Mapping[str, pa.ChunkedArray]) -> ShownLines:
         """What lines (or records) show of sensitive columns, as numbers."""
 
     @abstractmethod
@@ -161,17 +161,17 @@ class Source(ABC):
         return None
 
 
-class ColumnSource(Source):
+class ColumnSource(QuestionSource):
     """Records that show a value of every sensitive column."""
 
     def shown(self, columns: Sequence[str]) -> list[str]:
         return list(columns)
 
-    def read(self, columns: Sequence[str], shown: Mapping[str, pa.ChunkedArray]) -> Shown:
+    def read(self, columns: Sequence[str], shown: Mapping[str, pa.ChunkedArray]) -> ShownLines:
         records = pa.table(dict(shown))
         symbols = [self.release.shown_codes(records, name) for name in columns]
         kept = np.all([each >= 0 for each in symbols], axis=0)
-        return Shown(tuple(symbols), kept)
+        return ShownLines(tuple(symbols), kept)
 
 
 def integers(values: pa.ChunkedArray) -> IntArray:

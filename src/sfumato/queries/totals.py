@@ -10,11 +10,11 @@ from sfumato.draws import BoolArray
 from sfumato.operators.estimator import Estimated, Estimator, Forms, Moments, Totals
 from sfumato.queries.classes import ByValue
 from sfumato.queries.question_plan import Planned
-from sfumato.queries.sources import Source
+from sfumato.queries.sources import QuestionSource
 
 
 def totals_of(
-    source: Source,
+    source: QuestionSource,
     planned: Sequence[Planned],
     moments: Moments,
     forms: Forms,

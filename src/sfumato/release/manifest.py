@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_args
 import msgspec
 from msgspec import Meta, field
 
-from sfumato.columns import Column, LongText, Part, Stated, Values, in_json
+from sfumato.columns import Column, LongText, ManifestPart, Stated, Values, in_json
 from sfumato.errors import BundleError
 from sfumato.textform import promise_text
 
@@ -29,7 +29,7 @@ Counts = tuple[Count, ...]
 FileName = Annotated[str, Meta(pattern=r"^(sensitive|records/part-[0-9]{5,9})\.parquet$")]
 
 
-class FileEntry(Part, frozen=True):
+class FileEntry(ManifestPart, frozen=True):
     """A file of the release, with what it must hash to."""
 
     sha256: Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
@@ -42,7 +42,7 @@ class FileEntry(Part, frozen=True):
         return FileEntry(digest, path.stat().st_size)
 
 
-class PersonRule(Part, frozen=True):
+class PersonRule(ManifestPart, frozen=True):
     """Whose rows they are, and how many of a person are published at most, chosen at random."""
 
     column: Annotated[str, Meta(min_length=1, max_length=1000)]
@@ -84,7 +84,7 @@ class PersonRule(Part, frozen=True):
         ]
 
 
-class QuasiK(Part, frozen=True):
+class QuasiK(ManifestPart, frozen=True):
     """Quasi-identifiers that were merged until `k` people shared every combination of them."""
 
     k: Annotated[int, Meta(ge=2, lt=1 << 62)]
@@ -95,40 +95,40 @@ class QuasiK(Part, frozen=True):
 # The public part of a plan, by kind. Operators: see the classes of the same form in `operators`.
 
 
-class UniformForm(Part, frozen=True, tag="uniform", tag_field="form"):
+class UniformForm(ManifestPart, frozen=True, tag="uniform", tag_field="form"):
     values: Count
     # short and without exponents: "1e999999999" would take all memory
     retention: Annotated[str, Meta(pattern=r"^\d{1,40}(/\d{1,40})?$")]
 
 
-class FineGrainForm(Part, frozen=True, tag="fine-grain", tag_field="form"):
+class FineGrainForm(ManifestPart, frozen=True, tag="fine-grain", tag_field="form"):
     values: Count
     denominator: Count
     retentions: Counts
 
 
-class GeneralForm(Part, frozen=True, tag="general", tag_field="form"):
+class GeneralForm(ManifestPart, frozen=True, tag="general", tag_field="form"):
     values: Count
     denominator: Count
     rows: tuple[Counts, ...]
 
 
-class DecoyForm(Part, frozen=True, tag="decoy", tag_field="form"):
+class DecoyForm(ManifestPart, frozen=True, tag="decoy", tag_field="form"):
     values: Count
     groups: Count
 
 
-class PartForm(Part, frozen=True):
+class PartForm(ManifestPart, frozen=True):
     codes: Counts
     operator: UniformForm | FineGrainForm
 
 
-class PartsForm(Part, frozen=True, tag="parts", tag_field="form"):
+class PartsForm(ManifestPart, frozen=True, tag="parts", tag_field="form"):
     values: Count
     parts: tuple[PartForm, ...]
 
 
-class SampleLevel(Part, frozen=True):
+class SampleLevel(ManifestPart, frozen=True):
     """Groups whose largest share is in (`above`, `to`] are sampled to at most `sample` records."""
 
     above: float
@@ -136,7 +136,7 @@ class SampleLevel(Part, frozen=True):
     sample: Count
 
 
-class Sampling(Part, frozen=True):
+class Sampling(ManifestPart, frozen=True):
     """How groups were sampled and copied back to their size."""
 
     levels: tuple[SampleLevel, ...]
@@ -144,14 +144,14 @@ class Sampling(Part, frozen=True):
     groups_suppressed: Count
 
 
-class Merged(Part, frozen=True):
+class Merged(ManifestPart, frozen=True):
     """Quasi values that are published as one: the text that stands for them, and what they are."""
 
     label: str
     values: Annotated[tuple[Stated, ...], Meta(min_length=1)]
 
 
-class PerturbedPart(Part, frozen=True):
+class PerturbedPart(ManifestPart, frozen=True):
     operators: dict[str, UniformForm | FineGrainForm | GeneralForm | DecoyForm | PartsForm]
     part_columns: dict[str, str] = field(default_factory=dict)
     sampling: Sampling | None = None
@@ -162,14 +162,14 @@ class PerturbedPart(Part, frozen=True):
     beyond: tuple[str, ...] = ()  # columns of which all columns together tell more than promised
 
 
-class Size(Part, frozen=True):
+class Size(ManifestPart, frozen=True):
     """How many buckets have so many records."""
 
     size: Count
     buckets: Count
 
 
-class BlockNode(Part, frozen=True, omit_defaults=True):
+class BlockNode(ManifestPart, frozen=True, omit_defaults=True):
     """A cut of a tree of blocks, by an edge or by values; or one of its blocks."""
 
     column: str | None = None
@@ -179,7 +179,7 @@ class BlockNode(Part, frozen=True, omit_defaults=True):
     histogram: Counts | None = None
 
 
-class BucketedPart(Part, frozen=True):
+class BucketedPart(ManifestPart, frozen=True):
     buckets: Count
     sizes: tuple[Size, ...]
     mean_squared_error: float
@@ -189,7 +189,7 @@ class BucketedPart(Part, frozen=True):
     blocks: tuple[BlockNode, ...] = ()
 
 
-class MarginalPart(Part, frozen=True):
+class MarginalPart(ManifestPart, frozen=True):
     """How many people have which values: cells by where they start, or of every value."""
 
     people: Counts
@@ -197,14 +197,14 @@ class MarginalPart(Part, frozen=True):
     cells: Counts | None = None
 
 
-class GeneralizedPart(Part, frozen=True):
+class GeneralizedPart(ManifestPart, frozen=True):
     matches: Count
     spans: Count
     groups: Count | None = None
     marginals: dict[str, MarginalPart] = field(default_factory=dict)
 
 
-class Manifest(Part, frozen=True, kw_only=True, tag_field="kind"):
+class Manifest(ManifestPart, frozen=True, kw_only=True, tag_field="kind"):
     """Everything public about a release; nothing that the method hides."""
 
     if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from sfumato.table.bins import Bins, is_number
 from sfumato.table.counted_rows import CountedRows
 from sfumato.table.declared import check_roles, hierarchy_of, kinds_of, names_of, stated_domain
 from sfumato.table.hierarchy import Hierarchy
-from sfumato.table.quasi_k import Merged, merge_quasi
+from sfumato.table.quasi_k import QuasiMerge, merge_quasi
 from sfumato.table.reading import Header, Reading
 from sfumato.table.recode import Recodes
 from sfumato.table.recodes import parse_recode
@@ -49,7 +49,9 @@ class Table:
     recodes: Mapping[str, Recodes] = field(default_factory=dict)
     missing: Missing = "refuse"
     hierarchies: Mapping[str, Hierarchy] = field(default_factory=dict)
-    merged: Merged | None = None  # what became of the quasi columns, where they had to be merged
+    merged: QuasiMerge | None = (
+        None  # what became of the quasi columns, where they had to be merged
+    )
     reading: Reading = field(
         default_factory=Reading
     )  # how its file is written, as far as somebody said so
@@ -242,7 +244,7 @@ def read(
         source, roles["quasi"], loss = merge_quasi(
             source, own, int(least), hierarchies=trees, needed=needed, person=person
         )
-        merged, trees = Merged(int(least), given, trees, loss), {}
+        merged, trees = QuasiMerge(int(least), given, trees, loss), {}
         published = (*roles["quasi"], *roles["sensitive"])
         kinds = kinds_of(source, roles["quasi"], (), ()) | kinds
     stated = {

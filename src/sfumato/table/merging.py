@@ -21,7 +21,7 @@ _LEAST_SHARE = 16  # a cut leaves at least one part in so many on either side, w
 
 
 @dataclass(frozen=True, eq=False)
-class Axis:
+class MergedAxis:
     """One quasi column: places 0 … size − 1 in its domain.
 
     `positions` are the numbers behind the places of an ordered column, None for categories.
@@ -37,9 +37,9 @@ class Axis:
     def penalty(self, places: IntArray) -> float:
         """The normalized certainty penalty of showing these places as one range, set or node.
 
-        >>> Axis(5, np.array([0.0, 1, 2, 3, 10])).penalty(np.array([1, 3]))
+        >>> MergedAxis(5, np.array([0.0, 1, 2, 3, 10])).penalty(np.array([1, 3]))
         0.2
-        >>> Axis(4).penalty(np.array([0, 3, 3]))
+        >>> MergedAxis(4).penalty(np.array([0, 3, 3]))
         0.5
         """
         return float(self.penalties(places)[-1])
@@ -66,12 +66,12 @@ class Axis:
         return np.asarray(np.where(different > 1, different / self.size, 0.0))
 
 
-def classes(axes: Sequence[Axis], places: IntArray, people: IntArray, k: int) -> IntArray:
+def classes(axes: Sequence[MergedAxis], places: IntArray, people: IntArray, k: int) -> IntArray:
     """The class of every combination: `places[column, combination]`, held by so many `people`.
 
     Every class has at least k people, if there are k at all. O(columns² × combinations × depth).
 
-    >>> age = Axis(6, np.array([20.0, 21, 22, 60, 61, 62]))
+    >>> age = MergedAxis(6, np.array([20.0, 21, 22, 60, 61, 62]))
     >>> classes([age], np.array([[0, 1, 2, 3, 4, 5]]), np.ones(6, int), 3).tolist()
     [0, 0, 0, 1, 1, 1]
     """
@@ -81,7 +81,9 @@ def classes(axes: Sequence[Axis], places: IntArray, people: IntArray, k: int) ->
     return found
 
 
-def _leaves(axes: Sequence[Axis], places: IntArray, people: IntArray, k: int) -> Iterator[IntArray]:
+def _leaves(
+    axes: Sequence[MergedAxis], places: IntArray, people: IntArray, k: int
+) -> Iterator[IntArray]:
     waiting = [np.arange(places.shape[1])]
     while waiting:
         members = waiting.pop()
@@ -93,7 +95,7 @@ def _leaves(axes: Sequence[Axis], places: IntArray, people: IntArray, k: int) ->
 
 
 def _best_cut(
-    axes: Sequence[Axis], places: IntArray, people: IntArray, k: int
+    axes: Sequence[MergedAxis], places: IntArray, people: IntArray, k: int
 ) -> npt.NDArray[np.bool_] | None:
     """Which combinations go to one side, where the sides lose least; None where none has k."""
     total = int(people.sum())
@@ -123,7 +125,7 @@ def _best_cut(
     return chosen
 
 
-def _order(axis: Axis, own: IntArray, people: IntArray) -> IntArray:
+def _order(axis: MergedAxis, own: IntArray, people: IntArray) -> IntArray:
     """The order in which a column can be cut: of its numbers, its tree, or the commonest first."""
     if axis.positions is not None:
         return own
@@ -135,7 +137,7 @@ def _order(axis: Axis, own: IntArray, people: IntArray) -> IntArray:
 
 
 def certainty_penalty(
-    axes: Sequence[Axis], places: IntArray, people: IntArray, found: IntArray
+    axes: Sequence[MergedAxis], places: IntArray, people: IntArray, found: IntArray
 ) -> float:
     """The global certainty penalty: what a person's value is widened to, as a share of its domain.
 

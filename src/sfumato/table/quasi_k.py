@@ -20,13 +20,13 @@ from sfumato.columns import Kind, value_text
 from sfumato.errors import DataError, UsageError
 from sfumato.scratch import scratch_database
 from sfumato.table.hierarchy import Hierarchy
-from sfumato.table.merging import Axis, IntArray, certainty_penalty, classes
+from sfumato.table.merging import IntArray, MergedAxis, certainty_penalty, classes
 from sfumato.table.plain import normalize
 from sfumato.table.sources import Source
 
 
 @dataclass(frozen=True)
-class Merged:
+class QuasiMerge:
     """What `--quasi-k` did: the columns it was given, with their recodes, and what is lost.
 
     `loss` is the global certainty penalty, for the steward: 0 where nothing was widened.
@@ -166,7 +166,7 @@ def merge_quasi(
         if number
         else _tree(domain, trees[name])
         if name in trees
-        else Axis(len(domain))
+        else MergedAxis(len(domain))
         for name, domain, number in zip(quasi, domains, ordered, strict=True)
     ]
     found = classes(axes, places, people, k)
@@ -274,7 +274,7 @@ def _is_time(kind: pa.DataType) -> bool:
     return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind))
 
 
-def _line(domain: pa.Array) -> Axis:
+def _line(domain: pa.Array) -> MergedAxis:
     """Numbers, or dates in their order; a missing value lies a whole span beyond them."""
     present = domain.drop_null()
     if pa.types.is_date(domain.type):
@@ -285,10 +285,10 @@ def _line(domain: pa.Array) -> Axis:
     if domain.null_count:
         span = float(numbers[-1] - numbers[0]) if len(numbers) else 0.0
         numbers = np.append(numbers, (numbers[-1] if len(numbers) else 0.0) + (span or 1.0))
-    return Axis(len(domain), numbers)
+    return MergedAxis(len(domain), numbers)
 
 
-def _tree(domain: pa.Array, hierarchy: Hierarchy) -> Axis:
+def _tree(domain: pa.Array, hierarchy: Hierarchy) -> MergedAxis:
     paths = [hierarchy.paths.get(str(value)) for value in domain.to_pylist()]
     if None in paths:
         raise DataError(
@@ -305,7 +305,7 @@ def _tree(domain: pa.Array, hierarchy: Hierarchy) -> Axis:
     for path in known:
         for node in set(path):
             under[numbers[node]] += 1
-    return Axis(len(domain), None, nodes, under)
+    return MergedAxis(len(domain), None, nodes, under)
 
 
 def _ranges(name: str, domain: pa.Array, own: IntArray, found: IntArray) -> dict[str, pa.Array]:

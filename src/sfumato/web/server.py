@@ -58,7 +58,7 @@ class PatientProtocol(H11Protocol):
 
 
 @dataclass(frozen=True)
-class Address:
+class ServerAddress:
     """Where a server listens."""
 
     host: str
@@ -129,7 +129,7 @@ def serve(
     try:
         sessions = Sessions()
         host, port = sock.getsockname()[:2]
-        address = Address(host, port)
+        address = ServerAddress(host, port)
         app = build(settings, sessions, state, address.names)
         entry = f"http://{address.netloc}/#token={sessions.token}"
         Server(app, lambda: ready(entry)).run(sockets=[sock])

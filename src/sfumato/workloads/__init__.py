@@ -3,20 +3,20 @@
 from sfumato.workloads.answers import WorkloadAnswers, answers_of_shares, release_answers
 from sfumato.workloads.conditions import Between, Condition, OneOf
 from sfumato.workloads.generate import KINDS, SizeClass, generate_workload, size_classes
-from sfumato.workloads.people import CodedColumn, People, people_of, true_counts
+from sfumato.workloads.people import CodedTable, WorkloadColumn, people_of, true_counts
 from sfumato.workloads.questions import CountQuestion, Workload, load_workload
 
 __all__ = [
     "KINDS",
     "Between",
-    "CodedColumn",
+    "CodedTable",
     "Condition",
     "CountQuestion",
     "OneOf",
-    "People",
     "SizeClass",
     "Workload",
     "WorkloadAnswers",
+    "WorkloadColumn",
     "answers_of_shares",
     "generate_workload",
     "load_workload",

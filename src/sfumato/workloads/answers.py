@@ -22,7 +22,7 @@ from sfumato.operators.estimator import Estimated, Forms, Moments, Statistic
 from sfumato.queries.evaluate import source_of
 from sfumato.queries.ranges import stored
 from sfumato.queries.session import session_of
-from sfumato.queries.sources import Source
+from sfumato.queries.sources import QuestionSource
 from sfumato.release import Release
 from sfumato.workloads.questions import Workload
 from sfumato.workloads.range_shares import RangeShares
@@ -80,7 +80,9 @@ def answers_of_shares(
 class _ColumnAnswers:
     """The questions of a workload about one sensitive column."""
 
-    def __init__(self, source: Source, quasi: ShownQuasi, workload: Workload, column: str) -> None:
+    def __init__(
+        self, source: QuestionSource, quasi: ShownQuasi, workload: Workload, column: str
+    ) -> None:
         self._source, self._quasi, self._workload = source, quasi, workload
         (domain,) = source.domains([column])
         self._values, self._column = len(domain), column

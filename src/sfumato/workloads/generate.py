@@ -20,7 +20,7 @@ from sfumato.draws import BoolArray, Draws, IntArray, Positions
 from sfumato.errors import DataError, UsageError
 from sfumato.operators.base import FloatArray
 from sfumato.workloads.conditions import Between, Condition, OneOf
-from sfumato.workloads.people import CodedColumn, People
+from sfumato.workloads.people import CodedTable, WorkloadColumn
 from sfumato.workloads.questions import CountQuestion, Workload
 
 KINDS = ("conjunctions", "ranges", "prefixes")
@@ -58,7 +58,7 @@ def size_classes(rows: int) -> tuple[SizeClass, ...]:
 
 
 def generate_workload(
-    people: People,
+    people: CodedTable,
     kind: str = "conjunctions",
     *,
     count: int = 1000,
@@ -144,7 +144,7 @@ def _shared(count: int, among: Sequence[bool]) -> list[int]:
 
 @dataclass(frozen=True, eq=False)
 class _Maker:
-    people: People
+    people: CodedTable
     column: str
     draws: Draws
     kept: dict[tuple[str, int, int], list[Any]] = field(default_factory=dict)  # what was drawn
@@ -171,12 +171,12 @@ class _Maker:
         found: list[int] = self.kept[key][place]
         return found
 
-    def _columns(self, number: int, width: int, without: str = "") -> list[CodedColumn]:
+    def _columns(self, number: int, width: int, without: str = "") -> list[WorkloadColumn]:
         columns = list(self.people.quasi.values())
         ordered = [columns[k] for k in self._order(number) if columns[k].name != without]
         return ordered[:width]
 
-    def _equal(self, number: int, column: CodedColumn) -> Condition:
+    def _equal(self, number: int, column: WorkloadColumn) -> Condition:
         return equal_to(column, self._below(f"of {column.name}", number, len(column)))
 
     def conjunction(self, number: int, most: int) -> CountQuestion:
@@ -199,7 +199,7 @@ class _Maker:
         return CountQuestion(conditions, self.column, ())
 
     def ranges(self, number: int, width: int, selectivity: float) -> CountQuestion:
-        def some(column: CodedColumn) -> tuple[int, int]:
+        def some(column: WorkloadColumn) -> tuple[int, int]:
             length = max(1, round(len(column) * selectivity ** (1 / (width + 1))))
             start = self._below(f"of {column.name}", number, len(column) - length + 1)
             return start, length
@@ -251,12 +251,12 @@ class _Maker:
                 own.append(CountQuestion(question.conditions, self.column, (values[place],)))
 
 
-def equal_to(column: CodedColumn, place: int) -> Condition:
+def equal_to(column: WorkloadColumn, place: int) -> Condition:
     """The condition that a column has the value with this code."""
     return stretch(column, place, 1)
 
 
-def stretch(column: CodedColumn, start: int, length: int) -> Condition:
+def stretch(column: WorkloadColumn, start: int, length: int) -> Condition:
     """`length` neighbouring values of a column: a range of numbers, a list of anything else."""
     values = column.values[start : start + length]
     plain = all(type(value) in (int, float) and value == value for value in values)

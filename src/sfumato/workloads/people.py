@@ -22,7 +22,7 @@ from sfumato.workloads.questions import CountQuestion, Workload
 
 
 @dataclass(frozen=True, eq=False)
-class CodedColumn:
+class WorkloadColumn:
     """A column as codes: the places of its values in `domain`, which is in order."""
 
     name: str
@@ -43,11 +43,11 @@ class CodedColumn:
 
 
 @dataclass(frozen=True, eq=False)
-class People:
+class CodedTable:
     """Quasi and sensitive columns of every record that would be published."""
 
-    quasi: Mapping[str, CodedColumn]
-    sensitive: Mapping[str, CodedColumn]
+    quasi: Mapping[str, WorkloadColumn]
+    sensitive: Mapping[str, WorkloadColumn]
     rows: int
 
     @cached_property
@@ -89,13 +89,13 @@ class People:
         return tuple(known[value] for value in question.values)
 
 
-def _marked(places: Sequence[int], column: CodedColumn) -> BoolArray:
+def _marked(places: Sequence[int], column: WorkloadColumn) -> BoolArray:
     chosen = np.zeros(len(column), np.bool_)
     chosen[list(places)] = True
     return chosen
 
 
-def people_of(table: Table) -> People:
+def people_of(table: Table) -> CodedTable:
     """Read a table once, as codes. Memory: a byte or two per record and column.
 
     >>> from sfumato.table import read
@@ -111,20 +111,20 @@ def people_of(table: Table) -> People:
         domain = pa.array(histogram.values, table.type_of(name))
         coder = SensitiveCoder(table, name, histogram.values)
         codes = [_small(coder(batch.column(0)), len(domain)) for batch in table.batches([name])]
-        sensitive[name] = CodedColumn(name, table.kinds[name], domain, np.concatenate(codes))
-    return People(quasi, sensitive, profile.rows)
+        sensitive[name] = WorkloadColumn(name, table.kinds[name], domain, np.concatenate(codes))
+    return CodedTable(quasi, sensitive, profile.rows)
 
 
-def _quasi(table: Table, name: str) -> CodedColumn:
+def _quasi(table: Table, name: str) -> WorkloadColumn:
     domain, codes = whole_column(table, name)
-    return CodedColumn(name, table.kinds[name], domain, _small(codes, len(domain)))
+    return WorkloadColumn(name, table.kinds[name], domain, _small(codes, len(domain)))
 
 
 def _small(codes: IntArray, size: int) -> IntArray:
     return codes.astype(np.min_scalar_type(max(size - 1, 0)))
 
 
-def true_counts(workload: Workload, people: People) -> IntArray:
+def true_counts(workload: Workload, people: CodedTable) -> IntArray:
     """The true answers, by bitmaps: some 20 µs a question for 100,000 records."""
     answers = np.zeros(len(workload), np.int64)
     for place, question in enumerate(workload.questions):

@@ -18,7 +18,7 @@ from sfumato.columns import Column
 from sfumato.draws import BoolArray, IntArray
 from sfumato.errors import UsageError
 from sfumato.operators.base import FloatArray
-from sfumato.operators.ranges import Reading
+from sfumato.operators.ranges import ConditionShares
 from sfumato.queries.ranges import Spanned, stored
 from sfumato.release import GeneralizedRelease, Release
 from sfumato.workloads.bitmaps import Bitmaps, Bits
@@ -48,7 +48,7 @@ class ShownQuasi:
             self._columns[name] = _read(self._release, _quasi(self._release, name))
         return self._columns[name]
 
-    def readings(self, question: CountQuestion) -> list[Reading]:
+    def readings(self, question: CountQuestion) -> list[ConditionShares]:
         """What ranges and sets show of each condition."""
         release, found = cast("GeneralizedRelease", self._release), []
         for name, condition in question.conditions.items():
@@ -57,7 +57,7 @@ class ShownQuasi:
             found.append(self._reading(name, condition))
         return found
 
-    def _reading(self, name: str, condition: Condition) -> Reading:
+    def _reading(self, name: str, condition: Condition) -> ConditionShares:
         numeric = self._release.column(name).kind == "numeric"
 
         def holds(values: pa.Array) -> BoolArray:

@@ -19,7 +19,7 @@ from sfumato.engines.spark.sealing import Sealed
 from sfumato.engines.spark.session import kept_on_disk
 from sfumato.engines.staging import (
     Batches,
-    People,
+    CodedPeople,
     Staged,
     Step,
     coded_arrays,
@@ -36,7 +36,7 @@ from sfumato.table.spark import SchemaSource, named, numbered
 PART = "part"  # the partition of a row
 
 
-class FramePeople(People):
+class FramePeople(CodedPeople):
     """Records that Spark counts."""
 
     def __init__(self, frame: Any) -> None:
@@ -70,13 +70,13 @@ class FrameStaged(Staged):
         self.frame, self.number, self.dropped, self._sealed = frame, number, dropped, domains
 
     @property
-    def people(self) -> People:
+    def people(self) -> CodedPeople:
         return FramePeople(self.frame)
 
     def batches(self, columns: Sequence[str], rows: int, threads: bool = True) -> Batches:
         raise TypeError(f"{self.label} is not read here")
 
-    def map(self, columns: Sequence[str], step: Step, schema: pa.Schema) -> People:
+    def map(self, columns: Sequence[str], step: Step, schema: pa.Schema) -> CodedPeople:
         """What becomes of the rows has the number of their partition, too."""
         from pyspark.sql.pandas.types import from_arrow_schema
 

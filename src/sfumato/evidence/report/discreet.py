@@ -15,7 +15,7 @@ import math
 from dataclasses import dataclass, replace
 
 from sfumato.attacks import Outcome
-from sfumato.audits import Disclosure, Finding, Result
+from sfumato.audits import CheckResult, Disclosure, Finding
 from sfumato.pages.charts import Figure
 from sfumato.results import Result as Shown
 
@@ -39,7 +39,7 @@ def shown_finding(finding: Finding) -> Finding:
         kept = finding.limit is None or (
             finding.direction is not None and finding.direction.allows(value, finding.limit)
         )
-        if finding.result is Result.OK and not kept:
+        if finding.result is CheckResult.OK and not kept:
             value = finding.value  # so close to the limit that two digits would cross it
         return replace(finding, value=value, witness=None, listed=())
     return finding.bare()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sfumato.audits.catalogue import POSTERIOR
-from sfumato.audits.findings import Result
+from sfumato.audits.findings import CheckResult
 from sfumato.engines.exposure import shown_histogram
 from sfumato.evidence.compare.accuracy import LOW, held_by_class
 from sfumato.evidence.report.discreet import QUESTIONS
@@ -93,7 +93,7 @@ def _posterior(evidence: Evidence, histograms: list[Histogram]) -> KeyFigure:
         float(finding.value)
         for finding in evidence.findings or ()
         if finding.check is POSTERIOR
-        and finding.result is not Result.INFO
+        and finding.result is not CheckResult.INFO
         and finding.limit is not None
         and not isinstance(finding.value, str | None)
     ]

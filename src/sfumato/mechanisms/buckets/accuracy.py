@@ -26,13 +26,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfumato.draws import IntArray
-from sfumato.mechanisms.mixed import Parts
+from sfumato.mechanisms.mixed import BucketParts
 from sfumato.operators.base import FloatArray
 from sfumato.operators.buckets import NEARLY_SINGULAR, BucketOperator
 
 
 @dataclass(frozen=True, eq=False)
-class Told:
+class CountVariances:
     """Variances of counts, the condition, and the values that cannot be told apart."""
 
     variances: FloatArray
@@ -40,12 +40,12 @@ class Told:
     confused: IntArray
 
     @classmethod
-    def exactly(cls, operator: BucketOperator) -> Told:
+    def exactly(cls, operator: BucketOperator) -> CountVariances:
         """By buckets as they are."""
         return cls(told_variances(operator), operator.condition, operator.confused())
 
 
-def told_nearly(parts: Parts, shares: IntArray, allowed: IntArray) -> Told:
+def told_nearly(parts: BucketParts, shares: IntArray, allowed: IntArray) -> CountVariances:
     """The same before anything is mixed; `shares` and what is `allowed` in a bucket are by (part,
     value). Of people in blocks variances add up, and a value is confused where it is for most."""
     held, told = told_apart(parts, shares, allowed)
@@ -54,10 +54,12 @@ def told_nearly(parts: Parts, shares: IntArray, allowed: IntArray) -> Told:
     least = float(told[there].min(initial=1.0))
     lost = np.where(told < NEARLY_SINGULAR, held, 0.0).sum(axis=0)
     confused = np.flatnonzero((total > 0) & (2 * lost > total))
-    return Told(variances, 1 / least if least > 0 else float("inf"), confused)
+    return CountVariances(variances, 1 / least if least > 0 else float("inf"), confused)
 
 
-def told_apart(parts: Parts, shares: IntArray, allowed: IntArray) -> tuple[FloatArray, FloatArray]:
+def told_apart(
+    parts: BucketParts, shares: IntArray, allowed: IntArray
+) -> tuple[FloatArray, FloatArray]:
     """o and τ by (block, value)."""
     held = np.zeros((int(parts.blocks.max(initial=-1)) + 1, shares.shape[1]))
     np.add.at(held, parts.blocks, shares)

@@ -28,7 +28,7 @@ from sfumato.draws import BoolArray, Draws, IntArray, Positions
 from sfumato.mechanisms.buckets.accuracy import error_of, variances_of
 from sfumato.mechanisms.buckets.filling import Listed
 from sfumato.mechanisms.buckets.settings import Limits, Setting, setting_of
-from sfumato.mechanisms.mixed import Parts
+from sfumato.mechanisms.mixed import BucketParts
 from sfumato.profile import Holdings
 
 _PATIENCE = 400  # rounds in which half of what is broken must be repaired
@@ -171,7 +171,9 @@ class Exchange:
         counts = np.zeros((len(self._setting), len(self._holdings.counts)), np.int64)
         np.add.at(counts, (part, self.places), 1)
         sizes, buckets = np.array(self._setting).T
-        return Listed(Parts(np.zeros(len(sizes), np.int64), sizes, buckets, counts), self.places)
+        return Listed(
+            BucketParts(np.zeros(len(sizes), np.int64), sizes, buckets, counts), self.places
+        )
 
     def _dealt(self) -> IntArray:
         """Combinations by place: those that fit into large buckets alone first, into these, the

@@ -15,7 +15,7 @@ from typing import Protocol
 import numpy as np
 
 from sfumato.draws import IntArray
-from sfumato.mechanisms.mixed import Parts, SmallArray
+from sfumato.mechanisms.mixed import BucketParts, SmallArray
 from sfumato.operators.buckets import BucketKinds
 
 Runs = Iterator[tuple[int, BucketKinds]]
@@ -27,7 +27,7 @@ class Filling(Protocol):
     """`Mixed`, `RoundRobin` and `Listed`."""
 
     @property
-    def parts(self) -> Parts: ...
+    def parts(self) -> BucketParts: ...
 
     def slot_buckets(self) -> SmallArray:
         """The bucket of every slot, by block, combination and slot."""
@@ -60,7 +60,7 @@ class RoundRobin:
         return np.concatenate([[0], np.cumsum(self.counts)])
 
     @cached_property
-    def parts(self) -> Parts:
+    def parts(self) -> BucketParts:
         """The first buckets have a record more than the others."""
         size, more = divmod(int(self.counts.sum()), self.buckets)
         upto = self.edges // self.buckets * more + np.minimum(self.edges % self.buckets, more)
@@ -68,7 +68,7 @@ class RoundRobin:
         counts = np.stack([first, self.counts - first])
         buckets = np.array([more, self.buckets - more])
         some = np.flatnonzero(buckets)
-        return Parts(0 * some, np.array([size + 1, size])[some], buckets[some], counts[some])
+        return BucketParts(0 * some, np.array([size + 1, size])[some], buckets[some], counts[some])
 
     def slot_buckets(self) -> SmallArray:
         return (np.arange(int(self.counts.sum())) % self.buckets).astype(np.int32)
@@ -96,7 +96,7 @@ class RoundRobin:
 class Listed:
     """The combination at every place, bucket after bucket."""
 
-    parts: Parts
+    parts: BucketParts
     places: IntArray
 
     @cached_property

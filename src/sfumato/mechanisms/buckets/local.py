@@ -35,7 +35,7 @@ from sfumato.mechanisms.buckets.spread import spread_evenly
 from sfumato.mechanisms.buckets.tree import Node, Room, grow
 from sfumato.mechanisms.buckets.two_size import best_two_size
 from sfumato.mechanisms.buckets.ways import Choice, OptimalBuckets, mixed
-from sfumato.mechanisms.mixed import Parts
+from sfumato.mechanisms.mixed import BucketParts
 from sfumato.mechanisms.protocol import Mechanism
 from sfumato.operators.base import FloatArray
 from sfumato.profile import BinnedCounts, Holdings, Profile
@@ -159,7 +159,7 @@ class LocalBuckets(Mechanism):
             return node, None
         each = [block.parts for block in blocks]
         numbers = np.repeat(np.arange(len(each)), [len(parts.sizes) for parts in each])
-        whole = Parts(
+        whole = BucketParts(
             numbers,
             np.concatenate([parts.sizes for parts in each]),
             np.concatenate([parts.buckets for parts in each]),

@@ -51,7 +51,7 @@ class Optimum:
 
 
 @dataclass(eq=False)
-class _Search:
+class _CutSearch:
     """The cuts found so far, for one table and its usable sizes."""
 
     counts: IntArray
@@ -109,7 +109,7 @@ def optimal_setting(counts: IntArray, limits: Limits, max_size: int) -> Optimum 
     sizes = limits.usable_sizes(counts, max_size)
     if not len(sizes):
         return None
-    search = _Search(counts, sizes, limits.table(sizes))
+    search = _CutSearch(counts, sizes, limits.table(sizes))
     relaxed = _linear_optimum(search)
     if relaxed is None:
         return None
@@ -122,7 +122,7 @@ def optimal_setting(counts: IntArray, limits: Limits, max_size: int) -> Optimum 
     return Optimum(setting_of(sizes, buckets), shares, bound)
 
 
-def _linear_optimum(search: _Search) -> tuple[Fraction, FloatArray] | None:
+def _linear_optimum(search: _CutSearch) -> tuple[Fraction, FloatArray] | None:
     """Solve the linear program by cuts: its exact lower bound and its b_S; None if infeasible."""
     from scipy.optimize import linprog
 
@@ -150,7 +150,7 @@ def _linear_optimum(search: _Search) -> tuple[Fraction, FloatArray] | None:
             return bound, near
 
 
-def _proven_bound(search: _Search, price: float, multipliers: FloatArray) -> Fraction:
+def _proven_bound(search: _CutSearch, price: float, multipliers: FloatArray) -> Fraction:
     """λN − Σ y_k d_k for multipliers y ≥ 0, with λ lowered until λS − Σ y_k a_kS ≤ (S−1)² holds."""
     weights = [Fraction(max(float(y), 0.0)).limit_denominator(1 << 40) for y in multipliers]
     used = [k for k, weight in enumerate(weights) if weight > 0]
@@ -162,7 +162,7 @@ def _proven_bound(search: _Search, price: float, multipliers: FloatArray) -> Fra
     return Fraction(math.ceil(highest * search.records - paid))  # losses are integers
 
 
-def _rounded(search: _Search, near: FloatArray) -> IntArray | None:
+def _rounded(search: _CutSearch, near: FloatArray) -> IntArray | None:
     """Integers b_S: the best under the cuts, cut again by the exact flow until it passes.
 
     The search stays close to the linear optimum first: small numbers keep the solver exact.
@@ -178,7 +178,7 @@ def _rounded(search: _Search, near: FloatArray) -> IntArray | None:
 
 
 def _best_in_box(
-    search: _Search, near: FloatArray, base: IntArray, width: IntArray
+    search: _CutSearch, near: FloatArray, base: IntArray, width: IntArray
 ) -> IntArray | None:
     from scipy.optimize import Bounds, LinearConstraint
 

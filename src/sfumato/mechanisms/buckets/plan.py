@@ -17,7 +17,7 @@ import numpy as np
 from sfumato.blocks import BlockTree
 from sfumato.draws import BoolArray, Draws, IntArray, Permutation
 from sfumato.mechanisms.buckets.accuracy import (
-    Told,
+    CountVariances,
     error_of,
     told_apart,
     told_nearly,
@@ -284,19 +284,19 @@ class BucketPlan(RecordPlan):
         counts = parts.by_block @ np.eye(values, dtype=np.int64)[self.holdings.of[:, view]]
         return BlockTable.met(first, counts, [csr_array(each) for each in together])
 
-    def told(self, view: int) -> Told:
+    def told(self, view: int) -> CountVariances:
         """What answers tell of the values of a view (see `accuracy`): exactly for one block and few
         values, else as mixing comes close to it, without a look at the buckets."""
-        known: dict[int, Told] = self.__dict__.setdefault("_known_told", {})
+        known: dict[int, CountVariances] = self.__dict__.setdefault("_known_told", {})
         if view not in known:
             values = len(self.holdings.views[view].values)
             if self.tree is None and values <= MOST_EXACT:
-                known[view] = Told.exactly(self.operator(view))
+                known[view] = CountVariances.exactly(self.operator(view))
             else:
                 known[view] = self.nearly_told(view)
         return known[view]
 
-    def nearly_told(self, view: int) -> Told:
+    def nearly_told(self, view: int) -> CountVariances:
         return told_nearly(self.filling.parts, *self._allowed(view))
 
     def told_apart(self, view: int) -> tuple[FloatArray, FloatArray]:

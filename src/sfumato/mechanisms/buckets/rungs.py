@@ -18,7 +18,7 @@ import numpy as np
 
 from sfumato.draws import IntArray
 from sfumato.mechanisms.buckets.accuracy import errors_of, told_by_rungs, variances_of
-from sfumato.mechanisms.buckets.settings import Limits, Part, Setting
+from sfumato.mechanisms.buckets.settings import Limits, Setting, SizedBuckets
 from sfumato.operators.base import FloatArray
 from sfumato.operators.buckets import NEARLY_SINGULAR
 
@@ -76,7 +76,7 @@ def settings_for_answers(
 
     >>> from fractions import Fraction as F
     >>> settings_for_answers(np.full(10, 100), Limits((F(1, 5),) * 10), 1000, most=2)
-    [(Part(size=5, buckets=200),), (Part(size=10, buckets=100),)]
+    [(SizedBuckets(size=5, buckets=200),), (SizedBuckets(size=10, buckets=100),)]
     """
     found = foreseen_settings(counts, limits, largest)
     ordered = sorted(found, key=lambda setting: (found[setting].error, len(setting)))
@@ -177,7 +177,7 @@ class _Climbed:
             for each, some in zip(ascending, many, strict=True):
                 if some:
                     held[each] = held.get(each, 0) + some
-            yield number, tuple(map(Part, held, held.values()))
+            yield number, tuple(map(SizedBuckets, held, held.values()))
 
     def told(self, sample: _Sample) -> FloatArray:
         """How far each value is told apart, by (ladder, value)."""

@@ -20,7 +20,7 @@ from sfumato.draws import IntArray
 from sfumato.operators.base import FloatArray
 
 
-class Part(NamedTuple):
+class SizedBuckets(NamedTuple):
     """`buckets` buckets of `size` records each: B_j(S_j, b_j) in the paper."""
 
     size: int
@@ -35,7 +35,7 @@ class Part(NamedTuple):
         return self.buckets * (self.size - 1) ** 2
 
 
-Setting = tuple[Part, ...]
+Setting = tuple[SizedBuckets, ...]
 
 _LARGEST = 1 << 62  # records: no bucket is larger
 _ALL_SIZES = 200  # sizes that are all looked at
@@ -46,9 +46,11 @@ def setting_of(sizes: Iterable[int], buckets: Iterable[int]) -> Setting:
     """The setting with empty parts dropped and sizes ascending, so that equal ones compare equal.
 
     >>> setting_of([14, 4, 7], [1, 9, 0])
-    (Part(size=4, buckets=9), Part(size=14, buckets=1))
+    (SizedBuckets(size=4, buckets=9), SizedBuckets(size=14, buckets=1))
     """
-    return tuple(sorted(Part(int(s), int(b)) for s, b in zip(sizes, buckets, strict=True) if b > 0))
+    return tuple(
+        sorted(SizedBuckets(int(s), int(b)) for s, b in zip(sizes, buckets, strict=True) if b > 0)
+    )
 
 
 def loss(setting: Setting) -> int:

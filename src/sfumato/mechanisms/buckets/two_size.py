@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfumato.draws import IntArray
-from sfumato.mechanisms.buckets.settings import Limits, Part, Setting, loss, setting_of
+from sfumato.mechanisms.buckets.settings import Limits, Setting, SizedBuckets, loss, setting_of
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def best_two_size(counts: IntArray, limits: Limits, max_size: int) -> Setting | 
 
     >>> from fractions import Fraction as F
     >>> best_two_size(np.array([4, 4, 3, 2, 1]), Limits((F(1, 3),) * 5), 5)
-    (Part(size=3, buckets=2), Part(size=4, buckets=2))
+    (SizedBuckets(size=3, buckets=2), SizedBuckets(size=4, buckets=2))
     """
     rows = int(counts.sum())
     if rows == 0 or limits.smallest_size > max_size:
@@ -89,7 +89,7 @@ def best_two_size(counts: IntArray, limits: Limits, max_size: int) -> Setting | 
         if best_loss is not None and rows * (small - 1) ** 2 >= best_loss * small:
             break
         if _single_is_valid(small, allowed[i], counts, rows):
-            single = (Part(small, rows // small),)
+            single = (SizedBuckets(small, rows // small),)
             if best_loss is None or loss(single) < best_loss:
                 best, best_loss = single, loss(single)
         for j in range(i + 1, len(sizes)):

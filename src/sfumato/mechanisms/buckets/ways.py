@@ -15,7 +15,7 @@ from sfumato.draws import Draws, IntArray
 from sfumato.errors import InfeasibleGuarantee, UsageError
 from sfumato.guarantees.base import Guarantee
 from sfumato.guarantees.ceilings import CeilingGuarantee
-from sfumato.mechanisms.buckets.accuracy import Told, error_of, told_nearly
+from sfumato.mechanisms.buckets.accuracy import CountVariances, error_of, told_nearly
 from sfumato.mechanisms.buckets.exchange import fill
 from sfumato.mechanisms.buckets.fakes import Fakes
 from sfumato.mechanisms.buckets.feasible import (
@@ -37,7 +37,7 @@ from sfumato.mechanisms.buckets.settings import (
 )
 from sfumato.mechanisms.buckets.spread import spread_evenly
 from sfumato.mechanisms.buckets.two_size import best_two_size
-from sfumato.mechanisms.mixed import Mixed, Parts
+from sfumato.mechanisms.mixed import BucketParts, Mixed
 from sfumato.mechanisms.protocol import Mechanism, Standing
 from sfumato.profile import Histogram, Profile
 from sfumato.textform import Parameter
@@ -71,7 +71,7 @@ def mixed(
     records = np.bincount(blocks, sizes * buckets)[blocks]
     (most, fewest) = pieces
     many = np.maximum(fewest, most * (sizes * buckets) // np.maximum(records, 1).astype(np.int64))
-    whole = Parts(blocks, sizes, buckets, counts)
+    whole = BucketParts(blocks, sizes, buckets, counts)
     return Mixed(whole, limits.table(sizes), many, draws.child("mixed"), gathered=True)
 
 
@@ -271,10 +271,10 @@ def _fillable(settings: list[Setting], counts: IntArray, limits: Limits) -> list
     return found
 
 
-def _told(choice: Choice, counts: IntArray, limits: Limits) -> Told:
+def _told(choice: Choice, counts: IntArray, limits: Limits) -> CountVariances:
     """What a setting is foreseen to tell."""
     sizes, buckets = np.array(choice.setting, np.int64).T
-    parts = Parts(np.zeros(len(sizes), np.int64), sizes, buckets, choice.shares)
+    parts = BucketParts(np.zeros(len(sizes), np.int64), sizes, buckets, choice.shares)
     return told_nearly(parts, choice.shares, limits.table(sizes))
 
 

@@ -27,7 +27,7 @@ def even_groups(counts: IntArray, number: int, draws: Draws, kicks: int = 4) -> 
     """
     table = counts[:, None] if counts.ndim == 1 else counts
     present = np.flatnonzero(table.any(axis=1))
-    search = _Search(number * table[present], number, draws, kicks)
+    search = _PackingSearch(number * table[present], number, draws, kicks)
     return [present[search.best == group].tolist() for group in range(number)]
 
 
@@ -48,7 +48,7 @@ def stretches(counts: IntArray, number: int) -> IntArray:
     return np.concatenate([counts[:, None] * columns, parts], axis=1)
 
 
-class _Search:
+class _PackingSearch:
     """Groupings of values with weights `weights[x, c]`, a multiple of `number` each."""
 
     def __init__(self, weights: IntArray, number: int, draws: Draws, kicks: int) -> None:

@@ -19,7 +19,7 @@ FEWER = 2  # a table has at most one row for so many records
 
 
 @dataclass(frozen=True, eq=False)
-class Together:
+class JoinedColumns:
     """Some columns: `looks[k, v]` numbers what they show of a record, `codes[a][look]` is that."""
 
     columns: tuple[int, ...]
@@ -27,26 +27,26 @@ class Together:
     codes: tuple[IntArray, ...]
 
     @classmethod
-    def of(cls, column: int, codes: IntArray) -> Together:
+    def of(cls, column: int, codes: IntArray) -> JoinedColumns:
         return cls((column,), codes, (np.arange(int(codes.max(initial=-1)) + 1),))
 
-    def joined(self, other: Together) -> Together:
+    def joined(self, other: JoinedColumns) -> JoinedColumns:
         both = self.looks * len(other.codes[0]) + other.looks
         used, looks = np.unique(both, return_inverse=True)
         one, two = np.divmod(used, len(other.codes[0]))
         codes = (*(each[one] for each in self.codes), *(each[two] for each in other.codes))
-        return Together((*self.columns, *other.columns), looks.reshape(both.shape), codes)
+        return JoinedColumns((*self.columns, *other.columns), looks.reshape(both.shape), codes)
 
 
-def together(codes: Sequence[IntArray], units: Sequence[int], size: int) -> list[Together]:
+def together(codes: Sequence[IntArray], units: Sequence[int], size: int) -> list[JoinedColumns]:
     """Columns that cost something, joined as long as a table stays small beside `size` records.
 
     >>> sex, race = np.array([[0, 1, 0, 1]]), np.array([[0, 0, 1, 1]])
     >>> [each.columns for each in together([sex, race, sex], [1, 0, 3], 4)]
     [(0, 2)]
     """
-    single = [Together.of(place, own) for place, own in enumerate(codes) if units[place]]
-    found: list[Together] = []
+    single = [JoinedColumns.of(place, own) for place, own in enumerate(codes) if units[place]]
+    found: list[JoinedColumns] = []
     for each in sorted(single, key=lambda own: len(own.codes[0])):
         if found:
             both = found[-1].joined(each)
@@ -58,7 +58,7 @@ def together(codes: Sequence[IntArray], units: Sequence[int], size: int) -> list
 
 
 def growth(
-    groups: Sequence[Together],
+    groups: Sequence[JoinedColumns],
     axes: Sequence[Axis],
     units: Sequence[int],
     covers: Sequence[Cover],

@@ -36,7 +36,7 @@ from sfumato.outlook.prediction.laws import (
 from sfumato.outlook.prediction.local_law import LocalLaw
 from sfumato.outlook.prediction.sampled_law import SampledLaw
 from sfumato.profile import Histogram, Profile
-from sfumato.workloads.people import People
+from sfumato.workloads.people import CodedTable
 from sfumato.workloads.questions import Workload
 
 SIZES = (5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000)
@@ -145,7 +145,7 @@ def error_by_value(
 
 
 def workload_errors(
-    plan: Plan, profile: Profile, people: People, workload: Workload, *, exact: bool = True
+    plan: Plan, profile: Profile, people: CodedTable, workload: Workload, *, exact: bool = True
 ) -> FloatArray:
     """The expected |estimate − truth| of every question, from the plan and the true counts.
 

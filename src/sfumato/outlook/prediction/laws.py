@@ -20,8 +20,8 @@ from sfumato.draws import IntArray
 from sfumato.operators import Decoy, Operator, Parts
 from sfumato.operators.base import FloatArray
 from sfumato.operators.buckets import BucketOperator
-from sfumato.operators.decoy import DecoyForm
-from sfumato.operators.shrinkage import SIZES, USUAL, Belief, Cells
+from sfumato.operators.decoy import ValueSums
+from sfumato.operators.shrinkage import SIZES, USUAL, Belief, CountEstimates
 from sfumato.workloads.questions import CountQuestion
 
 Asked = Sequence[IntArray]  # for each question, the codes of its values
@@ -75,7 +75,9 @@ class DrawnLaw(ErrorLaw):
         off = np.sqrt(variance) * _shuffled(len(counts))
         seen, outside = counts + off, np.asarray(1 - share)
         independent = people * self.shares + _of_everybody(off, variance, share)
-        belief = Belief.of(Cells(seen, independent, np.broadcast_to(variance, seen.shape), outside))
+        belief = Belief.of(
+            CountEstimates(seen, independent, np.broadcast_to(variance, seen.shape), outside)
+        )
         found = []
         for values in asked:
             rest = np.setdiff1d(every, values)
@@ -88,7 +90,7 @@ class DrawnLaw(ErrorLaw):
             shown = true + bias + off
             if self.shrinks:
                 start = expected + _of_everybody(off, noise, share)
-                cells = Cells(shown, start, np.full(len(shown), noise), outside)
+                cells = CountEstimates(shown, start, np.full(len(shown), noise), outside)
                 shown = cells.moved(belief.shrunk(cells, np.arange(_QUANTILES)).kept)
                 shown = np.clip(shown, 0.0, people)
             found.append(float(np.abs(shown - true).mean()))
@@ -115,7 +117,7 @@ class DrawnLaw(ErrorLaw):
                 if self.shrinks:
                     start = np.maximum(expected + _of_everybody(off, noise, share), 0.0)
                     noise, outside = (np.broadcast_to(e, off.shape) for e in (noise, 1 - share))
-                    cells = Cells(shown, start, noise, outside)
+                    cells = CountEstimates(shown, start, noise, outside)
                     group = np.zeros(shown.shape, np.int64)
                     shown = np.maximum(cells.moved(Belief.usual(1).shrunk(cells, group).kept), 0.0)
                 relative += weight * np.abs(shown - size).mean(axis=0)
@@ -235,7 +237,7 @@ class DecoyLaw(DrawnLaw):
         if len(values) == 1:
             variance = self.operator.variances_within(values, counts[values], counts.sum())
         else:
-            form = DecoyForm(marked, z, counts[None, :])
+            form = ValueSums(marked, z, counts[None, :])
             variance = self.operator.set_covariance(form.sums, form, form)
         return bias, max(float(variance[0]), 0.0)
 
