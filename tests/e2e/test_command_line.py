@@ -34,7 +34,7 @@ def test_publish_query_audit(
     assert outcome.code == 0, outcome.err
     assert set(outcome.json) == {
         "release", "kind", "mechanism", "guarantee", "rows", "rows_published", "suppressed",
-        "seconds", "plan", "notes", "exposure", "offer", "meanings",
+        "seconds", "plan", "notes", "exposure", "meanings",
     }  # fmt: skip
     assert outcome.json["release"] == str(release)
     assert outcome.json["rows"] == outcome.json["rows_published"] == 5000

@@ -5,8 +5,10 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
+import sfumato as sf
 from sfumato.draws import Draws
 from sfumato.engines.choosing import choose_plan
 from sfumato.engines.words import Facts
@@ -187,3 +189,18 @@ def test_a_preview_says_what_it_did_not_compare() -> None:
     assert [note for note in seen.notes if note.startswith("Publishing looks at local too")]
     named = preview(people(10, 0.5), "l-diversity(3)", "optimal")
     assert not [note for note in named.notes if "local" in note]
+
+
+def test_exact_figures_of_several_columns_compare_what_publish_would() -> None:
+    """`local` is for who names it there, and counts groups of people that nobody counted."""
+    from sfumato.engines.choosing import profile_for
+
+    rng = np.random.default_rng(2)
+    people = {name: rng.choice(list("abcde"), 800) for name in ("age", "ill", "job")}
+    table = sf.read(pa.table(people), quasi="age", sensitive="ill,job")
+    promise = parse_guarantee("ill: l-diversity(3) and job: beta-likeness(2)")
+    profile = profile_for(table, promise)
+    quick, exact = (preview(profile, promise, exact=exact) for exact in (False, True))
+    assert (quick.quick, exact.quick) == (True, False)
+    assert {value.column for value in exact.values} == {"ill", "job"}
+    assert not any("local" in note for note in quick.notes)

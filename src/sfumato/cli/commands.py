@@ -174,8 +174,6 @@ def publish(
             receipt=receipt,
             **roles,
         )
-    if publication.offer:
-        typer.echo(f"sfumato: {publication.offer}", err=True)
     if as_json:
         show_json(publication.to_json())
     else:

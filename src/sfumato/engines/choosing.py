@@ -13,7 +13,7 @@ from sfumato.draws import Draws
 from sfumato.engines.binning import count_binned
 from sfumato.engines.counting import Progress, count_cells, count_holdings, take_profile
 from sfumato.engines.staging import no_progress, stage
-from sfumato.errors import InfeasibleGuarantee, UsageError
+from sfumato.errors import UsageError
 from sfumato.guarantees import DEFAULT_PROMISE, Guarantee
 from sfumato.guarantees.value_table import label
 from sfumato.mechanisms import MECHANISMS, Mechanism, Plan, TablePlan, mechanisms_for
@@ -201,49 +201,6 @@ def refuse_left_out(profile: Profile, guarantee: Guarantee, most: Fraction) -> N
 def _up(people: int, rows: int) -> str:
     """A share in hundredths that so many people are not above."""
     return decimal_text(Fraction(-(-100 * people // rows), 100))
-
-
-def weaker_offer(profile: Profile, guarantee: Guarantee, plan: Plan, draws: Draws) -> str:
-    """What would be gained by holding against fewer readers than the guarantee does; "" if nothing.
-
-    For who named no mechanism: those that hold against fewer are never chosen without a word.
-
-    >>> import numpy as np
-    >>> from sfumato.guarantees import RhoPrivacy
-    >>> from sfumato.mechanisms.uniform import UniformPerturbation
-    >>> from sfumato.profile import Histogram
-    >>> counts = Histogram("job", tuple(range(40)), np.arange(4000, 0, -100))
-    >>> profile, draws = Profile(counts.rows, {"job": counts}), Draws.from_seed(1)
-    >>> asked = RhoPrivacy("0.05", "0.2")
-    >>> plan = UniformPerturbation().plan(profile, asked, draws)
-    >>> weaker_offer(profile, asked, plan, draws)[-121:-52]
-    "14 % under 'rho-privacy(0.05, 0.2, reader=shares)' by 'partitioned', "
-    """
-    by_itself, least, best = mechanisms_for(guarantee), plan.predicted_error(), ""
-    forms = [each for cls in MECHANISMS.values() for each in cls.candidates()]
-    for mechanism in forms:
-        lacks = mechanism.needs_bins and profile.binned is None
-        if lacks or not mechanism.keeps(guarantee):
-            continue
-        promised = mechanism.promised(guarantee)
-        try:
-            other = mechanism.plan(profile, promised, draws.child("offer"))
-        except InfeasibleGuarantee:
-            continue
-        fits = draws.origin != "key-file" or other.draws_for_people
-        weaker = mechanism not in by_itself or other.narrower
-        if fits and weaker and other.predicted_error() < least:
-            least = other.predicted_error()
-            best = f"'{promised}' by '{mechanism}', against {promised.against()}"
-            if other.narrower:
-                best += f", but not {other.narrower}"
-    if not best:
-        return ""
-    return (
-        "A value's count is expected to be off by "
-        f"{100 * plan.predicted_error():.0f} % of the mean count under '{guarantee}', which holds "
-        f"against {guarantee.against()}, and by {100 * least:.0f} % under {best}."
-    )
 
 
 def refuse_unfit(table: Table, mechanism: Mechanism, plan: Plan) -> None:

@@ -34,8 +34,7 @@ class Publication(Result):
     """What `publish` did: where the release is and what it holds.
 
     `rows` are those of the table. `notes`, `exposure` and `meanings` (for one person)
-    follow from exact counts: they are for the steward and stand nowhere in the release. Nor does
-    `offer`: what a promise to fewer readers would gain, where there is such a promise.
+    follow from exact counts: they are for the steward and stand nowhere in the release.
     """
 
     release: str | Path
@@ -44,7 +43,6 @@ class Publication(Result):
     seconds: float
     exposure: Exposure
     notes: tuple[str, ...] = ()
-    offer: str = ""
     meanings: tuple[str, ...] = ()
 
     def __str__(self) -> str:
@@ -79,7 +77,6 @@ class Publication(Result):
             "seconds": round(self.seconds, 3),
             "exposure": self.exposure.to_json(),
             "notes": list(self.notes),
-            "offer": self.offer,
             "meanings": list(self.meanings),
             "plan": in_json(self.manifest.plan),
         }

@@ -19,7 +19,6 @@ from sfumato.engines.choosing import (
     possible_mechanisms,
     refuse_left_out,
     refuse_unfit,
-    weaker_offer,
     with_counts,
 )
 from sfumato.engines.counting import Progress, check_keys, count_combinations, no_progress
@@ -161,7 +160,6 @@ def publish(
         time.perf_counter() - began,
         exposure,
         (*notes, *_cautions(table, promised, key_file)),
-        ran.offer,
         tuple(filter(None, meanings)),
     )
 
@@ -169,13 +167,12 @@ def publish(
 @dataclass(frozen=True, eq=False)
 class Run:
     """What a run did: what the release says, what was counted of rows and of people, the promise
-    that it was planned with, and what holding against fewer readers would gain."""
+    that it was planned with."""
 
     manifest: Manifest
     profile: Profile
     people: Profile
     promise: Guarantee
-    offer: str
     together: Sequence[ColumnTold] = ()
     drawn: str = ""  # what drawing one row of each person did
 
@@ -214,7 +211,6 @@ def run(
             profile, promise, mechanism, draws, running.plans, options.progress
         )
         refuse_unfit(table, chosen, plan)
-        offer = "" if mechanism is not None else weaker_offer(profile, promise, plan, draws)
         # nothing looks at these after planning, and the records need the memory
         profile = replace(profile, cells=None, binned=None)
         if ledger is not None:
@@ -246,7 +242,7 @@ def run(
             ledger.enter(spent)
         done = bundle.finish(manifest)
         counted = people.counted(profile)
-        return Run(done, profile, counted, promise, offer, together, people.note(profile))
+        return Run(done, profile, counted, promise, together, people.note(profile))
 
 
 def repeat(

@@ -97,7 +97,8 @@ def preview(
     """
     guarantee = parse_guarantee(guarantee).for_columns(list(profile.histograms))
     mechanism = given_mechanism(mechanism)
-    chosen, *others = looked_at(guarantee, mechanism, exact=exact)
+    several = len(profile.histograms) > 1  # then blocks are for who names them
+    chosen, *others = looked_at(guarantee, mechanism, exact=exact and not several)
     possible = (chosen, *others)
     lacking = profile.cells is None and any(each.needs_cells for each in possible)
     if lacking or (profile.binned is None and any(each.needs_bins for each in possible)):
@@ -126,7 +127,10 @@ def preview(
         tuple(words.statement()),
         guarantee.unprotected(),
         tuple(words.caveats()),
-        (*steward_notes(profile, guarantee), *_not_priced(guarantee, mechanism, possible)),
+        (
+            *steward_notes(profile, guarantee),
+            *(() if several else _not_priced(guarantee, mechanism, possible)),
+        ),
         tuple(values),
         tuple(errors),
     )

@@ -152,6 +152,15 @@ async def predict(request: Request) -> Response:
     return answer(await unless_gone(request, services.ask("predict", task, keep)))
 
 
+async def show_beside(request: Request) -> Response:
+    """Some rows as they are, and as they would be published."""
+    services = services_of(request)
+    given = await read_object(request)
+    kept = services.kept("profiles", given.get("profile"))
+    task = {"table": kept["declared"], **promise_of(given)}
+    return answer(await unless_gone(request, services.read("beside", task)))
+
+
 def is_share(given: object) -> bool:
     """Compared before it becomes a float: a whole number can be too large for one."""
     number = isinstance(given, (int, float)) and not isinstance(given, bool)

@@ -88,6 +88,7 @@ def build(
             Route("/api/profiles/{id}", api.show_profile, methods=["GET"]),
             Route("/api/profiles/{id}/commands", api.show_commands, methods=["GET"]),
             Route("/api/predict", api.predict, methods=["POST"]),
+            Route("/api/beside", api.show_beside, methods=["POST"]),
             Route("/api/release", api.show_release, methods=["GET"]),
             Route("/api/query", api.query, methods=["POST"]),
             Route("/api/jobs", jobs_api.list_jobs, methods=["GET"]),

@@ -6,13 +6,16 @@ JSON: no infinities, no paths, no raw records.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import sqlglot
 from sqlglot.expressions import Count, Select
 
@@ -46,6 +49,7 @@ MOST_BARS = 200  # values of a sensitive histogram that the page is given
 MOST_ROWS = 1000  # rows of an answer that the page is given
 MOST_KEPT = 8  # profiles that a worker remembers
 _SHOWN_VALUES = 12
+SHOWN_ROWS = 10
 
 
 def catalogue(*, progress: Progress) -> Any:
@@ -298,6 +302,38 @@ def make_release(
     )
 
 
+def beside(
+    *, table: dict[str, Any], guarantee: str, mechanism: str | None, progress: Progress
+) -> Any:
+    """Some rows of the table, and some that would be published: of a release that is thrown away.
+
+    Each are taken by themselves: no published row is of a row beside it.
+    """
+    no_files(guarantee, mechanism)
+    with tempfile.TemporaryDirectory() as folder, named(table["path"], table["label"]):
+        known = declared(table)
+        out = Path(folder) / "release"
+        publish(known, guarantee, to=out, mechanism=mechanism or None, left_out="1")
+        raw = _spaced(known.batches([*known.quasi, *known.sensitive]))
+        release = Release(out, verify=False)
+        shown = _spaced(batch for path in release.records for batch in _batches(path))
+    return as_json({"raw": raw, "published": shown})
+
+
+def _batches(path: Path) -> Iterator[pa.RecordBatch]:
+    with pq.ParquetFile(path) as file:
+        yield from file.iter_batches()
+
+
+def _spaced(batches: Iterable[pa.RecordBatch]) -> dict[str, Any]:
+    """Ten rows of the first batch, evenly spaced, as texts."""
+    batch = next(iter(batches))
+    places = np.unique(np.linspace(0, batch.num_rows - 1, SHOWN_ROWS).astype(np.int64))
+    rows = batch.take(pa.array(places))
+    columns = [[label(value) for value in column.to_pylist()] for column in rows.columns]
+    return {"columns": rows.schema.names, "rows": [list(row) for row in zip(*columns, strict=True)]}
+
+
 def _some_values(domain: dict[str, Any] | None, most: int = _SHOWN_VALUES) -> list[str]:
     return [label(value) for value in (domain or {}).get("values", [])[:most]]
 
@@ -394,6 +430,7 @@ TASKS: dict[str, Callable[..., Any]] = {
     "predict": predict,
     "cards": cards,
     "publish": make_release,
+    "beside": beside,
     "compare": compare_candidates,
     "evidence": collect_evidence,
     "query": query,

@@ -3,7 +3,7 @@
 import { get, post, segment, serverState } from "./api.js";
 import { candidateTray } from "./candidates.js";
 import { commandList } from "./commands.js";
-import { freshId, h, problem, put } from "./dom.js";
+import { freshId, h, problem, put, table } from "./dom.js";
 import { plural } from "./format.js";
 import { goalBox } from "./goal.js";
 import { readByColumn, readPromise, startingValues, writeByColumn, writePromise } from "./guarantee.js";
@@ -333,9 +333,32 @@ function publishBox(profile, chosen, panel) {
     autocomplete: "off",
   });
   const button = h("button", { type: "submit", class: "main" }, "Publish under this promise");
+  const rows = h("div", { class: "beside" });
+  const look = h("button", { type: "button", onclick: showRows }, "Show ten rows as they would be");
   panel.onfeasible((feasible) => {
-    button.disabled = feasible === false;
+    button.disabled = look.disabled = feasible === false;
+    put(rows);
   });
+
+  /** Of a release that is made for it and thrown away. */
+  async function showRows() {
+    look.disabled = true;
+    put(rows, h("p", { class: "quiet", role: "status" }, "Publishing for a look, and throwing it away…"));
+    try {
+      const asked = { profile: profile.profile, guarantee: chosen.text, mechanism: chosen.mechanism };
+      const seen = await post("/api/beside", asked);
+      const side = (caption, one) => table(caption, one.columns.map((title) => ({ title })), one.rows);
+      put(
+        rows,
+        h("p", { class: "quiet" }, "Taken from each by themselves: a published row is not of the row above it."),
+        side("Ten rows of the table", seen.raw),
+        side("Ten rows as they would be published", seen.published),
+      );
+    } catch (error) {
+      put(rows, problem(error));
+    }
+    look.disabled = false;
+  }
 
   async function publish(event) {
     event.preventDefault();
@@ -377,7 +400,8 @@ function publishBox(profile, chosen, panel) {
         leftOut,
       ),
       trouble,
-      h("p", { class: "actions" }, button),
+      h("p", { class: "actions" }, button, look),
+      rows,
     ),
   );
 }
