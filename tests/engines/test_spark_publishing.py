@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -280,12 +281,26 @@ def test_a_job_that_fails_leaves_nothing(
 def test_other_partitions_in_the_second_pass_are_noticed(
     frame: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    counted = engine.take_profile
+    stream = engine.FrameStream
     monkeypatch.setattr(
-        engine, "take_profile", lambda table, frame: counted(table, frame.repartition(3, "age"))
+        engine, "FrameStream", lambda frame, *more: stream(frame.repartition(3, "q1"), *more)
     )
     with pytest.raises(sf.DataError, match="changed while it was being published"):
         sf.publish(frame, WAYS["splu"], to=tmp_path / "release", **ROLES)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_values_that_were_not_there_a_moment_ago_are_noticed(
+    frame: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A value without a code must not become a missing one."""
+    from pyspark.sql import functions
+
+    monkeypatch.setattr(engine, "steady", contextlib.nullcontext)
+    fresh = functions.udf(lambda age: os.urandom(4).hex())
+    drawn = frame.withColumn("town", fresh("age"))
+    with pytest.raises(sf.DataError, match="changed while it was being published"):
+        sf.publish(drawn, WAYS["uniform"], to=tmp_path / "release", mechanism="uniform", **ROLES)
     assert list(tmp_path.iterdir()) == []
 
 

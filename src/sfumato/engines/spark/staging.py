@@ -29,6 +29,7 @@ from sfumato.engines.staging import (
     sql_columns,
     without_nan,
 )
+from sfumato.engines.stream import changed
 from sfumato.table import Table
 from sfumato.table.plain import normalize
 from sfumato.table.spark import SchemaSource, named, numbered
@@ -152,9 +153,7 @@ def stage_frame(table: Table, frame: Any, held: ExitStack) -> Table:
         for batch in batches:
             plain = drop_missing(described, normalize(named(batch, names), names))
             arrays = [
-                pc.index_in(without_nan(array), value_set=values[name], skip_nulls=True)
-                if name in values
-                else array
+                _codes(described, array, values[name]) if name in values else array
                 for name, array in zip(names, plain.columns, strict=True)
             ]
             part = pa.repeat(pa.scalar(context.partitionId(), pa.int32()), plain.num_rows)
@@ -163,3 +162,12 @@ def stage_frame(table: Table, frame: Any, held: ExitStack) -> Table:
     coded = chosen.mapInArrow(code, from_arrow_schema(schema))
     kept = held.enter_context(kept_on_disk(coded))
     return replace(table, source=FrameStaged(table, kept, sealed, number, read - number))
+
+
+def _codes(table: Table, array: pa.Array, domain: pa.Array) -> pa.Array:
+    """Where values stand in a domain: one that was not there a moment ago is not missing."""
+    given = without_nan(array)
+    codes = pc.index_in(given, value_set=domain, skip_nulls=True)
+    if codes.null_count != given.null_count:
+        raise changed(table, "it shows other values than a moment ago")
+    return codes
