@@ -38,7 +38,7 @@ _MATCHED: tuple[type[Mechanism], ...] = (HeterogeneousGeneralization, Ring, Bure
 TRIAL = "trial"  # the file in a trial's folder that a process takes it from
 # how far a candidate is once each of its parts is done, in thousandths
 _PUBLISHED, _ASKED, _AUDITED, WHOLE = 150, 300, 500, 1000
-_FORETOLD = 100  # questions whose errors are foretold from the plan: each takes a while
+_FORETOLD = 100  # questions at most whose errors are foretold from the plan: each takes a while
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,23 +166,23 @@ def _measured(trial: Trial, progress: Progress) -> dict[str, Any]:
 
 
 def _predicted(trial: Trial, mechanism: str, errors: FloatArray) -> dict[str, Any] | None:
-    """The mean absolute error that the plan alone lets expect of the first questions, and what it
-    was; None where nothing can be told."""
+    """The mean absolute error that the plan alone lets expect of some questions, and what it was;
+    None where nothing can be told."""
     guarantee, chosen = parse_guarantee(trial.candidate.guarantee), parse_mechanism(mechanism)
     if isinstance(chosen, _MATCHED):
         return None
     workload = trial.settings.workload
-    some = Workload(workload.questions[:_FORETOLD], workload.source)
+    step = -(-len(workload) // _FORETOLD)  # small and large counts may stand apart
+    some = Workload(workload.questions[::step], workload.source)
     try:
         profile = profile_for(trial.table, guarantee, chosen)
         _, plan = choose_plan(profile, guarantee, chosen, Draws.system())
         expected = workload_errors(plan, profile, people_of(trial.table), some)
     except SfumatoError:
         return None
-    measured = errors[:_FORETOLD][np.isfinite(errors[:_FORETOLD])]
     return {
         "mean_absolute_error": _number(float(expected.mean())),
-        "measured": _number(float(measured.mean())) if len(measured) else None,
+        "measured": _number(float(np.mean(errors[::step]))),
     }
 
 
