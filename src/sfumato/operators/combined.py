@@ -1,9 +1,7 @@
 """Several columns whose values stand together in a list: an estimator of combinations as values.
 
 Questions number values by column, an estimator of buckets the combinations that are listed. What
-no bucket lists nobody has. Where people were dealt by combination, a question about one column is
-answered through all of them: what stands beside a value differs by the other columns' values, and
-a condition may go with these.
+no bucket lists nobody has.
 """
 
 from __future__ import annotations
@@ -17,16 +15,12 @@ import numpy as np
 from sfumato.draws import BoolArray, IntArray
 from sfumato.operators.estimator import Estimated, Estimator, Forms, Moments, Statistic, Totals
 
-_NOBODY = -np.inf
-
 
 class CombinedEstimated(Estimated):
     """Forms over several columns, read as forms over their combinations."""
 
-    def __init__(
-        self, inner: Estimated, codes: tuple[IntArray, ...], sizes: tuple[int, ...]
-    ) -> None:
-        self._inner, self._codes, self._sizes = inner, codes, sizes
+    def __init__(self, inner: Estimated, codes: tuple[IntArray, ...]) -> None:
+        self._inner, self._codes = inner, codes
 
     def _listed(self, by_column: Any) -> Any:
         """What stands by profile and value of every column, for the combinations."""
@@ -53,10 +47,8 @@ class CombinedEstimated(Estimated):
 class CombinedEstimator(Estimator):
     """`inner` estimates combinations; `codes` are theirs in the columns that are asked about."""
 
-    def __init__(
-        self, inner: Estimator, codes: tuple[IntArray, ...], sizes: tuple[int, ...]
-    ) -> None:
-        self._inner, self._codes, self._sizes = inner, codes, sizes
+    def __init__(self, inner: Estimator, codes: tuple[IntArray, ...]) -> None:
+        self._inner, self._codes = inner, codes
 
     def estimate(self, moments: Moments) -> Estimated:
-        return CombinedEstimated(self._inner.estimate(moments), self._codes, self._sizes)
+        return CombinedEstimated(self._inner.estimate(moments), self._codes)

@@ -48,16 +48,11 @@ class BucketTable:
     listed: FloatArray  # values of every bucket
     blocks: BlockTable  # one where people were not mixed block by block
     codes: tuple[IntArray, ...] = ()  # of combinations, column by column
-    sizes: tuple[int, ...] = ()  # of the columns' domains
 
-    def estimator(self, name: str, asked: Sequence[str] = ()) -> Estimator:
-        """The estimator of that name, for questions about some of the columns, in their order."""
+    def estimator(self, name: str) -> Estimator:
+        """The estimator of that name, for questions about these columns, in their order."""
         inner = ListedEstimator(self.blocks, self.shares, self.listed, name)
-        if not self.codes:
-            return inner
-        places = [self.columns.index(column) for column in asked or self.columns]
-        sizes = tuple(self.sizes[place] for place in places)
-        return CombinedEstimator(inner, tuple(self.codes[place] for place in places), sizes)
+        return CombinedEstimator(inner, self.codes) if self.codes else inner
 
 
 def read_bucket_table(release: BucketedRelease, columns: Sequence[str] = ()) -> BucketTable:
@@ -117,7 +112,6 @@ def read_bucket_table(release: BucketedRelease, columns: Sequence[str] = ()) -> 
         np.bincount(buckets, counts, shape[0]).astype(np.float64),
         blocks,
         combined,
-        tuple(len(domain) for domain in domains),
     )
 
 

@@ -40,7 +40,7 @@ class BucketedSource(QuestionSource):
         return ShownLines((buckets,), (buckets >= 0) & (buckets < listed))
 
     def estimator(self, columns: Sequence[str], name: str) -> Estimator:
-        return self._listed(columns).estimator(name, columns)
+        return self._listed(columns).estimator(name)
 
     def _listed(self, columns: Sequence[str]) -> BucketTable:
         """Of the columns that are asked for, the others added up: combinations of all columns are
