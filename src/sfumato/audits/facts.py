@@ -11,7 +11,7 @@ from msgspec import convert
 from sfumato.audits import catalogue
 from sfumato.audits.case import AuditCase, concerns, quoted
 from sfumato.audits.findings import Direction, Finding
-from sfumato.columns import Column, Range, Values, value_text
+from sfumato.columns import Column, Range, Values, value_text, value_to_json
 from sfumato.draws import Draws
 from sfumato.engines.binning import bins_of
 from sfumato.engines.choosing import TableCounts, with_counts
@@ -100,36 +100,32 @@ def check_domains(case: AuditCase) -> Iterator[Finding]:
 
 def _strange(case: AuditCase, column: Column) -> Iterator[str]:
     """What of a column's domain is neither stated nor observed."""
-    told, name = column.domain, column.name
+    told, name, kept = column.domain, column.name, column.domain
     if column.role == "sensitive":
-        values, made = case.profile.histograms[name].values, told
-        if case.declared:
-            made = Values(values)
-        elif isinstance(told, Values):
-            counts = case.profile.histograms[name].counts.tolist()
-            made = Values(tuple(v for v, count in zip(values, counts, strict=True) if count))
+        histogram = case.profile.histograms[name]
+        values = list(zip(histogram.values, histogram.counts.tolist(), strict=True))
+        if not case.declared:
+            values = [(value, count) for value, count in values if count]
+            if not (column.bins or column.recode):
+                values.sort(key=lambda pair: (pair[0] is None, () if pair[0] is None else pair[0]))
+        kept = Values(tuple(value for value, _ in values))
     elif isinstance(case.release, GeneralizedRelease):
-        made = case.table.domains.get(name, told) if case.declared else _shown(case, column)
+        kept = case.table.domains.get(name, told) if case.declared else _shown(case, column)
     elif name in getattr(case.release.plan, "merges", ()):
         return  # the plan of samples is made again
     else:
         again, seen = quasi_column(case.table, name), _distinct(case, quoted(name))
         seen = seen.cast(again.type)
         again.add(seen.dictionary_encode() if is_coded(again.type) else seen)
-        made = again.column().domain
-    if isinstance(told, Values) and isinstance(made, Values):
-        strangers = [value for value in told.values if value not in made.values]
-        yield from (f"{value_text(value)} of {name}" for value in strangers)
-        kept = tuple(value for value in told.values if value not in strangers)
-        ordered = not (column.bins or column.recode) and not case.declared
-        if ordered and column.role == "sensitive":
-            made = Values(
-                tuple(sorted(v for v in kept if v is not None)) + (None,) * (None in kept)
-            )
-        if kept != made.values:
-            yield f"the order of {name}"
-    elif told != made:
-        yield f"the domain of {name}"
+        kept = again.column().domain
+    if not isinstance(told, Values) or not isinstance(kept, Values):
+        yield from [] if told == kept else [f"the domain of {name}"]
+        return
+    listed, known = ([value_to_json(value) for value in each.values] for each in (told, kept))
+    observed = {*known}
+    yield from (f"{value_text(value)} of {name}" for value in listed if value not in observed)
+    if [value for value in listed if value in observed] != known:
+        yield f"the order of {name}"
 
 
 def _distinct(case: AuditCase, shown: str) -> pa.Array:
